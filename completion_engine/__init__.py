@@ -1,0 +1,1 @@
+"""Verified completions from a local model: text and limits in, verified text out."""

@@ -1,0 +1,46 @@
+"""The exception tree. Every error says whose fault it is and what to do about it.
+
+SlipstreamError
+├── UserError      what was asked cannot be done: a setting, a path, an unknown id
+├── MachineError   the machine cannot do it now: no network, no space, no permission, too little memory
+└── DataError      the data is wrong: a hash that does not match, a truncated file, a foreign tokenizer
+
+Anything else that escapes is a bug of ours.
+"""
+
+from __future__ import annotations
+
+
+class SlipstreamError(Exception):
+    """Base of all errors that are raised on purpose.
+
+    `message` says what happened, `advice` what the reader can do about it.
+    """
+
+    fault = "slipstream"
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.advice}".strip()
+
+
+class UserError(SlipstreamError):
+    """What was asked cannot be done as asked."""
+
+    fault = "request"
+
+
+class MachineError(SlipstreamError):
+    """The machine cannot do it now: network, disk, permissions, memory."""
+
+    fault = "machine"
+
+
+class DataError(SlipstreamError):
+    """A file or an answer from elsewhere is not what it must be."""
+
+    fault = "data"

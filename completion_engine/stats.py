@@ -1,0 +1,80 @@
+"""What one completion cost and where its tokens came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+STAGES = ("queue", "prompt", "prefill", "draft", "verify", "postprocess", "total")
+SOURCES = ("ngram", "neural", "recycled")
+
+
+@dataclass(slots=True)
+class CompletionStats:
+    """Counters of one completion; times in `ms` are milliseconds per stage.
+
+    `num_forwards` counts target passes in decoding. `num_cached_tokens` of the `num_prompt_tokens`
+    were taken over from the KV cache.
+    """
+
+    num_tokens: int = 0
+    num_forwards: int = 0
+    num_drafted: int = 0
+    num_accepted: int = 0
+    accepted_by_source: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SOURCES, 0))
+    num_prompt_tokens: int = 0
+    num_cached_tokens: int = 0
+    ms: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
+    finish_reason: str = ""
+    device: str = ""
+    target: str = ""
+
+    @property
+    def tokens_per_pass(self) -> float:
+        """Tokens written per target pass; 0 when no pass was needed."""
+        return self.num_tokens / self.num_forwards if self.num_forwards else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields that clients read, as plain JSON values."""
+        return {
+            "num_tokens": self.num_tokens,
+            "num_forwards": self.num_forwards,
+            "num_drafted": self.num_drafted,
+            "num_accepted": self.num_accepted,
+            "accepted_by_source": dict(self.accepted_by_source),
+            "num_prompt_tokens": self.num_prompt_tokens,
+            "num_cached_tokens": self.num_cached_tokens,
+            "ms": {stage: round(value, 3) for stage, value in self.ms.items()},
+            "finish_reason": self.finish_reason,
+            "device": self.device,
+            "target": self.target,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of suggested characters with one origin.
+
+    `source` is `target`, `ngram`, `recycled` or `neural`. `evidence` says more where there is more to
+    say: the file and line an n-gram draft was read from.
+    """
+
+    text: str
+    source: str
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The engine's answer.
+
+    `text` is to be inserted at the cursor and replaces the first `num_replaced` characters of the
+    suffix (an auto-closed bracket, an overlapping rest of the line). It is empty when there is nothing
+    worth showing; `rule` then names why.
+    """
+
+    text: str
+    num_replaced: int
+    stats: CompletionStats
+    pieces: tuple[Piece, ...] = ()
+    rule: str = ""

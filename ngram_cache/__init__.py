@@ -1,0 +1,1 @@
+"""The repository's n-gram index: token ids in, token ids out."""
