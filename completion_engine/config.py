@@ -1,0 +1,41 @@
+"""What the engine is built with. Fixed for the life of one engine; a change means a new engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from completion_engine.errors import UserError
+
+DEFAULT_TARGET = "qwen2.5-coder-0.5b"
+DRAFTERS = ("ngram",)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """Target, drafters and the machine to run them on.
+
+    `prefix_chars` and `suffix_chars` bound the text around the cursor that the target sees; 0 takes what
+    suits the device. `num_slots` documents keep their KV cache at the same time.
+    """
+
+    target: str = DEFAULT_TARGET
+    drafters: tuple[str, ...] = DRAFTERS
+    draft_model: str = ""
+    device: str = "auto"
+    dtype: str = "auto"
+    prefix_chars: int = 0
+    suffix_chars: int = 0
+    num_slots: int = 4
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.drafters if name not in DRAFTERS]
+        if unknown:
+            raise UserError(
+                f"Unknown drafter {unknown[0]!r}.",
+                advice=f"Choose out of: {', '.join(DRAFTERS)}; an empty list is plain decoding.",
+            )
+        if self.draft_model:
+            raise UserError(
+                f"A draft model was named ({self.draft_model!r}), but no neural drafter is built in yet.",
+                advice="Remove the setting draftModel.",
+            )

@@ -1,0 +1,170 @@
+"""The target's tokenizer: text to token ids and back, and the bytes that each token spells.
+
+Together with `language_model` the only module that knows transformers. Knows nothing of prompts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from tokenizers import Tokenizer as FastTokenizer
+
+from completion_engine.errors import DataError
+
+# Names of the three FIM markers and of the tokens that end an infill, by model family.
+_FIM_MARKERS = (
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),  # Qwen2.5-Coder, CodeGemma, Seed-Coder
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),  # StarCoder, Granite, SmolLM
+    ("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),  # SantaCoder
+    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # noqa: RUF001 - DeepSeek-Coder spells them so
+    ("▁<PRE>", "▁<SUF>", "▁<MID>"),  # CodeLlama
+)
+_END_MARKERS = (
+    "<|endoftext|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>", "<|im_start|>",
+    "<|file_separator|>", "<fim_pad>", "<file_sep>", "<repo_name>", "<eos>", "</s>", "▁<EOT>",
+    "<｜end▁of▁sentence｜>",  # noqa: RUF001 - DeepSeek-Coder spells it so
+)  # fmt: skip
+_BYTE_TOKEN = re.compile(r"^<0x([0-9A-Fa-f]{2})>$")
+
+
+@dataclass(frozen=True, slots=True)
+class FimTokens:
+    """Ids of the fill-in-the-middle markers."""
+
+    prefix: int
+    suffix: int
+    middle: int
+
+
+class Tokenizer:
+    """Token ids of text, text of token ids, and the vocabulary by bytes."""
+
+    def __init__(self, fast: FastTokenizer, end_ids: frozenset[int] = frozenset()) -> None:
+        self._fast = fast
+        self._vocabulary = fast.get_vocab(with_added_tokens=True)
+        self._added = {
+            token_id for token_id, token in fast.get_added_tokens_decoder().items() if token.special
+        } | {self._vocabulary[name] for name in _special_names() if name in self._vocabulary}
+        self.end_ids = end_ids | {self._vocabulary[n] for n in _END_MARKERS if n in self._vocabulary}
+
+    @cached_property
+    def fim(self) -> FimTokens | None:
+        """The FIM markers, or None for a model that was never taught to infill."""
+        for names in _FIM_MARKERS:
+            ids = [self._vocabulary.get(name) for name in names]
+            if None not in ids:
+                return FimTokens(*cast("list[int]", ids))
+        return None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Equal for two tokenizers exactly when they give the same ids."""
+        return hashlib.sha256(self._fast.to_str().encode()).hexdigest()[:32]
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of ids that spell something; a model's logits may be padded beyond."""
+        return max(self._vocabulary.values()) + 1
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of plain text. Markers that stand in the text are text, never control tokens."""
+        return self.encode_many([text])[0]
+
+    def encode_many(self, texts: list[str]) -> list[list[int]]:
+        """Token ids of several texts at once; lets other threads run meanwhile."""
+        encodings = self._fast.encode_batch_fast(texts, add_special_tokens=False)
+        return [self._without_markers(text, e.ids) for text, e in zip(texts, encodings, strict=True)]
+
+    def _without_markers(self, text: str, ids: list[int]) -> list[int]:
+        if self._added.isdisjoint(ids):
+            return ids
+        plain: list[int] = []
+        for piece in re.split(r"(<\|?|\|?>)", text):  # a marker cut into pieces is plain text again
+            plain += self._fast.encode(piece, add_special_tokens=False).ids
+        return [token for token in plain if token not in self._added]
+
+    def decode(self, ids: list[int]) -> str:
+        """Text of token ids; bytes that are not UTF-8 become U+FFFD."""
+        return self.spell(ids).decode("utf-8", errors="replace")
+
+    def spell(self, ids: list[int]) -> bytes:
+        """The bytes that the tokens spell. Control tokens spell nothing."""
+        table = self.token_bytes
+        return b"".join(table[token] if token < len(table) else b"" for token in ids)
+
+    @cached_property
+    def token_bytes(self) -> list[bytes]:
+        """What each id spells, by id."""
+        table = [b""] * self.num_tokens
+        spell = _speller(self._fast)
+        for token, token_id in self._vocabulary.items():
+            if token_id not in self._added:
+                table[token_id] = spell(token)
+        return table
+
+    @cached_property
+    def _by_bytes(self) -> tuple[list[bytes], list[int]]:
+        pairs = sorted((spelt, token) for token, spelt in enumerate(self.token_bytes) if spelt)
+        return [spelt for spelt, _ in pairs], [token for _, token in pairs]
+
+    def tokens_towards(self, wanted: bytes) -> list[int]:
+        """Ids of the tokens that begin with `wanted`, or that `wanted` begins with."""
+        spelt, ids = self._by_bytes
+        low, high = bisect_left(spelt, wanted), bisect_left(spelt, wanted + b"\xff" * 8)
+        found = ids[low:high]
+        for length in range(1, len(wanted)):
+            at = bisect_left(spelt, wanted[:length])
+            while at < len(spelt) and spelt[at] == wanted[:length]:
+                found.append(ids[at])
+                at += 1
+        return found
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Read `tokenizer.json` of a model folder.
+
+    Raises DataError when there is none or it cannot be read.
+    """
+    path = folder / "tokenizer.json"
+    try:
+        fast = FastTokenizer.from_file(str(path))
+    except Exception as error:  # the Rust side raises bare Exception
+        raise DataError(
+            f"The tokenizer {path} cannot be read ({error}).", advice="Fetch the model again."
+        ) from error
+    fast.no_truncation()
+    fast.no_padding()
+    return Tokenizer(fast)
+
+
+def _special_names() -> list[str]:
+    return [name for names in _FIM_MARKERS for name in names] + list(_END_MARKERS)
+
+
+def _speller(fast: FastTokenizer) -> Any:
+    """How this family of tokenizers writes bytes as token strings."""
+    kind = fast.to_str()
+    if '"ByteLevel"' in kind:
+        table = _byte_level_table()
+        return lambda token: bytes(table[c] for c in token if c in table)
+
+    def spell(token: str) -> bytes:
+        byte = _BYTE_TOKEN.match(token)
+        return bytes([int(byte[1], 16)]) if byte else token.replace("▁", " ").encode()
+
+    return spell
+
+
+def _byte_level_table() -> dict[str, int]:
+    """Byte-level BPE writes each byte as one printable character (GPT-2's scheme)."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    table = {chr(byte): byte for byte in printable}
+    shifted = (byte for byte in range(256) if byte not in printable)
+    table.update({chr(256 + offset): byte for offset, byte in enumerate(shifted)})
+    return table
