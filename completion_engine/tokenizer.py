@@ -6,12 +6,13 @@ Together with `language_model` the only module that knows transformers. Knows no
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from tokenizers import Tokenizer as FastTokenizer
 
@@ -27,7 +28,7 @@ _FIM_MARKERS = (
 )
 _END_MARKERS = (
     "<|endoftext|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>", "<|im_start|>",
-    "<|file_separator|>", "<fim_pad>", "<file_sep>", "<repo_name>", "<eos>", "</s>", "▁<EOT>",
+    "<|file_separator|>", "<fim_pad>", "<file_sep>", "<repo_name>", "<eos>", "</s>", "<EOT>",
     "<｜end▁of▁sentence｜>",  # noqa: RUF001 - DeepSeek-Coder spells it so
 )  # fmt: skip
 _BYTE_TOKEN = re.compile(r"^<0x([0-9A-Fa-f]{2})>$")
@@ -48,19 +49,23 @@ class Tokenizer:
     def __init__(self, fast: FastTokenizer, end_ids: frozenset[int] = frozenset()) -> None:
         self._fast = fast
         self._vocabulary = fast.get_vocab(with_added_tokens=True)
-        self._added = {
-            token_id for token_id, token in fast.get_added_tokens_decoder().items() if token.special
-        } | {self._vocabulary[name] for name in _special_names() if name in self._vocabulary}
-        self.end_ids = end_ids | {self._vocabulary[n] for n in _END_MARKERS if n in self._vocabulary}
+        added = {token.content: token_id for token_id, token in fast.get_added_tokens_decoder().items()}
+        self.end_ids = end_ids | {added[name] for name in _END_MARKERS if name in added}
+        special = {i for i, token in fast.get_added_tokens_decoder().items() if token.special}
+        self._added = special | self.end_ids | set(self._fim_ids())
 
     @cached_property
     def fim(self) -> FimTokens | None:
         """The FIM markers, or None for a model that was never taught to infill."""
+        ids = self._fim_ids()
+        return FimTokens(*ids) if ids else None
+
+    def _fim_ids(self) -> list[int]:
         for names in _FIM_MARKERS:
-            ids = [self._vocabulary.get(name) for name in names]
-            if None not in ids:
-                return FimTokens(*cast("list[int]", ids))
-        return None
+            ids = [self._vocabulary[name] for name in names if name in self._vocabulary]
+            if len(ids) == len(names):
+                return ids
+        return []
 
     @cached_property
     def fingerprint(self) -> str:
@@ -140,11 +145,18 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         ) from error
     fast.no_truncation()
     fast.no_padding()
-    return Tokenizer(fast)
+    return Tokenizer(fast, _end_ids_of(folder))
 
 
-def _special_names() -> list[str]:
-    return [name for names in _FIM_MARKERS for name in names] + list(_END_MARKERS)
+def _end_ids_of(folder: Path) -> frozenset[int]:
+    """End-of-text ids that the model's own configuration names."""
+    found: set[int] = set()
+    for name in ("generation_config.json", "config.json"):
+        path = folder / name
+        if path.is_file():
+            value = json.loads(path.read_text(encoding="utf-8")).get("eos_token_id")
+            found.update([value] if isinstance(value, int) else value or [])
+    return frozenset(found)
 
 
 def _speller(fast: FastTokenizer) -> Any:

@@ -1,0 +1,176 @@
+"""The forward pass of a target: token rows in, logits out, keys and values into a static cache.
+
+Two kinds behind one call. `FusedDecoder` runs the Llama family (Llama, Qwen2, Qwen3, Mistral) with packed
+weights; `ModuleDecoder` runs any other causal model through transformers' own modules.
+Both keep one property: a row's logits, keys and values depend only on its own token and on
+what stands before it, not on how many rows run beside it (see ARCHITECTURE.md, "Exactness").
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from completion_engine.kv_cache import KVCache
+from completion_engine.linear import Linear, stack
+
+ROWS = 8  # every pass runs a multiple of this many rows; see `pad_rows`
+KEY_BLOCK = 512  # attention reads whole blocks of keys, as torch's CPU kernel walks them
+_FUSED_FAMILIES = frozenset({"llama", "qwen2", "qwen3", "mistral"})
+
+
+class Decoder(Protocol):
+    """One target's forward pass."""
+
+    num_layers: int
+    num_kv_heads: int
+    head_size: int
+    vocab_size: int
+    num_weight_bytes: int
+
+    def forward(self, rows: Tensor, cache: KVCache, num_logits: int) -> Tensor | None:
+        """Run `rows` [num_rows] at the positions behind `cache.num_cached`.
+
+        Writes their keys and values there (the cache's length stays as it is). Returns the logits
+        [num_logits, vocab_size] of the last `num_logits` rows, or None when none are wanted.
+        """
+        ...
+
+
+def pad_rows(num_rows: int) -> int:
+    """Rows a pass really runs. Fewer than a full group would take other kernels, with other sums."""
+    return -(-num_rows // ROWS) * ROWS
+
+
+def causal_mask(start: int, num_rows: int, num_keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Additive mask [num_rows, num_keys]: row i sees the positions up to `start + i`."""
+    positions = torch.arange(start, start + num_rows, device=device)
+    hidden = torch.arange(num_keys, device=device) > positions[:, None]
+    return torch.zeros(num_rows, num_keys, dtype=dtype, device=device).masked_fill_(hidden, float("-inf"))
+
+
+def num_keys_for(end: int, capacity: int) -> int:
+    """Keys to read for rows that end at position `end`: whole blocks, so that sums do not change."""
+    return min(-(-end // KEY_BLOCK) * KEY_BLOCK, capacity)
+
+
+class _Layer:
+    """One decoder layer's weights, laid out for the machine."""
+
+    def __init__(self, layer: Any) -> None:
+        attention, mlp = layer.self_attn, layer.mlp
+        self.input_norm = layer.input_layernorm.weight.detach()
+        self.post_norm = layer.post_attention_layernorm.weight.detach()
+        self.qkv = stack(attention.q_proj, attention.k_proj, attention.v_proj)
+        self.out = Linear(attention.o_proj.weight, attention.o_proj.bias)
+        self.gate_up = stack(mlp.gate_proj, mlp.up_proj)
+        self.down = Linear(mlp.down_proj.weight, mlp.down_proj.bias)
+        self.q_norm = attention.q_norm.weight.detach() if hasattr(attention, "q_norm") else None
+        self.k_norm = attention.k_norm.weight.detach() if hasattr(attention, "k_norm") else None
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(x.num_bytes for x in (self.qkv, self.out, self.gate_up, self.down))
+
+
+class FusedDecoder:
+    """The Llama family: rotary grouped attention and a gated MLP, fused and packed at load.
+
+    Takes the weights over from a transformers model and lets go of its modules layer by layer.
+    """
+
+    def __init__(self, model: Any, num_positions: int) -> None:
+        config = model.config
+        attention = model.model.layers[0].self_attn
+        self.num_layers = config.num_hidden_layers
+        self.num_heads = config.num_attention_heads
+        self.num_kv_heads = config.num_key_value_heads
+        self.head_size = attention.head_dim
+        self.vocab_size = config.vocab_size
+        self._scale = float(attention.scaling)
+        self._eps = float(config.rms_norm_eps)
+        self._embedding = model.model.embed_tokens.weight.detach()
+        self._norm = model.model.norm.weight.detach()
+        self._cos, self._sin = _rotary_tables(model, num_positions)
+        self._head = Linear(model.lm_head.weight)
+        self._layers: list[_Layer] = []
+        for index in range(self.num_layers):
+            self._layers.append(_Layer(model.model.layers[index]))
+            model.model.layers[index] = nn.Identity()
+        self.num_weight_bytes = (
+            self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self._layers)
+        )
+
+    @staticmethod
+    def serves(config: Any) -> bool:
+        """Whether a model of this configuration has exactly the structure that is fused here."""
+        return (
+            config.model_type in _FUSED_FAMILIES
+            and config.hidden_act == "silu"
+            and all(kind == "full_attention" for kind in getattr(config, "layer_types", None) or ())
+            and not (getattr(config, "sliding_window", None) and config.model_type == "mistral")
+        )
+
+    def forward(self, rows: Tensor, cache: KVCache, num_logits: int) -> Tensor | None:
+        """See `Decoder.forward`."""
+        start, num_rows = cache.num_cached, rows.shape[0]
+        end = start + num_rows
+        num_keys = num_keys_for(end, cache.capacity)
+        groups = self.num_heads // self.num_kv_heads
+        mask = causal_mask(start, num_rows, num_keys, self._embedding.dtype, rows.device)
+        mask = mask.repeat(groups, 1)[None, None]
+        rotary = self._cos[start:end], self._sin[start:end]
+        x = self._embedding[rows]
+        for index, layer in enumerate(self._layers):
+            q, k, v = self._project(layer, x, rotary)
+            cache.keys[index, :, start:end] = k
+            cache.values[index, :, start:end] = v
+            keys, values = cache.keys[index, None, :, :num_keys], cache.values[index, None, :, :num_keys]
+            heads = functional.scaled_dot_product_attention(q, keys, values, mask, scale=self._scale)
+            x = x + layer.out(self._unfold(heads, num_rows))
+            x = x + self._mlp(layer, x)
+        if not num_logits:
+            return None
+        return self._head(self._normed(x[-num_logits:], self._norm))
+
+    def _project(
+        self, layer: _Layer, x: Tensor, rotary: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Rotated queries folded to [1, num_kv_heads, groups * num_rows, head_size]; keys and values."""
+        num_rows, num_kv = x.shape[0], self.num_kv_heads
+        qkv = layer.qkv(self._normed(x, layer.input_norm)).view(num_rows, -1, self.head_size)
+        q, k, v = qkv.split([self.num_heads, num_kv, num_kv], dim=1)
+        if layer.q_norm is not None and layer.k_norm is not None:
+            q, k = self._normed(q, layer.q_norm), self._normed(k, layer.k_norm)
+        cos, sin = rotary
+        q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
+        folded = q.view(num_rows, num_kv, -1, self.head_size).permute(1, 2, 0, 3)
+        return folded.reshape(1, num_kv, -1, self.head_size), k.transpose(0, 1), v.transpose(0, 1)
+
+    def _unfold(self, heads: Tensor, num_rows: int) -> Tensor:
+        heads = heads.view(self.num_kv_heads, -1, num_rows, self.head_size)
+        return heads.permute(2, 0, 1, 3).reshape(num_rows, -1)
+
+    def _mlp(self, layer: _Layer, x: Tensor) -> Tensor:
+        gate, up = layer.gate_up(self._normed(x, layer.post_norm)).chunk(2, dim=-1)
+        return layer.down(functional.silu(gate) * up)
+
+    def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
+        return functional.rms_norm(x, weight.shape, weight, self._eps)
+
+
+def _rotary_tables(model: Any, num_positions: int) -> tuple[Tensor, Tensor]:
+    """Cosines and signed sines [num_positions, 1, head_size], from the model's own rotary module."""
+    weight = model.model.embed_tokens.weight
+    positions = torch.arange(num_positions, device=weight.device)[None]
+    cos, sin = model.model.rotary_emb(weight[:1, None], positions)
+    half = sin.shape[-1] // 2
+    signed = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
+    return cos[0, :, None].contiguous(), signed[0, :, None].contiguous()
+
+
+def _rotate(x: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
+    return x * cos + torch.roll(x, x.shape[-1] // 2, -1) * signed_sin
