@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+
+from completion_engine.drafting.draft import DraftToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +88,19 @@ def num_common(left: Sequence[int], right: Sequence[int]) -> int:
 class Slot:
     """A cache and what the target is known to write after it.
 
-    `path[num_forced:]` was written by the target itself, greedily, so a prompt that ends anywhere in that
-    part is already answered. `setting` names what the writing depended on (temperature, seed).
+    `path[num_forced:]` was written by the target under `setting` (temperature, seed), its first tokens
+    bound to spell `healed`; so a prompt that ends anywhere in that part is already answered.
+    `origins` says where each written token came from.
     """
 
     cache: KVCache
     document: str = ""
     path: list[int] = field(default_factory=list)
     num_forced: int = 0
+    healed: bytes = b""
     setting: tuple[float, int] = (0.0, 0)
+    origins: list[DraftToken | None] = field(default_factory=list)
     last_used: int = 0
-
-    def remember(self, path: list[int], num_forced: int, setting: tuple[float, int]) -> None:
-        """Record that after `path[:num_forced]` the target writes `path[num_forced:]`."""
-        self.path, self.num_forced, self.setting = path, num_forced, setting
-
-    def known_after(self, prompt: Sequence[int], setting: tuple[float, int]) -> list[int]:
-        """What the target is known to write after `prompt`; empty when it is not known."""
-        num_prompt = len(prompt)
-        if setting != self.setting or not self.num_forced <= num_prompt < len(self.path):
-            return []
-        return self.path[num_prompt:] if self.path[:num_prompt] == list(prompt) else []
 
 
 class SlotPool:

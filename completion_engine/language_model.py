@@ -19,6 +19,7 @@ from completion_engine.kv_cache import CacheShape, KVCache
 from completion_engine.linear import can_pack
 
 PREFILL_ROWS = 64
+CAPACITY = {"cpu": 2048, "cuda": 8192}  # positions of a KV slot
 WIDTHS = (8, 16)  # rows of a verification pass that the policy may choose from
 
 
@@ -51,6 +52,15 @@ class LanguageModel:
         return CacheShape(
             decoder.num_layers, decoder.num_kv_heads, decoder.head_size, self.capacity, self.dtype, self.device
         )
+
+    def pass_ms_from(self, num_pending: int) -> dict[int, float]:
+        """Widths that hold `num_pending` known rows, with the cost of each; wider ones cost in proportion."""
+        if num_pending <= min(self.widths):
+            return self.pass_ms
+        base, top = min(self.widths), max(self.widths)
+        slope = (self.pass_ms[top] - self.pass_ms[base]) / max(1, top - base)
+        first = pad_rows(num_pending)
+        return {width: self.pass_ms[base] + slope * (width - base) for width in (first, first + ROWS)}
 
     @torch.inference_mode()
     def forward(self, tokens: Sequence[int], cache: KVCache, num_logits: int) -> Tensor | None:
@@ -133,8 +143,8 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype:
     return torch.float32
 
 
-def load_language_model(folder: Path, device: str, dtype: str, capacity: int) -> LanguageModel:
-    """Load a model folder (config.json, safetensors). Seconds.
+def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:
+    """Load a model folder (config.json, safetensors). Seconds. `capacity` 0 takes what suits the device.
 
     Raises MachineError when it does not fit into memory, DataError when the files are damaged.
     """
@@ -150,8 +160,9 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int) ->
             folder, dtype=kind, local_files_only=True, trust_remote_code=False, use_safetensors=True
         )
         model.eval().requires_grad_(False).to(place)
-        limit = int(getattr(model.config, "max_position_embeddings", capacity) or capacity)
-        return LanguageModel(_decoder_for(model, min(capacity, limit)), place, kind, min(capacity, limit))
+        capacity = capacity or CAPACITY[place.type]
+        capacity = min(capacity, getattr(model.config, "max_position_embeddings", None) or capacity)
+        return LanguageModel(_decoder_for(model, capacity), place, kind, capacity)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise MachineError(
             f"The model in {folder} does not fit into the memory of {place}.",

@@ -51,6 +51,7 @@ class Tokenizer:
         self._vocabulary = fast.get_vocab(with_added_tokens=True)
         added = {token.content: token_id for token_id, token in fast.get_added_tokens_decoder().items()}
         self.end_ids = end_ids | {added[name] for name in _END_MARKERS if name in added}
+        self.leading_ids = tuple(fast.encode("").ids)
         special = {i for i, token in fast.get_added_tokens_decoder().items() if token.special}
         self._added = special | self.end_ids | set(self._fim_ids())
 

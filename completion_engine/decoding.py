@@ -1,0 +1,246 @@
+"""One completion being written: draft, verify, keep, rewind, stop.
+
+Knows tokens and text; knows nothing of documents, settings or clocks beyond a deadline.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from completion_engine.drafting.draft import Draft, Drafter, DraftToken
+from completion_engine.drafting.policy import SurvivalTable, choose
+from completion_engine.kv_cache import Slot
+from completion_engine.language_model import PREFILL_ROWS, LanguageModel
+from completion_engine.prompt import Prompt
+from completion_engine.request import Cancellation, CancelledError
+from completion_engine.sampling import Sampler
+from completion_engine.stats import CompletionStats
+from completion_engine.verification import verify
+from completion_engine.written import Written
+
+Clock = Callable[[], float]
+
+
+class TextRules(Protocol):
+    """When a text is long enough; see `completion_engine.suggestions`."""
+
+    def check(self, generated: str) -> object | None:
+        """A stop with `rule` and `num_chars`, or None to go on."""
+        ...
+
+    def boundary(self, generated: str) -> int:
+        """Characters up to the last sensible place to cut."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Why writing ended, and how many characters of the text count."""
+
+    reason: str
+    num_chars: int
+    rule: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the target came to an end by itself or by a rule, not by a limit."""
+        return self.reason in {"end", "stop"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds."""
+
+    max_tokens: int
+    deadline_at: float = float("inf")
+    patience_at: float = float("inf")
+
+
+class Decoding:
+    """The tokens of one completion: what is forced, what is written, what is cached."""
+
+    def __init__(
+        self,
+        target: LanguageModel,
+        slot: Slot,
+        prompt: Prompt,
+        written: Written,
+        drafters: Sequence[Drafter],
+        table: SurvivalTable,
+        sampler: Sampler,
+        stats: CompletionStats,
+    ) -> None:
+        self.written = written
+        self.stats = stats
+        self._target, self._slot, self._cache = target, slot, slot.cache
+        self._drafters, self._table, self._sampler = drafters, table, sampler
+        self._num_prompt = len(prompt.tokens)
+        self._num_checked = 0
+        known, origins = self._known_after(prompt)
+        self._path = list(prompt.tokens)
+        self._origins: list[DraftToken | None] = []
+        self._cache.rewind(self._cache.num_shared(self._path))
+        stats.num_prompt_tokens, stats.num_cached_tokens = self._num_prompt, self._cache.num_cached
+        for drafter in drafters:
+            drafter.begin(prompt.tokens)
+        self._extend(known, origins)
+        slot.path, slot.num_forced, slot.healed = self._path, self._num_prompt, prompt.healed
+        slot.setting, slot.origins = sampler.setting, self._origins
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens written so far."""
+        return self._path[self._num_prompt :]
+
+    @property
+    def origins(self) -> list[DraftToken | None]:
+        """For each written token the draft it was accepted from; None where the target wrote it itself."""
+        return self._origins
+
+    def step(self) -> None:
+        """One pass of the target: a chunk of the prompt, or a verification."""
+        pending = self._pending()
+        room = PREFILL_ROWS if self._target.is_row_invariant else self._target.widths[0]
+        if len(pending) > room:
+            self._prefill(pending[: min(PREFILL_ROWS, len(pending) - 1)])
+            return
+        draft = self._draft(len(pending))
+        logits = self._forward(pending, draft)
+        self._keep(pending, draft, self._pick(logits, draft))
+
+    def finish(self, rules: TextRules, max_tokens: int) -> Finish | None:
+        """Whether what is written ends the completion. Looks at each token once, in order."""
+        tokens = self.tokens
+        while self._num_checked < len(tokens):
+            token = tokens[self._num_checked]
+            self._num_checked += 1
+            num_chars = self.written.ends[self._num_checked - 1]
+            if self.written.is_end(token):
+                return Finish("end", num_chars)
+            stop = rules.check(self.written.text[:num_chars])
+            if stop is not None:
+                return Finish("stop", stop.num_chars, stop.rule)  # type: ignore[attr-defined]  # see Protocol
+            if self._num_checked >= max_tokens:
+                return Finish("length", rules.boundary(self.written.text[:num_chars]))
+        return None
+
+    def end(self) -> None:
+        """Let the drafters learn from what was written."""
+        for drafter in self._drafters:
+            drafter.end()
+
+    def _known_after(self, prompt: Prompt) -> tuple[list[int], list[DraftToken | None]]:
+        """What the slot's last completion already says about this prompt.
+
+        Typing along a suggestion leaves the same tokens in front and only tightens what the next one must
+        spell, so the target's earlier pick, the best of a wider choice, is still the best.
+        """
+        slot, num_prompt = self._slot, len(prompt.tokens)
+        num_written = num_prompt - slot.num_forced
+        same = slot.setting == self._sampler.setting and slot.path[:num_prompt] == list(prompt.tokens)
+        if num_written < 0 or not same:
+            return [], []
+        typed = self.written.spell(slot.path[slot.num_forced : num_prompt]) + prompt.healed
+        known = slot.path[num_prompt:]
+        if not typed.startswith(slot.healed) or not self.written.follows(known):
+            return [], []
+        return known, slot.origins[num_written:]
+
+    def _pending(self) -> list[int]:
+        """Tokens that are true but not yet in the cache; at least the last one, whose logits are needed."""
+        self._cache.rewind(min(self._cache.num_cached, len(self._path) - 1))
+        return self._path[self._cache.num_cached :]
+
+    def _prefill(self, chunk: list[int]) -> None:
+        begin = time.perf_counter()
+        self._target.forward(chunk, self._cache, 0)
+        self._cache.keep(chunk)
+        self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
+
+    def _draft(self, num_pending: int) -> Draft:
+        begin = time.perf_counter()
+        pass_ms = self._target.pass_ms_from(num_pending)
+        room = min(max(pass_ms) - num_pending, self._cache.capacity - self._cache.num_cached - num_pending)
+        drafts = [draft for drafter in self._drafters for draft in drafter.drafts(room, self.written.allows)]
+        draft = choose(drafts, self._table, num_pending, pass_ms)
+        self.stats.num_drafted += len(draft)
+        self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
+        return draft
+
+    def _forward(self, pending: list[int], draft: Draft) -> Tensor:
+        begin = time.perf_counter()
+        rows = [*pending, *(guess.token for guess in draft)]
+        logits = self._target.forward(rows, self._cache, len(draft) + 1)
+        if logits is None:
+            raise AssertionError("logits were asked for")
+        self.stats.num_forwards += 1
+        self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
+        return logits
+
+    def _pick(self, logits: Tensor, draft: Draft) -> list[int]:
+        """The target's pick after the pending tokens and after each drafted one."""
+        begin = time.perf_counter()
+        position = len(self._path)
+        picked = self._sampler.pick(logits, position)
+        owed = self.written.owing()
+        for row in range(len(picked)):
+            if not owed.bytes:
+                break
+            picked[row] = self._sampler.pick_out_of(logits[row], owed.candidates(), position + row)
+            if row < len(draft):
+                owed = owed.after(draft[row].token)
+        self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
+        return picked
+
+    def _keep(self, pending: list[int], draft: Draft, picked: list[int]) -> None:
+        verdict = verify([guess.token for guess in draft], picked)
+        self._cache.keep([*pending, *verdict.written[:-1]])
+        self._table.observe(draft, verdict.num_accepted)
+        accepted = draft[: verdict.num_accepted]
+        self.stats.num_accepted += verdict.num_accepted
+        for guess in accepted:
+            self.stats.accepted_by_source[guess.source] += 1
+        self._extend(list(verdict.written), [*accepted, None])
+
+    def _extend(self, tokens: list[int], origins: list[DraftToken | None]) -> None:
+        """Append true tokens; nothing counts behind an end token."""
+        for token, origin in zip(tokens, origins, strict=True):
+            if self.tokens and self.written.is_end(self._path[-1]):
+                return
+            self._path.append(token)
+            self._origins.append(origin)
+            self.written.add(token)
+            for drafter in self._drafters:
+                drafter.extend([token])
+
+
+def run(
+    decoding: Decoding,
+    rules: TextRules,
+    limits: Limits,
+    cancellation: Cancellation,
+    pass_ms: float,
+    clock: Clock = time.perf_counter,
+) -> Finish:
+    """Write until a rule, the target or a limit ends it.
+
+    When the deadline would pass in the next step, the text is cut at its last sensible place; where
+    there is none yet, work goes on to the first one or until patience ends. Raises CancelledError.
+    """
+    while True:
+        finish = decoding.finish(rules, limits.max_tokens)
+        if finish is not None:
+            return finish
+        if cancellation.is_cancelled:
+            raise CancelledError
+        soon = clock() + pass_ms / 1e3
+        if soon > limits.deadline_at:
+            num_chars = rules.boundary(decoding.written.text)
+            if num_chars or soon > limits.patience_at:
+                return Finish("deadline", num_chars)
+        decoding.step()

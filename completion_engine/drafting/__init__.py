@@ -1,0 +1,1 @@
+"""Drafters: they guess the next tokens from text alone; the target decides."""

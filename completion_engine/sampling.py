@@ -1,0 +1,54 @@
+"""Picking tokens from logits: greedy, or at a temperature with noise fixed by seed and position.
+
+Temperature sampling adds Gumbel noise to the logits and takes the largest, which draws exactly from
+softmax(logits / temperature) (Gumbel 1954; "Gumbel-max trick"). The noise depends on the seed and the
+token's position alone, so a drafted run picks the very tokens that a plain run picks: with a draft that
+names one token, accepting it when it is the token picked is the exact acceptance rule of speculative
+sampling (Leviathan et al. 2022, section 2.3) for a one-point draft distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """How a token is picked. `num_tokens` cuts off the vocabulary's padding."""
+
+    num_tokens: int
+    temperature: float = 0.0
+    seed: int = 0
+
+    @property
+    def setting(self) -> tuple[float, int]:
+        """What the picks depend on, besides the logits."""
+        return (self.temperature, self.seed if self.temperature else 0)
+
+    def pick(self, logits: Tensor, first_position: int) -> list[int]:
+        """One token for each row of `logits` [num_rows, vocab_size]; row i stands at first_position + i."""
+        rows = logits[:, : self.num_tokens]
+        if self.temperature > 0:
+            rows = rows.float() / self.temperature + self._noise(first_position, len(rows)).to(rows.device)
+        return [int(token) for token in rows.argmax(-1).tolist()]
+
+    def pick_out_of(self, logits: Tensor, allowed: Sequence[int], position: int) -> int:
+        """The pick of one row [vocab_size] when only the tokens in `allowed` may be written."""
+        choice = torch.tensor(allowed, device=logits.device)
+        row = logits[choice]
+        if self.temperature > 0:
+            noise = self._noise(position, 1)[0].to(row.device)
+            row = row.float() / self.temperature + noise[choice]
+        return allowed[int(row.argmax())]
+
+    def _noise(self, first_position: int, num_rows: int) -> Tensor:
+        rows = []
+        for position in range(first_position, first_position + num_rows):
+            generator = torch.Generator().manual_seed(self.seed * 1_000_003 + position)
+            uniform = torch.rand(self.num_tokens, generator=generator, dtype=torch.float64)
+            rows.append(-(-uniform.clamp_min(1e-300).log()).log())
+        return torch.stack(rows).float()

@@ -1,0 +1,125 @@
+"""Owns the grammars: what a parser says about a bounded piece of text around the cursor.
+
+The only module that knows tree-sitter. Knows no rules: it answers questions about text, and answers
+"unknown" for languages without a grammar.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache, cached_property
+
+from tree_sitter import Language, Node, Parser, Tree
+
+_GRAMMARS: dict[str, tuple[str, str]] = {
+    "bash": ("tree_sitter_bash", "language"),
+    "c": ("tree_sitter_c", "language"),
+    "cpp": ("tree_sitter_cpp", "language"),
+    "csharp": ("tree_sitter_c_sharp", "language"),
+    "css": ("tree_sitter_css", "language"),
+    "go": ("tree_sitter_go", "language"),
+    "html": ("tree_sitter_html", "language"),
+    "java": ("tree_sitter_java", "language"),
+    "javascript": ("tree_sitter_javascript", "language"),
+    "javascriptreact": ("tree_sitter_javascript", "language"),
+    "json": ("tree_sitter_json", "language"),
+    "jsonc": ("tree_sitter_json", "language"),
+    "lua": ("tree_sitter_lua", "language"),
+    "php": ("tree_sitter_php", "language_php"),
+    "python": ("tree_sitter_python", "language"),
+    "ruby": ("tree_sitter_ruby", "language"),
+    "rust": ("tree_sitter_rust", "language"),
+    "shellscript": ("tree_sitter_bash", "language"),
+    "typescript": ("tree_sitter_typescript", "language_typescript"),
+    "typescriptreact": ("tree_sitter_typescript", "language_tsx"),
+}
+
+LANGUAGES = frozenset(_GRAMMARS)
+
+_DEFINITION_SUFFIXES = ("_definition", "_declaration", "_item", "_specifier")
+_DEFINITIONS = frozenset({"method", "singleton_method", "class", "module", "rule_set"})
+
+
+@cache
+def _parser(language: str) -> Parser | None:
+    """The parser of an LSP language id, loaded on first use; None without a grammar for it."""
+    if language not in _GRAMMARS:
+        return None
+    module, function = _GRAMMARS[language]
+    return Parser(Language(getattr(importlib.import_module(module), function)()))
+
+
+class SyntaxWindow:
+    """The text before the cursor, parsed once on first use; each question parses only what is new.
+
+    The tree of unfinished code is a guess, and so are the answers: rules may use them to end a
+    suggestion well, not to hold one to be correct.
+    """
+
+    def __init__(self, language: str, before: str) -> None:
+        self._language = language
+        self._before = before.encode("utf-8", "replace")
+
+    @cached_property
+    def _base(self) -> Tree | None:
+        parser = _parser(self._language)
+        return parser.parse(self._before) if parser else None
+
+    def ends_with_definition(self, text: str) -> bool:
+        """Whether `text`, written at the cursor, ends with a definition that began in it, body and all."""
+        tree, source = self._parse(text)
+        if tree is None:
+            return False
+        start, end = len(self._before), len(source.rstrip())
+        node = tree.root_node.descendant_for_byte_range(max(end - 1, 0), end)
+        while node is not None and _first_byte(node, source) >= start:
+            if node.end_byte >= end and _is_definition(node):
+                return True
+            node = node.parent
+        return False
+
+    def has_error(self, text: str, after: str) -> bool:
+        """Whether the cursor's line, with `text` and `after` behind it, does not parse."""
+        tree, source = self._parse(text + after)
+        if tree is None:
+            return False
+        start = self._before.rfind(b"\n") + 1
+        end = source.find(b"\n", len(self._before))
+        return _has_error_within(tree.root_node, start, len(source) if end < 0 else end)
+
+    def _parse(self, text: str) -> tuple[Tree | None, bytes]:
+        parser, base = _parser(self._language), self._base
+        source = self._before + text.encode("utf-8", "replace")
+        if parser is None or base is None:
+            return None, source
+        old = base.copy()
+        point = base.root_node.end_point
+        old.edit(
+            start_byte=len(self._before),
+            old_end_byte=len(self._before),
+            new_end_byte=len(source),
+            start_point=point,
+            old_end_point=point,
+            new_end_point=(point[0] + text.count("\n"), len(source) - source.rfind(b"\n") - 1),
+        )
+        return parser.parse(source, old), source
+
+
+def _is_definition(node: Node) -> bool:
+    if node.type in _DEFINITIONS:
+        return node.is_named
+    return node.type.endswith(_DEFINITION_SUFFIXES) and node.child_by_field_name("body") is not None
+
+
+def _first_byte(node: Node, source: bytes) -> int:
+    return node.start_byte + len(source[node.start_byte : node.end_byte]) - len(
+        source[node.start_byte : node.end_byte].lstrip()
+    )
+
+
+def _has_error_within(node: Node, start: int, end: int) -> bool:
+    if not node.has_error or node.start_byte > end or node.end_byte < start:
+        return False
+    if node.is_error or node.is_missing:
+        return True
+    return any(_has_error_within(child, start, end) for child in node.children)
