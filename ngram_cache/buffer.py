@@ -1,0 +1,122 @@
+"""Owns a growing run of tokens that is searched as it is, unsorted. Knows no documents and no repository."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ngram_cache.construction import MAX_CONTEXT
+from ngram_cache.draft import (
+    LIVE_BUFFER,
+    MAX_DEPTH,
+    MAX_OCCURRENCES,
+    NOTHING,
+    Limits,
+    Lookup,
+    Occurrence,
+    grow_tree,
+    shorter_match,
+    weigh,
+)
+from ngram_cache.segment import as_tokens
+
+_FEW = 96
+
+
+class TokenBuffer:
+    """Tokens that only grow at the end or are cut there: a prompt, what was just written.
+
+    An edit costs nothing but the copy of its tokens; a lookup scans for the last token of the context
+    and compares backwards from there. Made for up to some tens of thousands of tokens. One thread.
+    """
+
+    def __init__(self, tokens: Sequence[int] | npt.NDArray[np.integer] = ()) -> None:
+        self._padded = np.full(MAX_CONTEXT + 1024, -1, dtype=np.int32)
+        self._num_tokens = 0
+        self.extend(tokens)
+
+    def __len__(self) -> int:
+        return self._num_tokens
+
+    @property
+    def tokens(self) -> npt.NDArray[np.int32]:
+        """A copy of the tokens [n]."""
+        return self._padded[MAX_CONTEXT : MAX_CONTEXT + self._num_tokens].copy()
+
+    def extend(self, tokens: Sequence[int] | npt.NDArray[np.integer]) -> None:
+        """Append token ids; ValueError when one is no token id."""
+        added = as_tokens(tokens)
+        end = MAX_CONTEXT + self._num_tokens
+        if end + len(added) > len(self._padded):
+            grown = np.full(2 * (end + len(added)), -1, dtype=np.int32)
+            grown[:end] = self._padded[:end]
+            self._padded = grown
+        self._padded[end : end + len(added)] = added
+        self._num_tokens += len(added)
+
+    def truncate(self, num_tokens: int) -> None:
+        """Keep the first `num_tokens`; ValueError when there are not as many."""
+        if not 0 <= num_tokens <= self._num_tokens:
+            raise ValueError(f"cannot keep {num_tokens} of {self._num_tokens} tokens")
+        self._num_tokens = num_tokens
+
+    def lookup(
+        self,
+        context: Sequence[int] | npt.NDArray[np.integer],
+        *,
+        max_nodes: int,
+        max_depth: int,
+        min_match: int = 1,
+    ) -> Lookup:
+        """The continuations of the longest suffix of `context` that occurs here, as in the index.
+
+        Of more than `MAX_OCCURRENCES` occurrences the most recent are looked at.
+        """
+        tail = context[-MAX_CONTEXT:]
+        query = (tail.tolist() if isinstance(tail, np.ndarray) else list(tail))[::-1]
+        min_match = max(1, min_match)
+        levels = self._match(query)
+        length = len(levels)
+        if length < min_match:
+            return NOTHING
+        ends = levels[-1]
+        longest = self._occurrences(ends, max_depth)
+        shorter_length = shorter_match(length, len(ends), min_match)
+        shorter: list[Occurrence[tuple[int, ...]]] = []
+        if shorter_length:
+            also = levels[shorter_length - 1]
+            shorter = self._occurrences(also[~np.isin(also, ends)], max_depth)
+        nodes = grow_tree(
+            weigh(longest, shorter, tuple), (length, shorter_length), Limits(max_nodes, max_depth)
+        )
+        return Lookup(length, len(ends), nodes)
+
+    def _match(self, query: list[int]) -> list[npt.NDArray[np.int64]]:
+        """For every match length from 1 on the places (in the padded array) that continue such a match."""
+        end = MAX_CONTEXT + self._num_tokens
+        padded = self._padded
+        levels: list[npt.NDArray[np.int64]] = []
+        if not query or self._num_tokens < 2:
+            return levels
+        ends = np.flatnonzero(padded[MAX_CONTEXT : end - 1] == query[0]) + (MAX_CONTEXT + 1)
+        while len(ends) > _FEW and len(levels) + 1 < len(query):
+            levels.append(ends)
+            ends = ends[padded[ends - len(levels) - 1] == query[len(levels)]]
+        if not len(ends):
+            return levels
+        backwards = np.arange(1, len(query) + 1)
+        is_equal = padded[ends[:, None] - backwards] == np.array(query)
+        lengths = np.where(is_equal.all(axis=1), len(query), is_equal.argmin(axis=1))
+        further = range(len(levels) + 1, int(lengths.max()) + 1)
+        return levels + [ends[lengths >= length] for length in further]
+
+    def _occurrences(self, ends: npt.NDArray[np.int64], max_depth: int) -> list[Occurrence[tuple[int, ...]]]:
+        stop = MAX_CONTEXT + self._num_tokens
+        depth = min(max_depth, MAX_DEPTH)
+        padded = self._padded
+        return [
+            (tuple(padded[at : min(at + depth, stop)].tolist()), LIVE_BUFFER, at - MAX_CONTEXT)
+            for at in ends[-MAX_OCCURRENCES:].tolist()
+        ]

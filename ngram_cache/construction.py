@@ -1,0 +1,90 @@
+"""Owns the sorting of a token array by preceding context. Knows numpy only: no documents, no lookups."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+
+MAX_CONTEXT = 32
+_KEY_BITS = 64
+_DENSE_FROM = 1 << 17
+
+
+def sort_contexts(reversed_tokens: IntArray, boundary: int = 0) -> IntArray:
+    """Sort the positions `r` of `reversed_tokens` [n] by `reversed_tokens[r:r + MAX_CONTEXT]`.
+
+    The array holds text backwards, so what follows `r` here is what stands before it in the text, and
+    `r - 1` is its continuation. Only positions where neither the token nor its continuation is
+    `boundary` are returned. How contexts compare beyond a boundary is unspecified.
+
+    Prefix doubling (Manber and Myers 1993): a first sort by as many tokens as one machine word packs,
+    then each round doubles the sorted width, over those positions only that still share their rank.
+    """
+    num_tokens = len(reversed_tokens)
+    if num_tokens >= 1 << 31:
+        raise ValueError(f"a segment holds at most {(1 << 31) - 1} tokens, not {num_tokens}")
+    keys, width = _packed_keys(reversed_tokens)
+    order = np.argsort(keys).astype(np.int32)
+    group_start = _group_starts(keys[order])
+    del keys
+    rank = np.empty(num_tokens, dtype=np.int32)
+    rank[order] = group_start
+    slots = _shared(group_start)
+    while width < MAX_CONTEXT and len(slots):
+        slots = _double(order, rank, slots, width)
+        width *= 2
+    follows = np.empty(num_tokens, dtype=bool)
+    follows[:1] = False
+    follows[1:] = (reversed_tokens[1:] != boundary) & (reversed_tokens[:-1] != boundary)
+    return order[follows[order]]
+
+
+def _packed_keys(tokens: IntArray) -> tuple[npt.NDArray[np.uint64], int]:
+    """One word per position that orders it by its first `width` tokens; returns the words and `width`."""
+    highest = int(tokens.max(initial=0))
+    dense = tokens
+    if len(tokens) >= _DENSE_FROM:
+        is_used = np.zeros(highest + 1, dtype=bool)
+        is_used[tokens] = True
+        names = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
+        dense, highest = names[tokens], int(names[-1])
+    bits = max(1, highest.bit_length())
+    width = min(_KEY_BITS // bits, MAX_CONTEXT)
+    keys = dense.astype(np.uint64)
+    for ahead in range(1, width):
+        keys <<= np.uint64(bits)
+        keys[:-ahead] |= dense[ahead:].astype(np.uint64)
+    return keys, width
+
+
+def _double(order: IntArray, rank: IntArray, slots: IntArray, width: int) -> IntArray:
+    """Sort the positions at `slots` of `order` by twice `width` tokens; returns the slots still shared."""
+    positions = order[slots]
+    ahead = np.minimum(positions.astype(np.int64) + width, len(rank) - 1)
+    keys = (rank[positions].astype(np.uint64) << np.uint64(32)) | rank[ahead].astype(np.uint64)
+    local = np.argsort(keys)
+    positions = positions[local]
+    order[slots] = positions
+    local_start = _group_starts(keys[local])
+    rank[positions] = slots[local_start]
+    return slots[_shared(local_start)]
+
+
+def _group_starts(sorted_keys: npt.NDArray[np.uint64]) -> IntArray:
+    """For every slot of a sorted array the first slot that holds the same key."""
+    starts = np.zeros(len(sorted_keys), dtype=np.int32)
+    changes = np.flatnonzero(sorted_keys[1:] != sorted_keys[:-1]).astype(np.int32) + np.int32(1)
+    starts[changes] = changes
+    np.maximum.accumulate(starts, out=starts)
+    return starts
+
+
+def _shared(group_start: IntArray) -> IntArray:
+    """The slots whose group has more than one member."""
+    slots = np.arange(len(group_start), dtype=np.int32)
+    is_alone = group_start == slots
+    is_alone[:-1] &= is_alone[1:]
+    shared: IntArray = slots[~is_alone]
+    return shared

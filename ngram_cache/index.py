@@ -1,0 +1,313 @@
+"""Owns the set of documents that are drafted from. Knows tokens and names, no text, no disk, no tokenizer.
+
+One mutable host with one lock for writers; readers see an immutable view that is swapped whole.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ngram_cache.compaction import choose_small, choose_tiers, is_mostly_dead
+from ngram_cache.construction import IntArray
+from ngram_cache.draft import Limits, Lookup
+from ngram_cache.search import Part, search
+from ngram_cache.segment import Segment, as_tokens
+
+Tokens = Sequence[int] | npt.NDArray[np.integer]
+
+_MAX_PARTS = 6
+_MAX_PARTS_EVER = 24
+_INLINE_TOKENS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The versions of one path, by document id: an overlay hides the stored one."""
+
+    stored: int | None = None
+    overlay: int | None = None
+
+    @property
+    def live(self) -> int | None:
+        return self.stored if self.overlay is None else self.overlay
+
+    def with_version(self, version: int, *, is_overlay: bool) -> _Entry:
+        """A newer version in place of an older one; one that comes late changes nothing."""
+        current = self.overlay if is_overlay else self.stored
+        if current is not None and current > version:
+            return self
+        return replace(self, overlay=version) if is_overlay else replace(self, stored=version)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        return tuple(version for version in (self.stored, self.overlay) if version is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is worth saving: sorted segments and the path of every document in them. No overlays."""
+
+    segments: tuple[Segment, ...]
+    paths: dict[int, str]
+
+
+class NgramIndex:
+    """Finds how the longest known suffix of a context went on, in documents that come and go.
+
+    Every version of a document gets a growing id, so a greater id is a more recent text. A changed
+    document becomes a small segment of its own; segments are merged as they pile up, small ones at
+    once, large ones in `maintain`. Safe to use from any threads; `lookup` never waits.
+    """
+
+    def __init__(self, documents: Iterable[tuple[str, Tokens]] = ()) -> None:
+        self._lock = threading.Lock()
+        self._compaction = threading.Lock()
+        self._entries: dict[str, _Entry] = {}
+        self._paths: dict[int, str] = {}
+        self._parts: tuple[Part, ...] = ()
+        self._claimed: frozenset[Segment] = frozenset()
+        self._next_id = 0
+        self.update_many(list(documents))
+
+    @classmethod
+    def restore(cls, stored: Stored) -> NgramIndex:
+        """The index that `stored` was taken from. ValueError when a document is there twice or not at all."""
+        index = cls()
+        ids = [document for segment in stored.segments for document in segment.documents]
+        if sorted(ids) != sorted(stored.paths) or len(set(stored.paths.values())) != len(stored.paths):
+            raise ValueError("segments and paths do not name the same documents")
+        index._entries = {path: _Entry(stored=document) for document, path in stored.paths.items()}
+        index._paths = dict(stored.paths)
+        index._parts = tuple(Part(segment) for segment in stored.segments)
+        index._next_id = max(ids, default=-1) + 1
+        return index
+
+    # Reading
+
+    def lookup(
+        self,
+        context: Tokens,
+        *,
+        max_nodes: int,
+        max_depth: int,
+        min_match: int = 1,
+        exclude: str = "",
+    ) -> Lookup:
+        """The most probable continuations of the longest suffix of `context` [n] that occurs.
+
+        At most `max_nodes` nodes, none deeper than `max_depth` tokens; nothing when the match is
+        shorter than `min_match` tokens. Nothing of the path `exclude` is drafted from, be it stored or
+        an overlay. ValueError when the context holds something that is no token id.
+        """
+        excluded = self._entries.get(exclude) if exclude else None
+        hidden = frozenset(excluded.kept) if excluded else frozenset()
+        return search(self._parts, context, hidden, Limits(max_nodes, max_depth, min_match))
+
+    def path_of(self, document: int) -> str:
+        """The path of a document that a lookup named; empty when it was forgotten since."""
+        return self._paths.get(document, "")
+
+    def tokens_before(self, document: int, offset: int) -> IntArray:
+        """The first `offset` tokens of a document; none when it was forgotten since."""
+        for part in self._parts:
+            local = part.segment.local(document)
+            if local is not None:
+                return part.segment.tokens(local)[: max(0, offset)]
+        return np.zeros(0, dtype=np.int32)
+
+    @property
+    def paths(self) -> list[str]:
+        """The stored paths, sorted; overlays of files that are not stored are not among them."""
+        entries = self._entries.copy()
+        return sorted(path for path, entry in entries.items() if entry.stored is not None)
+
+    @property
+    def num_documents(self) -> int:
+        """Paths that are drafted from."""
+        return len(self._entries)
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of the documents that are drafted from."""
+        return sum(part.num_live_tokens for part in self._parts)
+
+    @property
+    def num_segments(self) -> int:
+        """Sorted runs that a lookup searches."""
+        return len(self._parts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of tokens and their order, those not yet merged away included."""
+        return sum(part.segment.nbytes for part in self._parts)
+
+    # Writing
+
+    def update(self, path: str, tokens: Tokens) -> None:
+        """Replace a path's stored version, or add it."""
+        self.update_many([(path, tokens)])
+
+    def update_many(self, documents: Sequence[tuple[str, Tokens]]) -> None:
+        """Replace or add stored versions, as one segment; later ones count as more recent."""
+        self._add(documents, is_overlay=False)
+        if len(self._parts) > _MAX_PARTS_EVER:
+            self.maintain()
+
+    def remove(self, path: str) -> None:
+        """Forget a path's stored version. Its overlay, if there is one, stays."""
+        with self._lock:
+            self._publish(self._parts, self._set_entry(path, replace(self._entry(path), stored=None)))
+
+    def rename(self, old: str, new: str) -> None:
+        """Move all versions of `old` to `new`, in place of those that `new` had. KeyError without `old`."""
+        with self._lock:
+            entry = self._entries[old]
+            if old == new:
+                return
+            touched = self._set_entry(new, entry)
+            del self._entries[old]
+            self._publish(self._parts, touched)
+
+    def set_overlay(self, path: str, tokens: Tokens) -> None:
+        """Draft from these tokens instead of the stored version: an open buffer's text."""
+        self._add([(path, tokens)], is_overlay=True)
+
+    def drop_overlay(self, path: str) -> None:
+        """Return to the stored version, if there is one."""
+        with self._lock:
+            self._publish(self._parts, self._set_entry(path, replace(self._entry(path), overlay=None)))
+
+    def maintain(self, max_segments: int = _MAX_PARTS) -> None:
+        """Merge segments until `max_segments` are left, and drop what most of is dead.
+
+        May take seconds; lookups and writers go on meanwhile.
+        """
+        with self._compaction:
+            self._drop_dead()
+            while len(self._parts) > max_segments:
+                self._replace_aside(lambda parts: choose_tiers(parts, max_segments), self._merged)
+
+    def stored(self) -> Stored:
+        """A frozen copy to save: stored versions alone, the forgotten ones taken out."""
+        with self._lock:
+            parts = self._parts
+            paths = {entry.stored: path for path, entry in self._entries.items() if entry.stored is not None}
+        segments = []
+        for part in parts:
+            keep = [document in paths for document in part.segment.documents]
+            if any(keep):
+                segments.append(part.segment if all(keep) else part.segment.only(keep))
+        return Stored(tuple(segments), paths)
+
+    def check_integrity(self) -> None:
+        """AssertionError when views, entries and segments contradict each other."""
+        with self._lock:
+            kept = {version: path for path, entry in self._entries.items() for version in entry.kept}
+            live = {entry.live for entry in self._entries.values()}
+            found: list[int] = []
+            for part in self._parts:
+                part.segment.check_integrity()
+                is_live = [part.is_live(place) for place in range(len(part.segment.documents))]
+                assert is_live == [document in live for document in part.segment.documents]  # noqa: S101
+                found += [document for document in part.segment.documents if document in kept]
+            assert sorted(found) == sorted(kept)  # noqa: S101
+            assert kept == self._paths  # noqa: S101
+
+    # Writers' inner parts
+
+    def _add(self, documents: Sequence[tuple[str, Tokens]], *, is_overlay: bool) -> None:
+        if not documents:
+            return
+        arrays = {path: as_tokens(tokens) for path, tokens in documents}
+        with self._lock:
+            first = self._next_id
+            self._next_id += len(arrays)
+        segment = Segment.build(zip(range(first, first + len(arrays)), arrays.values(), strict=True))
+        with self._lock:
+            touched = set(segment.documents)
+            for version, path in enumerate(arrays, first):
+                entry = self._entry(path).with_version(version, is_overlay=is_overlay)
+                touched |= self._set_entry(path, entry)
+            self._publish((*self._parts, Part(segment)), touched)
+            idle = [part for part in self._parts if part.segment not in self._claimed]
+            small = choose_small(idle, _MAX_PARTS, _INLINE_TOKENS)
+            if small:
+                self._swap(small, self._merged(small))
+
+    def _entry(self, path: str) -> _Entry:
+        return self._entries.get(path, _Entry())
+
+    def _set_entry(self, path: str, entry: _Entry) -> set[int]:
+        """Returns the versions whose liveness may have changed."""
+        touched = {*self._entry(path).kept, *entry.kept}
+        for version in self._entry(path).kept:
+            del self._paths[version]
+        if entry.kept:
+            self._entries[path] = entry
+        else:
+            self._entries.pop(path, None)
+        for version in entry.kept:
+            self._paths[version] = path
+        return touched
+
+    def _publish(self, parts: Iterable[Part], touched: Iterable[int]) -> None:
+        """Swap the view: liveness of `touched` brought up to date, segments without anything kept dropped."""
+        fresh = []
+        for part in parts:
+            places = [(part.segment.local(version), self._is_live(version)) for version in touched]
+            flags = [(place, is_live) for place, is_live in places if place is not None]
+            changed = part.with_live(flags) if flags else part
+            if changed.has_live or any(version in self._paths for version in part.segment.documents):
+                fresh.append(changed)
+        self._parts = tuple(fresh)
+
+    def _is_live(self, version: int) -> bool:
+        path = self._paths.get(version)
+        return path is not None and self._entries[path].live == version
+
+    def _swap(self, old: Sequence[Part], merged: Segment) -> None:
+        gone = {part.segment for part in old}
+        rest = [part for part in self._parts if part.segment not in gone]
+        self._publish((*rest, Part(merged)), merged.documents)
+
+    def _merged(self, parts: Sequence[Part]) -> Segment:
+        return Segment.build(
+            (version, part.segment.tokens(place))
+            for part in parts
+            for place, version in enumerate(part.segment.documents)
+            if version in self._paths
+        )
+
+    def _drop_dead(self) -> None:
+        for _ in self._parts:
+            self._replace_aside(self._first_mostly_dead, self._reduced)
+
+    def _keeps(self, segment: Segment) -> list[bool]:
+        return [version in self._paths for version in segment.documents]
+
+    def _first_mostly_dead(self, parts: Sequence[Part]) -> list[Part]:
+        return [part for part in parts if is_mostly_dead(part.segment, self._keeps(part.segment))][:1]
+
+    def _reduced(self, parts: Sequence[Part]) -> Segment:
+        (part,) = parts
+        return part.segment.only(self._keeps(part.segment))
+
+    def _replace_aside(
+        self, choose: Callable[[Sequence[Part]], list[Part]], build: Callable[[Sequence[Part]], Segment]
+    ) -> None:
+        """Swap chosen parts for what `build` makes of them outside the lock, claimed meanwhile."""
+        with self._lock:
+            chosen = choose(self._parts)
+            self._claimed = frozenset(part.segment for part in chosen)
+        try:
+            if chosen:
+                merged = build(chosen)
+                with self._lock:
+                    self._swap(chosen, merged)
+        finally:
+            self._claimed = frozenset()

@@ -1,0 +1,136 @@
+"""Owns the search over several segments as if they were one. Knows document ids, no paths, no locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ngram_cache.draft import (
+    MAX_DEPTH,
+    MAX_OCCURRENCES,
+    NOTHING,
+    Limits,
+    Lookup,
+    Occurrence,
+    grow_tree,
+    shorter_match,
+    weigh,
+)
+from ngram_cache.segment import Cursor, Segment, as_query, decode_row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A segment and which of its documents are live: one byte each, None when all are."""
+
+    segment: Segment
+    live: bytes | None = None
+
+    def is_live(self, place: int) -> bool:
+        """Whether the document at `place` is drafted from."""
+        return self.live is None or self.live[place] != 0
+
+    @property
+    def has_live(self) -> bool:
+        """Whether anything here is drafted from."""
+        return self.live is None or any(self.live)
+
+    @property
+    def num_live_tokens(self) -> int:
+        """Tokens of the documents that are drafted from."""
+        lengths = self.segment.lengths
+        if self.live is None:
+            return sum(lengths)
+        return sum(length for length, flag in zip(lengths, self.live, strict=True) if flag)
+
+    def with_live(self, flags: Iterable[tuple[int, bool]]) -> Part:
+        """The same segment with the liveness of some documents, given by place, set anew."""
+        live = bytearray(self.live or b"\1" * len(self.segment.documents))
+        for place, flag in flags:
+            live[place] = flag
+        return Part(self.segment, None if all(live) else bytes(live))
+
+
+def search(
+    parts: Sequence[Part],
+    context: Sequence[int] | npt.NDArray[np.integer],
+    hidden: Set[int],
+    limits: Limits,
+) -> Lookup:
+    """The continuations of the longest suffix of `context` that occurs in a live, not hidden document.
+
+    The answer does not depend on how documents are spread over segments, as long as not more than
+    `MAX_OCCURRENCES` occurrences (dead ones included) have to be looked at.
+    """
+    query = as_query(context)
+    min_match = max(1, limits.min_match)
+    depth = min(limits.max_depth, MAX_DEPTH)
+    cursors = [_LiveCursor(part, hidden, query, depth) for part in parts] if query else []
+    length = _next_length(cursors)
+    longest: list[Occurrence[bytes]] = []
+    num_occurrences = 0
+    while length >= min_match:
+        longest, num_occurrences = _widen_and_gather(cursors, length)
+        if longest:
+            break
+        length = _next_length(cursors)
+    if not longest:
+        return NOTHING
+    shorter_length = shorter_match(length, num_occurrences, min_match)
+    shorter: list[Occurrence[bytes]] = []
+    if shorter_length and _next_length(cursors) >= shorter_length:
+        gathered, _ = _widen_and_gather(cursors, shorter_length)
+        known = {(document, offset) for _, document, offset in longest}
+        shorter = [occurrence for occurrence in gathered if occurrence[1:] not in known]
+    evidence = weigh(longest, shorter, decode_row)
+    nodes = grow_tree(evidence, (length, shorter_length), Limits(limits.max_nodes, depth))
+    return Lookup(length, num_occurrences, nodes)
+
+
+class _LiveCursor:
+    """A cursor that yields occurrences in live, not hidden documents only."""
+
+    __slots__ = ("_depth", "_hidden", "_part", "cursor")
+
+    def __init__(self, part: Part, hidden: Set[int], query: bytes, depth: int) -> None:
+        self.cursor: Cursor = part.segment.cursor(query)
+        self._part = part
+        self._depth = depth
+        self._hidden = {place for document in hidden if (place := part.segment.local(document)) is not None}
+
+    def gather(self, num_wanted: int) -> list[Occurrence[bytes]]:
+        """Occurrences of the interval: all of them, or `num_wanted` evenly spread ones before the filter."""
+        cursor, part = self.cursor, self._part
+        segment, positions = part.segment, part.segment.positions
+        size = len(cursor)
+        if size <= num_wanted:
+            chosen = positions[cursor.low : cursor.high].tolist()
+        else:
+            chosen = [positions[cursor.low + step * size // num_wanted] for step in range(num_wanted)]
+        return segment.occurrences(chosen, self._depth, part.live, self._hidden)
+
+
+def _next_length(cursors: list[_LiveCursor]) -> int:
+    return max((live.cursor.next_length for live in cursors), default=0)
+
+
+def _widen_and_gather(cursors: list[_LiveCursor], length: int) -> tuple[list[Occurrence[bytes]], int]:
+    """Occurrences of a match of `length` tokens, sampled where there are many, and how many there are."""
+    for live in cursors:
+        live.cursor.widen(length)
+    total = sum(len(live.cursor) for live in cursors)
+    found: list[Occurrence[bytes]] = []
+    num_sampled = 0
+    for live in cursors:
+        size = len(live.cursor)
+        if not size:
+            continue
+        wanted = size if total <= MAX_OCCURRENCES else max(1, MAX_OCCURRENCES * size // total)
+        found += live.gather(wanted)
+        num_sampled += wanted
+    if total <= MAX_OCCURRENCES:
+        return found, len(found)
+    return found, round(total * len(found) / num_sampled)
