@@ -13,12 +13,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from completion_engine.errors import DataError, MachineError
 from lsp_server.framing import METHOD_NOT_FOUND, Message, ResponseError, encode, read_message
+from lsp_server.positions import PositionEncoding
 
-PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
 NotificationHandler = Callable[[Any], None]
 
 # Lines of the server's standard error that are kept to explain its death.
