@@ -1,0 +1,80 @@
+"""The program that turns a GGUF file into bf16 safetensors; started as a child by `conversion`.
+
+    python -m completion_engine.models.gguf_worker FILE.gguf OUT_FOLDER
+
+A process of its own, so that the memory comes back, the model libraries' settings stay untouched, and
+it can be ended at any moment. Knows transformers. Must not know the store. Speaks one JSON object a
+line on stdout: {"step": name} when a step begins; {"fault": "data" or "machine", "error": text} at the
+end when it failed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+STEPS = ("weights", "saving", "tokenizer", "checking")
+_SAMPLE = 'def area(r: float) -> float:\n\treturn 3.14 * r  # "é 漢 🎉"\n'
+
+
+def main() -> int:
+    """Convert the file named by the arguments. Returns the exit code."""
+    out, sys.stdout = sys.stdout, sys.stderr  # nothing that a library prints may mix with our lines
+    source, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    try:
+        _convert(source, folder, out)
+    except MemoryError:
+        _say(out, fault="machine", error="there is not enough memory")
+        return 1
+    except OSError as error:
+        _say(out, fault="machine", error=str(error))
+        return 1
+    except Exception as error:  # noqa: BLE001 - whatever the library dislikes about the file, it is the file
+        _say(out, fault="machine" if "No space left" in str(error) else "data", error=_one_line(error))
+        return 1
+    return 0
+
+
+def _convert(source: Path, folder: Path, out: TextIO) -> None:
+    _say(out, step="weights")
+    import torch  # noqa: PLC0415 - seconds, of which the first line should tell
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig  # noqa: PLC0415 - as above
+
+    model = AutoModelForCausalLM.from_pretrained(
+        source.parent,
+        gguf_file=source.name,
+        dtype=torch.bfloat16,
+        quantization_config=GgufConfig(dequantize=True),
+        local_files_only=True,
+    )
+    _say(out, step="saving")
+    model.save_pretrained(folder, max_shard_size="10TB")
+    _say(out, step="tokenizer")
+    tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name, local_files_only=True)
+    tokenizer.save_pretrained(folder)
+    _say(out, step="checking")
+    saved = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    _check_tokenizer(saved, model.get_input_embeddings().weight.shape[0])
+
+
+def _check_tokenizer(tokenizer: Any, num_rows: int) -> None:
+    """Every id has a row of the embedding, and text survives the way through the tokenizer."""
+    if len(tokenizer) > num_rows:
+        raise ValueError(f"its tokenizer has {len(tokenizer)} tokens, its embedding only {num_rows} rows")
+    ids = tokenizer.encode(_SAMPLE, add_special_tokens=False)
+    if tokenizer.decode(ids, clean_up_tokenization_spaces=False).strip() != _SAMPLE.strip():
+        raise ValueError("its tokenizer does not give back the text it was given")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+def _say(out: TextIO, **message: str) -> None:
+    print(json.dumps(message), file=out, flush=True)  # noqa: T201 - this is the protocol
+
+
+if __name__ == "__main__":
+    sys.exit(main())

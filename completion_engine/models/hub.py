@@ -1,0 +1,153 @@
+"""Models from the Hugging Face cache on this machine, and from the hub when it can be reached.
+
+Together with its worker the only module that knows huggingface_hub. Takes safetensors and JSON only;
+never pickled weights, never a repository's code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from completion_engine.errors import MachineError, SlipstreamError, UserError
+from completion_engine.models.hub_worker import WANTED
+from completion_engine.models.job import Job, Outcome, run_program
+from completion_engine.models.manifest import shards_damage
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_PROBE_S = 2.0
+_STALL_S = 120.0
+_QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONUTF8": "1"}
+
+
+def is_repository(name: str) -> bool:
+    """Whether `name` has the form owner/name."""
+    return _REPOSITORY.fullmatch(name) is not None
+
+
+def cached_file(repository: str, file_name: str) -> Path | None:
+    """A file of a hub repository that already lies in the local cache."""
+    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - a quarter of a second, seldom needed
+
+    found = try_to_load_from_cache(repository, file_name)
+    return Path(found) if isinstance(found, str) else None
+
+
+def cached_model(repository: str) -> Path | None:
+    """The local cache's snapshot of a repository, if everything a model needs is in it."""
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - as above
+    from huggingface_hub.errors import LocalEntryNotFoundError  # noqa: PLC0415 - as above
+
+    try:
+        folder = Path(snapshot_download(repository, local_files_only=True, allow_patterns=list(WANTED)))
+    except LocalEntryNotFoundError:
+        return None
+    return None if find_flaw(folder) else folder
+
+
+def find_flaw(folder: Path) -> str:
+    """Why a folder is no model that can be loaded, or "" if it is one. Reads names, sizes and headers."""
+    if not (folder / "config.json").is_file():
+        return "config.json is missing"
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+        return "tokenizer.json is missing"
+    return shards_damage(folder)
+
+
+def is_reachable() -> bool:
+    """Whether the hub answers at all within two seconds; False at once when told to stay offline."""
+    from huggingface_hub import constants  # noqa: PLC0415 - as above
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    answered = threading.Event()
+    # In a thread, because looking up a name can hang for longer than any timeout that can be given.
+    threading.Thread(target=_probe, args=(constants.ENDPOINT, answered), daemon=True).start()
+    return answered.wait(_PROBE_S)
+
+
+def _probe(endpoint: str, answered: threading.Event) -> None:
+    from huggingface_hub import get_session  # noqa: PLC0415 - as above
+
+    try:
+        get_session().head(endpoint, timeout=_PROBE_S)
+    except Exception:  # noqa: BLE001, S110 - any failure, of whatever HTTP library, means "not reachable"
+        return
+    answered.set()
+
+
+def download_model(repository: str, work: Path, job: Job, check_space: Callable[[int], None]) -> Path:
+    """Fetch a repository's safetensors, configuration and tokenizer into the Hugging Face cache.
+
+    An interrupted download is continued next time. `check_space` is told the bytes still to come and
+    raises if they do not fit. Raises MachineError, UserError as `download_file` does.
+    """
+    folder = Path(_run_worker([repository], repository, work, job, check_space))
+    if flaw := find_flaw(folder):
+        raise UserError(
+            f"{repository} is no model that can be loaded: {flaw}.",
+            advice="Choose a repository that holds safetensors weights and a tokenizer.",
+        )
+    return folder
+
+
+def download_file(repository: str, file_name: str, work: Path, job: Job) -> Path:
+    """Fetch one file of a repository into `work`.
+
+    Raises MachineError when the hub fails, UserError when there is no such repository.
+    """
+    arguments = [repository, file_name, str(work)]
+    return Path(_run_worker(arguments, f"{repository}/{file_name}", work, job, lambda _num_bytes: None))
+
+
+def _run_worker(
+    arguments: list[str], name: str, work: Path, job: Job, check_space: Callable[[int], None]
+) -> str:
+    total = 0
+
+    def measure(stdout: str) -> object:
+        nonlocal total
+        message = _last(stdout)
+        if not total and (total := int(message.get("total", 0))):
+            check_space(total)
+        done = int(message.get("done", 0))
+        job.report(f"downloading {name}", min(done, total), total)
+        return done, total
+
+    # -P: modules in the folder the program happens to run in must not be imported.
+    command = [sys.executable, "-P", "-m", "completion_engine.models.hub_worker", *arguments]
+    ours = str(Path(__file__).resolve().parents[2])
+    search = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH", ""))))
+    env = os.environ | _QUIET | {"PYTHONPATH": search}
+    outcome = run_program(command, env, work, job, measure=measure, stall_s=_STALL_S)
+    message = _last(outcome.stdout)
+    if outcome.exit_code != 0 or "path" not in message:
+        raise _explain(name, outcome, message)
+    return str(message["path"])
+
+
+def _last(stdout: str) -> dict[str, Any]:
+    # The last line may be half written.
+    whole = [line for line in stdout.splitlines(keepends=True) if line.endswith("\n")]
+    return dict(json.loads(whole[-1])) if whole else {}
+
+
+def _explain(name: str, outcome: Outcome, message: dict[str, Any]) -> SlipstreamError:
+    reason = str(message.get("error", outcome.stderr.strip()[-200:] or "it was ended"))
+    if message.get("is_unknown"):
+        return UserError(
+            f"The Hugging Face hub has no model {name} that you may read.",
+            advice="Check the spelling; for a gated model log in with `hf auth login` first.",
+        )
+    if "No space left" in reason:
+        return MachineError(f"The disk is full: {name} could not be stored.", advice="Free some space.")
+    return MachineError(
+        f"{name} could not be downloaded from the Hugging Face hub: {reason}.",
+        advice="Check the network and try again; what has arrived is kept.",
+    )

@@ -1,0 +1,93 @@
+"""The program that downloads from the Hugging Face hub; started as a child by `hub`.
+
+    python -m completion_engine.models.hub_worker OWNER/NAME [FILE FOLDER]
+
+A process of its own, so that it can be ended at any moment. Speaks one JSON object a line on stdout:
+{"total": bytes to come, "done": bytes arrived}, at the end {"path": ...} or {"error": text,
+"is_unknown": whether the hub denies that there is such a model}.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any, TextIO
+
+# No *.bin, *.pt or *.py: pickles and a repository's own code are never fetched.
+WANTED = (
+    "*.safetensors", "*.safetensors.index.json", "config.json", "generation_config.json", "tokenizer*",
+    "vocab.json", "merges.txt", "special_tokens_map.json", "added_tokens.json",
+)  # fmt: skip
+_TICK_S = 0.5
+
+
+def main() -> int:
+    """Download what the arguments name. Returns the exit code."""
+    out, sys.stdout = sys.stdout, sys.stderr  # nothing that a library prints may mix with our lines
+    from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError  # noqa: PLC0415 - slow
+
+    try:
+        path = _fetch_model(sys.argv[1], out) if len(sys.argv) == 2 else _fetch_file(*sys.argv[1:4])
+    except (EntryNotFoundError, RepositoryNotFoundError) as error:
+        # "Not found locally" is a connection problem in disguise.
+        _say(out, error=_one_line(error), is_unknown=not isinstance(error, FileNotFoundError))
+        return 1
+    except Exception as error:  # noqa: BLE001 - any HTTP library's error; its text is passed on
+        _say(out, error=_one_line(error), is_unknown=False)
+        return 1
+    _say(out, path=path)
+    return 0
+
+
+def _fetch_model(repository: str, out: TextIO) -> str:
+    from huggingface_hub import constants, snapshot_download  # noqa: PLC0415 - slow
+
+    wanted = list(WANTED)
+    plan = snapshot_download(repository, allow_patterns=wanted, dry_run=True)
+    total = sum(file.file_size or 0 for file in plan if file.will_download)
+    blobs = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}" / "blobs"
+    before = _size_below(blobs)
+    finished = threading.Event()
+
+    def tick() -> None:
+        while not finished.wait(_TICK_S):
+            _say(out, total=total, done=_size_below(blobs) - before)
+
+    _say(out, total=total, done=0)
+    ticker = threading.Thread(target=tick, daemon=True)
+    ticker.start()
+    try:
+        return str(snapshot_download(repository, allow_patterns=wanted))
+    finally:
+        finished.set()
+        ticker.join()
+
+
+def _fetch_file(repository: str, name: str, folder: str) -> str:
+    from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow
+
+    return str(hf_hub_download(repository, name, local_dir=folder))
+
+
+def _size_below(folder: Path) -> int:
+    total = 0
+    for path in folder.glob("*"):
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:
+            continue  # a download that was renamed at its end
+    return total
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+def _say(out: TextIO, **message: Any) -> None:
+    print(json.dumps(message), file=out, flush=True)  # noqa: T201 - this is the protocol
+
+
+if __name__ == "__main__":
+    sys.exit(main())

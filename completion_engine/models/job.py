@@ -1,0 +1,104 @@
+"""What every long step is given: somebody to tell and somebody to obey; and programs run on those terms.
+
+Knows child processes. Must not know what is downloaded or converted.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from completion_engine.request import CancelledError
+
+Report = Callable[[str, int, int], None]
+
+_POLL_S = 0.1
+
+
+def _say_nothing(_what: str, _done: int, _total: int) -> None:
+    return
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call's `report(what, done, total)` and `should_stop()`."""
+
+    report: Report = _say_nothing
+    should_stop: Callable[[], bool] = _never
+
+    def check(self) -> None:
+        """Raise CancelledError when the caller does not want the result any more."""
+        if self.should_stop():
+            raise CancelledError
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a program ended. A negative `exit_code` is the signal that ended it."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    is_stalled: bool = False
+
+
+def run_program(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    work: Path,
+    job: Job,
+    *,
+    measure: Callable[[str], object],
+    stall_s: float,
+) -> Outcome:
+    """Run `command` to its end, or end it when the job is stopped or nothing moves for `stall_s` seconds.
+
+    `measure` gets stdout so far, ten times a second; as long as its result changes the program is making
+    progress. Output goes to files in `work`, so that a talkative program never blocks on a full pipe.
+    """
+    out, err = work / "stdout", work / "stderr"
+    with out.open("wb") as out_file, err.open("wb") as err_file:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out_file, stderr=err_file, env=dict(env)
+        )
+        try:
+            is_stalled = not _wait(child, lambda: measure(_text(out)), job, stall_s)
+        finally:
+            _end(child)
+    return Outcome(child.returncode, _text(out), _text(err), is_stalled)
+
+
+def _wait(child: subprocess.Popen[bytes], measure: Callable[[], object], job: Job, stall_s: float) -> bool:
+    """Whether the program ended by itself."""
+    seen, moved_at = measure(), time.monotonic()
+    while child.poll() is None:
+        job.check()
+        now = measure()
+        if now != seen:
+            seen, moved_at = now, time.monotonic()
+        if time.monotonic() - moved_at > stall_s:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is not None:
+        return
+    child.terminate()
+    try:
+        child.wait(timeout=2)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")

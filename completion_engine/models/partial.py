@@ -1,0 +1,111 @@
+"""A file that grows slice by slice and keeps what is good of it over an interruption.
+
+Knows the disk and SHA-256. Must not know where the slices come from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from completion_engine.errors import DataError
+
+CHUNK_BYTES = 1 << 20
+
+
+def sha256_of(
+    path: Path, *, num_bytes: int | None = None, on_bytes: Callable[[int], None] | None = None
+) -> hashlib._Hash:
+    """The running SHA-256 of a file, or of its first `num_bytes`; `on_bytes` is told how far it is."""
+    digest, done = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES if num_bytes is None else min(CHUNK_BYTES, num_bytes - done)):
+            digest.update(chunk)
+            done += len(chunk)
+            if on_bytes:
+                on_bytes(done)
+    return digest
+
+
+class PartialFile:
+    """`<name>.partial` beside the final file, and `<name>.partial.json` with its verified prefix.
+
+    Invariant: the first `num_bytes` bytes on disk are the first `num_slices` slices and hash to `digest`.
+    What lies behind them is of an interrupted slice and is overwritten. The file gets its final name in
+    `finish`, after its size and hash were compared with the expected ones.
+    """
+
+    def __init__(self, target: Path, num_bytes_expected: int, sha256: str) -> None:
+        self.target = target
+        self._expected = (num_bytes_expected, sha256)
+        self._data = target.with_name(target.name + ".partial")
+        self._notes = target.with_name(target.name + ".partial.json")
+        self.num_bytes, self.num_slices, self._digest = self._resume()
+
+    def _resume(self) -> tuple[int, int, hashlib._Hash]:
+        try:
+            notes = json.loads(self._notes.read_text(encoding="utf-8"))
+            num_bytes, num_slices = int(notes["num_bytes"]), int(notes["num_slices"])
+            digest = sha256_of(self._data, num_bytes=num_bytes)
+            if notes["expected"] == self._expected[1] and notes["digest"] == digest.hexdigest():
+                return num_bytes, num_slices, digest
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # nothing usable there: start at the beginning
+        self.discard()
+        return 0, 0, hashlib.sha256()
+
+    def append(self, chunks: Iterable[bytes]) -> None:
+        """Add one slice. Raises DataError when the file would become longer than expected."""
+        digest, num_bytes = self._digest.copy(), self.num_bytes
+        with self._data.open("r+b" if self._data.exists() else "wb") as file:
+            file.seek(self.num_bytes)
+            file.truncate()
+            for chunk in chunks:
+                num_bytes += len(chunk)
+                if num_bytes > self._expected[0]:
+                    raise self._refuse(f"more than {self._expected[0]} bytes")
+                digest.update(chunk)
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        self.num_bytes, self.num_slices, self._digest = num_bytes, self.num_slices + 1, digest
+        self._write_notes()
+
+    def _write_notes(self) -> None:
+        notes = {
+            "num_bytes": self.num_bytes,
+            "num_slices": self.num_slices,
+            "digest": self._digest.hexdigest(),
+            "expected": self._expected[1],
+        }
+        fresh = self._notes.with_suffix(".new")
+        fresh.write_text(json.dumps(notes), encoding="utf-8")
+        fresh.replace(self._notes)
+
+    def finish(self) -> Path:
+        """Give the file its final name. Raises DataError, with nothing left behind, if it is not the file."""
+        num_bytes, sha256 = self._expected
+        if self.num_bytes != num_bytes:
+            raise self._refuse(f"{self.num_bytes} bytes instead of {num_bytes}")
+        if self._digest.hexdigest() != sha256:
+            raise self._refuse(f"SHA-256 {self._digest.hexdigest()} instead of {sha256}")
+        self._data.replace(self.target)
+        self._notes.unlink(missing_ok=True)
+        return self.target
+
+    def discard(self) -> None:
+        """Remove everything that was kept."""
+        for file in (self._data, self._notes, self._notes.with_suffix(".new")):
+            with contextlib.suppress(FileNotFoundError):
+                file.unlink()
+
+    def _refuse(self, difference: str) -> DataError:
+        self.discard()
+        return DataError(
+            f"What was delivered as {self.target.name} is not that file: {difference}.",
+            advice="It was refused and removed. Another source (a mirror, a proxy) may deliver the right one.",
+        )

