@@ -93,7 +93,7 @@ class SyntaxWindow:
         if parser is None or base is None:
             return None, source
         old = base.copy()
-        point = base.root_node.end_point
+        point = (self._before.count(b"\n"), len(self._before) - self._before.rfind(b"\n") - 1)
         old.edit(
             start_byte=len(self._before),
             old_end_byte=len(self._before),
@@ -112,8 +112,10 @@ def _is_definition(node: Node) -> bool:
 
 
 def _first_byte(node: Node, source: bytes) -> int:
-    return node.start_byte + len(source[node.start_byte : node.end_byte]) - len(
-        source[node.start_byte : node.end_byte].lstrip()
+    return (
+        node.start_byte
+        + len(source[node.start_byte : node.end_byte])
+        - len(source[node.start_byte : node.end_byte].lstrip())
     )
 
 

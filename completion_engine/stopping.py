@@ -1,0 +1,71 @@
+"""Owns when generation at a place ends: the rules of all families, asked after every verified token.
+
+Text in, decisions out; knows no tokens, no model and no editor.
+"""
+
+from __future__ import annotations
+
+from .suggestions.blocks import end_of_suggestion, mode_of
+from .suggestions.boundary import boundary
+from .suggestions.brackets import unmatched_bracket
+from .suggestions.place import Place
+from .suggestions.repeats import (
+    repeated_lines,
+    repeated_text,
+    repeats_next_line,
+    repeats_suffix,
+    rest_of_line_reached,
+)
+from .suggestions.rules import RULES, Fire, Stop
+from .suggestions.site import Reading, Site
+from .syntax import SyntaxWindow
+
+__all__ = ["RULES", "Place", "Stop", "StopRules"]
+
+_RULES = (
+    unmatched_bracket,
+    repeats_next_line,
+    repeats_suffix,
+    rest_of_line_reached,
+    repeated_lines,
+    repeated_text,
+)
+
+
+class StopRules:
+    """Decides for one place when to stop. Built once per completion.
+
+    Each rule fires at the first character that settles it, and the rule that fires first decides. So a
+    decision, once made, holds for every longer text, however the text was cut into calls.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.site = Site(place)
+        self.syntax = SyntaxWindow(place.language, self.site.before)
+        self._mode = mode_of(self.site)
+        self._definitions: dict[str, bool] = {}
+
+    def check(self, generated: str) -> Stop | None:
+        """Where to stop in all the text generated so far at the cursor; None to go on."""
+        reading = self.site.read(generated)
+        fires = [fire for rule in _RULES if (fire := rule(self.site, reading))]
+        end = end_of_suggestion(self.site, self._mode, reading, self._is_definition)
+        first = min([*fires, end] if end else fires, key=_seen, default=None)
+        return Stop(first.rule, first.keep) if first else None
+
+    def boundary(self, generated: str) -> int:
+        """How much of the text to keep when time is up: whole statements, else whole words, else 0."""
+        return boundary(self.site, self.read(generated))
+
+    def read(self, generated: str) -> Reading:
+        """The scan of generated text that the rules share."""
+        return self.site.read(generated)
+
+    def _is_definition(self, text: str) -> bool:
+        if text not in self._definitions:
+            self._definitions[text] = self.syntax.ends_with_definition(text)
+        return self._definitions[text]
+
+
+def _seen(fire: Fire) -> int:
+    return fire.seen

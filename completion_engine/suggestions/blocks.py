@@ -1,0 +1,245 @@
+"""Owns where a suggestion ends of itself: with its line, its statement, its block or its paragraph.
+
+Decided by lines, brackets and indentation; `syntax` is asked for one thing only, whether what ended is
+a definition. Text after the cursor matters only through `Site`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from .lexer import CLOSING
+from .place import indent_width
+from .rules import Fire
+from .site import Reading, Site, first_token
+
+Mode = Literal["line", "statement", "block", "text"]
+IsDefinition = Callable[[str], bool]
+
+_CLOSING_TAG = re.compile(r"</")
+_DIRECTIVE = re.compile(
+    r"#(?:if|ifdef|ifndef|else|elif|endif|define|undef|include|pragma|region|endregion)?$"
+)
+_LONE_BRACE = re.compile(r"^\s*\{\s*$", re.MULTILINE)
+
+
+def mode_of(site: Site) -> Mode:
+    """How much a suggestion at this place may be."""
+    if site.place.is_single_line or site.inside in site.language.line_comments:
+        return "line"
+    if site.language.blocks == "text" or site.scanner.is_text(site.inside):
+        return "text" if site.is_blank_line else "line"
+    if site.place.multiline == "always" or site.is_blank_line:
+        return "block"
+    return "statement"
+
+
+def end_of_suggestion(site: Site, mode: Mode, reading: Reading, is_definition: IsDefinition) -> Fire | None:
+    """Fires where the line, statement, block or paragraph at the cursor is complete."""
+    if mode == "line":
+        end = reading.text.find("\n")
+        rule = "single-line" if site.place.is_single_line else "end-of-statement"
+        return None if end < 0 else Fire(end + 1, end, rule)
+    if mode == "text":
+        return _end_of_text(site, reading)
+    if mode == "statement":
+        return _Statement(site, reading).end()
+    return _Block(site, reading, is_definition).end()
+
+
+def _end_of_text(site: Site, reading: Reading) -> Fire | None:
+    has_text = False
+    for line in reading.lines:
+        is_blank = not reading.text[line.start : line.end].strip()
+        if is_blank and has_text and line.is_ended:
+            return Fire(line.end + 1, line.start - 1, "end-of-paragraph")
+        has_text = has_text or not is_blank
+        if line.is_ended and site.inside and not line.inside_end:
+            return Fire(line.end + 1, line.end, "end-of-block")
+    return None
+
+
+class _Walk:
+    """What the two walks over generated lines share."""
+
+    def __init__(self, site: Site, reading: Reading) -> None:
+        self.site = site
+        self.reading = reading
+        self.last_end = 0  # end of the last line that is not blank
+        self.is_closing = False  # the line at hand closes the block: the suggestion ends with it
+
+    def starts(self, index: int) -> tuple[str, int]:
+        """First token and indentation of a line of code; no token while it is not known or counts not."""
+        line = self.reading.lines[index]
+        text = self.site.line_text(self.reading, index)
+        if line.inside and self.site.scanner.is_text(line.inside):
+            return "", 0
+        token = first_token(text, is_ended=line.is_ended)
+        if "#" not in self.site.language.line_comments and _DIRECTIVE.match(token):
+            return "", 0
+        return token, indent_width(text)
+
+    def seen(self, index: int, token: str) -> int:
+        """How many characters had to be seen to know a line's first token."""
+        line = self.reading.lines[index]
+        start = self.reading.text.index(token, line.start) if index else line.start
+        is_word = token not in CLOSING and token != "{"
+        return min(start + len(token) + is_word, len(self.reading.text))
+
+    def is_held(self, token: str, width: int) -> bool:
+        """Whether the next line of the suffix closes the block with the same word in the same column."""
+        below = self.site.lines_below()
+        return (
+            bool(below) and indent_width(below[0]) == width and first_token(below[0], is_ended=True) == token
+        )
+
+    def closes(self, token: str, width: int, block_width: int) -> bool:
+        """Whether a line is the closing line of the block that its header indents by `block_width`."""
+        language = self.site.language
+        is_closer = token in language.closers or (
+            language.blocks == "tag" and bool(_CLOSING_TAG.match(token))
+        )
+        return is_closer and width == block_width and not self.is_held(token, width)
+
+
+class _Statement(_Walk):
+    """From the cursor to the end of the statement it stands in, with the block that belongs to it."""
+
+    def end(self) -> Fire | None:
+        has_block = False  # a block without brackets has begun
+        pending = -1  # end of a line that the next one may continue
+        for index, line in enumerate(self.reading.lines):
+            code = self.site.line_code(self.reading, index)
+            if index:
+                token, width = self.starts(index)
+                if token:
+                    seen = self.seen(index, token)
+                    if pending >= 0:
+                        if not self._continues(index):
+                            return Fire(seen, pending, "end-of-statement")
+                        pending = -1
+                    elif self._leaves(index, token, width, has_block):
+                        return Fire(seen, self.last_end, "end-of-block")
+            if not line.is_ended:
+                return None
+            if not code.strip() and index:
+                if pending >= 0:
+                    return Fire(line.end + 1, pending, "end-of-statement")
+                continue
+            self.last_end = line.end
+            if self.is_closing:
+                return Fire(line.end + 1, line.end, "end-of-block")
+            verdict = self._at_end(index, code)
+            has_block = has_block or verdict == "block"
+            if verdict == "ended" and not has_block:
+                return Fire(line.end + 1, line.end, "end-of-statement")
+            if verdict == "pending" and not has_block:
+                pending = line.end
+        return None
+
+    def _leaves(self, index: int, token: str, width: int, has_block: bool) -> bool:
+        """Whether a line no longer belongs to the statement."""
+        line, site = self.reading.lines[index], self.site
+        if token in CLOSING or line.innermost in ("(", "["):
+            return False
+        is_open = has_block or line.depth > site.line_depth
+        if width > site.indent or not is_open:
+            return False
+        if self.closes(token, width, site.indent):
+            self.is_closing = True
+            return False
+        return not (width == site.indent and (token in site.language.clauses or token == "{"))
+
+    def _continues(self, index: int) -> bool:
+        leading = self.site.language.leading
+        text = self.site.line_text(self.reading, index).lstrip()
+        return leading is not None and leading.match(text) is not None
+
+    def _at_end(self, index: int, code: str) -> Literal["open", "block", "pending", "ended"]:
+        line, site = self.reading.lines[index], self.site
+        if line.inside_end and site.scanner.is_text(line.inside_end):
+            return "open"
+        is_opened = code.endswith(("(", "[", "{", ","))
+        auto_closed = site.num_auto_closed if index == 0 and not is_opened else 0
+        if line.depth_end - auto_closed > site.line_depth:
+            return "open"
+        if site.language.opener.search(code):
+            return "block"
+        if line.code_end == line.end and site.language.unfinished.search(code):
+            return "open"
+        if site.language.prelude.search(code):
+            return "open"
+        if site.language.leading is None or code.endswith((";", ",")):
+            return "ended"
+        if code.endswith("}") and not _LONE_BRACE.search(self.reading.text):
+            return "ended"
+        return "pending"
+
+
+class _Block(_Walk):
+    """From a blank line on: the rest of the block it stands in, or a paragraph or definition of it."""
+
+    def __init__(self, site: Site, reading: Reading, is_definition: IsDefinition) -> None:
+        super().__init__(site, reading)
+        self.is_definition = is_definition
+        self.depth = reading.lines[0].depth
+        self.width = -1  # indentation of the first line written
+        self.is_first_of_block = False
+        self.header_width = -1
+
+    def end(self) -> Fire | None:
+        after_blank = False
+        for index, line in enumerate(self.reading.lines):
+            token, width = self.starts(index)
+            is_blank = not self.site.line_text(self.reading, index).strip()
+            if token and self.width < 0:
+                if width < self.site.indent:
+                    return Fire(self.seen(index, token), 0, "end-of-block")
+                self._begin(width)
+            elif token:
+                rule = self._leaves(index, token, width, after_blank)
+                if rule:
+                    return Fire(self.seen(index, token), self.last_end, rule)
+            after_blank = is_blank and self.width >= 0
+            if not line.is_ended or is_blank:
+                continue
+            self.last_end = line.end
+            rule = self._at_end(index, token)
+            if rule:
+                return Fire(line.end + 1, line.end, rule)
+        return None
+
+    def _begin(self, width: int) -> None:
+        self.width = width
+        above = self.site.line_above()
+        header = self.site.line_above(width) if width else ""
+        self.header_width = indent_width(header) if header else -1
+        self.is_first_of_block = bool(above) and indent_width(above) < width
+
+    def _leaves(
+        self, index: int, token: str, width: int, after_blank: bool
+    ) -> Literal["end-of-block", "end-of-paragraph", "end-of-definition", ""]:
+        line, language = self.reading.lines[index], self.site.language
+        if token in CLOSING or line.depth > self.depth or width > self.width:
+            return ""
+        if self.closes(token, width, self.header_width):
+            self.is_closing = True
+            return ""
+        if width < self.width:
+            return "" if token in language.clauses and width == self.header_width else "end-of-block"
+        if token in language.clauses or token in language.closers or _CLOSING_TAG.match(token):
+            return ""
+        if after_blank and not self.is_first_of_block:
+            return "end-of-paragraph"
+        is_defined = token != "{" and self.is_definition(self.reading.text[: self.last_end])
+        return "end-of-definition" if is_defined else ""
+
+    def _at_end(self, index: int, token: str) -> Literal["end-of-block", "end-of-definition", ""]:
+        line = self.reading.lines[index]
+        if self.is_closing or line.depth_end < self.depth:
+            return "end-of-block"
+        is_closed = token in CLOSING and line.depth_end == self.depth and not line.inside_end
+        is_defined = is_closed and self.is_definition(self.reading.text[: line.end])
+        return "end-of-definition" if is_defined else ""

@@ -1,0 +1,64 @@
+"""Owns where unfinished text may be cut: the ends of whole statements, else of whole words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from .lexer import CLOSING
+from .site import Reading, Site
+
+_NUMBER = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?")
+_JOINERS = "\u200d\ufe0e\ufe0f"
+
+
+def boundary(site: Site, reading: Reading) -> int:
+    """Length of the longest head of the text that ends where a reader would end it; 0 if there is none.
+
+    Ends of statements count first: a line after which nothing opened in the text is still open. Where
+    there is none yet, the end of a word or closing bracket that is known to be whole. Longer text never has a shorter boundary.
+    """
+    return _last_statement_end(site, reading) or _last_word_end(site, reading)
+
+
+def _last_statement_end(site: Site, reading: Reading) -> int:
+    for index in range(len(reading.lines) - 1, -1, -1):
+        line = reading.lines[index]
+        code = site.line_code(reading, index)
+        if not line.is_ended or not reading.text[: line.end].strip() or not code.strip():
+            continue
+        is_whole = line.depth_end <= reading.lines[0].depth and line.inside_end in ("", site.inside)
+        traits = site.language
+        if is_whole and not (
+            traits.opener.search(code) or traits.unfinished.search(code) or traits.prelude.search(code)
+        ):
+            return line.end
+    return 0
+
+
+def _last_word_end(site: Site, reading: Reading) -> int:
+    text = reading.text
+    end = 0
+    position = 0
+    closings = {event.end for event in reading.events if event.kind == "close" and event.end < len(text)}
+    while position < len(text):
+        if not _is_word_char(site, text[position]):
+            position += 1
+            if text[position - 1] in CLOSING or position in closings:
+                end = position
+            continue
+        start = position
+        number = _NUMBER.match(text, start)
+        position = number.end() if number else start + 1
+        while position < len(text) and _is_word_char(site, text[position]):
+            position += 1
+        before = text[start - 1] if start else site.line_prefix[-1:]
+        if position < len(text) and before not in ("\\", "&"):
+            end = position
+    return end
+
+
+def _is_word_char(site: Site, char: str) -> bool:
+    if char.isalnum() or char in site.language.word_marks or char in _JOINERS:
+        return True
+    return ord(char) > 0x2FF and unicodedata.category(char)[0] in "MS"

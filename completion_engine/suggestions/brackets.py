@@ -1,0 +1,111 @@
+"""Owns the bookkeeping of brackets: where text closes what it must not, and what of the line it covers."""
+
+from __future__ import annotations
+
+from .rules import Fire
+from .site import Reading, Site
+
+
+def unmatched_bracket(site: Site, reading: Reading) -> Fire | None:
+    """Fires at a bracket that closes nothing, or what the text after the cursor already closes.
+
+    Brackets that stand closed on the cursor's own line may be closed: the suggestion then covers them.
+    """
+    for event in reading.events:
+        is_wrong = event.kind == "unmatched"
+        if event.kind == "close" and event.entry and event.entry.start < 0 and event.entry.is_bracket:
+            is_wrong = _is_taken(site, reading.text[: event.end], event.entry.start)
+        if is_wrong and not _is_label(site, reading.text[: event.end]):
+            return Fire(event.end, event.start, "unmatched-bracket")
+    return None
+
+
+def _is_taken(site: Site, text: str, opened_at: int) -> bool:
+    end = site.closed.get(opened_at)
+    if end is None:
+        return False
+    if end > len(site.line_suffix):
+        return True
+    return site.place.has_rest_of_line and not text.endswith(site.line_suffix[:end].lstrip())
+
+
+def _is_label(site: Site, text: str) -> bool:
+    line = text[text.rfind("\n") + 1 :] if "\n" in text else site.line_prefix + text
+    return site.language.label.match(line) is not None
+
+
+def num_covered(site: Site, text: str) -> int:
+    """How many characters of the rest of the line `text` covers.
+
+    Of the ways to cover it, the one that leaves brackets and strings as balanced as they were, and of
+    those the longest.
+    """
+    rest = site.line_suffix
+    if not rest.strip():
+        return len(rest) if text else 0
+    heads = _overlaps(text, rest) if site.place.has_rest_of_line else _closed_heads(site, text, rest)
+    return min((0, *heads), key=lambda length: (imbalance(site, text, length), -length))
+
+
+def imbalance(site: Site, text: str, num_replaced: int) -> int:
+    """How far the brackets and strings after the cursor's line differ from what they would be without `text`."""
+    rest = site.line_suffix
+    without, _ = _open_after(site, rest)
+    stack, num_unmatched = _open_after(site, text + rest[num_replaced:])
+    return abs(len(stack) - len(without)) + num_unmatched
+
+
+def _open_after(site: Site, text: str) -> tuple[list[str], int]:
+    stack = list(site.stack)
+    events = site.scanner.scan(text, stack, before=site.line_prefix)
+    num_unmatched = sum(event.kind == "unmatched" for event in events)
+    return [entry.mark for entry in stack], num_unmatched
+
+
+def _overlaps(text: str, rest: str) -> list[int]:
+    """Lengths of the heads of `rest` that `text` ends with, cut at no word's middle."""
+    blanks = len(rest) - len(rest.lstrip())
+    text = text.rstrip()
+    ends = range(blanks + 1, len(rest.rstrip()) + 1)
+    return [
+        end
+        for end in ends
+        if text.endswith(rest[blanks:end]) and not (rest[end - 1].isalnum() and rest[end : end + 1].isalnum())
+    ]
+
+
+def _closed_heads(site: Site, text: str, rest: str) -> list[int]:
+    """Lengths of the heads of `rest`, all closing marks, that `text` has written itself in that order."""
+    closings = [
+        (text[event.start : event.end], event.end)
+        for event in site.read(text).events
+        if event.kind == "unmatched" or (event.kind == "close" and event.entry and event.entry.start < 0)
+    ]
+    heads: list[int] = []
+    index, position = 0, -1
+    while index < len(rest):
+        if rest[index].isspace():
+            index += 1
+            continue
+        if rest[index] in ";,:":
+            position = _after_sign(text, rest[index], position)
+            if position < 0:
+                break
+            index += 1
+        else:
+            while closings and not rest.startswith(closings[0][0], index):
+                closings.pop(0)
+            if not closings:
+                break
+            token, position = closings.pop(0)
+            index += len(token)
+        heads.append(index)
+    return heads
+
+
+def _after_sign(text: str, sign: str, position: int) -> int:
+    """Where `text` goes on after `sign`, which must follow at `position`, or end it if that is -1."""
+    if position < 0:
+        return len(text) if text.rstrip().endswith(sign) else -1
+    ahead = text[position:].lstrip(" ")
+    return len(text) - len(ahead) + 1 if ahead.startswith(sign) else -1

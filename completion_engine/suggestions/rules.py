@@ -1,0 +1,64 @@
+"""Owns the names of all rules and one sentence for each, as `why` shows them; knows no rule's code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+RuleName = Literal[
+    "single-line",
+    "end-of-statement",
+    "end-of-block",
+    "end-of-definition",
+    "end-of-paragraph",
+    "unmatched-bracket",
+    "rest-of-line-reached",
+    "repeats-suffix",
+    "repeats-next-line",
+    "repeats-line-above",
+    "repeated-lines",
+    "repeated-text",
+    "undecodable-text",
+    "does-not-fit-rest-of-line",
+    "no-change",
+    "blank",
+]
+
+RULES: dict[RuleName, str] = {
+    "single-line": "Text stands right of the cursor, or multi-line is off: the suggestion ends with its line.",
+    "end-of-statement": "The statement at the cursor is complete.",
+    "end-of-block": "The block at the cursor is closed, or the next line is indented less than it.",
+    "end-of-definition": "A whole definition has been written.",
+    "end-of-paragraph": "A blank line ends the group of lines at the cursor.",
+    "unmatched-bracket": "The next bracket would close what the text after the cursor closes, or nothing.",
+    "rest-of-line-reached": "The suggestion has arrived at the rest of the line and covers it.",
+    "repeats-suffix": "The suggestion began to repeat the text after the cursor.",
+    "repeats-next-line": "The suggestion repeats the line that follows the cursor.",
+    "repeats-line-above": "The suggestion repeats the line above the cursor.",
+    "repeated-lines": "The suggestion wrote the same lines three times in a row.",
+    "repeated-text": "The suggestion turned in a circle within a line.",
+    "undecodable-text": "The suggestion held a character that is no text: it ends before it.",
+    "does-not-fit-rest-of-line": "With the rest of the line the suggestion would leave brackets or quotes open.",
+    "no-change": "The suggestion says what already stands at the cursor.",
+    "blank": "Nothing but blanks was left of the suggestion.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the suggestion: keep the first `num_chars` characters of what was generated."""
+
+    rule: RuleName
+    num_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """A rule's decision, made as soon as the first `seen` generated characters are known.
+
+    It depends on those characters alone, so text that arrives later cannot change it. `keep <= seen`.
+    """
+
+    seen: int
+    keep: int
+    rule: RuleName

@@ -1,0 +1,170 @@
+"""Owns the facts about a place that all rules share, computed once: what is open at the cursor and what
+of it the text after the cursor closes; and the same scan for generated text. Decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .lexer import PAIRS, Event, Stack, num_brackets, scanner_of
+from .place import Place, indent_width
+
+_OPENING = tuple(PAIRS)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One generated line, `text[start:end]` without its newline; the first one begins at the cursor.
+
+    `depth` counts the brackets open at its start, `depth_end` at its end; `innermost` is the last of
+    them. `inside` and `inside_end` name the string or comment open there. Comments begin at `code_end`.
+    """
+
+    start: int
+    end: int
+    is_ended: bool
+    depth: int
+    depth_end: int
+    innermost: str
+    inside: str
+    inside_end: str
+    code_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Generated text as scanned from the cursor on: its events, its lines, what is open at its end."""
+
+    text: str
+    events: list[Event]
+    lines: list[Line]
+    stack: Stack
+
+
+class Site:
+    """A place with what the scan of its surroundings found."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.language = place.traits
+        self.scanner = scanner_of(self.language)
+        self.before = place.before
+        self.after = place.after
+        self.line_prefix = place.line_prefix
+        self.line_suffix = place.line_suffix
+        self.indent = indent_width(self.line_prefix)
+        self.is_blank_line = not self.line_prefix.strip()
+        stack: Stack = []
+        for _ in self.scanner.scan(self.before, stack):
+            pass
+        self.stack = [type(e)(e.mark, e.start - len(self.before)) for e in stack]
+        line_start = -len(self.line_prefix)
+        self.line_depth = sum(e.is_bracket for e in self.stack if e.start < line_start)
+        self.closed = self._find_closed()
+        self.num_auto_closed = sum(end <= len(self.line_suffix) for end in self.closed.values())
+
+    @property
+    def inside(self) -> str:
+        """The mark of the string or comment that the cursor stands in, or empty."""
+        return self.stack[-1].mark if self.stack and not self.stack[-1].is_bracket else ""
+
+    def read(self, text: str) -> Reading:
+        """Scan text written at the cursor."""
+        stack = list(self.stack)
+        events: list[Event] = []
+        lines: list[Line] = []
+        start, depth, inside, innermost = 0, num_brackets(stack), self.inside, _innermost(stack)
+        code_end = -1
+        for event in self.scanner.scan(text, stack, before=self.line_prefix):
+            events.append(event)
+            if event.kind == "open" and event.entry and self.scanner.is_comment(event.entry.mark):
+                code_end = event.start if event.entry.mark in self.language.line_comments else code_end
+            if event.kind != "newline":
+                continue
+            end, after = event.start, _inside(stack)
+            code_end = end if code_end < start else code_end
+            depth_end = num_brackets(stack)
+            lines.append(Line(start, end, True, depth, depth_end, innermost, inside, after, code_end))
+            start, depth, inside, innermost = event.end, depth_end, after, _innermost(stack)
+        code_end = len(text) if code_end < start else code_end
+        last = Line(
+            start, len(text), False, depth, num_brackets(stack), innermost, inside, _inside(stack), code_end
+        )
+        return Reading(text, events, [*lines, last], stack)
+
+    def line_text(self, reading: Reading, index: int) -> str:
+        """The whole text of a generated line; what stands left of the cursor belongs to the first."""
+        line = reading.lines[index]
+        return ("" if index else self.line_prefix) + reading.text[line.start : line.end]
+
+    def line_code(self, reading: Reading, index: int) -> str:
+        """Like `line_text`, without the comment at its end and the blanks before that."""
+        line = reading.lines[index]
+        return (("" if index else self.line_prefix) + reading.text[line.start : line.code_end]).rstrip()
+
+    def line_above(self, width: int | None = None) -> str:
+        """The nearest non-blank line above the cursor's, indented by less than `width` if that is given."""
+        for line in reversed(self.before.split("\n")[:-1]):
+            if line.strip() and (width is None or indent_width(line) < width):
+                return line
+        return ""
+
+    def lines_below(self) -> list[str]:
+        """The non-blank lines below the cursor's, within the window."""
+        return [line for line in self.after.split("\n")[1:] if line.strip()]
+
+    def _find_closed(self) -> dict[int, int]:
+        """Which entries of the stack the suffix closes: their start, and where in the suffix it does so.
+
+        A closing bracket that begins its line and is indented less than the line of an opening one closes
+        an outer bracket: the inner one is still to be closed.
+        """
+        closed: dict[int, int] = {}
+        remaining = list(self.stack)
+        for event in self.scanner.scan(self.after, list(self.stack), before=self.line_prefix):
+            if event.kind == "unmatched" or (event.kind == "close" and event.entry in self.stack):
+                token = self.after[event.start : event.end]
+                line_start = self.after.rfind("\n", 0, event.start) + 1
+                begins_line = line_start > 0 and not self.after[line_start : event.start].strip()
+                width = event.start - line_start if begins_line else None
+                if width is not None:
+                    width = indent_width(self.after[line_start : event.start])
+                self._close(token, width, remaining, closed, event.end)
+        if len(self.after) < len(self.place.suffix):
+            closed |= {entry.start: len(self.place.suffix) for entry in remaining}
+        return closed
+
+    def _close(
+        self, token: str, width: int | None, remaining: Stack, closed: dict[int, int], end: int
+    ) -> None:
+        while remaining:
+            entry = remaining.pop()
+            is_outer = width is not None and entry.is_bracket and width < self._width_at(entry.start)
+            if self.scanner.is_closed_by(entry, token) and not is_outer:
+                closed[entry.start] = end
+                return
+
+    def _width_at(self, start: int) -> int:
+        start += len(self.before)
+        return indent_width(self.before[self.before.rfind("\n", 0, start) + 1 :])
+
+
+def _inside(stack: Stack) -> str:
+    return stack[-1].mark if stack and not stack[-1].is_bracket else ""
+
+
+def _innermost(stack: Stack) -> str:
+    return next((entry.mark for entry in reversed(stack) if entry.is_bracket), "")
+
+
+_TOKEN = re.compile(r"</?[\w:.-]+|#?\w+|;;|\S")
+
+
+def first_token(text: str, *, is_ended: bool) -> str:
+    """The first word or sign of a line, empty while it may still grow."""
+    stripped = text.lstrip()
+    match = _TOKEN.match(stripped)
+    if match is None or (match.end() == len(stripped) and not is_ended and match.group() not in ")]}{"):
+        return ""
+    return match.group()
