@@ -1,0 +1,60 @@
+# make demo   sets everything up and types into a sample repository
+# make test   sets everything up and runs all checks and tests
+# A second run starts at once: what is set up stays in .venv, models stay in the user's cache folder.
+
+VENV := .venv
+BIN := $(VENV)/bin
+MODEL := qwen2.5-coder-0.5b
+
+# The first interpreter that is new enough; `make PYTHON=/path/to/python3 ...` chooses another.
+CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON := $(shell for python in $(CANDIDATES); do \
+	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then command -v $$python; break; fi; done)
+
+# Twice quiet: errors are shown, warnings about unreachable extra indexes are not.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+
+.PHONY: demo test test-gpu bench clean help
+
+help:
+	@sed -n '1,3s/^# //p' Makefile
+
+demo: $(VENV)/installed
+	@$(BIN)/slipstream demo
+
+test: $(VENV)/installed-test
+	@$(BIN)/slipstream models pull $(MODEL)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+test-gpu: $(VENV)/installed-test
+	@$(BIN)/slipstream models pull $(MODEL)
+	$(BIN)/python -m pytest -m gpu
+
+bench: $(VENV)/installed
+	@$(BIN)/slipstream bench
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { \
+		echo "Slipstream needs Python 3.11 or newer, and none is on the PATH." >&2; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Creating $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing Slipstream and what it needs; the first time this takes some minutes"
+	@$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing Slipstream and its test tools; the first time this takes some minutes"
+	@$(PIP) install -c constraints.txt -e '.[test]'
+	@touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

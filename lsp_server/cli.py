@@ -1,0 +1,77 @@
+"""The `slipstream` program: its commands, and how errors leave it.
+
+Owns the command table and the exit codes: 0, 1 for what cannot be done, 2 for usage. The commands
+themselves live in `commands/`; nothing heavy is imported before one of them runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from completion_engine.errors import MachineError, SlipstreamError
+from lsp_server.commands import complete, demo, doctor, index, replay
+from lsp_server.commands.terminal import show_error
+
+app = typer.Typer(
+    name="slipstream",
+    help="Exact, fast code completion on your own machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+# The named program parses its own arguments, so that its libraries load only when it is wanted.
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@app.command()
+def serve(
+    *, stdio: Annotated[bool, typer.Option("--stdio", help="Speak on stdin and stdout (the default).")] = True
+) -> None:
+    """Run the language server."""
+    del stdio
+    from lsp_server.app import serve_stdio  # noqa: PLC0415 - loads the protocol library
+
+    serve_stdio()
+
+
+app.command()(complete.complete)
+app.command()(replay.replay)
+
+
+@app.command(context_settings=PASS_ON, add_help_option=False)
+def bench(context: typer.Context) -> None:
+    """Measure: peers, exactness, drafting, index."""
+    from lsp_server.commands.bench import app as bench_app  # noqa: PLC0415 - loads torch
+
+    bench_app(args=context.args, prog_name="slipstream bench")
+
+
+app.command()(index.index)
+
+
+@app.command(context_settings=PASS_ON, add_help_option=False)
+def models(context: typer.Context) -> None:
+    """List, fetch and check models."""
+    from lsp_server.commands.models import app as models_app  # noqa: PLC0415 - as above
+
+    models_app(args=context.args, prog_name="slipstream models")
+
+
+app.command()(doctor.doctor)
+app.command(hidden=True)(demo.demo)
+
+
+def main() -> None:
+    """Run the program and leave with its exit code."""
+    try:
+        app()
+    except SlipstreamError as error:
+        show_error(error)
+        sys.exit(1)
+    except OSError as error:
+        show_error(MachineError(f"{error.filename or 'The system'}: {error.strerror or error}."))
+        sys.exit(1)

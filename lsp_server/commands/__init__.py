@@ -1,0 +1,1 @@
+"""The commands of the `slipstream` program, one module each; what is heavy is imported when one runs."""

@@ -1,0 +1,138 @@
+"""`slipstream demo`: a real server completes while a new module is typed into a small repository.
+
+Owns what the demonstration looks like. Must not do anything that an editor could not do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lsp_server.commands.engine import told_settings
+from lsp_server.commands.source_file import language_id, read_source
+from lsp_server.commands.terminal import console, progress_bar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from lsp_server.replay.player import Answer
+    from lsp_server.replay.typist import Typist
+
+COLOURS = {"target": "cyan", "ngram": "green", "neural": "magenta", "recycled": "yellow"}
+NAMES = {"target": "written by the target", "ngram": "drafted from the repository and this file"}
+
+
+def demo(
+    repository: Annotated[Path, typer.Option(help="The repository to work in.")] = Path(
+        "docs/sample_repository"
+    ),
+    source: Annotated[Path, typer.Option(help="What is typed.")] = Path("docs/demo/reservations.py"),
+    name: Annotated[str, typer.Option(help="The new file's name.")] = "lending/reservations.py",
+) -> None:
+    """Fetch the model, index a repository, and type a new module into it."""
+    from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
+
+    root = repository.resolve()
+    settings = told_settings(root)
+    with progress_bar() as report:
+        ModelStore().ensure(settings.target, report)
+    asyncio.run(_show_typing(root, root / name, read_source(source)))
+
+
+async def _show_typing(root: Path, path: Path, text: str) -> None:
+    from lsp_server.replay.plan import plan_typing  # noqa: PLC0415 - not needed for help
+    from lsp_server.replay.player import Player, Target  # noqa: PLC0415 - as above
+    from lsp_server.replay.report import summary  # noqa: PLC0415 - as above
+    from lsp_server.replay.server_process import running_server, wait_until_ready  # noqa: PLC0415 - as above
+
+    screen = Screen(console(), path.relative_to(root))
+    plan = plan_typing(text, start=0, end=len(text), seed=1)
+    with tempfile.TemporaryDirectory(prefix="slipstream-demo-") as index_dir:
+        async with running_server(root, settings={}, env={"SLIPSTREAM_INDEX_DIR": index_dir}) as client:
+            with progress_bar() as report:
+                report(f"Indexing {root.name}", 0, 0)
+                stats = await wait_until_ready(client, report)
+            screen.begin(stats)
+            player = Player(client, Target(path.as_uri(), language_id(path)), plan, watch=screen.watch)
+            answers = await player.play()
+    screen.end(summary(answers, num_chars=plan.num_chars))
+
+
+class Screen:
+    """What the demonstration prints: one line for each new suggestion, and a sum at the end."""
+
+    def __init__(self, shown: Console, path: Path) -> None:
+        self._shown = shown
+        self._path = path
+
+    def begin(self, stats: dict[str, Any]) -> None:
+        """Say what is about to be seen."""
+        engine = stats["engine"]
+        self._print(f"\nTyping {self._path} with {engine['target']} on {engine['device']}.")
+        self._print("Each line: what stands left of the cursor, the suggestion, what it took.")
+        for source, meaning in NAMES.items():
+            self._print(_plain(f"  {source}", COLOURS[source]).append(f"  {meaning}", style="default"))
+        self._print("")
+
+    async def watch(self, answer: Answer, typist: Typist) -> None:
+        """Print a suggestion for which the target did something; what is typed through is no news."""
+        if answer.outcome != "shown" or not answer.stats.get("num_forwards"):
+            return
+        left = typist.buffer.left.rpartition("\n")[2]
+        self._print(suggestion_line(left, answer, coloured=self._shown.is_terminal))
+        self._print(_plain(f"    {cost(answer)}", "dim"))
+
+    def end(self, result: dict[str, Any]) -> None:
+        """Print what it came to."""
+        warm = result["latency_ms"]["warm"]
+        sources = ", ".join(
+            f"{name} {count}" for name, count in result["accepted_by_source"].items() if count
+        )
+        self._print(
+            f"\n{result['share_not_typed']:.0%} of {result['num_chars']} characters were not typed. "
+            f"Key to answer: median {warm['p50']:.0f} ms, 95 % within {warm['p95']:.0f} ms.\n"
+            f"{result['num_tokens']} tokens in {result['num_forwards']} verifications "
+            f"({result['tokens_per_verification']:.2f} each); accepted drafts: {sources or 'none'}."
+        )
+
+    def _print(self, line: Text | str) -> None:
+        self._shown.print(line, soft_wrap=True, markup=False)
+
+
+def suggestion_line(left: str, answer: Answer, *, coloured: bool) -> Text:
+    """The line at the cursor with the suggestion in it, coloured by source; in brackets without colours."""
+    line = _plain(f"{left}", "default")
+    pieces = answer.why.get("pieces") or [
+        {"text": answer.suggestion.text if answer.suggestion else "", "source": "target"}
+    ]
+    if not coloured:
+        line.append("▏")
+    for piece in pieces:
+        text = piece["text"].replace("\n", "⏎\n" if coloured else "\n")
+        line.append(text, style=f"{COLOURS.get(piece['source'], 'default')} bold")
+    return line
+
+
+def cost(answer: Answer) -> str:
+    """Latency, tokens per verification, and who wrote the tokens."""
+    stats = answer.stats
+    sources = {name: count for name, count in stats["accepted_by_source"].items() if count}
+    sources = {"target": max(0, stats["num_tokens"] - sum(sources.values())), **sources}
+    by_source = ", ".join(f"{name} {count}" for name, count in sources.items() if count)
+    evidence = dict.fromkeys(p["evidence"] for p in answer.why.get("pieces", ()) if p["evidence"])
+    seen_in = f"; seen in {', '.join(evidence)}" if evidence else ""
+    return (
+        f"{answer.ms:.0f} ms, {stats['num_tokens']} tokens in {stats['num_forwards']} verifications: "
+        f"{by_source}{seen_in}"
+    )
+
+
+def _plain(text: str, style: str) -> Text:
+    from rich.text import Text  # noqa: PLC0415 - not needed for help
+
+    return Text(text, style=style)

@@ -1,0 +1,178 @@
+"""`slipstream doctor`: what there is, what is slow or missing, and what to do about it.
+
+Judges facts that others gather. Must not change anything on the machine.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from completion_engine.errors import SlipstreamError
+from lsp_server.commands.engine import load_engine, settings_for
+from lsp_server.commands.machine import (
+    BF16_FEATURES,
+    Machine,
+    num_free_disk_bytes,
+    read_machine,
+    version_of,
+)
+from lsp_server.commands.source_file import repository_of
+from lsp_server.commands.terminal import console, progress_bar, write_json
+
+if TYPE_CHECKING:
+    from lsp_server.commands.terminal import Report
+    from lsp_server.settings import Settings
+
+State = Literal["ok", "slow", "missing"]
+COLOURS = {"ok": "green", "slow": "yellow", "missing": "red"}
+
+SLOW_PASS_MS = 100.0
+MIN_CORES = 4
+# The default target with its cache and the index of a large repository.
+MIN_MEMORY_BYTES = 4_000_000_000
+MIN_DISK_BYTES = 3_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line: what was looked at, what was found, and what to do if it is not `ok`."""
+
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+
+
+def doctor(
+    *, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False
+) -> None:
+    """Look at the machine, the model, the index and the settings."""
+    with progress_bar(quiet=as_json) as report:
+        checks = examine(Path.cwd(), report)
+    worst = max((check.state for check in checks), key=list(COLOURS).index)
+    if as_json:
+        write_json({"state": worst, "checks": [asdict(check) for check in checks]})
+    else:
+        show(checks)
+    if worst == "missing":
+        raise typer.Exit(1)
+
+
+def examine(folder: Path, report: Report) -> list[Check]:
+    """All checks, for work in `folder`."""
+    from lsp_server.commands.repository import index_check  # noqa: PLC0415 - loads numpy
+
+    root = repository_of(folder)
+    merged = settings_for(root)
+    report("Looking at the machine", 0, 0)
+    checks = [*version_checks(), *machine_checks(read_machine())]
+    checks += model_checks(merged.settings, report)
+    checks.append(index_check(root))
+    problems = [Check("settings", "slow", problem, "Correct or remove it.") for problem in merged.problems]
+    return checks + (problems or [Check("settings", "ok", "no problems")])
+
+
+def version_checks() -> list[Check]:
+    """Python and the libraries that do the work."""
+    checks = [Check("python", "ok", sys.version.split()[0])]
+    for package in ("torch", "transformers", "pygls"):
+        version = version_of(package)
+        state: State = "ok" if version else "missing"
+        checks.append(Check(package, state, version or "not installed", "" if version else "Install it."))
+    return checks
+
+
+def machine_checks(machine: Machine) -> list[Check]:
+    """Is this machine quick enough to be of use?"""
+    has_gpu = bool(machine.gpu)
+    has_bf16 = any(feature in machine.features for feature in BF16_FEATURES)
+    has_cores = has_gpu or machine.num_cores >= MIN_CORES
+    has_memory = not machine.num_memory_bytes or machine.num_free_memory_bytes >= MIN_MEMORY_BYTES
+    memory = f"{machine.num_free_memory_bytes / 1e9:.1f} of {machine.num_memory_bytes / 1e9:.1f} GB free"
+    return [
+        _check("processor", machine.processor, is_ok=True),
+        _check(
+            "bf16 in hardware",
+            ", ".join(machine.features) or "unknown features",
+            is_ok=has_gpu or has_bf16,
+            advice="This processor has no bf16 arithmetic: expect several times the time per token.",
+        ),
+        _check("cores", str(machine.num_cores), is_ok=has_cores, advice="More cores make it quicker."),
+        _check(
+            "memory", memory, is_ok=has_memory, advice="Close other programs, or choose a smaller target."
+        ),
+        _check("gpu", machine.gpu or "none", is_ok=has_gpu, advice="A CUDA GPU makes it many times quicker."),
+    ]
+
+
+def model_checks(settings: Settings, report: Report) -> list[Check]:
+    """Is the target there, and how quick is it?"""
+    from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
+
+    store = ModelStore()
+    free = num_free_disk_bytes(store.root)
+    disk = _check(
+        "disk for models",
+        f"{free / 1e9:.1f} GB free at {store.root}",
+        is_ok=free >= MIN_DISK_BYTES,
+        advice="Free some space, or set SLIPSTREAM_MODEL_DIR.",
+    )
+    known = {model.spec.id: model.is_ready for model in store.list()}
+    if not known.get(settings.target, True):
+        pull = f"Run: slipstream models pull {settings.target}"
+        return [disk, Check("model", "missing", f"{settings.target} is not in the store", pull)]
+    return [disk, *speed_checks(settings, report)]
+
+
+def speed_checks(settings: Settings, report: Report) -> list[Check]:
+    """Load the target and read off what it measured of itself."""
+    start = time.perf_counter()
+    try:
+        engine = load_engine(settings, report).describe()
+    except SlipstreamError as error:
+        return [Check("model", "missing", error.message, error.advice)]
+    load_s = time.perf_counter() - start
+    gigabytes = engine["num_weight_bytes"] / 1e9
+    model = f"{engine['target']}: {gigabytes:.2f} GB on {engine['device']} in {engine['dtype']}"
+    return [
+        Check("model", "ok", model),
+        _check("loading", f"{load_s:.1f} s", is_ok=load_s < 30, advice="A faster disk or more memory helps."),
+        *_pass_checks(engine["pass_ms"]),
+    ]
+
+
+def _pass_checks(pass_ms: dict[str, float]) -> list[Check]:
+    return [
+        _check(
+            f"target pass, {width} rows",
+            f"{ms:.1f} ms",
+            is_ok=ms <= SLOW_PASS_MS,
+            advice="Choose a smaller target, or a machine with bf16 or a GPU.",
+        )
+        for width, ms in pass_ms.items()
+    ]
+
+
+def _check(name: str, found: str, *, is_ok: bool, advice: str = "") -> Check:
+    return Check(name, "ok" if is_ok else "slow", found, "" if is_ok else advice)
+
+
+def show(checks: list[Check]) -> None:
+    """The table for people, on stdout."""
+    from rich.markup import escape  # noqa: PLC0415 - not needed for help
+    from rich.table import Table  # noqa: PLC0415 - as above
+
+    table = Table(title="slipstream doctor", title_justify="left")
+    for column in ("what", "state", "found", "what to do"):
+        table.add_column(column, overflow="fold")
+    for check in checks:
+        state = f"[{COLOURS[check.state]}]{check.state}[/]"
+        row: list[Any] = [check.name, state, escape(check.found), escape(check.advice)]
+        table.add_row(*row)
+    console().print(table)

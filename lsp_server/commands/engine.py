@@ -1,0 +1,58 @@
+"""The engine and the settings for a command that completes by itself, without a server.
+
+Knows where settings lie. Must not know what is completed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from completion_engine.engine import CompletionEngine
+    from lsp_server.commands.terminal import Report
+    from lsp_server.settings import Merged, Settings
+
+
+def settings_for(folder: Path) -> Merged:
+    """The user's settings as the repository in `folder` narrows them, and what is wrong with them."""
+    from lsp_server.settings import (  # noqa: PLC0415 - loads pydantic
+        REPOSITORY_FILE,
+        Merged,
+        Settings,
+        merge,
+        narrow,
+        read_file,
+        user_file,
+    )
+
+    values, unreadable = read_file(user_file())
+    user = merge(Settings(), values, str(user_file()))
+    own, unreadable_own = read_file(folder / REPOSITORY_FILE)
+    narrowed = narrow(user.settings, own, str(folder / REPOSITORY_FILE))
+    problems = (*unreadable, *user.problems, *unreadable_own, *narrowed.problems)
+    return Merged(narrowed.settings, problems)
+
+
+def told_settings(folder: Path) -> Settings:
+    """`settings_for`, with what is wrong told on stderr."""
+    merged = settings_for(folder)
+    for problem in merged.problems:
+        sys.stderr.write(f"slipstream: {problem}\n")
+    return merged.settings
+
+
+def load_engine(settings: Settings, report: Report) -> CompletionEngine:
+    """The engine that the settings ask for; its model is fetched if need be. Raises SlipstreamError."""
+    from completion_engine.config import EngineConfig  # noqa: PLC0415 - the next line loads torch
+    from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
+
+    config = EngineConfig(
+        target=settings.target,
+        drafters=settings.drafters,
+        draft_model=settings.draft_model,
+        device=settings.device,
+        dtype=settings.dtype,
+    )
+    return CompletionEngine.load(config, report)

@@ -1,0 +1,78 @@
+"""A source file from disk and a place in it: what the commands complete and replay.
+
+Knows files and text. Must not know models or the protocol.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from completion_engine.errors import UserError
+
+MAX_FILE_BYTES = 5 * 1024 * 1024
+
+LANGUAGES = {
+    "bash": "shellscript", "sh": "shellscript", "c": "c", "h": "c", "cc": "cpp", "cpp": "cpp", "hpp": "cpp",
+    "cs": "csharp", "css": "css", "go": "go", "html": "html", "java": "java", "js": "javascript",
+    "mjs": "javascript", "jsx": "javascriptreact", "json": "json", "lua": "lua", "md": "markdown",
+    "php": "php", "py": "python", "pyi": "python", "rb": "ruby", "rs": "rust", "toml": "toml",
+    "ts": "typescript", "tsx": "typescriptreact", "yaml": "yaml", "yml": "yaml",
+}  # fmt: skip
+
+
+def language_id(path: Path) -> str:
+    """The protocol's name of a file's language, by its ending; `plaintext` where that says nothing."""
+    return LANGUAGES.get(path.suffix[1:].lower(), "plaintext")
+
+
+def repository_of(path: Path) -> Path:
+    """The repository that holds a file or folder: the nearest folder with a `.git`, else its own folder."""
+    folder = path.resolve() if path.is_dir() else path.resolve().parent
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+
+
+def read_source(path: Path) -> str:
+    """The text of a source file, with its own line ends.
+
+    Raises UserError when there is none: missing, a directory, unreadable, too big, binary, not UTF-8.
+    """
+    if not path.exists():
+        raise UserError(f"There is no file {path}.")
+    if not path.is_file():
+        raise UserError(f"{path} is not a file.", advice="Name a source file.")
+    try:
+        if (num_bytes := path.stat().st_size) > MAX_FILE_BYTES:
+            raise UserError(f"{path} is too big: {num_bytes} bytes, the limit is {MAX_FILE_BYTES}.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    if b"\0" in data:
+        raise UserError(f"{path} is a binary file.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is not UTF-8: byte {error.start} is {data[error.start]:#04x}.",
+            advice="Save the file as UTF-8.",
+        ) from error
+
+
+def split_at(text: str, line: int, column: int) -> tuple[str, str]:
+    """The text left and right of a place, with `\\n` line ends.
+
+    `line` and `column` count from 0, in lines and in characters. Raises UserError when the place is
+    beyond the end of the text or of the line.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if not 0 <= line < len(lines):
+        raise UserError(
+            f"There is no line {line}: the file has {len(lines)} lines.",
+            advice=f"Lines count from 0, so the last one is {len(lines) - 1}.",
+        )
+    if not 0 <= column <= len(lines[line]):
+        raise UserError(
+            f"There is no column {column} in line {line}: it has {len(lines[line])} characters.",
+            advice="Columns count characters from 0; the place after the last one is allowed.",
+        )
+    before = "\n".join([*lines[:line], lines[line][:column]])
+    return before, "\n".join([lines[line][column:], *lines[line + 1 :]])

@@ -1,0 +1,72 @@
+"""What the commands say to people and to programs: JSON on stdout, everything else on stderr.
+
+Knows rich. Must not know what a command does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from completion_engine.errors import SlipstreamError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Report = Callable[[str, int, int], None]
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console: colours on a terminal, plain text in a pipe."""
+    from rich.console import Console  # noqa: PLC0415 - 50 ms that `--help` need not pay
+
+    return Console(stderr=stderr, highlight=False)
+
+
+def write(text: str) -> None:
+    """Write `text` to stdout as it is, whatever encoding the terminal claims to have."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.flush()
+
+
+def write_json(value: Mapping[str, Any]) -> None:
+    """Write one JSON object as one line to stdout."""
+    write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def show_error(error: SlipstreamError) -> None:
+    """Tell on stderr what went wrong and what to do about it."""
+    lines = [f"slipstream: {error.message}", *error.advice.splitlines()]
+    sys.stderr.write("\n  ".join(lines) + "\n")
+
+
+@contextmanager
+def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
+    """A `report(what, done, total)` that draws one bar per `what` on stderr.
+
+    `total` is 0 while it is not known. Nothing is drawn when `quiet` or when stderr is no terminal.
+    """
+    from rich.progress import (  # noqa: PLC0415 - as above
+        BarColumn,
+        Progress,
+        TaskID,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    shown = console(stderr=True)
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, console=shown, disable=quiet or not shown.is_terminal) as progress:
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=None)
+            progress.update(tasks[what], completed=done, total=total or None)
+
+        yield report

@@ -1,0 +1,103 @@
+"""What a replay's answers amount to: latencies by kind, characters spared, tokens per verification.
+
+Pure functions over answers. Must not know the server, nor how anything is printed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from lsp_server.replay.player import Answer
+
+Kind = Literal["typed through", "accepted draft", "decode"]
+KINDS: tuple[Kind, ...] = ("typed through", "accepted draft", "decode")
+
+SHARES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
+COUNTS = (
+    "num_tokens",
+    "num_forwards",
+    "num_drafted",
+    "num_accepted",
+    "num_prompt_tokens",
+    "num_cached_tokens",
+)
+
+
+def percentiles(values: Iterable[float]) -> dict[str, float]:
+    """Count, percentiles by nearest rank, and maximum; all 0 for no values."""
+    ordered = sorted(values)
+    if not ordered:
+        return {"count": 0, **dict.fromkeys(SHARES, 0.0), "max": 0.0}
+    ranks = {
+        name: ordered[min(len(ordered) - 1, int(share * len(ordered)))] for name, share in SHARES.items()
+    }
+    return {
+        "count": len(ordered),
+        **{name: round(value, 2) for name, value in ranks.items()},
+        "max": round(ordered[-1], 2),
+    }
+
+
+def kind_of(stats: Mapping[str, Any]) -> Kind:
+    """What the target had to do: nothing, to verify a draft that was right, or to write alone."""
+    if not stats.get("num_forwards"):
+        return "typed through"
+    return "accepted draft" if stats["num_accepted"] else "decode"
+
+
+def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
+    """The report of one or more replays that brought `num_chars` characters into files. Times in ms."""
+    in_time = [answer for answer in answers if answer.outcome in {"shown", "empty"}]
+    num_taken = sum(answer.num_taken_chars for answer in answers)
+    return {
+        "num_requests": len(answers),
+        **{f"num_{name}": _count(answers, name) for name in ("shown", "empty", "cancelled", "failed")},
+        "num_accepted": sum(answer.how == "full" for answer in answers),
+        "num_partially_accepted": sum(answer.how == "word" for answer in answers),
+        "num_chars": num_chars,
+        "num_chars_not_typed": num_taken,
+        "share_not_typed": _ratio(num_taken, num_chars),
+        "latency_ms": _latencies(in_time),
+        "cancel_ms": percentiles(answer.ms for answer in answers if answer.outcome == "cancelled"),
+        **_tokens(in_time),
+        "rules": dict(Counter(answer.why.get("rule") or "none" for answer in _empty(in_time)).most_common()),
+    }
+
+
+def _count(answers: Iterable[Answer], outcome: str) -> int:
+    return sum(answer.outcome == outcome for answer in answers)
+
+
+def _empty(answers: Iterable[Answer]) -> list[Answer]:
+    return [answer for answer in answers if answer.outcome == "empty"]
+
+
+def _ratio(part: float, whole: float) -> float:
+    return round(part / whole, 4) if whole else 0.0
+
+
+def _latencies(answers: Sequence[Answer]) -> dict[str, Any]:
+    warm = [answer for answer in answers if not answer.is_first]
+    by_kind = {kind: [a.ms for a in warm if kind_of(a.stats) == kind] for kind in KINDS}
+    return {
+        "warm": percentiles(answer.ms for answer in warm),
+        "shown": percentiles(answer.ms for answer in warm if answer.outcome == "shown"),
+        **{kind: percentiles(values) for kind, values in by_kind.items()},
+        "first": percentiles(answer.ms for answer in answers if answer.is_first),
+    }
+
+
+def _tokens(answers: Sequence[Answer]) -> dict[str, Any]:
+    all_stats = [answer.stats for answer in answers if answer.stats]
+    total = {name: sum(stats[name] for stats in all_stats) for name in COUNTS}
+    by_source: Counter[str] = Counter()
+    for stats in all_stats:
+        by_source.update(stats["accepted_by_source"])
+    return {
+        **total,
+        "tokens_per_verification": _ratio(total["num_tokens"], total["num_forwards"]),
+        "share_cached": _ratio(total["num_cached_tokens"], total["num_prompt_tokens"]),
+        "accepted_by_source": dict(by_source),
+    }

@@ -1,0 +1,125 @@
+"""One replay of some files: which stretch of each is typed, through which server, and the report of it all.
+
+Owns the course of a measurement. Must not know how it is asked for or shown.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from completion_engine.errors import UserError
+from lsp_server.commands.source_file import language_id, read_source, repository_of
+from lsp_server.commands.terminal import Report
+from lsp_server.replay.baseline import Baseline, Comparison
+from lsp_server.replay.plan import Plan, line_start, plan_typing
+from lsp_server.replay.player import Answer, Player, Target
+from lsp_server.replay.report import summary
+from lsp_server.replay.server_process import running_server, wait_until_ready
+from lsp_server.replay.typist import Typist
+
+# Where typing begins in a file: there is something above to go by, as in most of a day's work.
+START_SHARE = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is typed, and how.
+
+    About `num_keystrokes` in all files together; from line `start_line` on, counted from 0, or from
+    `START_SHARE` of each file; `pace_ms` 0 waits for each answer. `is_plain` switches the drafters off.
+    """
+
+    num_keystrokes: int = 400
+    start_line: int | None = None
+    pace_ms: float = 0.0
+    seed: int = 0
+    is_plain: bool = False
+    compare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One file to type."""
+
+    path: Path
+    plan: Plan
+
+
+async def replay_files(files: Sequence[Path], options: Options, report: Report) -> dict[str, Any]:
+    """Type the files through servers of their own, one for each repository, and report what was felt.
+
+    The typed files are no part of the index, which is built for this run alone: nothing can be read off
+    that the person has not typed yet. Raises SlipstreamError.
+    """
+    jobs = [Job(path.resolve(), planned(path, options, len(files))) for path in files]
+    answers: list[Answer] = []
+    comparison = Comparison()
+    servers: Counter[str] = Counter()
+    for root in dict.fromkeys(repository_of(job.path) for job in jobs):
+        mine = [job for job in jobs if repository_of(job.path) == root]
+        answers += await _replay_repository(root, mine, options, report, comparison)
+        servers[str(root)] = len(mine)
+    result = summary(answers, num_chars=sum(job.plan.num_chars for job in jobs))
+    first = next((answer.stats for answer in answers if answer.stats), {})
+    about = {"target": first.get("target", ""), "device": first.get("device", ""), "files": dict(servers)}
+    return {**about, **result, **({"compare": comparison.as_dict()} if options.compare else {})}
+
+
+def planned(path: Path, options: Options, num_files: int) -> Plan:
+    """The stretch of a file that is typed, whole lines, and how. Raises UserError when there is none."""
+    text = read_source(path).replace("\r\n", "\n").replace("\r", "\n")
+    line = int(text.count("\n") * START_SHARE) if options.start_line is None else options.start_line
+    start = line_start(text, line)
+    budget = max(1, options.num_keystrokes // num_files)
+    end = min(len(text), max(text.rfind("\n", start, start + budget), start + budget))
+    if not text[start:end].strip():
+        raise UserError(
+            f"There is nothing to type in {path} from line {line} on.",
+            advice="Choose another --start-line, or a longer file.",
+        )
+    return plan_typing(text, start=start, end=end, seed=options.seed)
+
+
+async def _replay_repository(
+    root: Path, jobs: Sequence[Job], options: Options, report: Report, comparison: Comparison
+) -> list[Answer]:
+    settings: dict[str, Any] = {"index": {"exclude": [f"/{job.path.relative_to(root)}" for job in jobs]}}
+    if options.is_plain:
+        settings["drafters"] = []
+    answers: list[Answer] = []
+    with ExitStack() as stack:
+        index_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="slipstream-replay-"))
+        async with running_server(root, settings=settings, env={"SLIPSTREAM_INDEX_DIR": index_dir}) as client:
+            stats = await wait_until_ready(client, report)
+            baseline = Baseline.load(stats["engine"], report) if options.compare else None
+            for job in jobs:
+                done = _Progress(report, job)
+
+                async def watch(answer: Answer, typist: Typist, done: _Progress = done) -> None:
+                    done.show(typist)
+                    if baseline is not None:
+                        await comparison.consider(baseline, answer, typist)
+
+                target = Target(job.path.as_uri(), language_id(job.path))
+                player = Player(client, target, job.plan, pace_ms=options.pace_ms, watch=watch)
+                answers += await player.play()
+    return answers
+
+
+class _Progress:
+    """How far a file is typed."""
+
+    def __init__(self, report: Report, job: Job) -> None:
+        self._report = report
+        self._job = job
+
+    def show(self, typist: Typist) -> None:
+        """Report the characters that are in the file."""
+        plan = self._job.plan
+        self._report(f"Typing {self._job.path.name}", typist.offset - plan.start, plan.num_chars)
