@@ -6,24 +6,25 @@ never pickled weights, never a repository's code.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from completion_engine.errors import MachineError, SlipstreamError, UserError
-from completion_engine.models.hub_worker import WANTED
-from completion_engine.models.job import Job, Outcome, run_program
+from completion_engine.models.job import Job, Outcome, messages, run_program, worker
 from completion_engine.models.manifest import shards_damage
 
+# No *.bin, *.pt or *.py: pickles and a repository's own code are never fetched.
+WANTED = (
+    "*.safetensors", "*.safetensors.index.json", "config.json", "generation_config.json", "tokenizer*",
+    "vocab.json", "merges.txt", "special_tokens_map.json", "added_tokens.json",
+)  # fmt: skip
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PROBE_S = 2.0
 _STALL_S = 120.0
-_QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONUTF8": "1"}
+_QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
 def is_repository(name: str) -> bool:
@@ -76,10 +77,11 @@ def _probe(endpoint: str, answered: threading.Event) -> None:
     from huggingface_hub import get_session  # noqa: PLC0415 - as above
 
     try:
-        get_session().head(endpoint, timeout=_PROBE_S)
-    except Exception:  # noqa: BLE001, S110 - any failure, of whatever HTTP library, means "not reachable"
+        status = get_session().head(endpoint, timeout=_PROBE_S).status_code
+    except Exception:  # any failure, of whatever HTTP library, means "not reachable"
         return
-    answered.set()
+    if status < 500 and status not in (403, 407):  # those are a proxy's answers
+        answered.set()
 
 
 def download_model(repository: str, work: Path, job: Job, check_space: Callable[[int], None]) -> Path:
@@ -120,12 +122,8 @@ def _run_worker(
         job.report(f"downloading {name}", min(done, total), total)
         return done, total
 
-    # -P: modules in the folder the program happens to run in must not be imported.
-    command = [sys.executable, "-P", "-m", "completion_engine.models.hub_worker", *arguments]
-    ours = str(Path(__file__).resolve().parents[2])
-    search = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH", ""))))
-    env = os.environ | _QUIET | {"PYTHONPATH": search}
-    outcome = run_program(command, env, work, job, measure=measure, stall_s=_STALL_S)
+    program = worker("completion_engine.models.hub_worker", arguments, _QUIET, _STALL_S)
+    outcome = run_program(program, work, job, measure)
     message = _last(outcome.stdout)
     if outcome.exit_code != 0 or "path" not in message:
         raise _explain(name, outcome, message)
@@ -133,9 +131,7 @@ def _run_worker(
 
 
 def _last(stdout: str) -> dict[str, Any]:
-    # The last line may be half written.
-    whole = [line for line in stdout.splitlines(keepends=True) if line.endswith("\n")]
-    return dict(json.loads(whole[-1])) if whole else {}
+    return (messages(stdout) or [{}])[-1]
 
 
 def _explain(name: str, outcome: Outcome, message: dict[str, Any]) -> SlipstreamError:

@@ -15,11 +15,8 @@ import threading
 from pathlib import Path
 from typing import Any, TextIO
 
-# No *.bin, *.pt or *.py: pickles and a repository's own code are never fetched.
-WANTED = (
-    "*.safetensors", "*.safetensors.index.json", "config.json", "generation_config.json", "tokenizer*",
-    "vocab.json", "merges.txt", "special_tokens_map.json", "added_tokens.json",
-)  # fmt: skip
+from completion_engine.models.hub import WANTED
+
 _TICK_S = 0.5
 
 
@@ -34,7 +31,7 @@ def main() -> int:
         # "Not found locally" is a connection problem in disguise.
         _say(out, error=_one_line(error), is_unknown=not isinstance(error, FileNotFoundError))
         return 1
-    except Exception as error:  # noqa: BLE001 - any HTTP library's error; its text is passed on
+    except Exception as error:  # of any HTTP library; its text is passed on
         _say(out, error=_one_line(error), is_unknown=False)
         return 1
     _say(out, path=path)
@@ -86,7 +83,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _say(out: TextIO, **message: Any) -> None:
-    print(json.dumps(message), file=out, flush=True)  # noqa: T201 - this is the protocol
+    print(json.dumps(message), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,15 @@ Knows child processes. Must not know what is downloaded or converted.
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from completion_engine.request import CancelledError
 
@@ -49,16 +53,33 @@ class Outcome:
     is_stalled: bool = False
 
 
-def run_program(
-    command: Sequence[str],
-    env: Mapping[str, str],
-    work: Path,
-    job: Job,
-    *,
-    measure: Callable[[str], object],
-    stall_s: float,
-) -> Outcome:
-    """Run `command` to its end, or end it when the job is stopped or nothing moves for `stall_s` seconds.
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to run. It is given up when nothing moves for `stall_s` seconds."""
+
+    command: Sequence[str]
+    env: Mapping[str, str]
+    stall_s: float
+
+
+def worker(module: str, arguments: Sequence[str], env: Mapping[str, str], stall_s: float) -> Program:
+    """One of our own modules as a program, found wherever this package was imported from."""
+    ours = str(Path(__file__).resolve().parents[2])
+    search = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH", ""))))
+    return Program(
+        command=(*python(), "-m", module, *arguments),
+        env={**os.environ, "PYTHONUTF8": "1", **env, "PYTHONPATH": search},
+        stall_s=stall_s,
+    )
+
+
+def python() -> tuple[str, str]:
+    """This interpreter. -P: a module in the folder the program happens to run in must not be imported."""
+    return sys.executable, "-P"
+
+
+def run_program(program: Program, work: Path, job: Job, measure: Callable[[str], object]) -> Outcome:
+    """Run a program to its end, or end it when the job is stopped or it stands still.
 
     `measure` gets stdout so far, ten times a second; as long as its result changes the program is making
     progress. Output goes to files in `work`, so that a talkative program never blocks on a full pipe.
@@ -66,13 +87,18 @@ def run_program(
     out, err = work / "stdout", work / "stderr"
     with out.open("wb") as out_file, err.open("wb") as err_file:
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out_file, stderr=err_file, env=dict(env)
+            program.command, stdin=subprocess.DEVNULL, stdout=out_file, stderr=err_file, env=dict(program.env)
         )
         try:
-            is_stalled = not _wait(child, lambda: measure(_text(out)), job, stall_s)
+            is_stalled = not _wait(child, lambda: measure(_text(out)), job, program.stall_s)
         finally:
             _end(child)
     return Outcome(child.returncode, _text(out), _text(err), is_stalled)
+
+
+def messages(stdout: str) -> list[dict[str, Any]]:
+    """What a worker said so far: one JSON object a line, the last of which may be half written."""
+    return [json.loads(line) for line in stdout.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def _wait(child: subprocess.Popen[bytes], measure: Callable[[], object], job: Job, stall_s: float) -> bool:

@@ -24,12 +24,15 @@ def write_manifest(folder: Path, source: Mapping[str, Any], on_bytes: Callable[[
     files: dict[str, dict[str, Any]] = {}
     done = 0
     for path in sorted(folder.iterdir()):
-        base = done
-        digest = sha256_of(path, on_bytes=lambda num_bytes, base=base: on_bytes(base + num_bytes))
+        digest = sha256_of(path, on_bytes=_shifted(on_bytes, done))
         files[path.name] = {"num_bytes": path.stat().st_size, "sha256": digest.hexdigest()}
         done += path.stat().st_size
     manifest = {"format": _FORMAT, "source": dict(source), "files": files}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+
+def _shifted(on_bytes: Callable[[int], None], base: int) -> Callable[[int], None]:
+    return lambda num_bytes: on_bytes(base + num_bytes)
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -98,11 +101,11 @@ def find_hash_damage(folder: Path, on_bytes: Callable[[int], None]) -> tuple[str
         return (MANIFEST,)
     damaged, done = [], 0
     for name, file in manifest["files"].items():
-        base, path = done, folder / name
+        path = folder / name
         if not path.is_file():
             damaged.append(name)
             continue
-        digest = sha256_of(path, on_bytes=lambda num_bytes, base=base: on_bytes(base + num_bytes))
+        digest = sha256_of(path, on_bytes=_shifted(on_bytes, done))
         done += path.stat().st_size
         if digest.hexdigest() != file["sha256"]:
             damaged.append(name)

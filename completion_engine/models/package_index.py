@@ -12,16 +12,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from completion_engine.errors import MachineError, SlipstreamError
-from completion_engine.models.job import Job, Outcome, run_program
+from completion_engine.models.job import Job, Outcome, Program, python, run_program
 
 _STALL_S = 300.0  # a mirror may fetch a whole slice itself before its first byte arrives
 _NETWORK = re.compile(
     r"connection (?:broken|refused|reset|error|timed out)|NewConnectionError|Name or service not known|"
     r"name resolution|getaddrinfo|Network is unreachable|No route to host|ConnectTimeout|"
-    r"Read ?timed ?out|ProxyError|SSLError|Max retries exceeded|IncompleteRead|incomplete-download|HTTP error 5",
+    r"Read ?timed ?out|ProxyError|SSLError|Max retries exceeded|IncompleteRead|incomplete-download|"
+    r"HTTP error 5",
     re.IGNORECASE,
 )
-_HOW_TO_GO_ON = "What has arrived so far is kept. Another way: put the model's file anywhere and give its path as the target."
+_HOW_TO_GO_ON = (
+    "What has arrived so far is kept. "
+    "Another way: put the model's file anywhere and give its path as the target."
+)
 
 
 def fetch_wheel(requirement: str, work: Path, job: Job, on_bytes: Callable[[int], None]) -> Path:
@@ -39,9 +43,8 @@ def fetch_wheel(requirement: str, work: Path, job: Job, on_bytes: Callable[[int]
         on_bytes(num_bytes)
         return num_bytes
 
-    outcome = run_program(
-        _command(requirement, wheels), _environment(scratch), work, job, measure=measure, stall_s=_STALL_S
-    )
+    program = Program(_command(requirement, wheels), _environment(scratch), _STALL_S)
+    outcome = run_program(program, work, job, measure)
     found = list(wheels.glob("*.whl"))
     if outcome.exit_code != 0 or len(found) != 1:
         raise explain(requirement, outcome)
@@ -49,10 +52,9 @@ def fetch_wheel(requirement: str, work: Path, job: Job, on_bytes: Callable[[int]
 
 
 def _command(requirement: str, wheels: Path) -> list[str]:
-    # -P: a pip.py in the folder the program happens to run in must not be run.
     # --retries: pip mentions a broken connection in quiet mode only when it tries again.
     return [
-        sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check",
+        *python(), "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check",
         "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries", "2",
         "--dest", str(wheels), requirement,
     ]  # fmt: skip
@@ -80,7 +82,7 @@ def explain(requirement: str, outcome: Outcome) -> SlipstreamError:
     detail = _last_error(said)
     if "No module named pip" in said:
         return MachineError(
-            f"This Python ({sys.executable}) has no pip, so the package index cannot be asked for {requirement}.",
+            f"{sys.executable} has no pip, so the package index cannot be asked for {requirement}.",
             advice=f"Install it with: {sys.executable} -m ensurepip. {_HOW_TO_GO_ON}",
         )
     if "No space left on device" in said:

