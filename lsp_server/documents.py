@@ -1,0 +1,164 @@
+"""Open documents as line arrays, edited in place, and the frozen snapshots that leave the event loop.
+
+Owns the text as the client has it, line ends included. Must not know protocol types, nor the engine.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lsp_server.positions import PositionEncoding, encodable, index_of, paired
+
+MAX_PREFIX_CHARS = 64_000
+MAX_SUFFIX_CHARS = 16_000
+
+# The first line of a bounded prefix is a multiple of this, so that it stays while somebody types.
+PREFIX_STEP_LINES = 64
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the text between two places (line, code units in the client's encoding)."""
+
+    start: Place
+    end: Place
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One place in one version of a document.
+
+    `prefix` and `suffix` are the bounded text around it with `\\n` line ends; `line` is 0-based and
+    `column` an index into that line. `num_chars` counts the whole document, a line end as one.
+    """
+
+    uri: str
+    language: str
+    version: int
+    line: int
+    column: int
+    prefix: str
+    suffix: str
+    num_chars: int
+
+    def text_before(self) -> str:
+        """The cursor's line up to the cursor."""
+        return self.prefix[self.prefix.rfind("\n") + 1 :]
+
+    def text_after(self) -> str:
+        """The cursor's line from the cursor on, without its end."""
+        return self.suffix.partition("\n")[0]
+
+
+class Document:
+    """One open document.
+
+    `lines` is never empty; each line keeps its own end (`\\n`, `\\r\\n` or `\\r`) and only the last one
+    has none. An edit costs what it replaces and inserts, not what the document holds.
+    """
+
+    __slots__ = ("language", "lines", "newline", "num_chars", "uri", "version")
+
+    def __init__(self, uri: str, language: str, version: int, text: str) -> None:
+        self.uri = uri
+        self.language = language
+        self.version = version
+        self.replace(text)
+
+    def replace(self, text: str) -> None:
+        """Take `text` as the whole new content."""
+        self.lines = split_lines(paired(text))
+        self.num_chars = sum(map(_length, self.lines))
+        self.newline = "\r\n" if self.lines[0].endswith("\r\n") else "\n"
+
+    def apply(self, edit: Edit, encoding: PositionEncoding) -> None:
+        """Apply one edit. Places beyond an end mean that end; a reversed range is read the right way."""
+        first, second = self.place(edit.start, encoding), self.place(edit.end, encoding)
+        start, end = min(first, second), max(first, second)
+        left = self.lines[start[0]][: start[1]]
+        right = self.lines[end[0]][end[1] :]
+        new = paired(f"{left}{edit.text}{right}")
+        top, bottom = start[0], end[0] + 1
+        if new.startswith("\n") and top and self.lines[top - 1].endswith("\r"):
+            top -= 1
+            new = self.lines[top] + new
+        chunk = split_lines(new)
+        if bottom < len(self.lines):
+            # The replaced lines ended in a line end, and so does the chunk: what follows is no line of it.
+            chunk.pop()
+        self.num_chars += sum(map(_length, chunk)) - sum(map(_length, self.lines[top:bottom]))
+        self.lines[top:bottom] = chunk
+
+    def place(self, place: Place, encoding: PositionEncoding) -> Place:
+        """The line and index that a client's place means in this document."""
+        line, units = place
+        if line >= len(self.lines):
+            return len(self.lines) - 1, len(self.lines[-1])
+        return line, index_of(self.content(line), units, encoding)
+
+    def content(self, line: int) -> str:
+        """A line without its end."""
+        return self.lines[line].rstrip("\r\n")
+
+    def snapshot(self, line: int, column: int) -> Snapshot:
+        """The surroundings of an existing place, frozen."""
+        return Snapshot(
+            uri=self.uri,
+            language=self.language,
+            version=self.version,
+            line=line,
+            column=column,
+            prefix=self._prefix(line, column),
+            suffix=self._suffix(line, column),
+            num_chars=self.num_chars,
+        )
+
+    def check_integrity(self) -> None:
+        """Assert what holds between any two edits."""
+        assert self.lines  # noqa: S101  # the method exists to assert
+        assert self.lines == split_lines("".join(self.lines))  # noqa: S101  # as above
+        assert self.num_chars == sum(map(_length, self.lines))  # noqa: S101  # as above
+
+    def _prefix(self, line: int, column: int) -> str:
+        first, num_chars = line, column
+        while first and num_chars + len(self.lines[first - 1]) <= MAX_PREFIX_CHARS:
+            first -= 1
+            num_chars += len(self.lines[first])
+        stepped = -(-first // PREFIX_STEP_LINES) * PREFIX_STEP_LINES
+        first = stepped if stepped < line else first
+        text = "".join(self.lines[first:line]) + self.lines[line][max(0, column - MAX_PREFIX_CHARS) : column]
+        return encodable(plain_newlines(text))
+
+    def _suffix(self, line: int, column: int) -> str:
+        parts = [self.lines[line][column : column + MAX_SUFFIX_CHARS]]
+        num_chars = len(parts[0])
+        for following in self.lines[line + 1 : line + 1 + MAX_SUFFIX_CHARS]:
+            if num_chars + len(following) > MAX_SUFFIX_CHARS:
+                break
+            parts.append(following)
+            num_chars += len(following)
+        return encodable(plain_newlines("".join(parts)))
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of `text` with their ends; a last line without an end is always there, if empty."""
+    lines: list[str] = _LINE.findall(text)
+    if not lines or lines[-1][-1] in "\r\n":
+        lines.append("")
+    return lines
+
+
+def plain_newlines(text: str) -> str:
+    """`text` with every line end written as `\\n`."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _length(line: str) -> int:
+    """Characters of a line, its end counted as one."""
+    return len(line) - line.endswith("\r\n")

@@ -1,0 +1,214 @@
+"""One workspace folder's index: built, kept up to date, overlaid with open buffers; on its own thread.
+
+Owns the indexer and the order of its work. Must not know the event loop, the protocol, nor tokenizers
+beyond two numbers and a function.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Protocol
+
+from ngram_cache import NgramIndex
+
+logger = logging.getLogger(__name__)
+
+State = Literal["waiting", "building", "ready", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSource:
+    """Token ids of texts; equal fingerprints mean equal ids."""
+
+    fingerprint: str
+    encode_many: Callable[[list[str]], list[list[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderReport:
+    """A folder's index as others see it: `done` of `total` files while it is built."""
+
+    folder: Path
+    state: State = "waiting"
+    path: str = ""
+    done: int = 0
+    total: int = 0
+    num_files: int = 0
+    num_tokens: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What an indexer is given to report, to stop and to make way."""
+
+    report: Callable[[int, int, str], None]
+    should_stop: Callable[[], bool]
+    pause: Callable[[], None]
+
+
+class FolderIndexer(Protocol):
+    """What the worker needs of an indexer; used on the worker's thread, except for lookups in `index`."""
+
+    @property
+    def index(self) -> NgramIndex:
+        """The index; lookups are safe from any thread."""
+        ...
+
+    def build(self) -> Iterable[str]:
+        """Bring the index in line with the disk. Returns what went wrong, as sentences."""
+        ...
+
+    def reconcile(self, paths: list[Path]) -> None:
+        """Bring some paths in line with the disk."""
+        ...
+
+    def show(self, path: Path, text: str) -> None:
+        """An open buffer's text counts in place of the file's, if the file may be indexed at all."""
+        ...
+
+    def hide(self, path: Path) -> None:
+        """The file's own text counts again."""
+        ...
+
+
+MakeIndexer = Callable[[TokenSource, Hooks], FolderIndexer]
+
+
+class FolderWorker:
+    """Waits for tokens, builds, then follows the changes it is told of. All methods may be called anywhere.
+
+    `on_report` is called on the worker's thread.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        make_indexer: MakeIndexer,
+        on_report: Callable[[FolderReport], None],
+        pause: Callable[[], None],
+    ) -> None:
+        self.folder = folder
+        self._make_indexer = make_indexer
+        self._on_report = on_report
+        self._pause = pause
+        self._changed = threading.Condition()
+        self._tokens: TokenSource | None = None
+        self._built: TokenSource | None = None
+        self._paths: set[Path] = set()
+        self._buffers: dict[Path, list[str] | None] = {}
+        self._shown: dict[Path, list[str]] = {}
+        self._stopping = False
+        self._indexer: FolderIndexer | None = None
+        self.report = FolderReport(folder)
+        self._thread = threading.Thread(target=self._run, name=f"index {folder.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def index(self) -> NgramIndex | None:
+        """The index as soon as there is one, even if it is not complete yet."""
+        indexer = self._indexer
+        return indexer.index if indexer is not None and self._built == self._tokens else None
+
+    def set_tokens(self, tokens: TokenSource) -> None:
+        """Index with these tokens from now on."""
+        with self._changed:
+            if self._tokens is None or self._tokens.fingerprint != tokens.fingerprint:
+                self._tokens = tokens
+                self._changed.notify()
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Files were written, deleted or renamed."""
+        with self._changed:
+            self._paths.update(paths)
+            self._changed.notify()
+
+    def buffer_changed(self, path: Path, lines: list[str] | None) -> None:
+        """An open buffer has this content; None when it was closed. The list is the worker's own."""
+        with self._changed:
+            self._buffers[path] = lines
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """Ask the thread to end; see `join`."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+
+    def join(self, timeout_s: float) -> bool:
+        """True when the thread has ended within `timeout_s`."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (task := self._next()) is not None:
+            try:
+                task()
+            except Exception as error:
+                logger.exception("The index of %s is in trouble", self.folder)
+                problem = f"The index of {self.folder} failed: {error}"
+                self._publish(FolderReport(self.folder, "error", problem=problem))
+
+    def _next(self) -> Callable[[], None] | None:
+        """The next thing to do; waits for one, and returns None at the end."""
+        with self._changed:
+            while not self._stopping:
+                tokens = self._tokens
+                if tokens is not None and tokens != self._built:
+                    return lambda: self._build(tokens)
+                if self._indexer is not None and self._paths:
+                    paths, self._paths = self._paths, set()
+                    return lambda: self._reconcile(sorted(paths))
+                if self._indexer is not None and self._buffers:
+                    path, lines = self._buffers.popitem()
+                    return lambda: self._overlay(path, lines)
+                self._changed.wait()
+            return None
+
+    def _build(self, tokens: TokenSource) -> None:
+        self._indexer = None
+        self._built = tokens
+        self._publish(FolderReport(self.folder, "building"))
+        with self._changed:
+            self._buffers = {**self._shown, **self._buffers}
+        hooks = Hooks(self._report_progress, self._should_stop, self._pause)
+        indexer = self._make_indexer(tokens, hooks)
+        self._indexer = indexer
+        problems = indexer.build()
+        if self._should_stop():
+            return
+        self._publish(FolderReport(self.folder, "ready", problem=" ".join(problems)))
+
+    def _reconcile(self, paths: list[Path]) -> None:
+        if self._indexer is not None:
+            self._indexer.reconcile(paths)
+            self._publish(FolderReport(self.folder, "ready"))
+
+    def _overlay(self, path: Path, lines: list[str] | None) -> None:
+        if self._indexer is None:
+            return
+        if lines is None:
+            self._shown.pop(path, None)
+            self._indexer.hide(path)
+        else:
+            self._shown[path] = lines
+            self._indexer.show(path, "".join(lines))
+
+    def _should_stop(self) -> bool:
+        return self._stopping or self._tokens != self._built
+
+    def _report_progress(self, done: int, total: int, path: str) -> None:
+        self._publish(FolderReport(self.folder, "building", path, done, total))
+
+    def _publish(self, report: FolderReport) -> None:
+        """Let others see `report`, with the index's size in it."""
+        if (indexer := self._indexer) is not None:
+            index = indexer.index
+            report = replace(report, num_files=index.num_documents, num_tokens=index.num_tokens)
+        self.report = report
+        if not self._stopping:
+            self._on_report(report)

@@ -1,0 +1,77 @@
+"""Settings from the editor, pushed or pulled, and from each folder's own file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from lsp_server import settings as settings_files
+from lsp_server.server import SlipstreamServer
+
+logger = logging.getLogger(__name__)
+
+SECTION = "slipstream"
+PULL_TIMEOUT_S = 3.0
+
+
+async def did_change_configuration(
+    server: SlipstreamServer, params: types.DidChangeConfigurationParams
+) -> None:
+    """New settings: those that came along, or else those that the client gives when asked."""
+    pushed = section_of(params.settings)
+    if pushed is None and can_pull(server):
+        await pull(server)
+    else:
+        set_editor_layer(server, pushed)
+    server.apply_settings()
+
+
+def section_of(values: Any) -> Any:
+    """Our section of what a client sent."""
+    return values.get(SECTION) if isinstance(values, dict) else None
+
+
+def set_editor_layer(server: SlipstreamServer, values: Any) -> None:
+    """Take the editor's values and say what is wrong with them."""
+    problems = server.session.configuration.set_layer("the editor's settings", values)
+    server.tell(problems, types.MessageType.Warning)
+
+
+def can_pull(server: SlipstreamServer) -> bool:
+    """Whether the client answers questions about its settings."""
+    workspace = server.client_capabilities.workspace
+    return bool(workspace and workspace.configuration)
+
+
+async def pull(server: SlipstreamServer) -> None:
+    """Ask the client for our section. Without an answer what held before holds on."""
+    params = types.ConfigurationParams(items=[types.ConfigurationItem(section=SECTION)])
+    try:
+        async with asyncio.timeout(PULL_TIMEOUT_S):
+            values = await server.workspace_configuration_async(params)
+    except (JsonRpcException, TimeoutError) as error:
+        logger.warning("The client does not say its settings: %r", error)
+        return
+    set_editor_layer(server, values[0] if values else None)
+
+
+async def read_user_file(server: SlipstreamServer) -> None:
+    """Read the user's own settings file."""
+    values, problems = await asyncio.to_thread(settings_files.read_file, settings_files.user_file())
+    problems += server.session.configuration.set_layer("config.toml", values)
+    server.tell(problems, types.MessageType.Warning)
+
+
+async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> None:
+    """Read what the folders' own files narrow."""
+    for folder in folders:
+        path = folder / settings_files.REPOSITORY_FILE
+        values, problems = await asyncio.to_thread(settings_files.read_file, path)
+        problems += server.session.configuration.set_repository(folder, values)
+        server.tell(problems, types.MessageType.Warning)

@@ -1,0 +1,40 @@
+"""Workspace folders that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lsprotocol import types
+
+from lsp_server.handlers.configuration import read_folders
+from lsp_server.server import SlipstreamServer
+from lsp_server.session import path_of
+
+
+def initial_folders(params: types.InitializeParams) -> list[types.WorkspaceFolder]:
+    """The folders that the client starts with, however it names them."""
+    if params.workspace_folders:
+        return list(params.workspace_folders)
+    if params.root_uri:
+        return [types.WorkspaceFolder(uri=params.root_uri, name="")]
+    return []
+
+
+def add_folders(server: SlipstreamServer, folders: Iterable[types.WorkspaceFolder]) -> None:
+    """Take note of folders; those that are no files of this machine are left out."""
+    for folder in folders:
+        if (path := path_of(folder.uri)) is not None:
+            server.session.folders[folder.uri] = path
+
+
+async def did_change_workspace_folders(
+    server: SlipstreamServer, params: types.DidChangeWorkspaceFoldersParams
+) -> None:
+    """Folders were opened or closed in the editor."""
+    session = server.session
+    for folder in params.event.removed:
+        if (path := session.folders.pop(folder.uri, None)) is not None:
+            session.configuration.drop_repository(path)
+    add_folders(server, params.event.added)
+    await read_folders(server, session.folders.values())
+    server.apply_settings()

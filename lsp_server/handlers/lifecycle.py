@@ -1,0 +1,71 @@
+"""The beginning and the end of a conversation."""
+
+from __future__ import annotations
+
+import logging
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from lsp_server.handlers import configuration, folders
+from lsp_server.handlers.inline_completion import completion
+from lsp_server.server import SlipstreamServer
+from lsp_server.settings import REPOSITORY_FILE
+
+logger = logging.getLogger(__name__)
+
+
+def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None:
+    """Take note of the client: its units, its folders, its options."""
+    session = server.session
+    session.encoding = server.workspace.position_encoding or "utf-16"  # type: ignore[assignment]  # one of ours
+    folders.add_folders(server, folders.initial_folders(params))
+    options = configuration.section_of(params.initialization_options)
+    problems = session.configuration.set_layer("initializationOptions", options)
+    server.tell(problems, types.MessageType.Warning)
+    text_document = params.capabilities.text_document
+    if not (text_document and text_document.inline_completion):
+        options = types.CompletionOptions(trigger_characters=[".", "(", "\n"])
+        server.feature(types.TEXT_DOCUMENT_COMPLETION, options)(completion)
+
+
+async def initialized(server: SlipstreamServer, _params: types.InitializedParams) -> None:
+    """Gather the settings from everywhere, then start loading and indexing."""
+    await configuration.read_user_file(server)
+    await configuration.read_folders(server, server.session.folders.values())
+    if configuration.can_pull(server):
+        await configuration.pull(server)
+    server.apply_settings()
+    await _register_capabilities(server)
+
+
+def shutdown(server: SlipstreamServer, _params: None) -> None:
+    """The client goes. The threads end after its `exit`."""
+    logger.info("Shutting down after %d requests", server.session.measurements.num_requests)
+
+
+async def _register_capabilities(server: SlipstreamServer) -> None:
+    """Ask for news of settings and files; without a watch by the client, watch ourselves."""
+    workspace = server.client_capabilities.workspace or types.WorkspaceClientCapabilities()
+    wanted = []
+    if workspace.did_change_configuration and workspace.did_change_configuration.dynamic_registration:
+        options = types.DidChangeConfigurationRegistrationOptions(section=configuration.SECTION)
+        wanted.append(_registration(types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
+    watch = workspace.did_change_watched_files
+    if watch and watch.dynamic_registration:
+        watchers = [types.FileSystemWatcher(glob_pattern=glob) for glob in ("**/*", f"**/{REPOSITORY_FILE}")]
+        watching = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
+        wanted.append(_registration(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, watching))
+    else:
+        server.indexing.watch_files()
+    if not wanted:
+        return
+    try:
+        await server.client_register_capability_async(types.RegistrationParams(registrations=wanted))
+    except JsonRpcException as error:
+        logger.warning("The client registers nothing: %s", error)
+        server.indexing.watch_files()
+
+
+def _registration(method: str, options: object) -> types.Registration:
+    return types.Registration(id=f"slipstream:{method}", method=method, register_options=options)

@@ -1,0 +1,70 @@
+"""Which function answers which method. The only place where methods are registered.
+
+`def` handlers run on the event loop and return within microseconds; `async def` handlers may wait for
+another thread or the client, and are cancelled by `$/cancelRequest`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lsprotocol import types
+
+from lsp_server.conversion import ACCEPTED_COMMAND
+from lsp_server.handlers import (
+    configuration,
+    documents,
+    files,
+    folders,
+    inline_completion,
+    lifecycle,
+    stats,
+    telemetry,
+    why,
+)
+from lsp_server.server import SlipstreamServer
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A method, its handler and the options it is advertised with."""
+
+    method: str
+    handler: Callable[..., Any]
+    options: Any = None
+
+
+ROUTES = (
+    Route(types.INITIALIZE, lifecycle.initialize),
+    Route(types.INITIALIZED, lifecycle.initialized),
+    Route(types.SHUTDOWN, lifecycle.shutdown),
+    Route(types.TEXT_DOCUMENT_DID_OPEN, documents.did_open),
+    Route(types.TEXT_DOCUMENT_DID_CHANGE, documents.did_change),
+    Route(types.TEXT_DOCUMENT_DID_SAVE, documents.did_save),
+    Route(types.TEXT_DOCUMENT_DID_CLOSE, documents.did_close),
+    Route(
+        types.TEXT_DOCUMENT_INLINE_COMPLETION,
+        inline_completion.inline_completion,
+        types.InlineCompletionOptions(),
+    ),
+    Route(types.WORKSPACE_DID_CHANGE_CONFIGURATION, configuration.did_change_configuration),
+    Route(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, folders.did_change_workspace_folders),
+    Route(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, files.did_change_watched_files),
+    Route("slipstream/stats", stats.stats),
+    Route("slipstream/why", why.why),
+    Route("textDocument/didShowCompletion", telemetry.did_show_completion),
+    Route("textDocument/didPartiallyAcceptCompletion", telemetry.did_partially_accept_completion),
+    Route("textDocument/didFocus", telemetry.did_focus),
+)
+
+COMMANDS = {ACCEPTED_COMMAND: telemetry.accepted}
+
+
+def register(server: SlipstreamServer) -> None:
+    """Connect every method with its handler."""
+    for route in ROUTES:
+        server.feature(route.method, route.options)(route.handler)
+    for name, handler in COMMANDS.items():
+        server.command(name)(handler)

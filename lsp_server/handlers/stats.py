@@ -1,0 +1,18 @@
+"""`slipstream/stats`: how the server does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsp_server import conversion
+from lsp_server.server import SlipstreamServer
+
+
+def stats(server: SlipstreamServer, _params: Any) -> dict[str, Any]:
+    """The engine's state, counters, latencies, and the state of each folder's index."""
+    return {
+        **conversion.engine_state(server.scheduler.status),
+        **server.session.measurements.as_dict(),
+        "num_documents": len(server.session.documents),
+        "index": [conversion.index_state(report) for report in server.indexing.reports()],
+    }

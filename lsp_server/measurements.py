@@ -1,0 +1,93 @@
+"""Counters and latencies of one server's life.
+
+Owns the numbers and their percentiles. Must not know the protocol, nor where a number comes from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from completion_engine.stats import STAGES, CompletionStats
+
+# Percentiles speak of this many last completions.
+NUM_KEPT = 512
+
+
+def _recent() -> deque[float]:
+    return deque(maxlen=NUM_KEPT)
+
+
+@dataclass(slots=True)
+class Measurements:
+    """What happened so far. Used on the event loop only."""
+
+    num_requests: int = 0
+    num_answered: int = 0
+    num_empty: int = 0
+    num_cancelled: int = 0
+    num_superseded: int = 0
+    num_outdated: int = 0
+    num_failures: int = 0
+    num_shown: int = 0
+    num_accepted: int = 0
+    num_partially_accepted: int = 0
+    num_accepted_chars: int = 0
+    num_focused: int = 0
+    num_changes: int = 0
+    rules: Counter[str] = field(default_factory=Counter)
+    tokens: Counter[str] = field(default_factory=Counter)
+    accepted_by_source: Counter[str] = field(default_factory=Counter)
+    stages_ms: dict[str, deque[float]] = field(default_factory=lambda: {stage: _recent() for stage in STAGES})
+    response_ms: deque[float] = field(default_factory=_recent)
+    change_ms: deque[float] = field(default_factory=_recent)
+    cancel_to_idle_ms: deque[float] = field(default_factory=_recent)
+
+    def add_completion(self, stats: CompletionStats) -> None:
+        """Count one completion that the engine finished."""
+        for stage in STAGES:
+            self.stages_ms[stage].append(stats.ms.get(stage, 0.0))
+        for name in ("num_tokens", "num_forwards", "num_drafted", "num_accepted"):
+            self.tokens[name] += getattr(stats, name)
+        for name in ("num_prompt_tokens", "num_cached_tokens"):
+            self.tokens[name] += getattr(stats, name)
+        self.accepted_by_source.update(stats.accepted_by_source)
+
+    def add_cancellation(self, ms: float) -> None:
+        """Count the time from a cancellation to the moment the engine was free again."""
+        self.cancel_to_idle_ms.append(ms)
+
+    def add_change(self, ms: float) -> None:
+        """Count the time one change of a document took."""
+        self.num_changes += 1
+        self.change_ms.append(ms)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values; times in milliseconds."""
+        counters = {name: getattr(self, name) for name in _COUNTERS}
+        return {
+            "counters": {**counters, **self.tokens},
+            "rules": dict(self.rules),
+            "accepted_by_source": dict(self.accepted_by_source),
+            "ms": {stage: percentiles(values) for stage, values in self.stages_ms.items()},
+            "response_ms": percentiles(self.response_ms),
+            "change_ms": percentiles(self.change_ms),
+            "cancel_to_idle_ms": percentiles(self.cancel_to_idle_ms),
+        }
+
+
+_COUNTERS = tuple(name for name in Measurements.__dataclass_fields__ if name.startswith("num_"))
+
+
+def percentiles(values: Iterable[float]) -> dict[str, float]:
+    """Count, median, 95th percentile and maximum, by nearest rank."""
+    ordered = sorted(values)
+    if not ordered:
+        return {"count": 0, "p50": 0.0, "p95": 0.0, "max": 0.0}
+
+    def rank(share: float) -> float:
+        return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
+
+    return {"count": len(ordered), "p50": rank(0.5), "p95": rank(0.95), "max": round(ordered[-1], 3)}

@@ -1,0 +1,134 @@
+"""Which request the engine works on: the newest one. Everything older is cancelled and answered at once.
+
+Owns the requests on their way and the futures that wait for them, on the event loop. Must not know the
+protocol, nor how a completion is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from completion_engine.errors import SlipstreamError
+from completion_engine.request import CompletionRequest
+from completion_engine.stats import Completion, CompletionStats
+from lsp_server.engine_thread import EngineStatus, EngineThread, Job, Load
+from lsp_server.measurements import Measurements
+
+logger = logging.getLogger(__name__)
+
+
+class SupersededError(Exception):
+    """A newer request took this one's place."""
+
+
+class Scheduler:
+    """Hands requests to the engine thread, newest first and one at a time. Used on the event loop only.
+
+    `on_status` hears of each change of the engine's state, `on_failure` of each error that is a bug of
+    ours or that the user can do something about; both are called on the loop.
+    """
+
+    def __init__(
+        self,
+        measurements: Measurements,
+        on_status: Callable[[EngineStatus], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._measurements = measurements
+        self._loop = asyncio.get_running_loop()
+        self._current: tuple[Job, asyncio.Future[Completion]] | None = None
+        self._thread = EngineThread(
+            on_status=lambda status: self._call(on_status, status),
+            on_failure=lambda error: self._call(on_failure, error),
+        )
+        self._thread.start()
+
+    @property
+    def status(self) -> EngineStatus:
+        """The engine's state now."""
+        return self._thread.status
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a completion waits or is under way. May be read from any thread."""
+        return self._current is not None
+
+    def load(self, load: Load) -> None:
+        """Load an engine in place of the present one; what is under way is given up."""
+        self._supersede()
+        self._thread.load(load)
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """The engine's answer. Empty, with a rule that says why, while there is no engine or when it fails.
+
+        Raises SupersededError when a newer request came. When the awaiting task is cancelled, the engine
+        stops at its next step.
+        """
+        self._supersede()
+        if not self._thread.can_complete:
+            return empty(f"engine-{self.status.state}")
+        future: asyncio.Future[Completion] = self._loop.create_future()
+        job = Job(
+            request,
+            resolve=lambda answer: self._call(_settle, future, answer),
+            on_idle_after_cancel=lambda ms: self._call(self._measurements.add_cancellation, ms),
+        )
+        self._current = (job, future)
+        self._thread.submit(job)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            job.cancel()
+            self._measurements.num_cancelled += 1
+            raise
+        except SlipstreamError:
+            return empty("engine-error")
+        finally:
+            if self._current is not None and self._current[0] is job:
+                self._current = None
+
+    def forget(self, document: str) -> None:
+        """A document is closed: the engine may drop what it keeps for it."""
+        self._thread.forget(document)
+
+    async def stop(self, timeout_s: float = 5.0) -> bool:
+        """Cancel what is under way and end the thread. True when it has ended in time."""
+        self._supersede()
+        return await asyncio.to_thread(self._thread.stop, timeout_s)
+
+    def _supersede(self) -> None:
+        """Give up the request that waits or is under way, and answer it now."""
+        if self._current is None:
+            return
+        job, future = self._current
+        self._current = None
+        job.cancel()
+        self._thread.withdraw()
+        if not future.done():
+            self._measurements.num_superseded += 1
+            future.set_exception(SupersededError())
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        """Call `function` on the loop, from any thread; nothing once the loop has ended."""
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            logger.debug("The event loop has ended before %s", function)
+
+
+def empty(rule: str) -> Completion:
+    """No suggestion, and why."""
+    return Completion("", 0, CompletionStats(), rule=rule)
+
+
+def _settle(future: asyncio.Future[Completion], answer: Completion | BaseException) -> None:
+    if future.done():
+        return
+    if isinstance(answer, Completion):
+        future.set_result(answer)
+    elif isinstance(answer, SlipstreamError):
+        future.set_exception(answer)
+    else:
+        future.set_result(empty("engine-failed"))

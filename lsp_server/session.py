@@ -1,0 +1,159 @@
+"""What the server knows of the editor: open documents, folders, settings, and what it suggested lately.
+
+Owns this state; used on the event loop only. Must not know protocol types, the engine, nor the index.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from completion_engine.stats import Completion
+from lsp_server.configuration import Configuration
+from lsp_server.documents import Document, Place, Snapshot
+from lsp_server.measurements import Measurements
+from lsp_server.positions import PositionEncoding
+from lsp_server.settings import Settings
+
+NUM_RECORDS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A completion that was asked for: where, and what came of it.
+
+    `text` is what was offered in the end; `outcome` names what came between, if anything did.
+    `is_triggered` is False where the settings wanted no completion.
+    """
+
+    id: str
+    snapshot: Snapshot
+    completion: Completion
+    text: str = ""
+    outcome: str = ""
+    is_triggered: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A suggestion as it fits a document now: `text`, with `\\n` line ends, in place of `num_replaced`
+    characters right of (line, column)."""
+
+    id: str
+    document: Document
+    line: int
+    column: int
+    text: str
+    num_replaced: int
+
+
+@dataclass(slots=True)
+class Session:
+    """One editor's state. `folders` are the workspace folders by URI."""
+
+    encoding: PositionEncoding = "utf-16"
+    documents: dict[str, Document] = field(default_factory=dict)
+    folders: dict[str, Path] = field(default_factory=dict)
+    configuration: Configuration = field(default_factory=Configuration)
+    measurements: Measurements = field(default_factory=Measurements)
+    _records: OrderedDict[str, Record] = field(default_factory=OrderedDict)
+    _num_records: int = 0
+
+    def folder_of(self, uri: str) -> Path | None:
+        """The innermost workspace folder that holds a document."""
+        path = path_of(uri)
+        if path is None:
+            return None
+        holders = [folder for folder in self.folders.values() if path.is_relative_to(folder)]
+        return max(holders, key=lambda folder: len(folder.parts), default=None)
+
+    def settings_for(self, uri: str) -> Settings:
+        """What holds for a document."""
+        return self.configuration.of(self.folder_of(uri))
+
+    def document_name(self, uri: str) -> str:
+        """What the engine and the index call a document: its path in its folder, else its URI."""
+        folder, path = self.folder_of(uri), path_of(uri)
+        return path.relative_to(folder).as_posix() if folder and path else uri
+
+    def snapshot(self, uri: str, place: Place) -> Snapshot | None:
+        """The surroundings of a place in the client's units; None for a document that is not open."""
+        document = self.documents.get(uri)
+        if document is None:
+            return None
+        return document.snapshot(*document.place(place, self.encoding))
+
+    def offer(self, record_id: str, snapshot: Snapshot, completion: Completion) -> Offer | None:
+        """`completion` as it fits the document now, without what was typed along with it meanwhile.
+
+        None when nothing is left of it, or the document changed in any other way, or is closed.
+        """
+        document = self.documents.get(snapshot.uri)
+        if document is None:
+            return None
+        num_typed = document.num_chars - snapshot.num_chars
+        is_same = document.version == snapshot.version and num_typed == 0
+        if not (is_same or _was_typed_along(document, snapshot, completion.text, num_typed)):
+            return None
+        text = completion.text[num_typed:]
+        if not text:
+            return None
+        line, column = _advance(snapshot.line, snapshot.column, completion.text[:num_typed])
+        num_replaced = min(completion.num_replaced, len(document.content(line)) - column)
+        return Offer(record_id, document, line, column, text, num_replaced)
+
+    def next_id(self) -> str:
+        """A name for the next completion."""
+        self._num_records += 1
+        return str(self._num_records)
+
+    def remember(self, record: Record) -> None:
+        """Keep a completion, for acceptance and for questions about it."""
+        self._records[record.id] = record
+        while len(self._records) > NUM_RECORDS:
+            self._records.popitem(last=False)
+
+    def record(self, record_id: object) -> Record | None:
+        """A completion by its name, if it is recent."""
+        return self._records.get(record_id) if isinstance(record_id, str) else None
+
+    def last_record_at(self, snapshot: Snapshot) -> Record | None:
+        """The last completion for exactly this text at exactly this place."""
+        for record in reversed(self._records.values()):
+            if record.snapshot == snapshot:
+                return record
+        return None
+
+
+def _was_typed_along(document: Document, snapshot: Snapshot, text: str, num_typed: int) -> bool:
+    """Whether the document is the snapshot with the first `num_typed` characters of `text` inserted."""
+    if not 0 <= num_typed <= len(text) or snapshot.line >= len(document.lines):
+        return False
+    if snapshot.column > len(document.content(snapshot.line)):
+        return False
+    now = document.snapshot(snapshot.line, snapshot.column)
+    expected = text[:num_typed] + snapshot.suffix
+    num_known = min(len(expected), len(now.suffix))
+    return now.prefix == snapshot.prefix and now.suffix[:num_known] == expected[:num_known]
+
+
+def _advance(line: int, column: int, text: str) -> Place:
+    """The place after `text` that begins at (line, column)."""
+    num_lines = text.count("\n")
+    return (line + num_lines, len(text) - text.rfind("\n") - 1) if num_lines else (line, column + len(text))
+
+
+def path_of(uri: str) -> Path | None:
+    """The path that a URI names; None when it names no file of this machine."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    if parts.scheme != "file":
+        return None
+    share = f"//{parts.netloc}" if parts.netloc not in {"", "localhost"} else ""
+    path = url2pathname(f"{share}{parts.path}")
+    return Path(path) if path and "\0" not in path else None
