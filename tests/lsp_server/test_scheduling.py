@@ -1,0 +1,234 @@
+"""The newest request wins, a cancelled one frees the engine within a step, and no failure ends the server."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from completion_engine.errors import DataError, UserError
+from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+from completion_engine.stats import Completion, CompletionStats
+from lsp_server.engine_thread import EngineStatus, Report
+from lsp_server.measurements import Measurements
+from lsp_server.scheduling import Scheduler, SupersededError
+
+STEP_S = 0.01
+
+
+@dataclass
+class ScriptedEngine:
+    """Takes `num_steps` steps for each completion, as a model does; says what it went through."""
+
+    num_steps: int = 1
+    failure: Exception | None = None
+    num_idle_steps: int = 0
+    log: list[str] = field(default_factory=list)
+    deadlines_ms: list[float] = field(default_factory=list)
+    threads: set[str] = field(default_factory=set)
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        self.threads.add(threading.current_thread().name)
+        self.log.append(f"begin {request.prefix}")
+        self.deadlines_ms.append(request.deadline_ms)
+        for _ in range(self.num_steps):
+            time.sleep(STEP_S)
+            if request.cancellation.is_cancelled:
+                self.log.append(f"cancelled {request.prefix}")
+                raise CancelledError
+        if self.failure:
+            raise self.failure
+        self.log.append(f"end {request.prefix}")
+        return Completion(f"{request.prefix}!", 0, CompletionStats())
+
+    def idle(self, cancellation: Cancellation) -> bool:
+        self.threads.add(threading.current_thread().name)
+        if self.num_idle_steps == 0:
+            return False
+        self.num_idle_steps -= 1
+        while not cancellation.is_cancelled and self.num_idle_steps == 0:
+            time.sleep(STEP_S / 10)
+        self.log.append("idle")
+        return True
+
+    def forget(self, document: str) -> None:
+        self.log.append(f"forget {document}")
+
+    def describe(self) -> dict[str, Any]:
+        return {"state": "ready", "device": "cpu"}
+
+
+@dataclass
+class Workplace:
+    """A scheduler and all that it said."""
+
+    measurements: Measurements
+    scheduler: Scheduler
+    statuses: list[EngineStatus]
+    failures: list[BaseException]
+
+    async def load(self, engine: ScriptedEngine) -> None:
+        self.scheduler.load(lambda _report, _should_stop: engine)
+        await until(lambda: self.scheduler.status.state == "ready")
+
+
+@pytest.fixture
+async def workplace() -> AsyncIterator[Workplace]:
+    statuses: list[EngineStatus] = []
+    failures: list[BaseException] = []
+    measurements = Measurements()
+    scheduler = Scheduler(measurements, statuses.append, failures.append)
+    yield Workplace(measurements, scheduler, statuses, failures)
+    assert await scheduler.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+def request(prefix: str, **limits: Any) -> CompletionRequest:
+    return CompletionRequest(prefix=prefix, suffix="", **limits)
+
+
+async def test_the_newest_request_wins_and_older_ones_are_answered_at_once(workplace: Workplace) -> None:
+    engine = ScriptedEngine(num_steps=5)
+    await workplace.load(engine)
+    tasks = [asyncio.create_task(workplace.scheduler.complete(request(name))) for name in "abc"]
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [SupersededError, SupersededError, Completion]
+    assert "end c" in engine.log
+    assert "end a" not in engine.log
+    assert "begin b" not in engine.log
+    assert workplace.measurements.num_superseded == 2
+    assert not workplace.scheduler.is_busy
+
+
+async def test_a_cancelled_request_frees_the_engine_within_a_step(workplace: Workplace) -> None:
+    engine = ScriptedEngine(num_steps=1000)
+    await workplace.load(engine)
+    task = asyncio.create_task(workplace.scheduler.complete(request("slow")))
+    await until(lambda: "begin slow" in engine.log)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: len(workplace.measurements.cancel_to_idle_ms) == 1)
+    assert workplace.measurements.cancel_to_idle_ms[0] < 10 * STEP_S * 1000
+    assert workplace.measurements.num_cancelled == 1
+
+
+async def test_a_request_cancelled_before_its_turn_never_runs(workplace: Workplace) -> None:
+    engine = ScriptedEngine(num_steps=5)
+    await workplace.load(engine)
+    first = asyncio.create_task(workplace.scheduler.complete(request("first")))
+    await until(lambda: "begin first" in engine.log)
+    second = asyncio.create_task(workplace.scheduler.complete(request("second")))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.gather(first, second, return_exceptions=True)
+    third = await workplace.scheduler.complete(request("third"))
+    assert third.text == "third!"
+    assert "begin second" not in engine.log
+
+
+async def test_waiting_in_the_queue_is_measured_and_counts_against_the_deadline(workplace: Workplace) -> None:
+    engine = ScriptedEngine(num_steps=3)
+    await workplace.load(engine)
+    first = asyncio.create_task(workplace.scheduler.complete(request("first")))
+    await until(lambda: "begin first" in engine.log)
+    second = await workplace.scheduler.complete(request("second", deadline_ms=1000.0))
+    await asyncio.gather(first, return_exceptions=True)
+    queue_ms = second.stats.ms["queue"]
+    assert 0 < queue_ms <= second.stats.ms["total"]
+    assert engine.deadlines_ms[1] == pytest.approx(1000 - queue_ms)
+
+
+async def test_without_an_engine_the_answer_is_empty_and_says_why(workplace: Workplace) -> None:
+    completion = await workplace.scheduler.complete(request("x"))
+    assert (completion.text, completion.rule) == ("", "engine-loading")
+
+
+async def test_a_failed_load_is_a_state_with_advice_and_another_load_heals_it(workplace: Workplace) -> None:
+    def fail(_report: Report, _should_stop: Callable[[], bool]) -> ScriptedEngine:
+        raise UserError("There is no such model.", advice="Choose another.")
+
+    workplace.scheduler.load(fail)
+    await until(lambda: workplace.scheduler.status.state == "error")
+    status = workplace.scheduler.status
+    assert (status.message, status.advice) == ("There is no such model.", "Choose another.")
+    assert (await workplace.scheduler.complete(request("x"))).rule == "engine-error"
+    await workplace.load(ScriptedEngine())
+    assert (await workplace.scheduler.complete(request("x"))).text == "x!"
+
+
+async def test_a_new_load_gives_up_the_one_under_way(workplace: Workplace) -> None:
+    has_begun = threading.Event()
+
+    def endless(_report: Report, should_stop: Callable[[], bool]) -> ScriptedEngine:
+        has_begun.set()
+        while not should_stop():
+            time.sleep(STEP_S / 10)
+        raise CancelledError
+
+    workplace.scheduler.load(endless)
+    await until(has_begun.is_set)
+    await workplace.load(ScriptedEngine())
+    assert "error" not in [status.state for status in workplace.statuses]
+
+
+async def test_loading_reports_what_it_does(workplace: Workplace) -> None:
+    def load(report: Report, _should_stop: Callable[[], bool]) -> ScriptedEngine:
+        report("Downloading", 3, 10)
+        return ScriptedEngine()
+
+    workplace.scheduler.load(load)
+    await until(lambda: workplace.scheduler.status.state == "ready")
+    assert EngineStatus("loading", "Downloading", done=3, total=10) in workplace.statuses
+
+
+@pytest.mark.parametrize(
+    ("failure", "rule"), [(ZeroDivisionError("bug"), "engine-failed"), (DataError("bad"), "engine-error")]
+)
+async def test_an_error_in_the_engine_is_reported_and_the_next_request_is_answered(
+    workplace: Workplace, failure: Exception, rule: str
+) -> None:
+    engine = ScriptedEngine(failure=failure)
+    await workplace.load(engine)
+    assert (await workplace.scheduler.complete(request("x"))).rule == rule
+    assert workplace.failures == [failure]
+    engine.failure = None
+    assert (await workplace.scheduler.complete(request("y"))).text == "y!"
+
+
+async def test_an_idle_engine_works_ahead_until_a_request_comes(workplace: Workplace) -> None:
+    engine = ScriptedEngine(num_idle_steps=3)
+    await workplace.load(engine)
+    await until(lambda: engine.log.count("idle") == 2)
+    completion = await workplace.scheduler.complete(request("x"))
+    assert completion.text == "x!"
+    assert engine.log == ["idle", "idle", "idle", "begin x", "end x"]
+
+
+async def test_one_thread_alone_touches_the_engine(workplace: Workplace) -> None:
+    engine = ScriptedEngine(num_idle_steps=2)
+    await workplace.load(engine)
+    await workplace.scheduler.complete(request("x"))
+    workplace.scheduler.forget("file:///a")
+    await until(lambda: "forget file:///a" in engine.log)
+    assert engine.threads == {"engine"}
+
+
+async def test_stopping_ends_the_thread_in_the_middle_of_a_completion(workplace: Workplace) -> None:
+    engine = ScriptedEngine(num_steps=1000)
+    await workplace.load(engine)
+    task = asyncio.create_task(workplace.scheduler.complete(request("slow")))
+    await until(lambda: "begin slow" in engine.log)
+    assert await workplace.scheduler.stop(timeout_s=2)
+    with pytest.raises(SupersededError):
+        await task

@@ -1,0 +1,131 @@
+"""The session: which folder a document belongs to, and whether a suggestion still fits when it arrives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from completion_engine.stats import Completion, CompletionStats
+from lsp_server.documents import Document, Edit
+from lsp_server.session import NUM_RECORDS, Record, Session, path_of
+
+URI = "file:///work/a.py"
+
+
+def session_with(text: str) -> Session:
+    session = Session()
+    session.documents[URI] = Document(URI, "python", 1, text)
+    return session
+
+
+def completion(text: str, num_replaced: int = 0) -> Completion:
+    return Completion(text, num_replaced, CompletionStats())
+
+
+def type_text(session: Session, line: int, column: int, text: str) -> None:
+    document = session.documents[URI]
+    document.apply(Edit((line, column), (line, column), text), session.encoding)
+    document.version += 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
+        ("", "add(a, b)"),
+        ("a", "dd(a, b)"),
+        ("add(", "a, b)"),
+        ("add(a, b)", None),
+        ("x", None),
+        ("add)", None),
+        ("add(a, b) ", None),
+    ],
+)
+def test_what_was_typed_along_is_taken_off_and_anything_else_voids_the_answer(
+    typed: str, left: str | None
+) -> None:
+    session = session_with("x = \ny = 1\n")
+    snapshot = session.snapshot(URI, (0, 4))
+    assert snapshot
+    type_text(session, 0, 4, typed)
+    offer = session.offer("1", snapshot, completion("add(a, b)"))
+    assert (offer.text if offer else None) == left
+    if offer:
+        assert (offer.line, offer.column) == (0, 4 + len(typed))
+
+
+def test_typing_over_a_line_end_moves_the_offer_to_the_next_line() -> None:
+    session = session_with("if x:\r\n")
+    snapshot = session.snapshot(URI, (0, 5))
+    assert snapshot
+    type_text(session, 0, 5, "\r\n  ")
+    offer = session.offer("1", snapshot, completion("\n  return 1"))
+    assert offer
+    assert (offer.text, offer.line, offer.column) == ("return 1", 1, 2)
+
+
+@pytest.mark.parametrize(("line", "column"), [(0, 0), (1, 0), (2, 2)])
+def test_an_edit_elsewhere_voids_the_answer(line: int, column: int) -> None:
+    session = session_with("x = 1\ny = 2\nz = 3\n")
+    snapshot = session.snapshot(URI, (1, 5))
+    assert snapshot
+    type_text(session, line, column, "2")
+    assert session.offer("1", snapshot, completion("222")) is None
+
+
+def test_a_closed_document_gets_no_offer() -> None:
+    session = session_with("x")
+    snapshot = session.snapshot(URI, (0, 1))
+    assert snapshot
+    del session.documents[URI]
+    assert session.offer("1", snapshot, completion("y")) is None
+    assert session.snapshot(URI, (0, 1)) is None
+
+
+def test_what_is_replaced_ends_with_the_line() -> None:
+    session = session_with("f()\nnext\n")
+    snapshot = session.snapshot(URI, (0, 2))
+    assert snapshot
+    offer = session.offer("1", snapshot, completion("x)", num_replaced=9))
+    assert offer
+    assert offer.num_replaced == 1
+
+
+def test_the_innermost_folder_holds_a_document() -> None:
+    session = Session(folders={"a": Path("/work"), "b": Path("/work/inner"), "c": Path("/other")})
+    assert session.folder_of("file:///work/inner/x.py") == Path("/work/inner")
+    assert session.folder_of("file:///work/x.py") == Path("/work")
+    assert session.folder_of("untitled:Untitled-1") is None
+    assert session.document_name("file:///work/inner/d/x.py") == "d/x.py"
+    assert session.document_name("untitled:Untitled-1") == "untitled:Untitled-1"
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///a%20b/%C3%A9.py", Path("/a b/é.py")),
+        ("file://localhost/a.py", Path("/a.py")),
+        ("untitled:Untitled-1", None),
+        ("file:///a%00b", None),
+        ("http://[broken", None),
+        ("", None),
+    ],
+)
+def test_uris_name_paths(uri: str, path: Path | None) -> None:
+    assert path_of(uri) == path
+
+
+def test_old_records_are_dropped_and_the_last_one_at_a_place_is_found() -> None:
+    session = session_with("abc")
+    snapshot = session.snapshot(URI, (0, 3))
+    elsewhere = session.snapshot(URI, (0, 0))
+    assert snapshot
+    assert elsewhere
+    for _ in range(NUM_RECORDS + 3):
+        session.remember(Record(session.next_id(), snapshot, completion("x")))
+    assert session.record("1") is None
+    assert session.record(["no", "id"]) is None
+    last = session.last_record_at(snapshot)
+    assert last
+    assert last.id == str(NUM_RECORDS + 3)
+    assert session.last_record_at(elsewhere) is None
