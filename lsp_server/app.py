@@ -1,4 +1,4 @@
-"""The composition root: which engine, which indexer, which streams. Nothing else builds these."""
+"""The composition root: which engine, which streams. Nothing else builds these."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import logging
 import sys
 from collections.abc import Callable
 from importlib import metadata
-from pathlib import Path
 
 from completion_engine.config import DRAFTERS, EngineConfig
 from lsp_server.engine_thread import Completer, Load, Report
-from lsp_server.folder_worker import FolderIndexer, Hooks, MakeIndexer, TokenSource
+from lsp_server.folder_worker import TokenSource
 from lsp_server.handlers import register
 from lsp_server.server import SlipstreamServer
-from lsp_server.settings import IndexSettings, Settings
+from lsp_server.settings import Settings
 from lsp_server.transport import claim_stdio
 
 logger = logging.getLogger(__name__)
@@ -29,7 +28,7 @@ def serve_stdio() -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("pygls").setLevel(logging.ERROR)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    server = SlipstreamServer(version(), load_for, make_indexer)
+    server = SlipstreamServer(version(), load_for)
     register(server)
     sys.exit(asyncio.run(server.serve(stdin, stdout)))
 
@@ -72,14 +71,3 @@ def engine_config(settings: Settings) -> EngineConfig:
         device=settings.device,
         dtype=settings.dtype,
     )
-
-
-def make_indexer(folder: Path, settings: IndexSettings) -> MakeIndexer:
-    """How to index a folder by its settings."""
-
-    def make(tokens: TokenSource, hooks: Hooks) -> FolderIndexer:
-        from ngram_cache.indexing import Indexer  # noqa: PLC0415
-
-        return Indexer(folder, tokens, settings, hooks)
-
-    return make

@@ -11,13 +11,20 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
+from lsp_server.documents import plain_newlines
+from lsp_server.positions import encodable
 from ngram_cache import NgramIndex
+from ngram_cache.indexing import Indexer, IndexHooks, IndexSummary
+from ngram_cache.repository import RepositoryOptions
 
 logger = logging.getLogger(__name__)
 
 State = Literal["waiting", "building", "ready", "error"]
+
+# Changes are saved when nothing has happened for this long.
+SAVE_AFTER_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,43 +49,6 @@ class FolderReport:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """What an indexer is given to report, to stop and to make way."""
-
-    report: Callable[[int, int, str], None]
-    should_stop: Callable[[], bool]
-    pause: Callable[[], None]
-
-
-class FolderIndexer(Protocol):
-    """What the worker needs of an indexer; used on the worker's thread, except for lookups in `index`."""
-
-    @property
-    def index(self) -> NgramIndex:
-        """The index; lookups are safe from any thread."""
-        ...
-
-    def build(self) -> Iterable[str]:
-        """Bring the index in line with the disk. Returns what went wrong, as sentences."""
-        ...
-
-    def reconcile(self, paths: list[Path]) -> None:
-        """Bring some paths in line with the disk."""
-        ...
-
-    def show(self, path: Path, text: str) -> None:
-        """An open buffer's text counts in place of the file's, if the file may be indexed at all."""
-        ...
-
-    def hide(self, path: Path) -> None:
-        """The file's own text counts again."""
-        ...
-
-
-MakeIndexer = Callable[[TokenSource, Hooks], FolderIndexer]
-
-
 class FolderWorker:
     """Waits for tokens, builds, then follows the changes it is told of. All methods may be called anywhere.
 
@@ -88,12 +58,12 @@ class FolderWorker:
     def __init__(
         self,
         folder: Path,
-        make_indexer: MakeIndexer,
+        options: RepositoryOptions,
         on_report: Callable[[FolderReport], None],
         pause: Callable[[], None],
     ) -> None:
         self.folder = folder
-        self._make_indexer = make_indexer
+        self._options = options
         self._on_report = on_report
         self._pause = pause
         self._changed = threading.Condition()
@@ -103,7 +73,8 @@ class FolderWorker:
         self._buffers: dict[Path, list[str] | None] = {}
         self._shown: dict[Path, list[str]] = {}
         self._stopping = False
-        self._indexer: FolderIndexer | None = None
+        self._indexer: Indexer | None = None
+        self._is_unsaved = False
         self.report = FolderReport(folder)
         self._thread = threading.Thread(target=self._run, name=f"index {folder.name}", daemon=True)
         self._thread.start()
@@ -152,6 +123,7 @@ class FolderWorker:
                 logger.exception("The index of %s is in trouble", self.folder)
                 problem = f"The index of {self.folder} failed: {error}"
                 self._publish(FolderReport(self.folder, "error", problem=problem))
+        self._save()
 
     def _next(self) -> Callable[[], None] | None:
         """The next thing to do; waits for one, and returns None at the end."""
@@ -160,43 +132,50 @@ class FolderWorker:
                 tokens = self._tokens
                 if tokens is not None and tokens != self._built:
                     return lambda: self._build(tokens)
-                if self._indexer is not None and self._paths:
-                    paths, self._paths = self._paths, set()
-                    return lambda: self._reconcile(sorted(paths))
-                if self._indexer is not None and self._buffers:
-                    path, lines = self._buffers.popitem()
-                    return lambda: self._overlay(path, lines)
-                self._changed.wait()
+                if (indexer := self._indexer) is not None and (self._paths or self._buffers):
+                    return self._follow(indexer)
+                if not self._changed.wait(SAVE_AFTER_S if self._is_unsaved else None):
+                    return self._save
             return None
 
+    def _follow(self, indexer: Indexer) -> Callable[[], None]:
+        """One change to take over; the lock is held."""
+        if self._paths:
+            paths, self._paths = self._paths, set()
+            return lambda: self._ready(indexer.reconcile(sorted(paths)))
+        path, lines = self._buffers.popitem()
+        return lambda: self._overlay(indexer, path, lines)
+
     def _build(self, tokens: TokenSource) -> None:
-        self._indexer = None
         self._built = tokens
+        hooks = IndexHooks(self._report_progress, self._should_stop, self._pause)
+        self._indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self._options, hooks)
         self._publish(FolderReport(self.folder, "building"))
         with self._changed:
             self._buffers = {**self._shown, **self._buffers}
-        hooks = Hooks(self._report_progress, self._should_stop, self._pause)
-        indexer = self._make_indexer(tokens, hooks)
-        self._indexer = indexer
-        problems = indexer.build()
-        if self._should_stop():
-            return
-        self._publish(FolderReport(self.folder, "ready", problem=" ".join(problems)))
+        summary = self._indexer.build()
+        if not self._should_stop():
+            self._ready(summary)
 
-    def _reconcile(self, paths: list[Path]) -> None:
-        if self._indexer is not None:
-            self._indexer.reconcile(paths)
-            self._publish(FolderReport(self.folder, "ready"))
+    def _ready(self, summary: IndexSummary) -> None:
+        problem = summary.message
+        if not summary.num_documents and summary.skipped["unreadable"]:
+            problem = f"{self.folder} cannot be read, so nothing of it is indexed. {problem}".strip()
+        self._is_unsaved = True
+        self._publish(FolderReport(self.folder, "ready", problem=problem))
 
-    def _overlay(self, path: Path, lines: list[str] | None) -> None:
-        if self._indexer is None:
-            return
+    def _save(self) -> None:
+        self._is_unsaved = False
+        if self._indexer is not None and (problem := self._indexer.save()):
+            self._publish(FolderReport(self.folder, "ready", problem=problem))
+
+    def _overlay(self, indexer: Indexer, path: Path, lines: list[str] | None) -> None:
         if lines is None:
             self._shown.pop(path, None)
-            self._indexer.hide(path)
+            indexer.drop_overlay(path)
         else:
             self._shown[path] = lines
-            self._indexer.show(path, "".join(lines))
+            indexer.set_overlay(path, encodable(plain_newlines("".join(lines))))
 
     def _should_stop(self) -> bool:
         return self._stopping or self._tokens != self._built

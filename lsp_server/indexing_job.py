@@ -15,9 +15,10 @@ from pathlib import Path
 
 import watchfiles
 
-from lsp_server.folder_worker import FolderReport, FolderWorker, MakeIndexer, TokenSource
+from lsp_server.folder_worker import FolderReport, FolderWorker, TokenSource
 from lsp_server.settings import IndexSettings
 from ngram_cache import NgramIndex
+from ngram_cache.repository import RepositoryOptions
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +29,6 @@ BUFFER_QUIET_S = 0.3
 MAX_PAUSE_S = 0.5
 PAUSE_STEP_S = 0.005
 
-MakeFolderIndexer = Callable[[Path, IndexSettings], MakeIndexer]
-
 
 class IndexingJobs:
     """The folders' workers. Used on the event loop, except where a method says otherwise.
@@ -39,11 +38,9 @@ class IndexingJobs:
 
     def __init__(
         self,
-        make_indexer: MakeFolderIndexer,
         on_report: Callable[[FolderReport], None],
         is_engine_busy: Callable[[], bool],
     ) -> None:
-        self._make_indexer = make_indexer
         self._on_report = on_report
         self._is_engine_busy = is_engine_busy
         self._lock = threading.Lock()
@@ -69,8 +66,9 @@ class IndexingJobs:
         new = [folder for folder in wanted if folder not in self._workers]
         with self._lock:
             for folder in new:
-                make = self._make_indexer(folder, wanted[folder])
-                worker = FolderWorker(folder, make, self._on_report, self._pause)
+                settings = wanted[folder]
+                options = RepositoryOptions(max_files=settings.max_files, exclude=settings.exclude)
+                worker = FolderWorker(folder, options, self._on_report, self._pause)
                 if self._tokens is not None:
                     worker.set_tokens(self._tokens)
                 self._workers[folder] = worker

@@ -21,7 +21,7 @@ from completion_engine.errors import SlipstreamError
 from lsp_server import conversion
 from lsp_server.engine_thread import EngineStatus, Load
 from lsp_server.folder_worker import FolderReport, TokenSource
-from lsp_server.indexing_job import IndexingJobs, MakeFolderIndexer
+from lsp_server.indexing_job import IndexingJobs
 from lsp_server.progress import WorkDone
 from lsp_server.protocol import SlipstreamProtocol
 from lsp_server.scheduling import Scheduler
@@ -42,13 +42,12 @@ class SlipstreamServer(LanguageServer):
     scheduler: Scheduler
     indexing: IndexingJobs
 
-    def __init__(self, version: str, load_for: LoadFor, make_indexer: MakeFolderIndexer) -> None:
+    def __init__(self, version: str, load_for: LoadFor) -> None:
         super().__init__(
             "slipstream", version, protocol_cls=SlipstreamProtocol, converter_factory=default_converter
         )
         self.session = Session()
         self._load_for = load_for
-        self._make_indexer = make_indexer
         self._loaded: tuple[object, ...] | None = None
         self._progress: dict[object, WorkDone] = {}
         self._told: set[str] = set()
@@ -62,7 +61,6 @@ class SlipstreamServer(LanguageServer):
         self.protocol.set_writer(writer)
         self.scheduler = Scheduler(self.session.measurements, self._on_engine_status, self._on_failure)
         self.indexing = IndexingJobs(
-            self._make_indexer,
             on_report=self._from_thread(self._on_index_report),
             is_engine_busy=lambda: self.scheduler.is_busy,
         )

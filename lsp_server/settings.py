@@ -34,7 +34,7 @@ class IndexSettings(BaseModel):
     model_config = _MODEL
 
     enabled: bool = True
-    max_files: int = Field(default=50_000, ge=0)
+    max_files: int = Field(default=20_000, ge=0)
     exclude: tuple[str, ...] = ()
 
 

@@ -89,7 +89,7 @@ async def workplace() -> AsyncIterator[Workplace]:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
             await asyncio.sleep(0.002)
 
 
