@@ -96,7 +96,7 @@ def _fitting(rules: StopRules, text: str) -> str:
 def _fits(rules: StopRules, text: str) -> bool:
     site, syntax = rules.site, rules.syntax
     num_replaced = num_covered(site, text)
-    if imbalance(site, text, num_replaced):
+    if imbalance(site, text, num_replaced) > imbalance(site, "", 0):
         return False
     return not syntax.has_error(text, site.after[num_replaced:]) or syntax.has_error("", site.after)
 

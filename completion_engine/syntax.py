@@ -72,7 +72,7 @@ class SyntaxWindow:
             return False
         start, end = len(self._before), len(source.rstrip())
         node = tree.root_node.descendant_for_byte_range(max(end - 1, 0), end)
-        while node is not None and _first_byte(node, source) >= start:
+        while node is not None and node.parent is not None and _first_byte(node, source) >= start:
             if node.end_byte >= end and _is_definition(node):
                 return True
             node = node.parent

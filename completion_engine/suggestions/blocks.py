@@ -13,7 +13,7 @@ from typing import Literal
 from .lexer import CLOSING
 from .place import indent_width
 from .rules import Fire
-from .site import Reading, Site, first_token
+from .site import Reading, Site, first_word
 
 Mode = Literal["line", "statement", "block", "text"]
 IsDefinition = Callable[[str], bool]
@@ -40,8 +40,8 @@ def end_of_suggestion(site: Site, mode: Mode, reading: Reading, is_definition: I
     """Fires where the line, statement, block or paragraph at the cursor is complete."""
     if mode == "line":
         end = reading.text.find("\n")
-        rule = "single-line" if site.place.is_single_line else "end-of-statement"
-        return None if end < 0 else Fire(end + 1, end, rule)
+        is_single = site.place.is_single_line
+        return None if end < 0 else Fire(end + 1, end, "single-line" if is_single else "end-of-statement")
     if mode == "text":
         return _end_of_text(site, reading)
     if mode == "statement":
@@ -71,37 +71,33 @@ class _Walk:
         self.is_closing = False  # the line at hand closes the block: the suggestion ends with it
 
     def starts(self, index: int) -> tuple[str, int]:
-        """First token and indentation of a line of code; no token while it is not known or counts not."""
+        """First word and indentation of a line of code; no word while it is not known or counts not."""
         line = self.reading.lines[index]
         text = self.site.line_text(self.reading, index)
         if line.inside and self.site.scanner.is_text(line.inside):
             return "", 0
-        token = first_token(text, is_ended=line.is_ended)
-        if "#" not in self.site.language.line_comments and _DIRECTIVE.match(token):
+        word = first_word(text, is_ended=line.is_ended)
+        if "#" not in self.site.language.line_comments and _DIRECTIVE.match(word):
             return "", 0
-        return token, indent_width(text)
+        return word, indent_width(text)
 
-    def seen(self, index: int, token: str) -> int:
-        """How many characters had to be seen to know a line's first token."""
+    def seen(self, index: int, word: str) -> int:
+        """How many characters had to be seen to know a line's first word."""
         line = self.reading.lines[index]
-        start = self.reading.text.index(token, line.start) if index else line.start
-        is_word = token not in CLOSING and token != "{"
-        return min(start + len(token) + is_word, len(self.reading.text))
+        start = self.reading.text.index(word, line.start) if index else line.start
+        is_word = word not in CLOSING and word != "{"
+        return min(start + len(word) + is_word, len(self.reading.text))
 
-    def is_held(self, token: str, width: int) -> bool:
+    def is_held(self, word: str, width: int) -> bool:
         """Whether the next line of the suffix closes the block with the same word in the same column."""
         below = self.site.lines_below()
-        return (
-            bool(below) and indent_width(below[0]) == width and first_token(below[0], is_ended=True) == token
-        )
+        return bool(below) and indent_width(below[0]) == width and first_word(below[0], is_ended=True) == word
 
-    def closes(self, token: str, width: int, block_width: int) -> bool:
+    def closes(self, word: str, width: int, block_width: int) -> bool:
         """Whether a line is the closing line of the block that its header indents by `block_width`."""
         language = self.site.language
-        is_closer = token in language.closers or (
-            language.blocks == "tag" and bool(_CLOSING_TAG.match(token))
-        )
-        return is_closer and width == block_width and not self.is_held(token, width)
+        is_closer = word in language.closers or (language.blocks == "tag" and bool(_CLOSING_TAG.match(word)))
+        return is_closer and width == block_width and not self.is_held(word, width)
 
 
 class _Statement(_Walk):
@@ -113,14 +109,14 @@ class _Statement(_Walk):
         for index, line in enumerate(self.reading.lines):
             code = self.site.line_code(self.reading, index)
             if index:
-                token, width = self.starts(index)
-                if token:
-                    seen = self.seen(index, token)
+                word, width = self.starts(index)
+                if word:
+                    seen = self.seen(index, word)
                     if pending >= 0:
                         if not self._continues(index):
                             return Fire(seen, pending, "end-of-statement")
                         pending = -1
-                    elif self._leaves(index, token, width, has_block):
+                    elif self._leaves(index, word, width, has_block):
                         return Fire(seen, self.last_end, "end-of-block")
             if not line.is_ended:
                 return None
@@ -139,28 +135,35 @@ class _Statement(_Walk):
                 pending = line.end
         return None
 
-    def _leaves(self, index: int, token: str, width: int, has_block: bool) -> bool:
+    def _leaves(self, index: int, word: str, width: int, has_block: bool) -> bool:
         """Whether a line no longer belongs to the statement."""
         line, site = self.reading.lines[index], self.site
-        if token in CLOSING or line.innermost in ("(", "["):
+        if word in CLOSING or line.innermost in ("(", "["):
             return False
         is_open = has_block or line.depth > site.line_depth
         if width > site.indent or not is_open:
             return False
-        if self.closes(token, width, site.indent):
+        if self.closes(word, width, site.indent):
             self.is_closing = True
             return False
-        return not (width == site.indent and (token in site.language.clauses or token == "{"))
+        return not (width == site.indent and (word in site.language.clauses or word == "{"))
 
     def _continues(self, index: int) -> bool:
         leading = self.site.language.leading
         text = self.site.line_text(self.reading, index).lstrip()
         return leading is not None and leading.match(text) is not None
 
+    def _goes_on_below(self) -> bool:
+        """Whether the lines below the cursor already are the inside of what its line begins."""
+        below = self.site.lines_below()
+        return bool(below) and indent_width(below[0]) > self.site.indent
+
     def _at_end(self, index: int, code: str) -> Literal["open", "block", "pending", "ended"]:
         line, site = self.reading.lines[index], self.site
         if line.inside_end and site.scanner.is_text(line.inside_end):
             return "open"
+        if index == 0 and self._goes_on_below():
+            return "ended"
         is_opened = code.endswith(("(", "[", "{", ","))
         auto_closed = site.num_auto_closed if index == 0 and not is_opened else 0
         if line.depth_end - auto_closed > site.line_depth:
@@ -192,21 +195,21 @@ class _Block(_Walk):
     def end(self) -> Fire | None:
         after_blank = False
         for index, line in enumerate(self.reading.lines):
-            token, width = self.starts(index)
+            word, width = self.starts(index)
             is_blank = not self.site.line_text(self.reading, index).strip()
-            if token and self.width < 0:
+            if word and self.width < 0:
                 if width < self.site.indent:
-                    return Fire(self.seen(index, token), 0, "end-of-block")
+                    return Fire(self.seen(index, word), 0, "end-of-block")
                 self._begin(width)
-            elif token:
-                rule = self._leaves(index, token, width, after_blank)
+            elif word:
+                rule = self._leaves(index, word, width, after_blank)
                 if rule:
-                    return Fire(self.seen(index, token), self.last_end, rule)
+                    return Fire(self.seen(index, word), self.last_end, rule)
             after_blank = is_blank and self.width >= 0
             if not line.is_ended or is_blank:
                 continue
             self.last_end = line.end
-            rule = self._at_end(index, token)
+            rule = self._at_end(index, word)
             if rule:
                 return Fire(line.end + 1, line.end, rule)
         return None
@@ -219,27 +222,27 @@ class _Block(_Walk):
         self.is_first_of_block = bool(above) and indent_width(above) < width
 
     def _leaves(
-        self, index: int, token: str, width: int, after_blank: bool
+        self, index: int, word: str, width: int, after_blank: bool
     ) -> Literal["end-of-block", "end-of-paragraph", "end-of-definition", ""]:
         line, language = self.reading.lines[index], self.site.language
-        if token in CLOSING or line.depth > self.depth or width > self.width:
+        if word in CLOSING or line.depth > self.depth or width > self.width:
             return ""
-        if self.closes(token, width, self.header_width):
+        if self.closes(word, width, self.header_width):
             self.is_closing = True
             return ""
         if width < self.width:
-            return "" if token in language.clauses and width == self.header_width else "end-of-block"
-        if token in language.clauses or token in language.closers or _CLOSING_TAG.match(token):
+            return "" if word in language.clauses and width == self.header_width else "end-of-block"
+        if word in language.clauses or word in language.closers or _CLOSING_TAG.match(word):
             return ""
         if after_blank and not self.is_first_of_block:
             return "end-of-paragraph"
-        is_defined = token != "{" and self.is_definition(self.reading.text[: self.last_end])
+        is_defined = word != "{" and self.is_definition(self.reading.text[: self.last_end])
         return "end-of-definition" if is_defined else ""
 
-    def _at_end(self, index: int, token: str) -> Literal["end-of-block", "end-of-definition", ""]:
+    def _at_end(self, index: int, word: str) -> Literal["end-of-block", "end-of-definition", ""]:
         line = self.reading.lines[index]
         if self.is_closing or line.depth_end < self.depth:
             return "end-of-block"
-        is_closed = token in CLOSING and line.depth_end == self.depth and not line.inside_end
+        is_closed = word in CLOSING and line.depth_end == self.depth and not line.inside_end
         is_defined = is_closed and self.is_definition(self.reading.text[: line.end])
         return "end-of-definition" if is_defined else ""

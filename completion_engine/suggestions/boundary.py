@@ -16,7 +16,8 @@ def boundary(site: Site, reading: Reading) -> int:
     """Length of the longest head of the text that ends where a reader would end it; 0 if there is none.
 
     Ends of statements count first: a line after which nothing opened in the text is still open. Where
-    there is none yet, the end of a word or closing bracket that is known to be whole. Longer text never has a shorter boundary.
+    there is none yet, the end of a word or closing bracket that is known to be whole. Longer text never
+    has a shorter boundary.
     """
     return _last_statement_end(site, reading) or _last_word_end(site, reading)
 

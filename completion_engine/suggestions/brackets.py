@@ -5,15 +5,18 @@ from __future__ import annotations
 from .rules import Fire
 from .site import Reading, Site
 
+MIN_OVERLAP = 3
+
 
 def unmatched_bracket(site: Site, reading: Reading) -> Fire | None:
     """Fires at a bracket that closes nothing, or what the text after the cursor already closes.
 
-    Brackets that stand closed on the cursor's own line may be closed: the suggestion then covers them.
+    The same for the end of a string. What stands closed on the cursor's own line may be closed: the
+    suggestion then covers it.
     """
     for event in reading.events:
         is_wrong = event.kind == "unmatched"
-        if event.kind == "close" and event.entry and event.entry.start < 0 and event.entry.is_bracket:
+        if event.kind == "close" and event.entry and event.entry.start < 0:
             is_wrong = _is_taken(site, reading.text[: event.end], event.entry.start)
         if is_wrong and not _is_label(site, reading.text[: event.end]):
             return Fire(event.end, event.start, "unmatched-bracket")
@@ -37,39 +40,38 @@ def _is_label(site: Site, text: str) -> bool:
 def num_covered(site: Site, text: str) -> int:
     """How many characters of the rest of the line `text` covers.
 
-    Of the ways to cover it, the one that leaves brackets and strings as balanced as they were, and of
-    those the longest.
+    Of the ways to cover it, the one that leaves brackets and strings the most balanced, and of those the
+    longest.
     """
     rest = site.line_suffix
     if not rest.strip():
         return len(rest) if text else 0
-    heads = _overlaps(text, rest) if site.place.has_rest_of_line else _closed_heads(site, text, rest)
+    heads = _overlaps(text, rest)
+    if not site.place.has_rest_of_line:
+        heads += _closed_heads(site, text, rest)
     return min((0, *heads), key=lambda length: (imbalance(site, text, length), -length))
 
 
 def imbalance(site: Site, text: str, num_replaced: int) -> int:
-    """How far the brackets and strings after the cursor's line differ from what they would be without `text`."""
-    rest = site.line_suffix
-    without, _ = _open_after(site, rest)
-    stack, num_unmatched = _open_after(site, text + rest[num_replaced:])
-    return abs(len(stack) - len(without)) + num_unmatched
-
-
-def _open_after(site: Site, text: str) -> tuple[list[str], int]:
+    """How far the cursor's line with `text` is from closing what it opens, and no more than that."""
+    line_start = -len(site.line_prefix)
     stack = list(site.stack)
-    events = site.scanner.scan(text, stack, before=site.line_prefix)
+    events = site.scanner.scan(text + site.line_suffix[num_replaced:], stack, before=site.line_prefix)
     num_unmatched = sum(event.kind == "unmatched" for event in events)
-    return [entry.mark for entry in stack], num_unmatched
+    num_outer = sum(entry.start < line_start for entry in site.stack)
+    num_opened = sum(entry.start >= line_start and not site.scanner.is_comment(entry.mark) for entry in stack)
+    num_closed = num_outer - sum(entry.start < line_start for entry in stack)
+    return num_opened + num_closed + num_unmatched
 
 
 def _overlaps(text: str, rest: str) -> list[int]:
-    """Lengths of the heads of `rest` that `text` ends with, cut at no word's middle."""
+    """Lengths of the heads of `rest` that `text` ends with: all of it, or some signs up to a word's end."""
     blanks = len(rest) - len(rest.lstrip())
+    last = len(rest.rstrip())
     text = text.rstrip()
-    ends = range(blanks + 1, len(rest.rstrip()) + 1)
     return [
         end
-        for end in ends
+        for end in (*range(blanks + MIN_OVERLAP, last), last)
         if text.endswith(rest[blanks:end]) and not (rest[end - 1].isalnum() and rest[end : end + 1].isalnum())
     ]
 

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from functools import lru_cache
+from itertools import pairwise
 
 from .place import TAB_WIDTH, indent_width, leading_blanks
 from .site import Site
@@ -113,7 +114,7 @@ def _uses_tabs(site: Site) -> bool | None:
 def indent_unit(site: Site) -> int:
     """The columns of one step of indentation in the window: the commonest step in, else `TAB_WIDTH`."""
     widths = [indent_width(line) for line in site.before.split("\n") if line.strip()]
-    steps = Counter(b - a for a, b in zip(widths, widths[1:], strict=False) if 0 < b - a <= 8)
+    steps = Counter(b - a for a, b in pairwise(widths) if 0 < b - a <= 8)
     return steps.most_common(1)[0][0] if steps else TAB_WIDTH
 
 

@@ -58,6 +58,7 @@ class Scanner:
     def __init__(self, language: Language) -> None:
         self._ends = language.mark_ends
         self._line_comments = frozenset(language.line_comments)
+        self._comments = (*language.line_comments, *(mark for mark, _ in language.block_comments))
         self.quotes = {quote.open: quote for quote in language.quotes}
         self._has_regex = language.has_regex
         self._skipped = re.compile(language.skipped) if language.skipped else None
@@ -95,17 +96,17 @@ class Scanner:
             match = (inside or self._code).search(text, position)
             if match is None:
                 return
-            token, start, position = match.group(), match.start(), match.end()
-            if token == "\n":
+            found, start, position = match.group(), match.start(), match.end()
+            if found == "\n":
                 yield self._at_newline(text, start, stack, inside is not None)
             elif inside is not None:
-                event = self._inside_token(token, start, stack)
+                event = self._inside_token(found, start, stack)
                 if event:
                     yield event
-            elif token in CLOSING:
-                yield close_bracket(token, start, stack)
-            elif self._opens(token, text, start, before):
-                entry = Open(token, start)
+            elif found in CLOSING:
+                yield close_bracket(found, start, stack)
+            elif self._opens(found, text, start, before):
+                entry = Open(found, start)
                 stack.append(entry)
                 yield Event("open", start, position, entry)
 
@@ -119,35 +120,43 @@ class Scanner:
     def _is_continued(self, text: str, start: int, entry: Open) -> bool:
         return entry.mark in self.quotes and start > 0 and text[start - 1] == "\\"
 
-    def _inside_token(self, token: str, start: int, stack: Stack) -> Event | None:
+    def _inside_token(self, found: str, start: int, stack: Stack) -> Event | None:
         mark = stack[-1].mark
-        end = start + len(token)
-        if token == {_REGEX: "/", _REGEX_CLASS: "]"}.get(mark, self._ends.get(mark)):
+        end = start + len(found)
+        if found == {_REGEX: "/", _REGEX_CLASS: "]"}.get(mark, self._ends.get(mark)):
             return Event("close", start, end, stack.pop())
-        if token.startswith("\\"):
+        if found.startswith("\\"):
             return None
-        entry = Open(_REGEX_CLASS if mark == _REGEX else token, start)
+        entry = Open(_REGEX_CLASS if mark == _REGEX else found, start)
         stack.append(entry)
         return Event("open", start, end, entry)
 
-    def _opens(self, token: str, text: str, start: int, before: str) -> bool:
-        if token == _REGEX:
+    def _opens(self, found: str, text: str, start: int, before: str) -> bool:
+        if found == _REGEX:
             return self._has_regex and _regex_may_follow((before[-80:] + text[:start])[-80:])
-        return not (self._skipped and self._skipped.fullmatch(token)) and not token.startswith("\\")
+        return not (self._skipped and self._skipped.fullmatch(found)) and not found.startswith("\\")
 
-    def is_closed_by(self, entry: Open, token: str) -> bool:
-        """Whether `token` closes `entry`."""
-        return token == PAIRS.get(entry.mark, self._ends.get(entry.mark))
+    def end_of(self, mark: str) -> str:
+        """What closes the string or comment that `mark` opens."""
+        return self._ends.get(mark, "\n")
+
+    def begins_comment(self, code: str) -> bool:
+        """Whether a line of code begins with a comment."""
+        return code.startswith(self._comments)
+
+    def is_closed_by(self, entry: Open, found: str) -> bool:
+        """Whether `found` closes `entry`."""
+        return found == PAIRS.get(entry.mark, self._ends.get(entry.mark))
 
 
-def close_bracket(token: str, start: int, stack: Stack) -> Event:
-    """Take the closing bracket `token` off the stack; an unmatched one drops what it skips, if anything."""
-    if stack and PAIRS.get(stack[-1].mark) == token:
+def close_bracket(found: str, start: int, stack: Stack) -> Event:
+    """Take the closing bracket `found` off the stack; an unmatched one drops what it skips, if anything."""
+    if stack and PAIRS.get(stack[-1].mark) == found:
         return Event("close", start, start + 1, stack.pop())
     for depth in range(len(stack) - 1, -1, -1):
         if not stack[depth].is_bracket:
             break
-        if PAIRS[stack[depth].mark] == token:
+        if PAIRS[stack[depth].mark] == found:
             del stack[depth:]
             break
     return Event("unmatched", start, start + 1)

@@ -47,13 +47,21 @@ def is_same_line(line: str, other: str) -> bool:
 
 
 def repeats_next_line(site: Site, reading: Reading) -> Fire | None:
-    """Fires when a whole generated line equals the next line that is not blank."""
+    """Fires when a whole generated line equals the next line that is not blank, or two do the next two."""
     below = site.lines_below()
     if not below or site.line_suffix.strip():
         return None
+    previous = -1  # end of the text before a line that is too short to count alone
     for index, line in enumerate(reading.lines):
-        if line.is_ended and is_same_line(site.line_text(reading, index), below[0]):
-            return Fire(line.end + 1, max(0, line.start - 1) if index else 0, "repeats-next-line")
+        text = site.line_text(reading, index)
+        if not line.is_ended or not text.strip():
+            continue
+        keep = max(0, line.start - 1) if index else 0
+        if is_same_line(text, below[0]):
+            return Fire(line.end + 1, keep, "repeats-next-line")
+        if previous >= 0 and text.rstrip() == below[1].rstrip():
+            return Fire(line.end + 1, previous, "repeats-next-line")
+        previous = keep if len(below) > 1 and text.rstrip() == below[0].rstrip() else -1
     return None
 
 
@@ -84,7 +92,8 @@ def rest_of_line_reached(site: Site, reading: Reading) -> Fire | None:
         end = start + len(rest)
         seen = end + rest[-1].isalnum()  # a word that goes on is another word
         is_whole = seen <= len(reading.text) and not (seen > end and reading.text[end].isalnum())
-        if is_whole and not imbalance(site, reading.text[:end], len(site.line_suffix)):
+        left_open = imbalance(site, reading.text[:end], len(site.line_suffix)) if is_whole else 0
+        if is_whole and left_open <= imbalance(site, "", 0):
             return Fire(seen, end, "rest-of-line-reached")
         start = reading.text.find(rest, start + 1)
     return None

@@ -7,10 +7,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .lexer import PAIRS, Event, Stack, num_brackets, scanner_of
+from .closing import closed_by
+from .lexer import Event, Stack, num_brackets, scanner_of
 from .place import Place, indent_width
-
-_OPENING = tuple(PAIRS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Site:
         self.stack = [type(e)(e.mark, e.start - len(self.before)) for e in stack]
         line_start = -len(self.line_prefix)
         self.line_depth = sum(e.is_bracket for e in self.stack if e.start < line_start)
-        self.closed = self._find_closed()
+        self.closed = closed_by(self.scanner, self.before, place.suffix, len(self.after), self.stack)
         self.num_auto_closed = sum(end <= len(self.line_suffix) for end in self.closed.values())
 
     @property
@@ -114,41 +113,6 @@ class Site:
         """The non-blank lines below the cursor's, within the window."""
         return [line for line in self.after.split("\n")[1:] if line.strip()]
 
-    def _find_closed(self) -> dict[int, int]:
-        """Which entries of the stack the suffix closes: their start, and where in the suffix it does so.
-
-        A closing bracket that begins its line and is indented less than the line of an opening one closes
-        an outer bracket: the inner one is still to be closed.
-        """
-        closed: dict[int, int] = {}
-        remaining = list(self.stack)
-        for event in self.scanner.scan(self.after, list(self.stack), before=self.line_prefix):
-            if event.kind == "unmatched" or (event.kind == "close" and event.entry in self.stack):
-                token = self.after[event.start : event.end]
-                line_start = self.after.rfind("\n", 0, event.start) + 1
-                begins_line = line_start > 0 and not self.after[line_start : event.start].strip()
-                width = event.start - line_start if begins_line else None
-                if width is not None:
-                    width = indent_width(self.after[line_start : event.start])
-                self._close(token, width, remaining, closed, event.end)
-        if len(self.after) < len(self.place.suffix):
-            closed |= {entry.start: len(self.place.suffix) for entry in remaining}
-        return closed
-
-    def _close(
-        self, token: str, width: int | None, remaining: Stack, closed: dict[int, int], end: int
-    ) -> None:
-        while remaining:
-            entry = remaining.pop()
-            is_outer = width is not None and entry.is_bracket and width < self._width_at(entry.start)
-            if self.scanner.is_closed_by(entry, token) and not is_outer:
-                closed[entry.start] = end
-                return
-
-    def _width_at(self, start: int) -> int:
-        start += len(self.before)
-        return indent_width(self.before[self.before.rfind("\n", 0, start) + 1 :])
-
 
 def _inside(stack: Stack) -> str:
     return stack[-1].mark if stack and not stack[-1].is_bracket else ""
@@ -161,7 +125,7 @@ def _innermost(stack: Stack) -> str:
 _TOKEN = re.compile(r"</?[\w:.-]+|#?\w+|;;|\S")
 
 
-def first_token(text: str, *, is_ended: bool) -> str:
+def first_word(text: str, *, is_ended: bool) -> str:
     """The first word or sign of a line, empty while it may still grow."""
     stripped = text.lstrip()
     match = _TOKEN.match(stripped)

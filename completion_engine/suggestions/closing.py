@@ -1,0 +1,116 @@
+"""Owns what the text after the cursor closes of all that is open at the cursor.
+
+Unfinished code has no true answer. Indentation tells most: a line that is indented no deeper than the
+line of an opening bracket, and does not begin with a closing one, stands outside of it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .lexer import CLOSING, Event, Open, Scanner, Stack
+from .place import indent_width
+
+_LABEL = re.compile(r"#|[A-Za-z_]\w*:$|case\b.*:$")
+
+
+def closed_by(scanner: Scanner, before: str, suffix: str, num_chars: int, stack: Stack) -> dict[int, int]:
+    """Starts of the entries of `stack` that `suffix` closes, each with the offset where it has done so.
+
+    `before` ends and `suffix` begins at the cursor; offsets of entries count from there. Only the first
+    `num_chars` of `suffix` are scanned; what no line of them has settled counts as closed by the others.
+    """
+    return _Closing(scanner, before, suffix, num_chars, stack).closed()
+
+
+class _Closing:
+    def __init__(self, scanner: Scanner, before: str, suffix: str, num_chars: int, stack: Stack) -> None:
+        self.scanner = scanner
+        self.before = before
+        self.after = after = suffix[:num_chars]
+        self.suffix = suffix
+        self.num_line_chars = len(after.partition("\n")[0])
+        self.is_code = not stack or stack[-1].is_bracket or not scanner.is_text(stack[-1].mark)
+        self.remaining = list(stack)
+        self.ends: dict[int, int] = {}
+        self.recent: list[tuple[Open, int]] = []  # closed on lines below, not settled by indentation yet
+        if not self.is_code and not self._closes_text(stack[-1]):
+            self.remaining.pop()
+            self.after = " " * self.num_line_chars + after[self.num_line_chars :]
+
+    def closed(self) -> dict[int, int]:
+        """See `closed_by`."""
+        owned = set(self.remaining)
+        line = self.before[self.before.rfind("\n") + 1 :]
+        for event in self.scanner.scan(self.after, list(self.remaining), before=line):
+            if event.kind == "newline" and not (event.entry and self.scanner.is_text(event.entry.mark)):
+                self._drop_line_marks()
+                self._begin_line(event.end)
+            elif event.kind == "unmatched" or (event.kind == "close" and event.entry in owned):
+                self._close(event)
+        if len(self.after) < len(self.suffix):
+            self.ends |= {entry.start: len(self.suffix) for entry in self.remaining}
+        return self.ends
+
+    def _closes_text(self, entry: Open) -> bool:
+        """Whether a string or comment over several lines is closed below: its marks come in pairs."""
+        end = self.scanner.end_of(entry.mark)
+        if end != entry.mark:
+            opening, closing = self.after.find(entry.mark), self.after.find(end)
+            return closing >= 0 and not 0 <= opening < closing
+        began_here = "\n" not in self.before[entry.start :]
+        in_line = len(end) == 1 and end != "`" and began_here
+        text = self.after[: self.num_line_chars] if in_line else self.suffix
+        return text.count(end) % 2 == 1
+
+    def _drop_line_marks(self) -> None:
+        """Strings and comments that end with their line are not closed by what follows it."""
+        while self.remaining and not (
+            self.remaining[-1].is_bracket or self.scanner.is_text(self.remaining[-1].mark)
+        ):
+            self.remaining.pop()
+
+    def _close(self, event: Event) -> None:
+        found = self.after[event.start : event.end]
+        line_start = self.after.rfind("\n", 0, event.start) + 1
+        begins_line = line_start > 0 and not self.after[line_start : event.start].strip()
+        width = indent_width(self.after[line_start : event.start]) if begins_line else 0
+        while self.remaining:
+            entry = self.remaining.pop()
+            is_outer = begins_line and entry.is_bracket and width < self._width_of(entry)
+            if self.scanner.is_closed_by(entry, found) and not is_outer:
+                self.ends[entry.start] = event.end
+                if event.end > self.num_line_chars:
+                    self.recent.append((entry, event.end))
+                return
+
+    def _begin_line(self, start: int) -> None:
+        end = self.after.find("\n", start)
+        line = self.after[start:] if end < 0 else self.after[start:end]
+        code = line.strip()
+        if not code or code[0] in CLOSING or _LABEL.match(code) or self.scanner.begins_comment(code):
+            return
+        width = indent_width(line)
+        unclosed: list[Open] = []
+        while (
+            self.remaining and self.remaining[-1].is_bracket and self._width_of(self.remaining[-1]) >= width
+        ):
+            unclosed.append(self.remaining.pop())
+        if unclosed:
+            self._prefer_outer(unclosed, width)
+
+    def _prefer_outer(self, unclosed: list[Open], width: int) -> None:
+        """Of brackets opened in one statement the inner ones are those still to be closed."""
+        recent = [(entry, end) for entry, end in self.recent if self._width_of(entry) >= width]
+        self.recent.clear()
+        entries = [*(entry for entry, _ in recent), *unclosed]
+        outer = entries[len(entries) - len(recent) :]
+        if [entry.mark for entry in outer] != [entry.mark for entry, _ in recent]:
+            return
+        for entry, _ in recent:
+            del self.ends[entry.start]
+        self.ends |= {entry.start: end for entry, (_, end) in zip(outer, recent, strict=True)}
+
+    def _width_of(self, entry: Open) -> int:
+        start = entry.start + len(self.before)
+        return indent_width(self.before[self.before.rfind("\n", 0, start) + 1 :])
