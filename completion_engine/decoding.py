@@ -167,10 +167,16 @@ class Decoding:
         pass_ms = self._target.pass_ms_from(num_pending)
         room = min(max(pass_ms) - num_pending, self._cache.capacity - self._cache.num_cached - num_pending)
         drafts = [draft for drafter in self._drafters for draft in drafter.drafts(room, self.written.allows)]
-        draft = choose(drafts, self._table, num_pending, pass_ms)
+        draft = choose([self._usable(draft, room) for draft in drafts], self._table, num_pending, pass_ms)
         self.stats.num_drafted += len(draft)
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
         return draft
+
+    def _usable(self, draft: Draft, room: int) -> Draft:
+        """What of a draft the target can be asked about: a drafter may be of another vocabulary."""
+        cut = draft[: max(0, room)]
+        bad = (at for at, guess in enumerate(cut) if not 0 <= guess.token < self._sampler.num_tokens)
+        return cut[: next(bad, len(cut))]
 
     def _forward(self, pending: list[int], draft: Draft) -> Tensor:
         begin = time.perf_counter()

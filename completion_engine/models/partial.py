@@ -107,5 +107,5 @@ class PartialFile:
         self.discard()
         return DataError(
             f"What was delivered as {self.target.name} is not that file: {difference}.",
-            advice="It was refused and removed. Try again; if it stays so, look at mirrors and proxies in between.",
+            advice="It was refused and removed. Try again; if it stays so, look at mirrors and proxies.",
         )

@@ -85,6 +85,8 @@ class ModelStore:
                 return self._ensure_gguf(path, job)
             if path.is_dir():
                 return _checked_folder(path)
+            if path.is_absolute() or name_or_path.startswith("."):
+                raise UserError(f"There is no folder {path}.", advice="Check the path of the model.")
             if not hub.is_repository(name_or_path):
                 find_spec(name_or_path, self._catalogue)
             return hub.cached_model(name_or_path) or self._ensure_from_hub(name_or_path, job)
@@ -216,6 +218,9 @@ class ModelStore:
         if not file.is_file():
             raise UserError(f"There is no file {file}.", advice="Check the path of the model.")
         file = file.resolve()
+        with file.open("rb") as opened:
+            if opened.read(4) != b"GGUF" or opened.read(4) == b"":
+                raise DataError(f"{file} is no GGUF file.", advice="Download it again, or check the path.")
         status = file.stat()
         facts = {"path": str(file), "num_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
         key = hashlib.sha256(str(file).encode()).hexdigest()[:12]

@@ -1,0 +1,1 @@
+"""The measurements behind `slipstream bench`: real prompts in, figures out."""

@@ -1,0 +1,100 @@
+"""The tiny target, loaded once, and ways to decode with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from completion_engine.config import EngineConfig
+from completion_engine.decoding import Decoding, Finish, Limits, run
+from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken
+from completion_engine.drafting.policy import SurvivalTable
+from completion_engine.engine import CompletionEngine
+from completion_engine.kv_cache import KVCache, Slot
+from completion_engine.language_model import LanguageModel, load_language_model
+from completion_engine.prompt import Prompt
+from completion_engine.request import Cancellation
+from completion_engine.sampling import Sampler
+from completion_engine.stats import CompletionStats
+from completion_engine.tokenizer import Tokenizer, load_tokenizer
+from completion_engine.written import Written
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tiny_model_dir: Path) -> Tokenizer:
+    return load_tokenizer(tiny_model_dir)
+
+
+@pytest.fixture(scope="session")
+def target(tiny_model_dir: Path) -> LanguageModel:
+    return load_language_model(tiny_model_dir, "cpu", "auto", 512)
+
+
+@pytest.fixture
+def make_engine(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., CompletionEngine]:
+    def make(**options: object) -> CompletionEngine:
+        options.setdefault("prefix_chars", 400)
+        options.setdefault("suffix_chars", 200)
+        return CompletionEngine(EngineConfig(**options), target, tokenizer)
+
+    return make
+
+
+class Rules:
+    """Never stops; cuts after any character."""
+
+    def check(self, generated: str) -> None:
+        return None
+
+    def boundary(self, generated: str) -> int:
+        return len(generated)
+
+
+class Scripted:
+    """A drafter that proposes what it is told: a fixed chain, or what a function of the path gives."""
+
+    def __init__(self, script: Callable[[list[int]], Sequence[int]]) -> None:
+        self._script = script
+        self._path: list[int] = []
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        self._path = list(prompt)
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self._path += tokens
+
+    def end(self) -> None:
+        pass
+
+    def drafts(self, max_tokens: int, allowed: Allowed) -> list[Draft]:
+        return [tuple(DraftToken(token, "ngram", "index", 16, 1.0) for token in self._script(self._path))]
+
+
+@pytest.fixture(scope="session")
+def scripted() -> type[Scripted]:
+    return Scripted
+
+
+@pytest.fixture(scope="session")
+def write(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., tuple[Decoding, Finish]]:
+    def decode(
+        tokens: Sequence[int],
+        drafters: Sequence[Drafter] = (),
+        *,
+        slot: Slot | None = None,
+        healed: bytes = b"",
+        num_tokens: int = 24,
+        sampler: Sampler | None = None,
+    ) -> tuple[Decoding, Finish]:
+        slot = slot or Slot(KVCache(target.cache_shape))
+        picker = sampler or Sampler(tokenizer.num_tokens)
+        written = Written(tokenizer, healed)
+        prompt = Prompt(tuple(tokens), healed)
+        decoding = Decoding(
+            target, slot, prompt, written, drafters, SurvivalTable(), picker, CompletionStats()
+        )
+        return decoding, run(decoding, Rules(), Limits(num_tokens), Cancellation(), 0.0)
+
+    return decode

@@ -1,0 +1,141 @@
+"""What a caller of the engine sees: reuse, typing along, deadlines, cancellation, background work."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from completion_engine.engine import CompletionEngine
+from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+
+Make = Callable[..., CompletionEngine]
+
+HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n"
+CODE = HEAD * 3
+
+
+class Free:
+    def check(self, generated: str) -> None:
+        return None
+
+    def boundary(self, generated: str) -> int:
+        return len(generated)
+
+
+def request(prefix: str, suffix: str = "\n\ndef main():\n    pass\n", **options: object) -> CompletionRequest:
+    options.setdefault("deadline_ms", 0.0)
+    return CompletionRequest(prefix, suffix, "python", "a.py", **options)  # type: ignore[arg-type]
+
+
+def text_of(engine: CompletionEngine, prefix: str, num_tokens: int = 16) -> str:
+    return engine.write(request(prefix), Free(), num_tokens).written.text
+
+
+def test_a_keystroke_keeps_all_but_the_last_tokens_cached(make_engine: Make) -> None:
+    engine = make_engine()
+    first = engine.write(request(CODE + "        res"), Free(), 4).stats
+    second = engine.write(request(CODE + "        resul"), Free(), 4).stats
+    assert first.num_cached_tokens == 0
+    assert second.num_cached_tokens >= second.num_prompt_tokens - 8
+
+
+def test_what_is_answered_without_a_pass_is_what_a_pass_would_answer(make_engine: Make) -> None:
+    engine = make_engine()
+    text = text_of(engine, CODE)
+    for num_typed in range(1, 8):
+        typed = CODE + text[:num_typed]
+        shown, fresh = text_of(engine, typed, 4), text_of(make_engine(), typed, 4)
+        shared = min(len(shown), len(fresh))
+        assert shared
+        assert shown[:shared] == fresh[:shared]
+
+
+def test_typing_something_else_is_decoded_anew(make_engine: Make) -> None:
+    engine = make_engine()
+    text = text_of(engine, CODE)
+    other = "zq" if not text.startswith("z") else "qz"
+    again = engine.write(request(CODE + other), Free(), 4)
+    assert again.stats.num_forwards > 0
+    assert again.written.text[:8] == text_of(make_engine(), CODE + other, 4)[:8]
+
+
+def test_a_deadline_returns_what_is_verified_and_the_rest_follows_in_the_background(make_engine: Make) -> None:
+    engine = make_engine()
+    whole = text_of(make_engine(), CODE, 32)
+    hurried = engine.complete(request(CODE, deadline_ms=0.001, patience_ms=0.001, max_tokens=32))
+    assert hurried.stats.finish_reason == "deadline"
+    while engine.idle(Cancellation()):
+        pass
+    later = engine.write(request(CODE), Free(), 8)
+    assert later.stats.num_forwards == 0
+    assert whole.startswith(later.written.text[:8])
+
+
+def test_a_cancelled_request_stops_before_its_next_pass(make_engine: Make) -> None:
+    engine = make_engine()
+    cancelled = Cancellation()
+    cancelled.cancel()
+    with pytest.raises(CancelledError):
+        engine.complete(replace(request(CODE), cancellation=cancelled))
+
+
+def test_cancellation_in_mid_decode_ends_the_work_soon(make_engine: Make) -> None:
+    engine = make_engine(drafters=())
+    work = request(CODE, max_tokens=250)
+    timer = threading.Timer(0.05, work.cancellation.cancel)
+    timer.start()
+    begin = time.perf_counter()
+    with pytest.raises(CancelledError):
+        engine.write(work, Free(), 250)
+    assert time.perf_counter() - begin < 2.0
+    assert engine.write(request(CODE), Free(), 2).tokens  # and the engine goes on
+
+
+def test_background_work_stops_when_it_is_told_to(make_engine: Make) -> None:
+    engine = make_engine()
+    engine.complete(request(CODE, deadline_ms=0.001, patience_ms=0.001))
+    stop = Cancellation()
+    stop.cancel()
+    assert engine.idle(stop) is False
+
+
+def test_a_seed_fixes_what_is_sampled(make_engine: Make) -> None:
+    def sample(seed: int) -> list[int]:
+        work = request(CODE, temperature=1.0, seed=seed)
+        return make_engine().write(work, Free(), 12).tokens[:12]
+
+    assert sample(1) == sample(1)
+    assert sample(1) != sample(2)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["", "\n", "x", "é" * 50, "😀\n😀", "\ud800 lone", "a" * 5000, "<|fim_middle|> in the text", "\t\t\x00"],
+)
+def test_any_text_is_answered(make_engine: Make, prefix: str) -> None:
+    completion = make_engine().complete(request(prefix, max_tokens=6))
+    assert completion.stats.num_prompt_tokens > 0
+    assert completion.stats.finish_reason
+
+
+def test_pieces_spell_the_text_and_name_their_sources(make_engine: Make) -> None:
+    completion = make_engine().complete(request(CODE, max_tokens=40))
+    if completion.text:
+        assert "".join(piece.text for piece in completion.pieces) == completion.text
+    assert {piece.source for piece in completion.pieces} <= {"target", "ngram"}
+
+
+def test_documents_keep_their_caches_apart_up_to_the_number_of_slots(make_engine: Make) -> None:
+    engine = make_engine(num_slots=2)
+    texts = {name: f"# {name}\n" + CODE for name in ("a", "b")}
+    for name, text in texts.items():
+        engine.write(replace(request(text), document=name), Free(), 2)
+    again = engine.write(replace(request(texts["a"] + "  "), document="a"), Free(), 2)
+    assert again.stats.num_cached_tokens > again.stats.num_prompt_tokens // 2
+    engine.write(replace(request("# c\n" + CODE[::-1]), document="c"), Free(), 2)
+    engine.forget("a")
+    assert engine.describe()["num_cache_bytes"] == 2 * engine.target.cache_shape.num_bytes

@@ -1,0 +1,81 @@
+"""The default target itself: it infills, types along without a pass, and drafts change nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from completion_engine.config import EngineConfig
+from completion_engine.engine import CompletionEngine
+from completion_engine.request import CompletionRequest
+from lsp_server.bench.exactness import NoRules, compare
+from lsp_server.bench.prompts import from_folder
+
+pytestmark = pytest.mark.real_model
+
+BEFORE = '''"""Geometry of rectangles."""
+
+
+class Rectangle:
+    def __init__(self, width: float, height: float) -> None:
+        self.width = width
+        self.height = height
+
+    def area(self) -> float:
+        """The area."""
+        return self.width * self.height
+
+    def perimeter(self) -> float:
+        """The perimeter."""
+        ret'''
+AFTER = "\n\n\nclass Square(Rectangle):\n    pass\n"
+
+
+@pytest.fixture(scope="module")
+def engine(real_model_dir: Path) -> CompletionEngine:
+    return CompletionEngine.from_folder(real_model_dir, EngineConfig())
+
+
+def request(prefix: str, suffix: str = AFTER) -> CompletionRequest:
+    return CompletionRequest(prefix, suffix, "python", "shapes.py", deadline_ms=0)
+
+
+def test_it_finishes_a_word_and_the_line(engine: CompletionEngine) -> None:
+    assert engine.complete(request(BEFORE)).text == "urn 2 * (self.width + self.height)"
+
+
+def test_typing_along_costs_no_pass_and_shows_the_same_text(engine: CompletionEngine) -> None:
+    shown = engine.complete(request(BEFORE)).text
+    for num_typed in range(1, len(shown)):
+        again = engine.complete(request(BEFORE + shown[:num_typed]))
+        assert again.text == shown[num_typed:]
+        assert again.stats.num_forwards == 0
+        assert again.stats.num_cached_tokens >= again.stats.num_prompt_tokens - 2
+
+
+def test_a_keystroke_beside_the_suggestion_costs_few_passes(engine: CompletionEngine) -> None:
+    shown = engine.complete(request(BEFORE))
+    other = engine.complete(request(BEFORE + "urn (2 "))
+    assert other.stats.num_cached_tokens >= shown.stats.num_prompt_tokens - 2
+    assert 1 <= other.stats.num_forwards <= 8
+
+
+def test_drafts_change_no_token_of_real_code(engine: CompletionEngine) -> None:
+    plain = CompletionEngine(EngineConfig(drafters=()), engine.target, engine.tokenizer)
+    samples = from_folder(Path(__file__).parents[2] / "completion_engine", 6, seed=1)
+    report = compare(engine, plain, samples, 32)
+    assert report.num_prompts == 6
+    assert report.num_differing == 0
+    assert report.num_tokens > report.num_forwards
+
+
+def test_an_auto_closed_bracket_is_covered(engine: CompletionEngine) -> None:
+    completion = engine.complete(request('"""Arithmetic."""\n\n\ndef add(', ")\n\n\ndef multiply(a, b):\n    return a * b\n"))
+    assert completion.text.startswith("a, b)")
+    assert completion.num_replaced == 1
+
+
+def test_the_bare_tokens_do_not_depend_on_the_rules(engine: CompletionEngine) -> None:
+    bare = engine.write(request(BEFORE), NoRules(), 24).written.text
+    assert bare.startswith("urn 2 * (self.width + self.height)")
