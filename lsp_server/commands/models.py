@@ -18,8 +18,6 @@ from completion_engine.models import ModelStore, Report, StoredModel
 from lsp_server.commands.terminal import console, progress_bar, write
 
 app = typer.Typer(
-    help="List, fetch and check models.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -28,6 +26,13 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="A model's id, as `slipstr
 Target = Annotated[
     str, typer.Argument(metavar="ID", help="A model's id; a folder, a .gguf file or owner/name works too.")
 ]
+
+
+@app.callback(invoke_without_command=True)
+def models(context: typer.Context) -> None:
+    """List, fetch and check models."""
+    if context.invoked_subcommand is None:
+        list_models()
 
 
 @app.command("list")

