@@ -13,12 +13,12 @@ from ngram_cache.draft import (
     MAX_DEPTH,
     MAX_OCCURRENCES,
     NOTHING,
+    Evidence,
     Limits,
     Lookup,
     Occurrence,
     grow_tree,
     shorter_match,
-    weigh,
 )
 from ngram_cache.segment import as_tokens
 
@@ -49,8 +49,8 @@ class TokenBuffer:
         """Append token ids; ValueError when one is no token id."""
         added = as_tokens(tokens)
         end = MAX_CONTEXT + self._num_tokens
-        if end + len(added) > len(self._padded):
-            grown = np.full(2 * (end + len(added)), -1, dtype=np.int32)
+        if end + len(added) + MAX_DEPTH > len(self._padded):
+            grown = np.full(2 * (end + len(added) + MAX_DEPTH), -1, dtype=np.int32)
             grown[:end] = self._padded[:end]
             self._padded = grown
         self._padded[end : end + len(added)] = added
@@ -60,6 +60,7 @@ class TokenBuffer:
         """Keep the first `num_tokens`; ValueError when there are not as many."""
         if not 0 <= num_tokens <= self._num_tokens:
             raise ValueError(f"cannot keep {num_tokens} of {self._num_tokens} tokens")
+        self._padded[MAX_CONTEXT + num_tokens : MAX_CONTEXT + self._num_tokens] = -1
         self._num_tokens = num_tokens
 
     def lookup(
@@ -84,13 +85,12 @@ class TokenBuffer:
         ends = levels[-1]
         longest = self._occurrences(ends, max_depth)
         shorter_length = shorter_match(length, len(ends), min_match)
-        shorter: list[Occurrence[tuple[int, ...]]] = []
+        shorter: list[Occurrence] = []
         if shorter_length:
             also = levels[shorter_length - 1]
             shorter = self._occurrences(also[~np.isin(also, ends)], max_depth)
-        nodes = grow_tree(
-            weigh(longest, shorter, tuple), (length, shorter_length), Limits(max_nodes, max_depth)
-        )
+        evidence = Evidence(longest, shorter, length, shorter_length)
+        nodes = grow_tree(evidence, Limits(max_nodes, min(max_depth, MAX_DEPTH)))
         return Lookup(length, len(ends), nodes)
 
     def _match(self, query: list[int]) -> list[npt.NDArray[np.int64]]:
@@ -112,11 +112,12 @@ class TokenBuffer:
         further = range(len(levels) + 1, int(lengths.max()) + 1)
         return levels + [ends[lengths >= length] for length in further]
 
-    def _occurrences(self, ends: npt.NDArray[np.int64], max_depth: int) -> list[Occurrence[tuple[int, ...]]]:
-        stop = MAX_CONTEXT + self._num_tokens
-        depth = min(max_depth, MAX_DEPTH)
-        padded = self._padded
+    def _occurrences(self, ends: npt.NDArray[np.int64], max_depth: int) -> list[Occurrence]:
+        ends = ends[-MAX_OCCURRENCES:]
+        depth = max(0, min(max_depth, MAX_DEPTH))
+        words = self._padded[ends[:, None] + np.arange(depth - 1, -1, -1)] + 1
+        rows, width = words.astype(">u4").tobytes(), 4 * depth
         return [
-            (tuple(padded[at : min(at + depth, stop)].tolist()), LIVE_BUFFER, at - MAX_CONTEXT)
-            for at in ends[-MAX_OCCURRENCES:].tolist()
+            (rows[row * width : (row + 1) * width], LIVE_BUFFER, at - MAX_CONTEXT)
+            for row, at in enumerate(ends.tolist())
         ]

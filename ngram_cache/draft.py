@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from operator import attrgetter, itemgetter
 
-MAX_OCCURRENCES = 256
+MAX_OCCURRENCES = 64
 MAX_DEPTH = 64
 LIVE_BUFFER = -1
 
@@ -68,167 +67,126 @@ def shorter_match(length: int, num_occurrences: int, min_match: int) -> int:
     return shorter if num_occurrences < FEW_OCCURRENCES and shorter < length else 0
 
 
-Row = TypeVar("Row", bytes, tuple[int, ...])
-Occurrence = tuple[Row, int, int]
+Occurrence = tuple[bytes, int, int]
+"""One place where a match goes on: the continuation, the document, the offset of its first token.
+
+The continuation is held as segments store it, so that only what is drafted gets decoded: big-endian words
+of token + 1, the first token last, 0 beyond the end of the document.
+"""
+
+_NOTHING_FOLLOWS = (b"\0\0\0\0", b"")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Evidence:
-    """Equal continuations counted together.
+    """Occurrences of the longest match and the further ones of a shorter match, with both lengths."""
 
-    `num_longest` of the `num_all` occurrences follow the longest match, the others a shorter one.
-    `document` and `offset` say where the most recent of the longest ones starts.
-    """
-
-    tokens: tuple[int, ...]
-    num_longest: int
-    num_all: int
-    document: int
-    offset: int
-
-
-def weigh(
-    longest: Iterable[Occurrence[Row]],
-    shorter: Iterable[Occurrence[Row]],
-    decode: Callable[[Row], tuple[int, ...]],
-) -> list[Evidence]:
-    """Count equal continuations. An occurrence is (continuation, document, offset of its first token).
-
-    `shorter` are the occurrences of a shorter match that are not among `longest`.
-    """
-    counted: dict[Row, list[int]] = {}
-    for row, document, offset in longest:
-        seen = counted.get(row)
-        if seen is None:
-            counted[row] = [1, 1, document, offset]
-            continue
-        seen[0] += 1
-        seen[1] += 1
-        if (document, offset) > (seen[2], seen[3]):
-            seen[2:] = document, offset
-    only_shorter: dict[Row, list[int]] = {}
-    for row, document, offset in shorter:
-        seen = counted.get(row)
-        if seen is not None:
-            seen[1] += 1
-            continue
-        seen = only_shorter.setdefault(row, [0, 0, document, offset])
-        seen[1] += 1
-        if (document, offset) > (seen[2], seen[3]):
-            seen[2:] = document, offset
-    counted.update(only_shorter)
-    return [Evidence(decode(row), *numbers) for row, numbers in counted.items()]
+    longest: list[Occurrence]
+    shorter: list[Occurrence]
+    longest_length: int
+    shorter_length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """How far counts are trusted: `escape` pseudo-occurrences speak for "something else"."""
+    """How far counts are trusted: pseudo-occurrences that speak for "something else"."""
 
-    escape: float = 0.5
+    escape: float = 0.9
     shorter_escape: float = 2.0
 
 
 @dataclass(slots=True)
 class _Branch:
-    """A node that may be drafted, with the evidence that passes through it."""
+    """A node that may be drafted, with the occurrences that pass through it, most recent first."""
 
-    token: int
+    word: bytes
     parent: int
     depth: int
-    rows: list[Evidence]
-    num_longest: int
-    num_all: int
-    newest: Evidence
+    longest: list[Occurrence]
+    shorter: list[Occurrence]
     probability: float
+
+    @property
+    def newest(self) -> Occurrence:
+        return self.longest[0] if self.longest else self.shorter[0]
+
+    @property
+    def rank(self) -> tuple[float, bool, int, int]:
+        """Sorts siblings: most probable first, ties to the longest match, then to the most recent."""
+        _, document, offset = self.newest
+        return -self.probability, not self.longest, -document, -offset
 
 
 def grow_tree(
-    evidence: list[Evidence],
-    match_lengths: tuple[int, int],
-    limits: Limits,
-    smoothing: Smoothing = Smoothing(),
+    evidence: Evidence, limits: Limits, smoothing: Smoothing = Smoothing()
 ) -> tuple[DraftNode, ...]:
     """The most probable nodes within `limits`, best first.
 
-    `match_lengths` are the longest match and the shorter one it is blended with. A child's probability
-    given its parent is (c + e * p') / (n + e): c of n longest-match occurrences, the shorter match's
-    estimate p' with the weight e of an unseen occurrence (one escape level of PPM). As e < 1, the
-    longest match decides wherever it has anything to say, the shorter one among its ties.
+    A child's probability given its parent is (c + e * p') / (n + e): c of n longest-match occurrences,
+    the shorter match's estimate p' with the weight e of an unseen occurrence (one escape level of PPM).
+    As e < 1, the longest match decides wherever it has anything to say, the shorter one among its ties.
     """
-    if not evidence or limits.max_nodes < 1:
+    if limits.max_nodes < 1:
         return ()
-    longest_length, shorter_length = match_lengths
     nodes: list[DraftNode] = []
     heap: list[tuple[float, int, _Branch]] = []
     num_pushed = 0
-    rows, parent, depth, reached = evidence, -1, 0, 1.0
+    recent_first = itemgetter(1, 2)
+    top = _Branch(
+        b"",
+        -1,
+        -1,
+        sorted(evidence.longest, key=recent_first, reverse=True),
+        sorted(evidence.shorter, key=recent_first, reverse=True),
+        1.0,
+    )
     while True:
-        if depth < limits.max_depth:
-            for branch in _branches(rows, parent, depth, reached, smoothing):
+        if top.depth + 1 < limits.max_depth:
+            for branch in _branches(top, len(nodes) - 1, smoothing)[: limits.max_nodes]:
                 heapq.heappush(heap, (-branch.probability, num_pushed, branch))
                 num_pushed += 1
-        if not heap:
-            break
-        best = heapq.heappop(heap)[2]
-        nodes.append(_drafted(best, longest_length if best.num_longest else shorter_length))
-        if len(nodes) == limits.max_nodes:
-            break
-        rows, parent, depth, reached = best.rows, len(nodes) - 1, best.depth + 1, best.probability
-    return tuple(nodes)
+        if not heap or len(nodes) == limits.max_nodes:
+            return tuple(nodes)
+        top = heapq.heappop(heap)[2]
+        nodes.append(_drafted(top, evidence))
 
 
-def _drafted(branch: _Branch, match_length: int) -> DraftNode:
-    count = branch.num_longest or branch.num_all
-    newest, depth = branch.newest, branch.depth
+def _drafted(branch: _Branch, evidence: Evidence) -> DraftNode:
+    _, document, offset = branch.newest
+    is_longest = bool(branch.longest)
     return DraftNode(
-        branch.token,
+        int.from_bytes(branch.word, "big") - 1,
         branch.parent,
-        depth,
-        count,
-        newest.document,
-        newest.offset + depth,
-        match_length,
+        branch.depth,
+        len(branch.longest) or len(branch.shorter),
+        document,
+        offset + branch.depth,
+        evidence.longest_length if is_longest else evidence.shorter_length,
         branch.probability,
     )
 
 
-def _branches(
-    rows: list[Evidence], parent: int, depth: int, reached: float, smoothing: Smoothing
-) -> list[_Branch]:
-    """The children of one node, most probable first, ties to the most recent."""
-    groups: dict[int, list[Evidence]] = {}
-    num_longest = num_all = 0
-    for row in rows:
-        num_longest += row.num_longest
-        num_all += row.num_all
-        if depth < len(row.tokens):
-            groups.setdefault(row.tokens[depth], []).append(row)
+def _branches(node: _Branch, parent: int, smoothing: Smoothing) -> list[_Branch]:
+    """The children of a node that stands at `parent` in the tree, best first."""
+    depth = node.depth + 1
+    first, last = -4 * (depth + 1), (-4 * depth) or None
+    num_longest = len(node.longest)
+    num_all = num_longest + len(node.shorter)
+    groups: dict[bytes, tuple[list[Occurrence], list[Occurrence]]] = {}
+    for which, occurrences in enumerate((node.longest, node.shorter)):
+        for occurrence in occurrences:
+            word = occurrence[0][first:last]
+            if word in groups:
+                groups[word][which].append(occurrence)
+            else:
+                groups[word] = ([occurrence], []) if which == 0 else ([], [occurrence])
+    for nothing in _NOTHING_FOLLOWS:
+        groups.pop(nothing, None)
     branches = []
-    for token, members in groups.items():
-        count, count_all, newest = _totals(members)
-        shorter = count_all / (num_all + smoothing.shorter_escape)
-        probability = shorter
+    for word, (longest, shorter) in groups.items():
+        probability = (len(longest) + len(shorter)) / (num_all + smoothing.shorter_escape)
         if num_longest:
-            probability = (count + smoothing.escape * shorter) / (num_longest + smoothing.escape)
-        branches.append(
-            _Branch(token, parent, depth, members, count, count_all, newest, reached * probability)
-        )
-    if len(branches) > 1:
-        branches.sort(key=_rank, reverse=True)
+            probability = (len(longest) + smoothing.escape * probability) / (num_longest + smoothing.escape)
+        branches.append(_Branch(word, parent, depth, longest, shorter, node.probability * probability))
+    branches.sort(key=attrgetter("rank"))
     return branches
-
-
-def _totals(members: list[Evidence]) -> tuple[int, int, Evidence]:
-    if len(members) == 1:
-        only = members[0]
-        return only.num_longest, only.num_all, only
-    newest = max(members, key=_recency)
-    return sum(row.num_longest for row in members), sum(row.num_all for row in members), newest
-
-
-def _recency(row: Evidence) -> tuple[bool, int, int]:
-    return row.num_longest > 0, row.document, row.offset
-
-
-def _rank(branch: _Branch) -> tuple[float, bool, int, int]:
-    return (branch.probability, *_recency(branch.newest))

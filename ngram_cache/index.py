@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,43 +17,14 @@ from ngram_cache.construction import IntArray
 from ngram_cache.draft import Limits, Lookup
 from ngram_cache.search import Part, search
 from ngram_cache.segment import Segment, as_tokens
+from ngram_cache.table import Stored, VersionTable
 
 Tokens = Sequence[int] | npt.NDArray[np.integer]
 
 _MAX_PARTS = 6
 _MAX_PARTS_EVER = 24
-_INLINE_TOKENS = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """The versions of one path, by document id: an overlay hides the stored one."""
-
-    stored: int | None = None
-    overlay: int | None = None
-
-    @property
-    def live(self) -> int | None:
-        return self.stored if self.overlay is None else self.overlay
-
-    def with_version(self, version: int, *, is_overlay: bool) -> _Entry:
-        """A newer version in place of an older one; one that comes late changes nothing."""
-        current = self.overlay if is_overlay else self.stored
-        if current is not None and current > version:
-            return self
-        return replace(self, overlay=version) if is_overlay else replace(self, stored=version)
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        return tuple(version for version in (self.stored, self.overlay) if version is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What is worth saving: sorted segments and the path of every document in them. No overlays."""
-
-    segments: tuple[Segment, ...]
-    paths: dict[int, str]
+_INLINE_TOKENS = 1 << 15
+_FIRST_LIVE_ID = 1 << 32
 
 
 class NgramIndex:
@@ -67,25 +38,11 @@ class NgramIndex:
     def __init__(self, documents: Iterable[tuple[str, Tokens]] = ()) -> None:
         self._lock = threading.Lock()
         self._compaction = threading.Lock()
-        self._entries: dict[str, _Entry] = {}
-        self._paths: dict[int, str] = {}
+        self._table = VersionTable()
         self._parts: tuple[Part, ...] = ()
         self._claimed: frozenset[Segment] = frozenset()
-        self._next_id = 0
+        self._next_id = _FIRST_LIVE_ID
         self.update_many(list(documents))
-
-    @classmethod
-    def restore(cls, stored: Stored) -> NgramIndex:
-        """The index that `stored` was taken from. ValueError when a document is there twice or not at all."""
-        index = cls()
-        ids = [document for segment in stored.segments for document in segment.documents]
-        if sorted(ids) != sorted(stored.paths) or len(set(stored.paths.values())) != len(stored.paths):
-            raise ValueError("segments and paths do not name the same documents")
-        index._entries = {path: _Entry(stored=document) for document, path in stored.paths.items()}
-        index._paths = dict(stored.paths)
-        index._parts = tuple(Part(segment) for segment in stored.segments)
-        index._next_id = max(ids, default=-1) + 1
-        return index
 
     # Reading
 
@@ -104,13 +61,12 @@ class NgramIndex:
         shorter than `min_match` tokens. Nothing of the path `exclude` is drafted from, be it stored or
         an overlay. ValueError when the context holds something that is no token id.
         """
-        excluded = self._entries.get(exclude) if exclude else None
-        hidden = frozenset(excluded.kept) if excluded else frozenset()
+        hidden = frozenset(self._table.entry(exclude).kept) if exclude else frozenset()
         return search(self._parts, context, hidden, Limits(max_nodes, max_depth, min_match))
 
     def path_of(self, document: int) -> str:
         """The path of a document that a lookup named; empty when it was forgotten since."""
-        return self._paths.get(document, "")
+        return self._table.path_of(document)
 
     def tokens_before(self, document: int, offset: int) -> IntArray:
         """The first `offset` tokens of a document; none when it was forgotten since."""
@@ -123,18 +79,22 @@ class NgramIndex:
     @property
     def paths(self) -> list[str]:
         """The stored paths, sorted; overlays of files that are not stored are not among them."""
-        entries = self._entries.copy()
-        return sorted(path for path, entry in entries.items() if entry.stored is not None)
+        return sorted(self._table.stored().values())
 
     @property
     def num_documents(self) -> int:
         """Paths that are drafted from."""
-        return len(self._entries)
+        return len(self._table)
 
     @property
     def num_tokens(self) -> int:
         """Tokens of the documents that are drafted from."""
         return sum(part.num_live_tokens for part in self._parts)
+
+    @property
+    def num_stored_tokens(self) -> int:
+        """Tokens that are held, those of forgotten and hidden versions included."""
+        return sum(part.segment.num_tokens for part in self._parts)
 
     @property
     def num_segments(self) -> int:
@@ -161,17 +121,14 @@ class NgramIndex:
     def remove(self, path: str) -> None:
         """Forget a path's stored version. Its overlay, if there is one, stays."""
         with self._lock:
-            self._publish(self._parts, self._set_entry(path, replace(self._entry(path), stored=None)))
+            self._publish(
+                self._parts, self._table.assign(path, replace(self._table.entry(path), stored=None))
+            )
 
     def rename(self, old: str, new: str) -> None:
         """Move all versions of `old` to `new`, in place of those that `new` had. KeyError without `old`."""
         with self._lock:
-            entry = self._entries[old]
-            if old == new:
-                return
-            touched = self._set_entry(new, entry)
-            del self._entries[old]
-            self._publish(self._parts, touched)
+            self._publish(self._parts, self._table.move(old, new))
 
     def set_overlay(self, path: str, tokens: Tokens) -> None:
         """Draft from these tokens instead of the stored version: an open buffer's text."""
@@ -180,7 +137,24 @@ class NgramIndex:
     def drop_overlay(self, path: str) -> None:
         """Return to the stored version, if there is one."""
         with self._lock:
-            self._publish(self._parts, self._set_entry(path, replace(self._entry(path), overlay=None)))
+            self._publish(
+                self._parts, self._table.assign(path, replace(self._table.entry(path), overlay=None))
+            )
+
+    def restore(self, stored: Stored) -> None:
+        """Take in what an earlier run saved, as older than all that is known; known paths keep their version.
+
+        ValueError when segments and paths do not name the same documents, each once.
+        """
+        ids = [document for segment in stored.segments for document in segment.documents]
+        if sorted(ids) != sorted(stored.paths) or len(set(stored.paths.values())) != len(stored.paths):
+            raise ValueError("segments and paths do not name the same documents")
+        with self._lock:
+            if ids and (min(ids) < 0 or max(ids) >= _FIRST_LIVE_ID or any(id_ in self._table for id_ in ids)):
+                raise ValueError("stored documents have numbers of their own, below those of live ones")
+            for version, path in stored.paths.items():
+                self._table.assign(path, self._table.entry(path).with_version(version, is_overlay=False))
+            self._publish((*map(Part, stored.segments), *self._parts), ids)
 
     def maintain(self, max_segments: int = _MAX_PARTS) -> None:
         """Merge segments until `max_segments` are left, and drop what most of is dead.
@@ -193,30 +167,32 @@ class NgramIndex:
                 self._replace_aside(lambda parts: choose_tiers(parts, max_segments), self._merged)
 
     def stored(self) -> Stored:
-        """A frozen copy to save: stored versions alone, the forgotten ones taken out."""
+        """A frozen copy to save: stored versions alone, numbered anew from 0 by age."""
         with self._lock:
             parts = self._parts
-            paths = {entry.stored: path for path, entry in self._entries.items() if entry.stored is not None}
+            paths = self._table.stored()
         segments = []
         for part in parts:
-            keep = [document in paths for document in part.segment.documents]
+            keep = [version in paths for version in part.segment.documents]
             if any(keep):
                 segments.append(part.segment if all(keep) else part.segment.only(keep))
-        return Stored(tuple(segments), paths)
+        numbers = {version: number for number, version in enumerate(sorted(paths))}
+        renumbered = [
+            segment.renumbered([numbers[version] for version in segment.documents]) for segment in segments
+        ]
+        return Stored(tuple(renumbered), {numbers[version]: path for version, path in paths.items()})
 
     def check_integrity(self) -> None:
         """AssertionError when views, entries and segments contradict each other."""
         with self._lock:
-            kept = {version: path for path, entry in self._entries.items() for version in entry.kept}
-            live = {entry.live for entry in self._entries.values()}
+            self._table.check_integrity()
             found: list[int] = []
             for part in self._parts:
                 part.segment.check_integrity()
                 is_live = [part.is_live(place) for place in range(len(part.segment.documents))]
-                assert is_live == [document in live for document in part.segment.documents]  # noqa: S101
-                found += [document for document in part.segment.documents if document in kept]
-            assert sorted(found) == sorted(kept)  # noqa: S101
-            assert kept == self._paths  # noqa: S101
+                assert is_live == list(map(self._table.is_live, part.segment.documents))  # noqa: S101
+                found += [version for version in part.segment.documents if version in self._table]
+            assert len(found) == len(set(found)) == self._table.num_versions  # noqa: S101
 
     # Writers' inner parts
 
@@ -231,44 +207,24 @@ class NgramIndex:
         with self._lock:
             touched = set(segment.documents)
             for version, path in enumerate(arrays, first):
-                entry = self._entry(path).with_version(version, is_overlay=is_overlay)
-                touched |= self._set_entry(path, entry)
+                entry = self._table.entry(path).with_version(version, is_overlay=is_overlay)
+                touched |= self._table.assign(path, entry)
             self._publish((*self._parts, Part(segment)), touched)
             idle = [part for part in self._parts if part.segment not in self._claimed]
             small = choose_small(idle, _MAX_PARTS, _INLINE_TOKENS)
             if small:
                 self._swap(small, self._merged(small))
 
-    def _entry(self, path: str) -> _Entry:
-        return self._entries.get(path, _Entry())
-
-    def _set_entry(self, path: str, entry: _Entry) -> set[int]:
-        """Returns the versions whose liveness may have changed."""
-        touched = {*self._entry(path).kept, *entry.kept}
-        for version in self._entry(path).kept:
-            del self._paths[version]
-        if entry.kept:
-            self._entries[path] = entry
-        else:
-            self._entries.pop(path, None)
-        for version in entry.kept:
-            self._paths[version] = path
-        return touched
-
     def _publish(self, parts: Iterable[Part], touched: Iterable[int]) -> None:
         """Swap the view: liveness of `touched` brought up to date, segments without anything kept dropped."""
         fresh = []
         for part in parts:
-            places = [(part.segment.local(version), self._is_live(version)) for version in touched]
+            places = [(part.segment.local(version), self._table.is_live(version)) for version in touched]
             flags = [(place, is_live) for place, is_live in places if place is not None]
             changed = part.with_live(flags) if flags else part
-            if changed.has_live or any(version in self._paths for version in part.segment.documents):
+            if changed.has_live or any(version in self._table for version in part.segment.documents):
                 fresh.append(changed)
         self._parts = tuple(fresh)
-
-    def _is_live(self, version: int) -> bool:
-        path = self._paths.get(version)
-        return path is not None and self._entries[path].live == version
 
     def _swap(self, old: Sequence[Part], merged: Segment) -> None:
         gone = {part.segment for part in old}
@@ -280,7 +236,7 @@ class NgramIndex:
             (version, part.segment.tokens(place))
             for part in parts
             for place, version in enumerate(part.segment.documents)
-            if version in self._paths
+            if version in self._table
         )
 
     def _drop_dead(self) -> None:
@@ -288,7 +244,7 @@ class NgramIndex:
             self._replace_aside(self._first_mostly_dead, self._reduced)
 
     def _keeps(self, segment: Segment) -> list[bool]:
-        return [version in self._paths for version in segment.documents]
+        return [version in self._table for version in segment.documents]
 
     def _first_mostly_dead(self, parts: Sequence[Part]) -> list[Part]:
         return [part for part in parts if is_mostly_dead(part.segment, self._keeps(part.segment))][:1]

@@ -12,14 +12,14 @@ from ngram_cache.draft import (
     MAX_DEPTH,
     MAX_OCCURRENCES,
     NOTHING,
+    Evidence,
     Limits,
     Lookup,
     Occurrence,
     grow_tree,
     shorter_match,
-    weigh,
 )
-from ngram_cache.segment import Cursor, Segment, as_query, decode_row
+from ngram_cache.segment import Cursor, Segment, as_query
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +70,7 @@ def search(
     depth = min(limits.max_depth, MAX_DEPTH)
     cursors = [_LiveCursor(part, hidden, query, depth) for part in parts] if query else []
     length = _next_length(cursors)
-    longest: list[Occurrence[bytes]] = []
+    longest: list[Occurrence] = []
     num_occurrences = 0
     while length >= min_match:
         longest, num_occurrences = _widen_and_gather(cursors, length)
@@ -80,13 +80,12 @@ def search(
     if not longest:
         return NOTHING
     shorter_length = shorter_match(length, num_occurrences, min_match)
-    shorter: list[Occurrence[bytes]] = []
+    shorter: list[Occurrence] = []
     if shorter_length and _next_length(cursors) >= shorter_length:
         gathered, _ = _widen_and_gather(cursors, shorter_length)
         known = {(document, offset) for _, document, offset in longest}
         shorter = [occurrence for occurrence in gathered if occurrence[1:] not in known]
-    evidence = weigh(longest, shorter, decode_row)
-    nodes = grow_tree(evidence, (length, shorter_length), Limits(limits.max_nodes, depth))
+    nodes = grow_tree(Evidence(longest, shorter, length, shorter_length), Limits(limits.max_nodes, depth))
     return Lookup(length, num_occurrences, nodes)
 
 
@@ -101,7 +100,7 @@ class _LiveCursor:
         self._depth = depth
         self._hidden = {place for document in hidden if (place := part.segment.local(document)) is not None}
 
-    def gather(self, num_wanted: int) -> list[Occurrence[bytes]]:
+    def gather(self, num_wanted: int) -> list[Occurrence]:
         """Occurrences of the interval: all of them, or `num_wanted` evenly spread ones before the filter."""
         cursor, part = self.cursor, self._part
         segment, positions = part.segment, part.segment.positions
@@ -117,12 +116,12 @@ def _next_length(cursors: list[_LiveCursor]) -> int:
     return max((live.cursor.next_length for live in cursors), default=0)
 
 
-def _widen_and_gather(cursors: list[_LiveCursor], length: int) -> tuple[list[Occurrence[bytes]], int]:
+def _widen_and_gather(cursors: list[_LiveCursor], length: int) -> tuple[list[Occurrence], int]:
     """Occurrences of a match of `length` tokens, sampled where there are many, and how many there are."""
     for live in cursors:
         live.cursor.widen(length)
     total = sum(len(live.cursor) for live in cursors)
-    found: list[Occurrence[bytes]] = []
+    found: list[Occurrence] = []
     num_sampled = 0
     for live in cursors:
         size = len(live.cursor)

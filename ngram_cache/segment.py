@@ -6,7 +6,7 @@ import mmap
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +37,6 @@ def as_query(context: Sequence[int] | npt.NDArray[np.integer]) -> bytes:
         return struct.pack(f">{len(ids)}I", *[token + 1 for token in reversed(ids)])
     except struct.error as error:
         raise ValueError("a context holds token ids: integers from 0") from error
-
-
-def decode_row(row: bytes) -> tuple[int, ...]:
-    """The continuation that a segment's row stands for, cut at the end of its document."""
-    tokens = tuple([value - 1 for value in struct.unpack(f">{len(row) >> 2}I", row)[::-1]])
-    return tokens[: tokens.index(-1)] if -1 in tokens else tokens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,10 +100,10 @@ class Segment:
 
     def occurrences(
         self, positions: Iterable[int], depth: int, live: bytes | None, hidden: Set[int]
-    ) -> list[Occurrence[bytes]]:
+    ) -> list[Occurrence]:
         """The continuations at `positions` in live, not hidden documents (both by place), undecoded.
 
-        A row runs over `depth` words and is cut at the document's end only by `decode_row`.
+        A continuation runs over `depth` words, beyond the end of its document too.
         """
         data, base, width = self.data, self.base, 4 * depth
         starts, lengths, documents = self.starts, self.lengths, self.documents
@@ -139,6 +133,10 @@ class Segment:
         positions = positions[positions >= 0]
         ids = [self.documents[place] for place in kept]
         return Segment(words.tobytes(), 0, num_words, positions.data, ids, starts, lengths)
+
+    def renumbered(self, documents: list[int]) -> Segment:
+        """The same texts under other ids, in the same order."""
+        return replace(self, documents=documents)
 
     def cursor(self, query: bytes) -> Cursor:
         """Where `query` (from `as_query`) stands in the sorted order."""

@@ -1,0 +1,94 @@
+"""Owns what file names say: source, data, generated, secret. Pure: reads no disk."""
+
+from __future__ import annotations
+
+from enum import Enum
+from fnmatch import fnmatchcase
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+class Kind(Enum):
+    """What a file is by its name."""
+
+    SOURCE = "source"
+    DATA = "data"
+    GENERATED = "generated"
+    UNKNOWN = "unknown"
+
+
+_EXTENSIONS = _words(
+    """py pyi pyx pxd ipy c h cc cpp cxx hh hpp hxx ipp inl cu cuh m mm go rs java kt kts scala sc groovy
+    gradle js jsx mjs cjs ts tsx mts cts vue svelte astro cs fs fsx vb php rb erb rake lua pl pm r jl
+    swift dart ex exs erl hrl clj cljs cljc hs lhs ml mli elm nim zig v sv vhd vhdl d pas f f90 f95 for
+    asm s sql sh bash zsh fish ps1 psm1 bat cmd vim el lisp scm rkt tcl html htm css scss sass less styl
+    graphql gql proto thrift cmake mk bzl star nix tf hcl sol wgsl glsl hlsl vert frag metal tex rst md
+    markdown adoc txt"""
+)
+_DATA_EXTENSIONS = _words("json jsonc json5 yaml yml toml ini cfg conf xml properties")
+_NAMES = _words(
+    """makefile gnumakefile dockerfile containerfile jenkinsfile vagrantfile rakefile gemfile podfile
+    procfile justfile cmakelists.txt build workspace readme license codeowners"""
+)
+_LOCK_FILES = _words(
+    """package-lock.json npm-shrinkwrap.json pnpm-lock.yaml yarn.lock poetry.lock uv.lock pdm.lock
+    pipfile.lock cargo.lock go.sum gemfile.lock composer.lock mix.lock flake.lock packages.lock.json"""
+)
+_GENERATED = (".min.js", ".min.css", ".map", ".bundle.js", "_pb2.py", ".pb.go", ".snap")
+TOOL_FOLDERS = _words(
+    """.git .hg .svn .bzr node_modules bower_components __pycache__ .venv venv site-packages .tox .nox
+    .eggs .mypy_cache .pytest_cache .ruff_cache .hypothesis .gradle .idea .vs .next .nuxt .cache
+    .terraform"""
+)
+_SECRET_NAMES = (
+    ".env", ".env.*", ".env[-_]*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.p8",
+    "*.jks", "*.keystore", "*.kdb", "*.kdbx", "*.ppk", "*.gpg", "*.pgp", "*.asc", "*.crt", "*.cer",
+    "*.der", "*.csr", "*.ovpn", "*.mobileprovision", "*.tfvars", "*.tfvars.json", "*.tfstate",
+    "*.tfstate.*", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*_rsa", "*_ed25519",
+    "known_hosts", "authorized_keys", ".netrc", "_netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass",
+    ".my.cnf", ".s3cfg", ".boto", ".dockercfg", ".dockerconfigjson", ".git-credentials", ".htpasswd",
+    "htpasswd", ".vault-token", ".rediscli_auth", "kubeconfig", "*.kubeconfig", "credentials",
+    "credentials.*", "*credentials.json", "*.credentials", "*-credentials.*", "*_credentials.json",
+    "client_secret*", "secrets", "secrets.*", "*.secrets", "secret.*", "*.secret", "*-secret.yaml",
+    "*-secret.yml", "*-secrets.yaml", "*-secrets.yml", "service-account*.json", "service_account*.json",
+    "serviceaccount*.json", "*service-account*.json", "google-services.json", "master.key",
+    "wp-config.php", "*.keytab", "*.sops.*", ".bash_history", ".zsh_history", ".python_history",
+    ".node_repl_history", ".psql_history", "terraform.rc", ".terraformrc",
+)  # fmt: skip
+_SOURCE_OF_SECRETS = (".py", ".go", ".rs", ".ts", ".js", ".java", ".rb", ".c", ".cpp", ".cs", ".kt")
+_SECRET_FOLDERS = frozenset({
+    ".aws", ".azure", ".docker", ".gcloud", ".gnupg", ".kube", ".password-store", ".secrets", ".ssh",
+    ".terraform", "credentials", "secrets",
+})  # fmt: skip
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a file from its name alone."""
+    lowered = name.lower()
+    if lowered in _LOCK_FILES or lowered.endswith(_GENERATED):
+        return Kind.GENERATED
+    extension = lowered.rpartition(".")[2] if "." in lowered else ""
+    if extension in _DATA_EXTENSIONS:
+        return Kind.DATA
+    return Kind.SOURCE if extension in _EXTENSIONS or lowered in _NAMES else Kind.UNKNOWN
+
+
+def is_secret_path(path: str) -> bool:
+    """Whether the name of a file, or of a folder it lies in, says that it holds secrets.
+
+    `path` is relative, with forward slashes. Source code about secrets (`secrets.py`) is no secret.
+    """
+    *folders, name = path.lower().split("/")
+    if any(folder in _SECRET_FOLDERS for folder in folders):
+        dotted = any(folder in _SECRET_FOLDERS and folder.startswith(".") for folder in folders)
+        if dotted or not _is_source(name):
+            return True
+    if _is_source(name) and not name.startswith("."):
+        return False
+    return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
+
+
+def _is_source(name: str) -> bool:
+    return name.endswith(_SOURCE_OF_SECRETS)

@@ -1,0 +1,90 @@
+"""Owns what an indexing run is to do and what it tells about itself. Pure: no disk, no tokens, no index."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from ngram_cache.repository import FoundFile
+from ngram_cache.snapshot import FileRecord
+
+
+def _report_nothing(_done: int, _total: int, _path: str) -> None:
+    return None
+
+
+def _never() -> bool:
+    return False
+
+
+def _yield_processor() -> None:
+    time.sleep(0)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHooks:
+    """How the caller takes part: progress in files, a wish to stop, a pause after every batch."""
+
+    report: Callable[[int, int, str], None] = _report_nothing
+    should_stop: Callable[[], bool] = _never
+    pause: Callable[[], None] = _yield_processor
+
+
+SILENT = IndexHooks()
+
+
+@dataclass(slots=True)
+class IndexSummary:
+    """What one run did. `message` is for the user; empty when all went as usual."""
+
+    num_documents: int = 0
+    num_tokens: int = 0
+    num_encoded: int = 0
+    num_removed: int = 0
+    num_renamed: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    is_complete: bool = True
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Files to read, oldest first, and paths to forget; `num_surplus` new files are over the limit."""
+
+    wanted: tuple[FoundFile, ...]
+    gone: frozenset[str]
+    num_surplus: int
+
+
+def make_plan(
+    files: Sequence[FoundFile],
+    records: Mapping[str, FileRecord],
+    scope: Iterable[str],
+    named: Set[str],
+    max_files: int,
+) -> Plan:
+    """What makes an index hold `files` (oldest first) in place of the recorded paths in `scope`.
+
+    Files whose size and time are as recorded are left alone, unless they are `named`. New files are
+    taken while there is room for them, the newest first.
+    """
+    gone = frozenset(scope) - {file.path for file in files}
+    room = max_files - len(records.keys() - gone)
+    wanted: list[FoundFile] = []
+    num_surplus = 0
+    for file in reversed(files):
+        record = records.get(file.path)
+        if record is None and room <= 0:
+            num_surplus += 1
+            continue
+        room -= record is None
+        if record is None or file.path in named or not is_same(record, file):
+            wanted.append(file)
+    return Plan(tuple(reversed(wanted)), gone, num_surplus)
+
+
+def is_same(record: FileRecord, file: FoundFile) -> bool:
+    """Whether a file looks unchanged since it was recorded."""
+    return (record.size, record.mtime_ns) == (file.size, file.mtime_ns)

@@ -1,0 +1,272 @@
+"""Owns the index's file: its format, its checks, its place. The only module that knows msgpack.
+
+A stream of msgpack objects: `[magic, version, header length, header CRC-32]`, the header (a map), then
+for every segment its words and its positions as 32-bit `bin` objects. Nothing is trusted before its
+length was compared with the file's and its checksum with the one above it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import struct
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgpack  # type: ignore[import-untyped]  # it ships no types
+import numpy as np
+import platformdirs
+
+from ngram_cache.segment import Segment, layout
+from ngram_cache.table import Stored
+
+MAGIC = "slipstream-index"
+VERSION = 1
+MAX_FILE_BYTES = 8 << 30
+MAX_HEADER_BYTES = 256 << 20
+_PREAMBLE_BYTES = 64
+_BIN32 = 0xC6
+_STALE_SECONDS = 3600.0
+
+
+class SnapshotError(Exception):
+    """A saved index that cannot be used; the message says why. The index has to be built anew."""
+
+
+class CorruptSnapshotError(SnapshotError):
+    """The file is damaged or was cut short."""
+
+
+class ForeignSnapshotError(SnapshotError):
+    """The file is of another format version, tokenizer, folder or machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What a file was when it was indexed. `digest` is of the text that was tokenized."""
+
+    size: int
+    mtime_ns: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An index at rest: `files` has a record for every path in `stored`."""
+
+    fingerprint: str
+    root: str
+    stored: Stored
+    files: dict[str, FileRecord]
+
+
+def index_directory() -> Path:
+    """Where indexes lie: `SLIPSTREAM_INDEX_DIR`, else the platform's cache folder."""
+    chosen = os.environ.get("SLIPSTREAM_INDEX_DIR")
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("slipstream")) / "index"
+
+
+def snapshot_path(directory: Path, root: Path, fingerprint: str) -> Path:
+    """The file for one repository under one tokenizer."""
+    return directory / f"{_root_name(root)}-{_short_hash(fingerprint)}.index"
+
+
+def purge(directory: Path, root: Path) -> int:
+    """Delete all that is saved about a repository, under any tokenizer; returns how many files that were."""
+    victims = list(directory.glob(f"{_root_name(root)}-*"))
+    for victim in victims:
+        victim.unlink(missing_ok=True)
+    return len(victims)
+
+
+def save(path: Path, snapshot: Snapshot) -> None:
+    """Write atomically, readable by the user alone. OSError when the disk does not take it."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.parent.stat().st_mode & 0o077:
+        path.parent.chmod(0o700)
+    _remove_stale(path)
+    handle, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".tmp", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for piece in _pieces(snapshot):
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def load(path: Path, *, fingerprint: str, root: str) -> Snapshot:
+    """Open a saved index; its arrays stay in the file and are mapped into memory.
+
+    FileNotFoundError when there is none, SnapshotError when it is not to be used, OSError when it cannot
+    be read.
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if not _PREAMBLE_BYTES <= size <= MAX_FILE_BYTES:
+            raise CorruptSnapshotError(f"the index file has a size of {size} bytes")
+        # A mapped file cannot be replaced on Windows, and every save replaces it.
+        data: bytes | mmap.mmap
+        if sys.platform == "win32":
+            data = file.read()
+        else:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        header, offset = _read_header(data)
+        _check_origin(header, fingerprint, root)
+        return _read_snapshot(data, header, offset)
+    except (KeyError, TypeError, ValueError, OverflowError, struct.error) as error:
+        raise CorruptSnapshotError(f"the index file is damaged: {error!r}") from error
+
+
+def _pieces(snapshot: Snapshot) -> Iterator[bytes | memoryview]:
+    segments = [
+        (memoryview(segment.data)[segment.base : segment.base + 4 * segment.num_words], segment.positions)
+        for segment in snapshot.stored.segments
+    ]
+    described = [
+        {
+            "documents": segment.documents,
+            "lengths": segment.lengths,
+            "num_words": segment.num_words,
+            "num_positions": len(segment.positions),
+            "words_crc": zlib.crc32(words),
+            "positions_crc": zlib.crc32(positions),
+        }
+        for segment, (words, positions) in zip(snapshot.stored.segments, segments, strict=True)
+    ]
+    header = msgpack.packb(
+        {
+            "fingerprint": snapshot.fingerprint,
+            "root": snapshot.root,
+            "byteorder": sys.byteorder,
+            "files": [
+                [number, path, record.size, record.mtime_ns, record.digest]
+                for number, path in snapshot.stored.paths.items()
+                for record in [snapshot.files[path]]
+            ],
+            "segments": described,
+        }
+    )
+    preamble = msgpack.packb([MAGIC, VERSION, len(header), zlib.crc32(header)])
+    yield preamble + b"\xc0" * (_PREAMBLE_BYTES - len(preamble))  # msgpack's nil
+    yield header
+    for arrays in segments:
+        for array in arrays:
+            yield struct.pack(">BI", _BIN32, array.nbytes)
+            yield array
+
+
+def _read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:
+    unpacker = msgpack.Unpacker(max_buffer_size=_PREAMBLE_BYTES)
+    unpacker.feed(data[:_PREAMBLE_BYTES])
+    try:
+        preamble = unpacker.unpack()
+        rest = list(unpacker)
+    except (msgpack.UnpackException, ValueError) as error:
+        raise CorruptSnapshotError("the index file does not begin as one") from error
+    if not isinstance(preamble, list) or len(preamble) < 2 or preamble[0] != MAGIC or any(rest):
+        raise CorruptSnapshotError("the index file does not begin as one")
+    if preamble[1] != VERSION:
+        raise ForeignSnapshotError(f"the index file has format {preamble[1]!r}, this is format {VERSION}")
+    _, _, length, checksum = preamble
+    if not 0 <= length <= MAX_HEADER_BYTES:
+        raise CorruptSnapshotError(f"the index file's header claims {length} bytes")
+    packed = data[_PREAMBLE_BYTES : _PREAMBLE_BYTES + length]
+    if len(packed) != length or zlib.crc32(packed) != checksum:
+        raise CorruptSnapshotError("the index file's header does not match its checksum")
+    return msgpack.unpackb(packed), _PREAMBLE_BYTES + length
+
+
+def _check_origin(header: dict[str, Any], fingerprint: str, root: str) -> None:
+    if header["fingerprint"] != fingerprint:
+        raise ForeignSnapshotError("the index was made with another tokenizer")
+    if header["root"] != root:
+        raise ForeignSnapshotError("the index was made for another folder")
+    if header["byteorder"] != sys.byteorder:
+        raise ForeignSnapshotError("the index was made on a machine of another byte order")
+
+
+def _read_snapshot(data: bytes | mmap.mmap, header: dict[str, Any], offset: int) -> Snapshot:
+    segments = []
+    for described in header["segments"]:
+        segment, offset = _read_segment(data, described, offset)
+        segments.append(segment)
+    if offset != len(data):
+        raise ValueError("bytes are left over")
+    paths: dict[int, str] = {}
+    files: dict[str, FileRecord] = {}
+    for number, path, size, mtime_ns, digest in header["files"]:
+        paths[int(number)] = str(path)
+        files[str(path)] = FileRecord(int(size), int(mtime_ns), bytes(digest))
+    return Snapshot(header["fingerprint"], header["root"], Stored(tuple(segments), paths), files)
+
+
+def _read_segment(data: bytes | mmap.mmap, described: dict[str, Any], offset: int) -> tuple[Segment, int]:
+    documents = [int(number) for number in described["documents"]]
+    lengths = [int(length) for length in described["lengths"]]
+    if len(documents) != len(lengths) or documents != sorted(set(documents)) or min(lengths, default=0) < 0:
+        raise ValueError("a segment's documents are not in order")
+    starts, num_words = layout(lengths)
+    if num_words != described["num_words"]:
+        raise ValueError("a segment's lengths do not add up")
+    base = _check_array(data, offset, 4 * num_words, described["words_crc"])
+    offset = base + 4 * num_words
+    num_positions = int(described["num_positions"])
+    if not 0 <= num_positions <= num_words:
+        raise ValueError("a segment has more positions than words")
+    first = _check_array(data, offset, 4 * num_positions, described["positions_crc"])
+    offset = first + 4 * num_positions
+    positions = memoryview(data)[first:offset].cast("i")
+    if num_positions:
+        values = np.frombuffer(positions, dtype=np.int32)
+        if int(values.min()) < starts[0] or int(values.max()) >= starts[-1] + lengths[-1]:
+            raise ValueError("a position lies outside the documents")
+    return Segment(data, base, num_words, positions, documents, starts, lengths), offset
+
+
+def _check_array(data: bytes | mmap.mmap, offset: int, nbytes: int, checksum: int) -> int:
+    """Where an array of `nbytes` bytes begins, whose `bin` object stands at `offset`."""
+    first = offset + 5
+    if first + nbytes > len(data) or data[offset:first] != struct.pack(">BI", _BIN32, nbytes):
+        raise ValueError("an array is not where it should be")
+    if zlib.crc32(memoryview(data)[first : first + nbytes]) != checksum:
+        raise ValueError("an array does not match its checksum")
+    return first
+
+
+def _root_name(root: Path) -> str:
+    return _short_hash(str(root.resolve()))
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+def _remove_stale(path: Path) -> None:
+    """Delete what a killed process left half-written."""
+    for leftover in path.parent.glob(f"{path.name}.*.tmp"):
+        if time.time() - leftover.stat().st_mtime > _STALE_SECONDS:
+            leftover.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where folders can be opened."""
+    if sys.platform != "win32":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

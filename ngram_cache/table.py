@@ -1,0 +1,102 @@
+"""Owns which version of which path is drafted from. Knows ids and names, no tokens, no search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ngram_cache.segment import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is worth saving: sorted segments and the path of every document in them. No overlays."""
+
+    segments: tuple[Segment, ...]
+    paths: dict[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The versions of one path, by document id: an overlay hides the stored one."""
+
+    stored: int | None = None
+    overlay: int | None = None
+
+    @property
+    def live(self) -> int | None:
+        """The version that is drafted from."""
+        return self.stored if self.overlay is None else self.overlay
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """All versions that are not forgotten."""
+        return tuple(version for version in (self.stored, self.overlay) if version is not None)
+
+    def with_version(self, version: int, *, is_overlay: bool) -> Entry:
+        """A newer version in place of an older one; one that comes late changes nothing."""
+        current = self.overlay if is_overlay else self.stored
+        if current is not None and current > version:
+            return self
+        return replace(self, overlay=version) if is_overlay else replace(self, stored=version)
+
+
+class VersionTable:
+    """Paths to versions and back. Writers take turns; single reads are safe from any thread."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._paths: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, version: int) -> bool:
+        return version in self._paths
+
+    @property
+    def num_versions(self) -> int:
+        """Versions that are not forgotten, hidden ones included."""
+        return len(self._paths)
+
+    def entry(self, path: str) -> Entry:
+        """The versions of a path, none when it is unknown."""
+        return self._entries.get(path, Entry())
+
+    def path_of(self, version: int) -> str:
+        """The path of a version; empty when it was forgotten."""
+        return self._paths.get(version, "")
+
+    def is_live(self, version: int) -> bool:
+        """Whether a version is drafted from."""
+        path = self._paths.get(version)
+        return path is not None and self._entries[path].live == version
+
+    def stored(self) -> dict[int, str]:
+        """The stored version of every path that has one."""
+        entries = self._entries.copy()
+        return {entry.stored: path for path, entry in entries.items() if entry.stored is not None}
+
+    def assign(self, path: str, entry: Entry) -> set[int]:
+        """Give a path these versions; returns all whose liveness may have changed."""
+        old = self.entry(path)
+        for version in old.kept:
+            del self._paths[version]
+        if entry.kept:
+            self._entries[path] = entry
+        else:
+            self._entries.pop(path, None)
+        self._paths.update(dict.fromkeys(entry.kept, path))
+        return {*old.kept, *entry.kept}
+
+    def move(self, old: str, new: str) -> set[int]:
+        """Move the versions of `old` to `new`, in place of its own; KeyError without `old`."""
+        entry = self._entries[old]
+        if old == new:
+            return set()
+        self.assign(old, Entry())
+        return self.assign(new, entry)
+
+    def check_integrity(self) -> None:
+        """AssertionError when the two directions disagree."""
+        there = {version: path for path, entry in self._entries.items() for version in entry.kept}
+        assert there == self._paths  # noqa: S101  its purpose
