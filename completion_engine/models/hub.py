@@ -6,6 +6,7 @@ never pickled weights, never a repository's code.
 
 from __future__ import annotations
 
+import queue
 import re
 import threading
 from collections.abc import Callable
@@ -67,21 +68,23 @@ def is_reachable() -> bool:
 
     if constants.HF_HUB_OFFLINE:
         return False
-    answered = threading.Event()
+    answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
     # In a thread, because looking up a name can hang for longer than any timeout that can be given.
-    threading.Thread(target=_probe, args=(constants.ENDPOINT, answered), daemon=True).start()
-    return answered.wait(_PROBE_S)
+    threading.Thread(target=lambda: answers.put(_probe(constants.ENDPOINT)), daemon=True).start()
+    try:
+        return answers.get(timeout=_PROBE_S)
+    except queue.Empty:
+        return False
 
 
-def _probe(endpoint: str, answered: threading.Event) -> None:
+def _probe(endpoint: str) -> bool:
     from huggingface_hub import get_session  # noqa: PLC0415 - as above
 
     try:
         status = get_session().head(endpoint, timeout=_PROBE_S).status_code
     except Exception:  # any failure, of whatever HTTP library, means "not reachable"
-        return
-    if status < 500 and status not in (403, 407):  # those are a proxy's answers
-        answered.set()
+        return False
+    return status < 500 and status not in (403, 407)  # those are a proxy's answers
 
 
 def download_model(repository: str, work: Path, job: Job, check_space: Callable[[int], None]) -> Path:

@@ -23,16 +23,10 @@ _TICK_S = 0.5
 def main() -> int:
     """Download what the arguments name. Returns the exit code."""
     out, sys.stdout = sys.stdout, sys.stderr  # nothing that a library prints may mix with our lines
-    from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError  # noqa: PLC0415 - slow
-
     try:
         path = _fetch_model(sys.argv[1], out) if len(sys.argv) == 2 else _fetch_file(*sys.argv[1:4])
-    except (EntryNotFoundError, RepositoryNotFoundError) as error:
-        # "Not found locally" is a connection problem in disguise.
-        _say(out, error=_one_line(error), is_unknown=not isinstance(error, FileNotFoundError))
-        return 1
     except Exception as error:  # of any HTTP library; its text is passed on
-        _say(out, error=_one_line(error), is_unknown=False)
+        _say(out, error=_one_line(error), is_unknown=_is_unknown(error))
         return 1
     _say(out, path=path)
     return 0
@@ -66,6 +60,17 @@ def _fetch_file(repository: str, name: str, folder: str) -> str:
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow
 
     return str(hf_hub_download(repository, name, local_dir=folder))
+
+
+def _is_unknown(error: BaseException | None) -> bool:
+    """Whether the hub itself denied the model, perhaps behind a more general error."""
+    from huggingface_hub.errors import RemoteEntryNotFoundError, RepositoryNotFoundError  # noqa: PLC0415 - slow
+
+    while error is not None:
+        if isinstance(error, (RemoteEntryNotFoundError, RepositoryNotFoundError)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _size_below(folder: Path) -> int:

