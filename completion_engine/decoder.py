@@ -142,7 +142,7 @@ class FusedDecoder:
         """Rotated queries folded to [1, num_kv_heads, groups * num_rows, head_size]; keys and values."""
         num_rows, num_kv = x.shape[0], self.num_kv_heads
         qkv = layer.qkv(self._normed(x, layer.input_norm)).view(num_rows, -1, self.head_size)
-        q, k, v = qkv.split([self.num_heads, num_kv, num_kv], dim=1)
+        q, k, v = torch.split(qkv, [self.num_heads, num_kv, num_kv], dim=1)
         if layer.q_norm is not None and layer.k_norm is not None:
             q, k = self._normed(q, layer.q_norm), self._normed(k, layer.k_norm)
         cos, sin = rotary

@@ -6,7 +6,7 @@ Knows tokens and text; knows nothing of documents, settings or clocks beyond a d
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,8 +22,6 @@ from completion_engine.sampling import Sampler
 from completion_engine.stats import CompletionStats
 from completion_engine.verification import verify
 from completion_engine.written import Written
-
-Clock = Callable[[], float]
 
 
 class TextRules(Protocol):
@@ -54,43 +52,51 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds."""
+    """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds.
+
+    `pass_ms` is what the next step will take, so that the deadline is not passed in it.
+    """
 
     max_tokens: int
+    pass_ms: float = 0.0
     deadline_at: float = float("inf")
     patience_at: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What writes: the target, how it picks, and who guesses ahead of it."""
+
+    target: LanguageModel
+    sampler: Sampler
+    drafters: Sequence[Drafter]
+    table: SurvivalTable
 
 
 class Decoding:
     """The tokens of one completion: what is forced, what is written, what is cached."""
 
     def __init__(
-        self,
-        target: LanguageModel,
-        slot: Slot,
-        prompt: Prompt,
-        written: Written,
-        drafters: Sequence[Drafter],
-        table: SurvivalTable,
-        sampler: Sampler,
-        stats: CompletionStats,
+        self, means: Means, slot: Slot, prompt: Prompt, written: Written, stats: CompletionStats
     ) -> None:
         self.written = written
         self.stats = stats
-        self._target, self._slot, self._cache = target, slot, slot.cache
-        self._drafters, self._table, self._sampler = drafters, table, sampler
+        self._slot, self._cache = slot, slot.cache
+        self._target, self._sampler = means.target, means.sampler
+        self._drafters, self._table = means.drafters, means.table
         self._num_prompt = len(prompt.tokens)
         self._num_checked = 0
         known, origins = self._known_after(prompt)
         self._path = list(prompt.tokens)
         self._origins: list[DraftToken | None] = []
-        self._cache.rewind(self._cache.num_shared(self._path))
-        stats.num_prompt_tokens, stats.num_cached_tokens = self._num_prompt, self._cache.num_cached
-        for drafter in drafters:
+        self._cache.rewind(self._cache.num_shared([*self._path, *known]))
+        stats.num_prompt_tokens = self._num_prompt
+        stats.num_cached_tokens = min(self._num_prompt, self._cache.num_cached)
+        for drafter in self._drafters:
             drafter.begin(prompt.tokens)
         self._extend(known, origins)
         slot.path, slot.num_forced, slot.healed = self._path, self._num_prompt, prompt.healed
-        slot.setting, slot.origins = sampler.setting, self._origins
+        slot.setting, slot.origins = self._sampler.setting, self._origins
 
     @property
     def tokens(self) -> list[int]:
@@ -225,14 +231,7 @@ class Decoding:
                 drafter.extend([token])
 
 
-def run(
-    decoding: Decoding,
-    rules: TextRules,
-    limits: Limits,
-    cancellation: Cancellation,
-    pass_ms: float,
-    clock: Clock = time.perf_counter,
-) -> Finish:
+def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
     """Write until a rule, the target or a limit ends it.
 
     When the deadline would pass in the next step, the text is cut at its last sensible place; where
@@ -244,7 +243,7 @@ def run(
             return finish
         if cancellation.is_cancelled:
             raise CancelledError
-        soon = clock() + pass_ms / 1e3
+        soon = time.perf_counter() + limits.pass_ms / 1e3
         if soon > limits.deadline_at:
             num_chars = rules.boundary(decoding.written.text)
             if num_chars or soon > limits.patience_at:

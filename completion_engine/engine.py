@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding import Decoding, Finish, Limits, TextRules, run
+from completion_engine.decoding import Decoding, Finish, Limits, Means, TextRules, run
 from completion_engine.drafting.draft import DraftToken
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.kv_cache import SlotPool
 from completion_engine.language_model import LanguageModel, load_language_model
 from completion_engine.models import ModelStore
-from completion_engine.prompt import PromptBuilder
+from completion_engine.prompt import Prompt, PromptBuilder
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.sampling import Sampler
 from completion_engine.stats import Completion, CompletionStats, Piece
@@ -112,23 +112,28 @@ class CompletionEngine:
         decoding = self._begin(request, place, stats)
         limits = Limits(
             min(request.max_tokens, MAX_NEW_TOKENS),
+            self._target.pass_ms[self._target.widths[0]] * _PASS_MARGIN,
             begin + request.deadline_ms / 1e3 if request.deadline_ms > 0 else float("inf"),
             begin + max(request.patience_ms, request.deadline_ms) / 1e3,
         )
-        pass_ms = self._target.pass_ms[self._target.widths[0]] * _PASS_MARGIN
         try:
-            finish = run(decoding, rules, limits, request.cancellation, pass_ms)
+            finish = run(decoding, rules, limits, request.cancellation)
         finally:
             decoding.end()
         if finish.reason == "deadline":
             self._unfinished = _Unfinished(decoding, rules, limits.max_tokens)
         return self._answer(request, place, decoding, finish, begin)
 
-    def write(self, request: CompletionRequest, rules: TextRules, max_tokens: int) -> Decoding:
-        """The bare tokens at the request's cursor under other rules and no deadline, for measurements."""
+    def write(
+        self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
+    ) -> Decoding:
+        """The bare tokens at the request's cursor under other rules and no deadline, for measurements.
+
+        `prompt` takes the place of the one that would be built.
+        """
         stats = CompletionStats(device=str(self._target.device), target=self.config.target)
-        decoding = self._begin(request, _place_of(request), stats)
-        run(decoding, rules, Limits(max_tokens), request.cancellation, 0.0)
+        decoding = self._begin(request, _place_of(request), stats, prompt)
+        run(decoding, rules, Limits(max_tokens), request.cancellation)
         decoding.end()
         return decoding
 
@@ -165,9 +170,11 @@ class CompletionEngine:
             "num_cache_bytes": self._slots.num_bytes,
         }
 
-    def _begin(self, request: CompletionRequest, place: Place, stats: CompletionStats) -> Decoding:
+    def _begin(
+        self, request: CompletionRequest, place: Place, stats: CompletionStats, prompt: Prompt | None = None
+    ) -> Decoding:
         begin = time.perf_counter()
-        prompt = self._prompts.build(request.document, place.prefix, place.suffix)
+        prompt = prompt or self._prompts.build(request.document, place.prefix, place.suffix)
         slot = self._slots.acquire(request.document, prompt.tokens)
         sampler = Sampler(self.tokenizer.num_tokens, request.temperature, request.seed)
         drafters = []
@@ -175,9 +182,8 @@ class CompletionEngine:
             self._ngram.index, self._ngram.document = request.index, request.document
             drafters.append(self._ngram)
         written = Written(self.tokenizer, prompt.healed)
-        decoding = Decoding(
-            self._target, slot, prompt, written, drafters, self._table, sampler, stats
-        )
+        means = Means(self._target, sampler, drafters, self._table)
+        decoding = Decoding(means, slot, prompt, written, stats)
         stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
         return decoding
 

@@ -50,7 +50,12 @@ class LanguageModel:
         """Geometry of a KV cache for this target."""
         decoder = self._decoder
         return CacheShape(
-            decoder.num_layers, decoder.num_kv_heads, decoder.head_size, self.capacity, self.dtype, self.device
+            decoder.num_layers,
+            decoder.num_kv_heads,
+            decoder.head_size,
+            self.capacity,
+            self.dtype,
+            self.device,
         )
 
     def pass_ms_from(self, num_pending: int) -> dict[int, float]:
@@ -133,7 +138,12 @@ def choose_device(name: str) -> torch.device:
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
     """`auto` takes bf16 where the machine computes in it, else float32."""
-    known = {"bfloat16": torch.bfloat16, "bf16": torch.bfloat16, "float32": torch.float32, "fp32": torch.float32}
+    known = {
+        "bfloat16": torch.bfloat16,
+        "bf16": torch.bfloat16,
+        "float32": torch.float32,
+        "fp32": torch.float32,
+    }
     if name in known:
         return known[name]
     if name != "auto":
@@ -148,15 +158,15 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
 
     Raises MachineError when it does not fit into memory, DataError when the files are damaged.
     """
-    from transformers import AutoModelForCausalLM
-    from transformers.utils import logging as transformers_logging
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415 - seconds that `--help` need not pay
+    from transformers.utils import logging as transformers_logging  # noqa: PLC0415 - as above
 
     place = choose_device(device)
     kind = choose_dtype(dtype, place)
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers is untyped
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # as above
     try:
-        model = AutoModelForCausalLM.from_pretrained(
+        model: Any = AutoModelForCausalLM.from_pretrained(
             folder, dtype=kind, local_files_only=True, trust_remote_code=False, use_safetensors=True
         )
         model.eval().requires_grad_(False).to(place)
@@ -170,13 +180,14 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
         ) from error
     except (OSError, KeyError, ValueError) as error:
         raise DataError(
-            f"The model in {folder} cannot be loaded: {error}", advice="Fetch it again with `slipstream models pull`."
+            f"The model in {folder} cannot be loaded: {error}",
+            advice="Fetch it again with `slipstream models pull`.",
         ) from error
 
 
 def _decoder_for(model: Any, num_positions: int) -> Decoder:
     if FusedDecoder.serves(model.config):
         return FusedDecoder(model, num_positions)
-    from completion_engine.module_decoder import ModuleDecoder
+    from completion_engine.module_decoder import ModuleDecoder  # noqa: PLC0415 - rarely needed
 
     return ModuleDecoder(model)

@@ -18,7 +18,7 @@ _lay_out = torch.ops.mkldnn._reorder_linear_weight
 
 def can_pack(weight: Tensor) -> bool:
     """Whether this build and machine have the blocked layout for such a weight."""
-    if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+    if weight.device.type != "cpu" or not torch._C._has_mkldnn:
         return False
     if weight.dtype == torch.bfloat16:
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
@@ -36,6 +36,7 @@ class Linear:
         self._weight = _lay_out(weight, _ROWS_HINT) if self._is_packed else weight
 
     def __call__(self, x: Tensor) -> Tensor:
+        """The product; see the class."""
         if self._is_packed:
             return _linear(x, self._weight, self._bias, "none", [], "")  # type: ignore[no-any-return]  # untyped op
         return functional.linear(x, self._weight, self._bias)
@@ -43,8 +44,10 @@ class Linear:
 
 def stack(*layers: nn.Linear) -> Linear:
     """One product for several layers that read the same input, outputs side by side."""
-    weights = torch.cat([layer.weight for layer in layers])
+    weights = torch.cat([layer.weight.detach() for layer in layers])
     if all(layer.bias is None for layer in layers):
         return Linear(weights)
-    zeros = [layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias for layer in layers]
-    return Linear(weights, torch.cat(zeros))
+    biases: list[Tensor] = [
+        layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias for layer in layers
+    ]
+    return Linear(weights, torch.cat(biases))

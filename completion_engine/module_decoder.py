@@ -21,7 +21,7 @@ _NAME = "slipstream"
 
 
 def _attention(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, **options: Any
+    _module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, **options: Any
 ) -> tuple[Tensor, None]:
     """Grouped attention with the group folded into the rows.
 
@@ -36,8 +36,8 @@ def _attention(
 
 
 def _mask(*_: Any, **options: Any) -> Tensor:
-    past: _CacheView = options["past_key_values"] if "past_key_values" in options else _CacheView.current
-    return past.mask
+    view: _CacheView = options.get("past_key_values") or _CacheView.current
+    return view.mask
 
 
 AttentionInterface.register(_NAME, _attention)
@@ -86,7 +86,7 @@ class ModuleDecoder:
             model.set_attn_implementation(_NAME)
         except ValueError as error:
             raise UserError(
-                f"Models of the kind {config.model_type!r} cannot be run here: they bring attention of their own.",
+                f"Models of the kind {config.model_type!r} bring attention of their own and cannot run here.",
                 advice="Choose a model whose attention transformers lets be replaced.",
             ) from error
         self._model = model

@@ -3,7 +3,7 @@
 Anchored fill-in-the-middle: `<prefix>` text before the anchor `<suffix>` text after the cursor `<middle>`
 and then all that stands between anchor and cursor as the forced beginning of the middle. A keystroke
 only appends tokens, so everything before keeps its place in the KV cache. Token healing takes the
-last token before the cursor back and lets the first written tokens spell it again.
+last word before the cursor back and lets the first written tokens spell it again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class _Window:
 class PromptBuilder:
     """Prompts for one target. Remembers per document where its window lies."""
 
-    def __init__(self, tokenizer: Tokenizer, *, prefix_chars: int, suffix_chars: int, max_prompt: int) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, *, prefix_chars: int, suffix_chars: int, max_prompt: int
+    ) -> None:
         self._tokenizer = tokenizer
         self._prefix_chars = prefix_chars
         self._suffix_chars = suffix_chars
@@ -61,7 +63,11 @@ class PromptBuilder:
                 break
             found, prefix_chars, suffix_chars = None, prefix_chars // 2, suffix_chars // 2
         self._remember(document, window)
-        return prompt if len(prompt.tokens) <= self._max_prompt else Prompt(prompt.tokens[-self._max_prompt :], prompt.healed)
+        return (
+            prompt
+            if len(prompt.tokens) <= self._max_prompt
+            else Prompt(prompt.tokens[-self._max_prompt :], prompt.healed)
+        )
 
     def forget(self, document: str) -> None:
         """Drop what is known of a closed document."""
@@ -100,11 +106,15 @@ class PromptBuilder:
         return Prompt((*head, fim.middle, *kept), healed)
 
     def _heal(self, text: str) -> tuple[tuple[int, ...], bytes]:
-        """Tokens of `text` less the last one, and the bytes that one spelt."""
+        """Tokens of `text` less its last word, and the bytes that word spells.
+
+        The whole word, because a word cut short is spelt with other tokens than the whole: a prompt
+        that ends in `ret` + `u` is one that the target has never seen go on with `rn`.
+        """
         tokens = self._encode(text)
         if not tokens:
             return (), b""
-        kept = tokens[:-1]
+        kept = tokens[: -self._tokenizer.num_in_last_word(text)]
         return kept, text.encode("utf-8", errors="replace")[len(self._tokenizer.spell(list(kept))) :]
 
 

@@ -12,7 +12,7 @@ from .stopping import StopRules
 from .suggestions import cleaning
 from .suggestions.brackets import imbalance, num_covered
 from .suggestions.place import Place
-from .suggestions.repeats import repeats_line_above
+from .suggestions.repeats import repeats_line_above, without_begun_repeat
 from .suggestions.rules import RULES, RuleName
 from .suggestions.site import Site
 
@@ -44,7 +44,7 @@ def polish(place: Place, generated: str, *, is_complete: bool) -> Suggestion:
     is_cut = text != generated
     text = cleaning.without_controls(text)
     if is_cut or not is_complete:
-        text = text[: rules.boundary(text)]
+        text = without_begun_repeat(site, text[: rules.boundary(text)])
     text, rule = _tidy(rules, text)
     if not text:
         return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)

@@ -31,6 +31,7 @@ _END_MARKERS = (
     "<|file_separator|>", "<fim_pad>", "<file_sep>", "<repo_name>", "<eos>", "</s>", "<EOT>",
     "<｜end▁of▁sentence｜>",  # noqa: RUF001 - DeepSeek-Coder spells it so
 )  # fmt: skip
+_MAX_TAKEN_BACK = 8
 _BYTE_TOKEN = re.compile(r"^<0x([0-9A-Fa-f]{2})>$")
 
 
@@ -86,6 +87,17 @@ class Tokenizer:
         """Token ids of several texts at once; lets other threads run meanwhile."""
         encodings = self._fast.encode_batch_fast(texts, add_special_tokens=False)
         return [self._without_markers(text, e.ids) for text, e in zip(texts, encodings, strict=True)]
+
+    def num_in_last_word(self, text: str) -> int:
+        """How many of the last tokens of `text` spell its last word (a unit that tokens never cross).
+
+        1 where the tokenizer knows no words, or spells the last one with more than a few tokens.
+        """
+        words = self._fast.encode(text, add_special_tokens=False).word_ids
+        if not words or words[-1] is None:
+            return 1
+        num_tokens = sum(word == words[-1] for word in words[-_MAX_TAKEN_BACK - 1 :])
+        return num_tokens if num_tokens <= _MAX_TAKEN_BACK else 1
 
     def _without_markers(self, text: str, ids: list[int]) -> list[int]:
         if self._added.isdisjoint(ids):

@@ -20,7 +20,7 @@ SPLIT = (
 
 
 def write_tiny_tokenizer(folder: Path) -> int:
-    """A byte-level BPE of Qwen's kind with 1,000 tokens, learnt from the standard library. Returns its size."""
+    """A byte-level BPE of Qwen's kind, 1,000 tokens, learnt from the standard library; returns its size."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())

@@ -12,7 +12,7 @@ from typing import Literal
 
 from .lexer import CLOSING
 from .place import indent_width
-from .rules import Fire
+from .rules import Fire, RuleName
 from .site import Reading, Site, first_word
 
 Mode = Literal["line", "statement", "block", "text"]
@@ -103,44 +103,57 @@ class _Walk:
 class _Statement(_Walk):
     """From the cursor to the end of the statement it stands in, with the block that belongs to it."""
 
+    def __init__(self, site: Site, reading: Reading) -> None:
+        super().__init__(site, reading)
+        self.has_block = False  # a block without brackets has begun
+        self.pending = -1  # end of a line that the next one may continue
+
     def end(self) -> Fire | None:
-        has_block = False  # a block without brackets has begun
-        pending = -1  # end of a line that the next one may continue
         for index, line in enumerate(self.reading.lines):
-            code = self.site.line_code(self.reading, index)
-            if index:
-                word, width = self.starts(index)
-                if word:
-                    seen = self.seen(index, word)
-                    if pending >= 0:
-                        if not self._continues(index):
-                            return Fire(seen, pending, "end-of-statement")
-                        pending = -1
-                    elif self._leaves(index, word, width, has_block):
-                        return Fire(seen, self.last_end, "end-of-block")
-            if not line.is_ended:
-                return None
-            if not code.strip() and index:
-                if pending >= 0:
-                    return Fire(line.end + 1, pending, "end-of-statement")
-                continue
-            self.last_end = line.end
-            if self.is_closing:
-                return Fire(line.end + 1, line.end, "end-of-block")
-            verdict = self._at_end(index, code)
-            has_block = has_block or verdict == "block"
-            if verdict == "ended" and not has_block:
-                return Fire(line.end + 1, line.end, "end-of-statement")
-            if verdict == "pending" and not has_block:
-                pending = line.end
+            fire = self._at_start(index) if index else None
+            if fire is None and line.is_ended:
+                fire = self._at_end(index)
+            if fire:
+                return fire
         return None
 
-    def _leaves(self, index: int, word: str, width: int, has_block: bool) -> bool:
+    def _at_start(self, index: int) -> Fire | None:
+        word, width = self.starts(index)
+        if not word:
+            return None
+        if self.pending >= 0:
+            if not self._continues(index) or self.is_held(word, width):
+                return Fire(self.seen(index, word), self.pending, "end-of-statement")
+            self.pending = -1
+        elif self._leaves(index, word, width):
+            return Fire(self.seen(index, word), self.last_end, "end-of-block")
+        return None
+
+    def _at_end(self, index: int) -> Fire | None:
+        line, code = self.reading.lines[index], self.site.line_code(self.reading, index)
+        if not code.strip() and index:
+            return Fire(line.end + 1, self.pending, "end-of-statement") if self.pending >= 0 else None
+        self.last_end = line.end
+        if self.is_closing:
+            return Fire(line.end + 1, line.end, "end-of-block")
+        if index == 0 and self._goes_on_below():
+            return Fire(line.end + 1, line.end, "end-of-statement")
+        if self._is_open(index, code):
+            return None
+        self.has_block = self.has_block or self.site.language.opener.search(code) is not None
+        if self.has_block or self._goes_on(index, code):
+            return None
+        if self._may_go_on(code):
+            self.pending = line.end
+            return None
+        return Fire(line.end + 1, line.end, "end-of-statement")
+
+    def _leaves(self, index: int, word: str, width: int) -> bool:
         """Whether a line no longer belongs to the statement."""
         line, site = self.reading.lines[index], self.site
         if word in CLOSING or line.innermost in ("(", "["):
             return False
-        is_open = has_block or line.depth > site.line_depth
+        is_open = self.has_block or line.depth > site.line_depth
         if width > site.indent or not is_open:
             return False
         if self.closes(word, width, site.indent):
@@ -158,27 +171,36 @@ class _Statement(_Walk):
         below = self.site.lines_below()
         return bool(below) and indent_width(below[0]) > self.site.indent
 
-    def _at_end(self, index: int, code: str) -> Literal["open", "block", "pending", "ended"]:
+    def _is_item(self) -> bool:
+        """Whether the line stands in brackets that were opened above and are closed below."""
+        above = [e for e in self.site.stack if e.is_bracket and e.start < -len(self.site.line_prefix)]
+        return bool(above) and above[-1].start in self.site.closed
+
+    def _is_open(self, index: int, code: str) -> bool:
+        """Whether a string or bracket of the statement is still open at a line's end.
+
+        Brackets that the rest of the cursor's line closes count as closed on that line, unless their
+        inside has only begun.
+        """
         line, site = self.reading.lines[index], self.site
         if line.inside_end and site.scanner.is_text(line.inside_end):
-            return "open"
-        if index == 0 and self._goes_on_below():
-            return "ended"
-        is_opened = code.endswith(("(", "[", "{", ","))
-        auto_closed = site.num_auto_closed if index == 0 and not is_opened else 0
-        if line.depth_end - auto_closed > site.line_depth:
-            return "open"
-        if site.language.opener.search(code):
-            return "block"
-        if line.code_end == line.end and site.language.unfinished.search(code):
-            return "open"
-        if site.language.prelude.search(code):
-            return "open"
-        if site.language.leading is None or code.endswith((";", ",")):
-            return "ended"
-        if code.endswith("}") and not _LONE_BRACE.search(self.reading.text):
-            return "ended"
-        return "pending"
+            return True
+        has_begun = index > 0 or code.endswith(("(", "[", "{", ","))
+        num_closed = 0 if has_begun else site.num_auto_closed
+        return line.depth_end - num_closed > site.line_depth
+
+    def _goes_on(self, index: int, code: str) -> bool:
+        """Whether a line says itself that its statement goes on."""
+        line, language = self.reading.lines[index], self.site.language
+        if line.code_end == line.end and language.unfinished.search(code):
+            return not (code.endswith(",") and self._is_item())
+        return language.prelude.search(code) is not None
+
+    def _may_go_on(self, code: str) -> bool:
+        """Whether only the next line can say if the statement goes on."""
+        if self.site.language.leading is None or code.endswith((";", ",")):
+            return False
+        return not code.endswith("}") or _LONE_BRACE.search(self.reading.text) is not None
 
 
 class _Block(_Walk):
@@ -221,28 +243,27 @@ class _Block(_Walk):
         self.header_width = indent_width(header) if header else -1
         self.is_first_of_block = bool(above) and indent_width(above) < width
 
-    def _leaves(
-        self, index: int, word: str, width: int, after_blank: bool
-    ) -> Literal["end-of-block", "end-of-paragraph", "end-of-definition", ""]:
+    def _leaves(self, index: int, word: str, width: int, after_blank: bool) -> RuleName | None:
+        """The rule by which a line belongs no longer to what was begun."""
         line, language = self.reading.lines[index], self.site.language
         if word in CLOSING or line.depth > self.depth or width > self.width:
-            return ""
-        if self.closes(word, width, self.header_width):
-            self.is_closing = True
-            return ""
+            return None
+        self.is_closing = self.closes(word, width, self.header_width)
+        goes_on = self.is_closing or word in language.clauses
         if width < self.width:
-            return "" if word in language.clauses and width == self.header_width else "end-of-block"
-        if word in language.clauses or word in language.closers or _CLOSING_TAG.match(word):
-            return ""
+            return None if goes_on and width == self.header_width else "end-of-block"
+        if goes_on or word in language.closers or _CLOSING_TAG.match(word):
+            return None
         if after_blank and not self.is_first_of_block:
             return "end-of-paragraph"
         is_defined = word != "{" and self.is_definition(self.reading.text[: self.last_end])
-        return "end-of-definition" if is_defined else ""
+        return "end-of-definition" if is_defined else None
 
-    def _at_end(self, index: int, word: str) -> Literal["end-of-block", "end-of-definition", ""]:
+    def _at_end(self, index: int, word: str) -> RuleName | None:
+        """The rule by which a line is the last one."""
         line = self.reading.lines[index]
         if self.is_closing or line.depth_end < self.depth:
             return "end-of-block"
         is_closed = word in CLOSING and line.depth_end == self.depth and not line.inside_end
         is_defined = is_closed and self.is_definition(self.reading.text[: line.end])
-        return "end-of-definition" if is_defined else ""
+        return "end-of-definition" if is_defined else None

@@ -26,7 +26,7 @@ def _last_statement_end(site: Site, reading: Reading) -> int:
     for index in range(len(reading.lines) - 1, -1, -1):
         line = reading.lines[index]
         code = site.line_code(reading, index)
-        if not line.is_ended or not reading.text[: line.end].strip() or not code.strip():
+        if not line.is_ended or not reading.text[line.start : line.end].strip():
             continue
         is_whole = line.depth_end <= reading.lines[0].depth and line.inside_end in ("", site.inside)
         traits = site.language

@@ -106,9 +106,10 @@ def _uses_tabs(site: Site) -> bool | None:
     lines = (site.before + site.after).split("\n")
     num_tabs = sum(line.startswith("\t") for line in lines)
     num_spaces = sum(line.startswith("  ") for line in lines)
-    if num_tabs == num_spaces:
-        return True if site.language.indents_with_tabs and not num_tabs else None
-    return num_tabs > num_spaces
+    if not num_tabs and not num_spaces:
+        return True if site.language.indents_with_tabs else None
+    is_mixed = min(num_tabs, num_spaces) * 10 > max(num_tabs, num_spaces)
+    return None if is_mixed else num_tabs > num_spaces
 
 
 def indent_unit(site: Site) -> int:

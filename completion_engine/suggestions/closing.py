@@ -49,7 +49,7 @@ class _Closing:
             elif event.kind == "unmatched" or (event.kind == "close" and event.entry in owned):
                 self._close(event)
         if len(self.after) < len(self.suffix):
-            self.ends |= {entry.start: len(self.suffix) for entry in self.remaining}
+            self.ends |= {entry.start: len(self.suffix) for entry in self.remaining if self._is_far(entry)}
         return self.ends
 
     def _closes_text(self, entry: Open) -> bool:
@@ -110,6 +110,10 @@ class _Closing:
         for entry, _ in recent:
             del self.ends[entry.start]
         self.ends |= {entry.start: end for entry, (_, end) in zip(outer, recent, strict=True)}
+
+    def _is_far(self, entry: Open) -> bool:
+        """Whether an entry may be closed beyond what was scanned: no parenthesis of the cursor's line."""
+        return entry.mark not in ("(", "[") or "\n" in self.before[entry.start :]
 
     def _width_of(self, entry: Open) -> int:
         start = entry.start + len(self.before)

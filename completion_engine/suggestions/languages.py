@@ -175,7 +175,7 @@ _SHELL = Language(
     ),
     skipped=r"\\.",
     opener=re.compile(r"\b(?:do|then|else)$|\bin$|^\s*[^\s()]+\)$"),
-    label=re.compile(r"^\s*[^\s()]+\)$"),
+    label=re.compile(r"^\s*(?:;;\s*)?[^\s()]+\)$"),
     unfinished=re.compile(r"(?:\\|\||&&)$"),
     clauses=frozenset({"else", "elif"}),
     closers=frozenset({"fi", "done", "esac", ";;"}),

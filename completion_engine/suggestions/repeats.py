@@ -10,6 +10,7 @@ from .rules import Fire
 from .site import Reading, Site
 
 NUM_HEAD_CHARS = 20
+MAX_HEAD_CHARS = 60
 MAX_CYCLE_LINES = 4
 NUM_CYCLES = 3
 CIRCLE_CHECK_EVERY = 8
@@ -20,8 +21,8 @@ LONG_LINE = 20
 
 _WORD = re.compile(r"[^\W_]")
 _ONLY_ONCE = re.compile(
-    r"^(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|end|fi|done|esac|else:?|else \{|\} else \{"
-    r"|finally:?|try:|begin|default:|</[\w:.-]+>)$"
+    r"^(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|end|fi|done|esac"
+    r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)$"
 )
 
 
@@ -65,19 +66,34 @@ def repeats_next_line(site: Site, reading: Reading) -> Fire | None:
     return None
 
 
+def without_begun_repeat(site: Site, text: str) -> str:
+    """Unfinished text without its last line if that is the beginning of the next line below."""
+    below = site.lines_below()
+    head, newline, last = text.rpartition("\n")
+    is_begun = newline and below and len(last.strip()) >= 4 and below[0].strip().startswith(last.strip())
+    return head if is_begun else text
+
+
 def repeats_suffix(site: Site, reading: Reading) -> Fire | None:
-    """Fires when the text ends with the first 20 characters of the suffix, blanks before them left out."""
+    """Fires when the text ends with the first 20 characters of the suffix, blanks before them left out.
+
+    Where they begin a line, the rest of it counts too, up to 60 characters: neighbouring lines often
+    begin alike.
+    """
     stripped = site.after.lstrip()
-    head = stripped[:NUM_HEAD_CHARS]
+    is_at_line_start = "\n" in site.after[: len(site.after) - len(stripped)]
+    num_chars = NUM_HEAD_CHARS
+    if is_at_line_start:
+        num_chars = max(num_chars, min(len(stripped.partition("\n")[0]), MAX_HEAD_CHARS))
+    head = stripped[:num_chars]
     if len(head) < NUM_HEAD_CHARS or len(set(_WORD.findall(head))) < 4:
         return None
-    is_at_line_start = "\n" in site.after[: len(site.after) - len(stripped)]
     text = reading.text
     start = text.find(head)
     while start >= 0:
         line = (site.line_prefix + text[:start]).rpartition("\n")[2]
         if not (is_at_line_start and line.strip()):
-            return Fire(start + NUM_HEAD_CHARS, start, "repeats-suffix")
+            return Fire(start + len(head), start, "repeats-suffix")
         start = text.find(head, start + 1)
     return None
 

@@ -25,7 +25,7 @@ RuleName = Literal[
 ]
 
 RULES: dict[RuleName, str] = {
-    "single-line": "Text stands right of the cursor, or multi-line is off: the suggestion ends with its line.",
+    "single-line": "Text stands right of the cursor, or multi-line is off: one line is enough.",
     "end-of-statement": "The statement at the cursor is complete.",
     "end-of-block": "The block at the cursor is closed, or the next line is indented less than it.",
     "end-of-definition": "A whole definition has been written.",
@@ -38,7 +38,7 @@ RULES: dict[RuleName, str] = {
     "repeated-lines": "The suggestion wrote the same lines three times in a row.",
     "repeated-text": "The suggestion turned in a circle within a line.",
     "undecodable-text": "The suggestion held a character that is no text: it ends before it.",
-    "does-not-fit-rest-of-line": "With the rest of the line the suggestion would leave brackets or quotes open.",
+    "does-not-fit-rest-of-line": "With the suggestion the rest of the line would not be whole.",
     "no-change": "The suggestion says what already stands at the cursor.",
     "blank": "Nothing but blanks was left of the suggestion.",
 }

@@ -18,7 +18,7 @@ from ngram_cache import NgramIndex
 class NoRules:
     """Writes to the end of the infill or to the limit: nothing in the text stops it."""
 
-    def check(self, generated: str) -> None:  # noqa: ARG002 - the shape of a rule
+    def check(self, generated: str) -> None:
         """Never stops."""
 
     def boundary(self, generated: str) -> int:
@@ -51,11 +51,12 @@ class ExactnessReport:
         }
 
 
-def compare(
+def compare(  # noqa: PLR0913 - two engines, what to ask them, how much, and whom to tell
     drafted: CompletionEngine,
     plain: CompletionEngine,
     samples: Iterable[Sample],
     max_tokens: int,
+    *,
     index: NgramIndex | None = None,
     progress: Callable[[ExactnessReport], None] = lambda _: None,
 ) -> ExactnessReport:

@@ -47,11 +47,15 @@ def from_tasks(path: Path) -> list[Sample]:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             tasks = [json.loads(line) for line in lines]
         return [
-            Sample(t["task_id"], "python", t["prompt"], "\n" + t["suffix"], t["canonical_solution"].rstrip("\n"))
+            Sample(
+                t["task_id"], "python", t["prompt"], "\n" + t["suffix"], t["canonical_solution"].rstrip("\n")
+            )
             for t in tasks
         ]
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path} holds no infilling tasks: {error!r}.", advice="Name a .jsonl.gz file of tasks.") from error
+        raise UserError(
+            f"{path} holds no infilling tasks: {error!r}.", advice="Name a .jsonl.gz file of tasks."
+        ) from error
 
 
 def from_folder(root: Path, num_samples: int, seed: int = 0) -> list[Sample]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding import Decoding, Finish, Limits, run
+from completion_engine.decoding import Decoding, Finish, Limits, Means, run
 from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.engine import CompletionEngine
@@ -92,9 +92,8 @@ def write(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., tuple[De
         picker = sampler or Sampler(tokenizer.num_tokens)
         written = Written(tokenizer, healed)
         prompt = Prompt(tuple(tokens), healed)
-        decoding = Decoding(
-            target, slot, prompt, written, drafters, SurvivalTable(), picker, CompletionStats()
-        )
-        return decoding, run(decoding, Rules(), Limits(num_tokens), Cancellation(), 0.0)
+        means = Means(target, picker, drafters, SurvivalTable())
+        decoding = Decoding(means, slot, prompt, written, CompletionStats())
+        return decoding, run(decoding, Rules(), Limits(num_tokens), Cancellation())
 
     return decode

@@ -63,7 +63,9 @@ def test_typing_something_else_is_decoded_anew(make_engine: Make) -> None:
     assert again.written.text[:8] == text_of(make_engine(), CODE + other, 4)[:8]
 
 
-def test_a_deadline_returns_what_is_verified_and_the_rest_follows_in_the_background(make_engine: Make) -> None:
+def test_a_deadline_returns_what_is_verified_and_the_rest_follows_in_the_background(
+    make_engine: Make,
+) -> None:
     engine = make_engine()
     whole = text_of(make_engine(), CODE, 32)
     hurried = engine.complete(request(CODE, deadline_ms=0.001, patience_ms=0.001, max_tokens=32))

@@ -71,7 +71,9 @@ def test_drafts_change_no_token_of_real_code(engine: CompletionEngine) -> None:
 
 
 def test_an_auto_closed_bracket_is_covered(engine: CompletionEngine) -> None:
-    completion = engine.complete(request('"""Arithmetic."""\n\n\ndef add(', ")\n\n\ndef multiply(a, b):\n    return a * b\n"))
+    completion = engine.complete(
+        request('"""Arithmetic."""\n\n\ndef add(', ")\n\n\ndef multiply(a, b):\n    return a * b\n")
+    )
     assert completion.text.startswith("a, b)")
     assert completion.num_replaced == 1
 

@@ -1,0 +1,119 @@
+"""`slipstream bench`: the measurements, each a table for people and one JSON line last."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from completion_engine.config import DEFAULT_TARGET, EngineConfig
+from completion_engine.engine import CompletionEngine
+from completion_engine.models import ModelStore
+from completion_engine.tokenizer import load_tokenizer
+from lsp_server.bench.exactness import ExactnessReport, compare
+from lsp_server.bench.prompts import Sample, from_folder, from_tasks, interleaved, released_sources
+from lsp_server.bench.quality import plain_answers, suggested_answers
+from lsp_server.commands.terminal import console, progress_bar, write_json
+from ngram_cache.measure import measure_index
+
+_HELD_OUT = 20  # one file in so many is looked up instead of indexed
+
+app = typer.Typer(help="Measure: exactness, quality, index.", no_args_is_help=True, add_completion=False)
+
+Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
+Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many prompts.")]
+Tokens = Annotated[int, typer.Option("--tokens", min=1, help="Tokens asked for each prompt.")]
+Tasks = Annotated[list[Path] | None, typer.Option("--tasks", help="Infilling tasks (.jsonl.gz).")]
+Sources = Annotated[
+    Path | None, typer.Option("--sources", help="A folder of source code instead of recent releases.")
+]
+Target = Annotated[str, typer.Option("--target", help="Model id or path.")]
+
+
+@app.command()
+def exactness(  # noqa: PLR0913 - one argument per option
+    *,
+    prompts: Prompts = 200,
+    tokens: Tokens = 64,
+    tasks: Tasks = None,
+    sources: Sources = None,
+    target: Target = DEFAULT_TARGET,
+    json: Json = False,
+) -> None:
+    """Drafters on against off: how many prompts differ in any token. Exit code 1 if any does."""
+    samples = _samples(prompts, tasks or [], sources)
+    with progress_bar(quiet=json) as report:
+        drafted = CompletionEngine.load(EngineConfig(target=target), report)
+        plain = CompletionEngine(EngineConfig(target=target, drafters=()), drafted.target, drafted.tokenizer)
+
+        def tell(done: ExactnessReport) -> None:
+            report(f"Comparing, {done.num_differing} differ", done.num_prompts, len(samples))
+
+        found = compare(drafted, plain, samples, tokens, progress=tell).as_dict()
+    found |= {"bench": "exactness", "tokens_asked": tokens, **_engine_facts(drafted)}
+    _show(found, json=json, title="Drafters on against off, same target, token by token")
+    if found["num_differing"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def quality(
+    *, prompts: Prompts = 150, sources: Sources = None, target: Target = DEFAULT_TARGET, json: Json = False
+) -> None:
+    """Rest-of-line matches of the first suggestion over LSP, beside a plain prefix/suffix prompt."""
+    root = sources or released_sources()
+    samples = from_folder(root, prompts)
+    with progress_bar(quiet=json) as report:
+        engine = CompletionEngine.load(EngineConfig(target=target), report)
+        plain = plain_answers(engine, samples, lambda done, total: report("Plain prompt", done, total))
+        facts = _engine_facts(engine)
+        del engine
+        ours = suggested_answers(samples, root, target, lambda d, t: report("Over LSP", d, t))
+    found: dict[str, Any] = {"bench": "quality", **facts}
+    for key, result in (("plain", plain), ("slipstream", ours)):
+        found |= {f"{key}_{name}": value for name, value in result.as_dict().items() if name != "name"}
+    _show(found, json=json, title="Exact rest of the line, on code that is newer than the model")
+
+
+@app.command()
+def index(*, sources: Sources = None, target: Target = DEFAULT_TARGET, json: Json = False) -> None:
+    """Build time, bytes per token, lookup and update time of the n-gram index over real sources."""
+    root = sources or released_sources()
+    with progress_bar(quiet=json) as report:
+        tokenizer = load_tokenizer(ModelStore().ensure(target, report))
+        report("Reading sources", 0, 0)
+        files = sorted(path for path in root.rglob("*.py") if path.is_file())
+        texts = [path.read_text(encoding="utf-8", errors="ignore") for path in files]
+        documents = [np.asarray(tokens, dtype=np.int32) for tokens in tokenizer.encode_many(texts)]
+    held_out = documents[::_HELD_OUT]
+    kept = [tokens for at, tokens in enumerate(documents) if at % _HELD_OUT]
+    figures = asdict(measure_index(kept, held_out))
+    _show({"bench": "index", **figures}, json=json, title="The n-gram index")
+
+
+def _samples(num_prompts: int, tasks: list[Path], sources: Path | None) -> list[Sample]:
+    """An equal share of every task file and of the sources, in turn."""
+    share = -(-num_prompts // (len(tasks) + 1))
+    groups = [from_tasks(path) for path in tasks]
+    spread = [group[:: max(1, len(group) // share)][:share] for group in groups]
+    drawn = from_folder(sources or released_sources(), share)
+    return list(interleaved(*spread, drawn))[:num_prompts]
+
+
+def _engine_facts(engine: CompletionEngine) -> dict[str, Any]:
+    facts = engine.describe()
+    return {name: facts[name] for name in ("target", "device", "dtype", "exactness", "pass_ms")}
+
+
+def _show(found: dict[str, Any], *, json: bool, title: str) -> None:
+    if not json:
+        from rich.table import Table  # noqa: PLC0415 - not needed for --json
+
+        table = Table(title=title, title_justify="left", show_header=False)
+        for name, value in found.items():
+            table.add_row(name, str(value))
+        console().print(table)
+    write_json(found)
