@@ -13,11 +13,10 @@ import typer
 
 from completion_engine.errors import MachineError, SlipstreamError
 from lsp_server.commands import complete, demo, doctor, index, replay
-from lsp_server.commands.terminal import show_error
+from lsp_server.commands.terminal import show_error, write
 
 app = typer.Typer(
     name="slipstream",
-    help="Exact, fast code completion on your own machine.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,6 +24,25 @@ app = typer.Typer(
 
 # The named program parses its own arguments, so that its libraries load only when it is wanted.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        from lsp_server.commands.machine import version_of  # noqa: PLC0415 - only here
+
+        write(f"slipstream {version_of('slipstream-completion') or 'not installed'}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Exact, fast code completion on your own machine."""
+    del version
 
 
 @app.command()

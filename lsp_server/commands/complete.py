@@ -14,19 +14,24 @@ from lsp_server.commands.terminal import progress_bar, write, write_json
 if TYPE_CHECKING:
     from completion_engine.stats import Completion
     from lsp_server.commands.terminal import Report
+    from lsp_server.settings import Settings
 
 
 def complete(
-    file: Annotated[Path, typer.Argument(help="The source file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The source file.", show_default=False)],
     line: Annotated[int, typer.Option(help="Line, counted from 0.")],
     column: Annotated[int, typer.Option(help="Column in characters, counted from 0.")],
     *,
+    target: Annotated[str, typer.Option(help="Another target than the settings name.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print {text, stats} as JSON.")] = False,
 ) -> None:
     """Complete FILE at a place; prints the text to insert there."""
-    prefix, suffix = split_at(read_source(file), line, column)
+    sides = split_at(read_source(file), line, column)
+    settings = told_settings(repository_of(file))
+    if target:
+        settings = settings.model_copy(update={"target": target})
     with progress_bar(quiet=as_json) as report:
-        completion = completion_at(file, prefix, suffix, report)
+        completion = completion_at(file, sides, settings, report)
     if as_json:
         pieces = [{"text": p.text, "source": p.source, "evidence": p.evidence} for p in completion.pieces]
         write_json(
@@ -42,21 +47,20 @@ def complete(
         write(completion.text + "\n")
 
 
-def completion_at(file: Path, prefix: str, suffix: str, report: Report) -> Completion:
-    """What the engine writes between `prefix` and `suffix` of `file`, however long it takes."""
+def completion_at(file: Path, sides: tuple[str, str], settings: Settings, report: Report) -> Completion:
+    """What the engine writes between the two sides of a place in `file`, however long it takes."""
     from completion_engine.request import CompletionRequest  # noqa: PLC0415 - loads numpy
     from lsp_server.commands.repository import stored_index  # noqa: PLC0415 - as above
 
-    folder = repository_of(file)
-    settings = told_settings(folder)
     engine = load_engine(settings, report)
+    stored = stored_index(file, engine.tokenizer) if settings.index.enabled else None
+    path = file.resolve()
     return engine.complete(
         CompletionRequest(
-            prefix,
-            suffix,
+            *sides,
             language=language_id(file),
-            document=file.resolve().as_uri(),
-            index=stored_index(folder, engine.tokenizer.fingerprint),
+            document=path.relative_to(stored.root).as_posix() if stored else path.as_uri(),
+            index=stored.index if stored else None,
             max_tokens=settings.max_tokens,
             deadline_ms=0,
             patience_ms=float("inf"),

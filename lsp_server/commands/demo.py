@@ -74,65 +74,54 @@ class Screen:
         """Say what is about to be seen."""
         engine = stats["engine"]
         self._print(f"\nTyping {self._path} with {engine['target']} on {engine['device']}.")
-        self._print("Each line: what stands left of the cursor, the suggestion, what it took.")
+        self._print("Milliseconds from key to answer, tokens in verifications, the line with its suggestion:")
         for source, meaning in NAMES.items():
-            self._print(_plain(f"  {source}", COLOURS[source]).append(f"  {meaning}", style="default"))
+            self._print(_text(f"  {source}", COLOURS[source]).append(f"  {meaning}", style="default"))
         self._print("")
 
     async def watch(self, answer: Answer, typist: Typist) -> None:
         """Print a suggestion for which the target did something; what is typed through is no news."""
-        if answer.outcome != "shown" or not answer.stats.get("num_forwards"):
-            return
-        left = typist.buffer.left.rpartition("\n")[2]
-        self._print(suggestion_line(left, answer, coloured=self._shown.is_terminal))
-        self._print(_plain(f"    {cost(answer)}", "dim"))
+        if answer.outcome == "shown" and answer.stats.get("num_forwards"):
+            self._print(suggestion_line(typist.buffer.left.rpartition("\n")[2], answer))
 
     def end(self, result: dict[str, Any]) -> None:
         """Print what it came to."""
         warm = result["latency_ms"]["warm"]
-        sources = ", ".join(
-            f"{name} {count}" for name, count in result["accepted_by_source"].items() if count
-        )
+        tokens = result["tokens"]
+        by_source = tokens["accepted_by_source"].items()
+        sources = ", ".join(f"{name} {count}" for name, count in by_source if count)
         self._print(
             f"\n{result['share_not_typed']:.0%} of {result['num_chars']} characters were not typed. "
             f"Key to answer: median {warm['p50']:.0f} ms, 95 % within {warm['p95']:.0f} ms.\n"
-            f"{result['num_tokens']} tokens in {result['num_forwards']} verifications "
-            f"({result['tokens_per_verification']:.2f} each); accepted drafts: {sources or 'none'}."
+            f"{tokens['num_tokens']} tokens in {tokens['num_forwards']} verifications "
+            f"({tokens['tokens_per_verification']:.2f} each); accepted drafts: {sources or 'none'}."
         )
 
     def _print(self, line: Text | str) -> None:
         self._shown.print(line, soft_wrap=True, markup=False)
 
 
-def suggestion_line(left: str, answer: Answer, *, coloured: bool) -> Text:
-    """The line at the cursor with the suggestion in it, coloured by source; in brackets without colours."""
-    line = _plain(f"{left}", "default")
-    pieces = answer.why.get("pieces") or [
-        {"text": answer.suggestion.text if answer.suggestion else "", "source": "target"}
-    ]
-    if not coloured:
-        line.append("▏")
-    for piece in pieces:
-        text = piece["text"].replace("\n", "⏎\n" if coloured else "\n")
-        line.append(text, style=f"{COLOURS.get(piece['source'], 'default')} bold")
-    return line
-
-
-def cost(answer: Answer) -> str:
-    """Latency, tokens per verification, and who wrote the tokens."""
+def suggestion_line(left: str, answer: Answer) -> Text:
+    """What it took, the line up to the cursor, the suggestion in its sources' colours, and who wrote it."""
     stats = answer.stats
-    sources = {name: count for name, count in stats["accepted_by_source"].items() if count}
-    sources = {"target": max(0, stats["num_tokens"] - sum(sources.values())), **sources}
-    by_source = ", ".join(f"{name} {count}" for name, count in sources.items() if count)
-    evidence = dict.fromkeys(p["evidence"] for p in answer.why.get("pieces", ()) if p["evidence"])
-    seen_in = f"; seen in {', '.join(evidence)}" if evidence else ""
-    return (
-        f"{answer.ms:.0f} ms, {stats['num_tokens']} tokens in {stats['num_forwards']} verifications: "
-        f"{by_source}{seen_in}"
-    )
+    line = _text(f"{answer.ms:6.0f} ms {stats['num_tokens']:3} in {stats['num_forwards']}  ", "dim")
+    line.append(f"{left}▏", style="default")
+    for piece in answer.why["pieces"]:
+        colour = COLOURS.get(piece["source"], "default")
+        line.append(piece["text"].replace("\n", "⏎"), style=f"{colour} bold")
+    return line.append(f"   {origins(answer.why['pieces'])}", style="dim")
 
 
-def _plain(text: str, style: str) -> Text:
+def origins(pieces: list[dict[str, str]]) -> str:
+    """Who wrote the pieces, and where drafts were read."""
+    named = [
+        f"{piece['source']} ({piece['evidence']})" if piece["evidence"] else piece["source"]
+        for piece in pieces
+    ]
+    return ", ".join(dict.fromkeys(named))
+
+
+def _text(content: str, style: str) -> Text:
     from rich.text import Text  # noqa: PLC0415 - not needed for help
 
-    return Text(text, style=style)
+    return Text("").append(content, style=style)

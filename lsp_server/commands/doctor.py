@@ -66,14 +66,11 @@ def doctor(
 
 def examine(folder: Path, report: Report) -> list[Check]:
     """All checks, for work in `folder`."""
-    from lsp_server.commands.repository import index_check  # noqa: PLC0415 - loads numpy
-
     root = repository_of(folder)
     merged = settings_for(root)
     report("Looking at the machine", 0, 0)
     checks = [*version_checks(), *machine_checks(read_machine())]
-    checks += model_checks(merged.settings, report)
-    checks.append(index_check(root))
+    checks += model_checks(merged.settings, root, report)
     problems = [Check("settings", "slow", problem, "Correct or remove it.") for problem in merged.problems]
     return checks + (problems or [Check("settings", "ok", "no problems")])
 
@@ -111,8 +108,8 @@ def machine_checks(machine: Machine) -> list[Check]:
     ]
 
 
-def model_checks(settings: Settings, report: Report) -> list[Check]:
-    """Is the target there, and how quick is it?"""
+def model_checks(settings: Settings, root: Path, report: Report) -> list[Check]:
+    """Is the target there, how quick is it, and is there an index of `root` in its tokens?"""
     from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
 
     store = ModelStore()
@@ -127,24 +124,37 @@ def model_checks(settings: Settings, report: Report) -> list[Check]:
     if not known.get(settings.target, True):
         pull = f"Run: slipstream models pull {settings.target}"
         return [disk, Check("model", "missing", f"{settings.target} is not in the store", pull)]
-    return [disk, *speed_checks(settings, report)]
+    return [disk, *speed_checks(settings, root, report)]
 
 
-def speed_checks(settings: Settings, report: Report) -> list[Check]:
+def speed_checks(settings: Settings, root: Path, report: Report) -> list[Check]:
     """Load the target and read off what it measured of itself."""
     start = time.perf_counter()
     try:
-        engine = load_engine(settings, report).describe()
+        loaded = load_engine(settings, report)
     except SlipstreamError as error:
         return [Check("model", "missing", error.message, error.advice)]
     load_s = time.perf_counter() - start
+    engine = loaded.describe()
     gigabytes = engine["num_weight_bytes"] / 1e9
     model = f"{engine['target']}: {gigabytes:.2f} GB on {engine['device']} in {engine['dtype']}"
     return [
         Check("model", "ok", model),
         _check("loading", f"{load_s:.1f} s", is_ok=load_s < 30, advice="A faster disk or more memory helps."),
         *_pass_checks(engine["pass_ms"]),
+        index_check(root, loaded.tokenizer.fingerprint),
     ]
+
+
+def index_check(root: Path, fingerprint: str) -> Check:
+    """Is the repository indexed already?"""
+    from lsp_server.commands.repository import num_saved_bytes  # noqa: PLC0415 - loads numpy
+
+    num_bytes = num_saved_bytes(root, fingerprint)
+    if not num_bytes:
+        advice = f"An editor builds it by itself; or run: slipstream index {root}"
+        return Check("index", "slow", f"none of {root} yet", advice)
+    return Check("index", "ok", f"{num_bytes / 1e6:.1f} MB for {root}")
 
 
 def _pass_checks(pass_ms: dict[str, float]) -> list[Check]:

@@ -45,14 +45,7 @@ def told_settings(folder: Path) -> Settings:
 
 def load_engine(settings: Settings, report: Report) -> CompletionEngine:
     """The engine that the settings ask for; its model is fetched if need be. Raises SlipstreamError."""
-    from completion_engine.config import EngineConfig  # noqa: PLC0415 - the next line loads torch
     from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
+    from lsp_server.app import engine_config  # noqa: PLC0415 - loads the protocol library
 
-    config = EngineConfig(
-        target=settings.target,
-        drafters=settings.drafters,
-        draft_model=settings.draft_model,
-        device=settings.device,
-        dtype=settings.dtype,
-    )
-    return CompletionEngine.load(config, report)
+    return CompletionEngine.load(engine_config(settings), report)

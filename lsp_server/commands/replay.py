@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 
 def replay(  # noqa: PLR0913 - one argument for each option
-    files: Annotated[list[Path], typer.Argument(help="Source files.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Source files.", show_default=False)],
     *,
     limit_keystrokes: Annotated[int, typer.Option(min=1, help="Type about so many keys in all.")] = 400,
     start_line: Annotated[int | None, typer.Option(min=0, help="First line to type, from 0.")] = None,
     pace: Annotated[float, typer.Option(min=0, help="Milliseconds between keys; 0 awaits answers.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Another seed, other typing errors.")] = 0,
+    target: Annotated[str, typer.Option(help="Another target than the settings name.")] = "",
     plain: Annotated[bool, typer.Option("--plain", help="Switch the drafters off.")] = False,
     compare: Annotated[bool, typer.Option("--compare", help="Time transformers at the same places.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
@@ -28,7 +29,7 @@ def replay(  # noqa: PLR0913 - one argument for each option
     """Type FILES through a server as a person would, and report what it is like."""
     from lsp_server.replay.run import Options, replay_files  # noqa: PLC0415 - not needed for help
 
-    options = Options(limit_keystrokes, start_line, pace, seed, plain, compare)
+    options = Options(limit_keystrokes, start_line, pace, seed, target, plain, compare)
     with progress_bar(quiet=as_json) as report:
         result = asyncio.run(replay_files(files, options, report))
     if not as_json:
@@ -59,15 +60,16 @@ def latency_table(latency_ms: dict[str, Any], cancel_ms: dict[str, Any]) -> Tabl
 def facts_table(result: dict[str, Any]) -> Table:
     """What was spared, and how the tokens came about."""
     table = _table(f"{result['target']} on {result['device']}", ("", "value"))
-    sources = ", ".join(f"{name} {count}" for name, count in result["accepted_by_source"].items() if count)
+    tokens = result["tokens"]
+    sources = ", ".join(f"{name} {count}" for name, count in tokens["accepted_by_source"].items() if count)
     rows = {
         "characters not typed": f"{result['share_not_typed']:.1%} of {result['num_chars']}",
         "requests": str(result["num_requests"]),
         "shown, empty": f"{result['num_shown']}, {result['num_empty']}",
         "accepted, by words": f"{result['num_accepted']}, {result['num_partially_accepted']}",
         "cancelled, failed": f"{result['num_cancelled']}, {result['num_failed']}",
-        "tokens per verification": f"{result['tokens_per_verification']:.2f}",
-        "prompt tokens from the cache": f"{result['share_cached']:.1%}",
+        "tokens per verification": f"{tokens['tokens_per_verification']:.2f}",
+        "prompt tokens from the cache": f"{tokens['share_cached']:.1%}",
         "accepted drafts": sources or "none",
         "empty because": ", ".join(f"{rule} {count}" for rule, count in result["rules"].items()) or "-",
     }

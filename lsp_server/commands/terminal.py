@@ -19,11 +19,17 @@ if TYPE_CHECKING:
 Report = Callable[[str, int, int], None]
 
 
+PIPE_WIDTH = 200
+
+
 def console(*, stderr: bool = False) -> Console:
-    """A rich console: colours on a terminal, plain text in a pipe."""
+    """A rich console: colours on a terminal, wide plain text in a pipe, where nothing is to be cut off."""
     from rich.console import Console  # noqa: PLC0415 - 50 ms that `--help` need not pay
 
-    return Console(stderr=stderr, highlight=False)
+    shown = Console(stderr=stderr, highlight=False)
+    if not shown.is_terminal:
+        shown.width = PIPE_WIDTH
+    return shown
 
 
 def write(text: str) -> None:
@@ -48,7 +54,8 @@ def show_error(error: SlipstreamError) -> None:
 def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
     """A `report(what, done, total)` that draws one bar per `what` on stderr.
 
-    `total` is 0 while it is not known. Nothing is drawn when `quiet` or when stderr is no terminal.
+    `total` is 0 while it is not known. Where stderr is no terminal each `what` is written once; nothing
+    is when `quiet`.
     """
     from rich.progress import (  # noqa: PLC0415 - as above
         BarColumn,
@@ -67,6 +74,8 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
                 tasks[what] = progress.add_task(what, total=None)
+                if not (quiet or shown.is_terminal):
+                    shown.print(what, markup=False)
             progress.update(tasks[what], completed=done, total=total or None)
 
         yield report

@@ -13,7 +13,7 @@ from typing import Any
 from completion_engine.errors import UserError
 from lsp_server.commands.terminal import Report
 from lsp_server.replay.player import Answer
-from lsp_server.replay.report import kind_of, percentiles
+from lsp_server.replay.report import percentiles
 from lsp_server.replay.typist import Typist
 
 NUM_PLACES = 8
@@ -113,7 +113,7 @@ class Comparison:
     async def consider(self, baseline: Baseline, answer: Answer, typist: Typist) -> None:
         """Time the other side at this place, if it is one of the sample."""
         stats = answer.stats
-        if answer.is_first or not stats.get("num_tokens") or kind_of(stats) == "typed through":
+        if answer.is_first or not stats.get("num_tokens") or not stats["num_forwards"]:
             return
         self.num_seen += 1
         if self.num_seen % STRIDE != 1 or len(self.theirs) >= NUM_PLACES:

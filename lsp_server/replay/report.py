@@ -6,13 +6,13 @@ Pure functions over answers. Must not know the server, nor how anything is print
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from lsp_server.replay.player import Answer
 
-Kind = Literal["typed through", "accepted draft", "decode"]
-KINDS: tuple[Kind, ...] = ("typed through", "accepted draft", "decode")
+Kind = Literal["typed through", "accepted draft", "decode", "no verification"]
+KINDS: tuple[Kind, ...] = ("typed through", "accepted draft", "decode", "no verification")
 
 SHARES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 COUNTS = (
@@ -40,11 +40,14 @@ def percentiles(values: Iterable[float]) -> dict[str, float]:
     }
 
 
-def kind_of(stats: Mapping[str, Any]) -> Kind:
-    """What the target had to do: nothing, to verify a draft that was right, or to write alone."""
-    if not stats.get("num_forwards"):
-        return "typed through"
-    return "accepted draft" if stats["num_accepted"] else "decode"
+def kind_of(answer: Answer) -> Kind:
+    """What the target had to do: nothing, to verify a draft that was right, or to write alone.
+
+    `no verification` is an empty answer without a pass: nothing was wanted here, or a deadline came first.
+    """
+    if not answer.stats.get("num_forwards"):
+        return "typed through" if answer.outcome == "shown" else "no verification"
+    return "accepted draft" if answer.stats["num_accepted"] else "decode"
 
 
 def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
@@ -61,7 +64,7 @@ def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
         "share_not_typed": _ratio(num_taken, num_chars),
         "latency_ms": _latencies(in_time),
         "cancel_ms": percentiles(answer.ms for answer in answers if answer.outcome == "cancelled"),
-        **_tokens(in_time),
+        "tokens": _tokens(in_time),
         "rules": dict(Counter(answer.why.get("rule") or "none" for answer in _empty(in_time)).most_common()),
     }
 
@@ -80,7 +83,7 @@ def _ratio(part: float, whole: float) -> float:
 
 def _latencies(answers: Sequence[Answer]) -> dict[str, Any]:
     warm = [answer for answer in answers if not answer.is_first]
-    by_kind = {kind: [a.ms for a in warm if kind_of(a.stats) == kind] for kind in KINDS}
+    by_kind = {kind: [a.ms for a in warm if kind_of(a) == kind] for kind in KINDS}
     return {
         "warm": percentiles(answer.ms for answer in warm),
         "shown": percentiles(answer.ms for answer in warm if answer.outcome == "shown"),

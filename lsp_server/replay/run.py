@@ -32,13 +32,15 @@ class Options:
     """What is typed, and how.
 
     About `num_keystrokes` in all files together; from line `start_line` on, counted from 0, or from
-    `START_SHARE` of each file; `pace_ms` 0 waits for each answer. `is_plain` switches the drafters off.
+    `START_SHARE` of each file; `pace_ms` 0 waits for each answer. An empty `target` is the user's own;
+    `is_plain` switches the drafters off.
     """
 
     num_keystrokes: int = 400
     start_line: int | None = None
     pace_ms: float = 0.0
     seed: int = 0
+    target: str = ""
     is_plain: bool = False
     compare: bool = False
 
@@ -90,6 +92,8 @@ async def _replay_repository(
     root: Path, jobs: Sequence[Job], options: Options, report: Report, comparison: Comparison
 ) -> list[Answer]:
     settings: dict[str, Any] = {"index": {"exclude": [f"/{job.path.relative_to(root)}" for job in jobs]}}
+    if options.target:
+        settings["target"] = options.target
     if options.is_plain:
         settings["drafters"] = []
     answers: list[Answer] = []

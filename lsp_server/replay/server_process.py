@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from completion_engine.errors import MachineError, UserError
 from lsp_server.client import LanguageClient
 from lsp_server.commands.terminal import Report
 
-SERVER_COMMAND = (sys.executable, "-m", "lsp_server")
+# -P keeps the current folder off the module path: it may hold anything, modules of these names too.
+SERVER_COMMAND = (sys.executable, "-P", "-m", "lsp_server")
 POLL_S = 0.1
 
 
@@ -48,20 +49,24 @@ async def wait_until_ready(
     while True:
         stats = await stats_of(client)
         waited = time.monotonic() - start
+        progress = stats["progress"]
         match stats["state"]:
             case "error":
                 raise UserError(stats["message"] or "The engine failed.", advice=stats["advice"])
             case "loading" if waited > loading_s:
                 raise MachineError(f"The model is not loaded after {loading_s:.0f} s.")
             case "loading":
-                progress = stats["progress"]
                 report(stats["message"] or "Loading the model", progress["done"], progress["total"])
             case "warming" if waited <= warming_s:
                 report("Warming up", 0, 0)
-            case _ if not _is_indexing(stats):
+            case _ if not _report_indexing(stats["index"], report):
                 return stats
         await asyncio.sleep(POLL_S)
 
 
-def _is_indexing(stats: Mapping[str, Any]) -> bool:
-    return any(index.get("state") == "indexing" for index in stats.get("indexes", ()))
+def _report_indexing(indexes: Sequence[Mapping[str, Any]], report: Report) -> bool:
+    """Whether an index is still being built; tells how far each is."""
+    for index in indexes:
+        if total := index["progress"]["total"]:
+            report(f"Indexing {Path(index['folder']).name}", index["progress"]["done"], total)
+    return any(index["state"] in {"waiting", "building"} for index in indexes)

@@ -1,0 +1,63 @@
+"""`slipstream doctor`: what there is, and what to do about what there is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RunCli = Callable[..., Any]
+
+
+def by_name(answer: Any) -> dict[str, Any]:
+    return {check["name"]: check for check in answer["checks"]}
+
+
+@pytest.fixture
+def in_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(repository)
+    return repository
+
+
+def test_a_machine_with_a_model_is_measured(run_cli: RunCli, in_repository: Path) -> None:
+    done = run_cli("doctor", "--json")
+    checks = by_name(done.json())
+    assert done.code == 0
+    assert checks["model"]["state"] == "ok"
+    assert any(name.startswith("target pass") and "ms" in checks[name]["found"] for name in checks)
+    assert checks["index"]["advice"].endswith(f"slipstream index {in_repository}")
+
+
+def test_whatever_is_not_ok_comes_with_advice(run_cli: RunCli, in_repository: Path) -> None:
+    assert in_repository.exists()
+    for check in run_cli("doctor", "--json").json()["checks"]:
+        assert check["found"]
+        assert bool(check["advice"]) == (check["state"] != "ok"), check
+
+
+def test_an_index_is_seen(run_cli: RunCli, in_repository: Path) -> None:
+    run_cli("index", in_repository)
+    assert by_name(run_cli("doctor", "--json").json())["index"]["state"] == "ok"
+
+
+def test_a_missing_model_says_how_to_get_it(
+    run_cli: RunCli, in_repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLIPSTREAM_MODEL_DIR", str(tmp_path / "models"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(in_repository))
+    done = run_cli("doctor", "--json")
+    assert done.code == 1
+    assert by_name(done.json())["model"] == {
+        "name": "model",
+        "state": "missing",
+        "found": "qwen2.5-coder-0.5b is not in the store",
+        "advice": "Run: slipstream models pull qwen2.5-coder-0.5b",
+    }
+
+
+def test_problems_in_the_settings_are_rows(run_cli: RunCli, in_repository: Path) -> None:
+    (in_repository / ".slipstream.toml").write_text("maxTokns = 4\n")
+    table = run_cli("doctor").out
+    assert "there is no setting maxTokns. Did you mean maxTokens?" in " ".join(table.split())

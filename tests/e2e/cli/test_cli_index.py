@@ -1,0 +1,59 @@
+"""`slipstream index`: built, listed, kept up to date, forgotten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RunCli = Callable[..., Any]
+
+
+def test_files_lists_what_is_indexed_and_no_secrets(run_cli: RunCli, repository: Path) -> None:
+    done = run_cli("index", repository, "--files")
+    assert (done.code, done.out) == (0, "shapes.py\nsizes.py\n")
+
+
+def test_without_files_nothing_is_on_stdout(run_cli: RunCli, repository: Path) -> None:
+    done = run_cli("index", repository)
+    assert (done.code, done.out) == (0, "")
+    assert "2 files" in done.err
+
+
+def test_deleted_files_are_forgotten_and_others_not_read_again(run_cli: RunCli, repository: Path) -> None:
+    run_cli("index", repository)
+    (repository / "sizes.py").unlink()
+    done = run_cli("index", repository, "--files")
+    assert done.out == "shapes.py\n"
+    assert "0 read anew" in done.err
+
+
+def test_purge_forgets_it_all(run_cli: RunCli, repository: Path) -> None:
+    saved = Path(os.environ["SLIPSTREAM_INDEX_DIR"])
+    run_cli("index", repository)
+    assert any(saved.iterdir())
+    assert run_cli("index", repository, "--purge").out == "The index is deleted.\n"
+    assert not any(saved.iterdir())
+    assert run_cli("index", repository, "--purge").out.startswith("There was no index")
+
+
+def test_excluded_files_stay_out(run_cli: RunCli, repository: Path) -> None:
+    (repository / ".slipstream.toml").write_text('[index]\nexclude = ["sizes.py"]\n')
+    assert "sizes.py" not in run_cli("index", repository, "--files").out
+
+
+def test_a_folder_that_is_none_is_named(run_cli: RunCli, repository: Path) -> None:
+    assert "There is no folder" in run_cli("index", repository / "absent").err
+    assert "is not a folder" in run_cli("index", repository / "sizes.py").err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_folder_that_cannot_be_read_is_named(run_cli: RunCli, repository: Path) -> None:
+    repository.chmod(0)
+    done = run_cli("index", repository)
+    repository.chmod(0o755)
+    assert done.code == 1
+    assert "permission denied" in done.err
