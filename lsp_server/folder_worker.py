@@ -75,7 +75,7 @@ class FolderWorker:
         self._stopping = False
         self._indexer: Indexer | None = None
         self._is_unsaved = False
-        self.report = FolderReport(folder)
+        self._report = FolderReport(folder)
         self._thread = threading.Thread(target=self._run, name=f"index {folder.name}", daemon=True)
         self._thread.start()
 
@@ -84,6 +84,15 @@ class FolderWorker:
         """The index as soon as there is one, even if it is not complete yet."""
         indexer = self._indexer
         return indexer.index if indexer is not None and self._built == self._tokens else None
+
+    @property
+    def report(self) -> FolderReport:
+        """The state now, with the index's size now."""
+        if (indexer := self._indexer) is None:
+            return self._report
+        return replace(
+            self._report, num_files=indexer.index.num_documents, num_tokens=indexer.index.num_tokens
+        )
 
     def set_tokens(self, tokens: TokenSource) -> None:
         """Index with these tokens from now on."""
@@ -184,10 +193,6 @@ class FolderWorker:
         self._publish(FolderReport(self.folder, "building", path, done, total))
 
     def _publish(self, report: FolderReport) -> None:
-        """Let others see `report`, with the index's size in it."""
-        if (indexer := self._indexer) is not None:
-            index = indexer.index
-            report = replace(report, num_files=index.num_documents, num_tokens=index.num_tokens)
-        self.report = report
+        self._report = report
         if not self._stopping:
-            self._on_report(report)
+            self._on_report(self.report)

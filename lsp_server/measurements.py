@@ -68,7 +68,8 @@ class Measurements:
         """Everything as plain JSON values; times in milliseconds."""
         counters = {name: getattr(self, name) for name in _COUNTERS}
         return {
-            "counters": {**counters, **self.tokens},
+            "counters": counters,
+            "tokens": dict(self.tokens),
             "rules": dict(self.rules),
             "accepted_by_source": dict(self.accepted_by_source),
             "ms": {stage: percentiles(values) for stage, values in self.stages_ms.items()},

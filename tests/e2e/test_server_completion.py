@@ -1,0 +1,164 @@
+"""What an editor gets: suggestions that fit, in its own units and line ends, and the reasons for each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Editor, StartEditor
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+INVOKED = 1
+TEXT = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    \n"
+PLACE = (6, 0)
+
+
+async def test_the_capabilities_name_what_is_served(editor: Editor) -> None:
+    capabilities = editor.capabilities
+    assert capabilities["inlineCompletionProvider"] == {}
+    assert "completionProvider" not in capabilities
+    assert capabilities["textDocumentSync"]["change"] == 2
+    assert capabilities["executeCommandProvider"]["commands"] == ["slipstream.accepted"]
+    assert capabilities["workspace"]["workspaceFolders"] == {"supported": True, "changeNotifications": True}
+
+
+async def test_a_suggestion_is_the_same_each_time_and_costs_no_pass_the_second_time(editor: Editor) -> None:
+    uri = editor.open("same.py", TEXT)
+    first = await editor.suggest(uri, *PLACE)
+    second = await editor.suggest(uri, *PLACE)
+    assert first
+    assert first[0]["insertText"] == second[0]["insertText"]
+    assert first[0]["range"] == {
+        "start": {"line": 6, "character": 0},
+        "end": {"line": 6, "character": 0},
+    }
+
+
+async def test_a_suggestion_typed_along_goes_on_as_it_began(editor: Editor) -> None:
+    uri = editor.open("along.py", TEXT)
+    text = (await editor.suggest(uri, *PLACE))[0]["insertText"]
+    for num_typed in range(1, 6):
+        editor.type(uri, PLACE[0], num_typed - 1, text[num_typed - 1])
+        (item,) = await editor.suggest(uri, PLACE[0], num_typed)
+        assert item["insertText"] == text[num_typed:]
+
+
+async def test_an_answer_that_was_overtaken_by_typing_fits_the_document_as_it_is(editor: Editor) -> None:
+    uri = editor.open("overtaken.py", TEXT)
+    text = (await editor.suggest(uri, *PLACE))[0]["insertText"]
+    other = editor.open("overtaken2.py", TEXT)
+    request = editor.ask(other, *PLACE)
+    editor.type(other, *PLACE, text[:2])
+    (item,) = (await request)["items"]
+    assert item["insertText"] == text[2:]
+    assert item["range"]["start"] == {"line": PLACE[0], "character": 2}
+
+
+async def test_an_answer_that_no_longer_fits_is_not_given(editor: Editor) -> None:
+    uri = editor.open("unfit.py", f"# other\n{TEXT}")
+    request = editor.ask(uri, PLACE[0] + 1, 0)
+    editor.type(uri, 0, 0, "x")
+    assert (await request)["items"] == []
+
+
+async def test_inserted_line_ends_are_the_documents_own(start_editor: StartEditor, tmp_path: Path) -> None:
+    async with start_editor(tmp_path, {"multiline": "always", "maxTokens": 256}) as editor:
+        await editor.until_state("ready")
+        uri = editor.open("crlf.py", TEXT.replace("\n", "\r\n"))
+        (item,) = await editor.suggest(uri, 5, 4)
+        assert "\r\n" in item["insertText"]
+        assert "\n" not in item["insertText"].replace("\r\n", "")
+
+
+async def test_columns_are_in_the_clients_units(start_editor: StartEditor, tmp_path: Path) -> None:
+    async with start_editor(tmp_path, encoding="utf-8") as editor:
+        assert editor.capabilities["positionEncoding"] == "utf-8"
+        await editor.until_state("ready")
+        uri = editor.open("emoji.py", "a = 1\n# 😀\n")
+        editor.type(uri, 1, 6, "é")
+        items = await editor.suggest(uri, 1, 8)
+        assert all(item["range"]["start"] == {"line": 1, "character": 8} for item in items)
+        why = await editor.why(uri, 1, 8)
+        assert why["triggered"]
+
+
+async def test_why_explains_a_suggestion(editor: Editor) -> None:
+    uri = editor.open("why.py", TEXT)
+    text = (await editor.suggest(uri, *PLACE))[0]["insertText"]
+    why = await editor.why(uri, *PLACE)
+    assert (why["triggered"], why["shown"], why["text"]) == (True, True, text)
+    assert "".join(piece["text"] for piece in why["pieces"]) == text
+    assert why["stats"]["num_prompt_tokens"] > 0
+    assert set(why["stats"]["ms"]) >= {"queue", "prompt", "prefill", "draft", "verify", "total"}
+
+
+async def test_why_explains_a_place_that_nobody_asked_about(editor: Editor) -> None:
+    uri = editor.open("why2.py", TEXT)
+    why = await editor.why(uri, 4, 8)
+    assert why["triggered"]
+    assert why["shown"] == (why["rule"] == "")
+
+
+async def test_settings_decide_where_completions_come(editor: Editor, tiny_model_dir: Path) -> None:
+    uri = editor.open("manual.py", TEXT)
+    settings = {"target": str(tiny_model_dir), "device": "cpu", "deadlineMs": 0}
+    editor.client.configure({**settings, "trigger": "manual"})
+    assert await editor.suggest(uri, *PLACE) == []
+    assert (await editor.why(uri, *PLACE))["rule"] == "trigger-manual"
+    assert await editor.suggest(uri, *PLACE, kind=INVOKED)
+    editor.client.configure({**settings, "languages": {"python": False}})
+    assert await editor.suggest(uri, *PLACE, kind=INVOKED) == []
+    editor.client.configure(settings)
+    assert await editor.suggest(uri, *PLACE)
+    assert (await editor.stats())["state"] == "ready"
+
+
+async def test_what_becomes_of_a_suggestion_is_counted(editor: Editor) -> None:
+    uri = editor.open("counted.py", TEXT)
+    (item,) = await editor.suggest(uri, *PLACE)
+    before = (await editor.stats())["counters"]
+    command = item["command"]
+    editor.client.notify("textDocument/didShowCompletion", {"item": item})
+    editor.client.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": 3})
+    editor.client.notify("textDocument/didFocus", {"textDocument": {"uri": uri}})
+    await editor.client.request(
+        "workspace/executeCommand", {"command": command["command"], "arguments": command["arguments"]}
+    )
+    after = (await editor.stats())["counters"]
+    gained = {name: after[name] - before[name] for name in after if after[name] != before[name]}
+    assert gained == {
+        "num_shown": 1,
+        "num_accepted": 1,
+        "num_partially_accepted": 1,
+        "num_accepted_chars": 3 + len(item["insertText"]),
+        "num_focused": 1,
+    }
+
+
+async def test_a_client_without_inline_completion_gets_completion_items(
+    start_editor: StartEditor, tmp_path: Path
+) -> None:
+    async with start_editor(tmp_path, capabilities={"textDocument": {}}) as editor:
+        assert "triggerCharacters" in editor.capabilities["completionProvider"]
+        await editor.until_state("ready")
+        uri = editor.open("old.py", f"{TEXT}ad")
+        params = {"textDocument": {"uri": uri}, "position": {"line": 6, "character": 2}}
+        answer = await editor.client.request("textDocument/completion", params)
+        assert answer["isIncomplete"]
+        for item in answer["items"]:
+            assert item["filterText"].startswith("ad")
+            assert item["textEdit"]["newText"].startswith("ad")
+            assert item["textEdit"]["range"]["start"] == {"line": 6, "character": 0}
+
+
+async def test_progress_is_shown_while_the_model_loads(editor: Editor) -> None:
+    kinds = [params["value"]["kind"] for params in editor.messages("$/progress")]
+    assert kinds[0] == "begin"
+    assert "end" in kinds
+    statuses = editor.messages("didChangeStatus")
+    assert statuses[0]["busy"]
+    assert not statuses[-1]["busy"]
