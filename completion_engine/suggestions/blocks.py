@@ -136,16 +136,13 @@ class _Statement(_Walk):
         self.last_end = line.end
         if self.is_closing:
             return Fire(line.end + 1, line.end, "end-of-block")
-        if index == 0 and self._goes_on_below():
-            return Fire(line.end + 1, line.end, "end-of-statement")
-        if self._is_open(index, code):
-            return None
-        self.has_block = self.has_block or self.site.language.opener.search(code) is not None
-        if self.has_block or self._goes_on(index, code):
-            return None
-        if self._may_go_on(code):
-            self.pending = line.end
-            return None
+        is_held = index == 0 and self._goes_on_below()
+        if not is_held:
+            if self._is_open(index, code) or self._goes_on(index, code):
+                return None
+            if self._may_go_on(code):
+                self.pending = line.end
+                return None
         return Fire(line.end + 1, line.end, "end-of-statement")
 
     def _leaves(self, index: int, word: str, width: int) -> bool:
@@ -171,10 +168,14 @@ class _Statement(_Walk):
         below = self.site.lines_below()
         return bool(below) and indent_width(below[0]) > self.site.indent
 
-    def _is_item(self) -> bool:
-        """Whether the line stands in brackets that were opened above and are closed below."""
+    def _goes_on_beside(self, code: str) -> bool:
+        """Whether what an unfinished line asks for stands below already: the next item of a list."""
         above = [e for e in self.site.stack if e.is_bracket and e.start < -len(self.site.line_prefix)]
-        return bool(above) and above[-1].start in self.site.closed
+        if not above or above[-1].start not in self.site.closed:
+            return False
+        below = self.site.lines_below()
+        has_next = bool(below) and below[0].strip()[0] not in CLOSING
+        return code.endswith(",") or (has_next and above[-1].mark in ("(", "["))
 
     def _is_open(self, index: int, code: str) -> bool:
         """Whether a string or bracket of the statement is still open at a line's end.
@@ -190,10 +191,13 @@ class _Statement(_Walk):
         return line.depth_end - num_closed > site.line_depth
 
     def _goes_on(self, index: int, code: str) -> bool:
-        """Whether a line says itself that its statement goes on."""
+        """Whether a line says itself that its statement goes on, or begins a block that does."""
         line, language = self.reading.lines[index], self.site.language
+        self.has_block = self.has_block or language.opener.search(code) is not None
+        if self.has_block:
+            return True
         if line.code_end == line.end and language.unfinished.search(code):
-            return not (code.endswith(",") and self._is_item())
+            return not self._goes_on_beside(code)
         return language.prelude.search(code) is not None
 
     def _may_go_on(self, code: str) -> bool:
