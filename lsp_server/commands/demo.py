@@ -114,11 +114,13 @@ def suggestion_line(left: str, answer: Answer) -> Text:
 
 def origins(pieces: list[dict[str, str]]) -> str:
     """Who wrote the pieces, and where drafts were read."""
-    named = [
-        f"{piece['source']} ({piece['evidence']})" if piece["evidence"] else piece["source"]
-        for piece in pieces
-    ]
-    return ", ".join(dict.fromkeys(named))
+    evidence: dict[str, list[str]] = {}
+    for piece in pieces:
+        places = evidence.setdefault(piece["source"], [])
+        if piece["evidence"] and piece["evidence"] not in places:
+            places.append(piece["evidence"])
+    named = (f"{source} ({', '.join(places)})" if places else source for source, places in evidence.items())
+    return ", ".join(named)
 
 
 def _text(content: str, style: str) -> Text:

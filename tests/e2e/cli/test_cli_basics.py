@@ -20,7 +20,8 @@ def test_help_loads_nothing_heavy() -> None:
         "from lsp_server.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "print('LOADED', *(m for m in ('torch', 'transformers', 'numpy', 'pygls', 'pydantic') if m in sys.modules))"
+        "heavy = {'torch', 'transformers', 'numpy', 'pygls', 'pydantic'}\n"
+        "print('LOADED', *(heavy & sys.modules.keys()))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=REPOSITORY_ROOT, capture_output=True, text=True, check=True
