@@ -115,7 +115,11 @@ class SlipstreamProtocol(LanguageServerProtocol):
             if is_request:
                 self._refuse(message["id"], error)
             return
-        self.handle_message(structured)
+        try:
+            self.handle_message(structured)
+        except Exception:
+            # Requests are answered by pygls whatever happens; notifications of an odd shape end up here.
+            logger.exception("A message could not be handled: %.200s", method)
         self.is_initialized |= method == types.INITIALIZE
 
     def _receive_response(self, message: dict[str, Any]) -> None:
