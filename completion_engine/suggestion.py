@@ -54,6 +54,8 @@ def polish(place: Place, generated: str, *, is_complete: bool) -> Suggestion:
     if not text.strip():
         return Suggestion("", 0, "does-not-fit-rest-of-line")
     num_replaced = num_covered(site, text)
+    if num_replaced:
+        text = text.rstrip()
     if text == site.line_suffix[:num_replaced]:
         return Suggestion("", 0, "no-change")
     return Suggestion(text, num_replaced, "")

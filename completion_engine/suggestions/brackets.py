@@ -19,7 +19,7 @@ def unmatched_bracket(site: Site, reading: Reading) -> Fire | None:
         if event.kind == "close" and event.entry and event.entry.start < 0:
             is_wrong = _is_taken(site, reading.text[: event.end], event.entry.start)
         if is_wrong and not _is_label(site, reading.text[: event.end]):
-            return Fire(event.end, event.start, "unmatched-bracket")
+            return Fire(event.end, len(reading.text[: event.start].rstrip()), "unmatched-bracket")
     return None
 
 
@@ -65,13 +65,17 @@ def imbalance(site: Site, text: str, num_replaced: int) -> int:
 
 
 def _overlaps(text: str, rest: str) -> list[int]:
-    """Lengths of the heads of `rest` that `text` ends with: all of it, or some signs up to a word's end."""
+    """Lengths of the heads of `rest` that `text` ends with.
+
+    All of it, a separator that nobody doubles, or enough of it to be no chance, up to a word's end.
+    """
     blanks = len(rest) - len(rest.lstrip())
     last = len(rest.rstrip())
     text = text.rstrip()
+    separator = [blanks + 1] if rest[blanks] in ",;" else []
     return [
         end
-        for end in (*range(blanks + MIN_OVERLAP, last), last)
+        for end in (*separator, *range(blanks + MIN_OVERLAP, last), last)
         if text.endswith(rest[blanks:end]) and not (rest[end - 1].isalnum() and rest[end : end + 1].isalnum())
     ]
 

@@ -58,7 +58,8 @@ def repeats_next_line(site: Site, reading: Reading) -> Fire | None:
         if not line.is_ended or not text.strip():
             continue
         keep = max(0, line.start - 1) if index else 0
-        if is_same_line(text, below[0]):
+        is_closer = index == 0 and text.strip() == below[0].strip() and text.strip() in site.language.closers
+        if is_closer or is_same_line(text, below[0]):
             return Fire(line.end + 1, keep, "repeats-next-line")
         if previous >= 0 and text.rstrip() == below[1].rstrip():
             return Fire(line.end + 1, previous, "repeats-next-line")

@@ -1,0 +1,36 @@
+"""Documents as text with a cursor: `‸` stands where the cursor is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from completion_engine.stopping import StopRules
+from completion_engine.suggestion import Place
+
+At = Callable[..., Place]
+Stops = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def at() -> At:
+    """Builds a place from a language id and a document with a cursor in it."""
+
+    def build(language: str, document: str, **options: str) -> Place:
+        prefix, cursor, suffix = document.partition("‸")
+        assert cursor, "the document has no cursor"
+        return Place(prefix, suffix, language, **options)
+
+    return build
+
+
+@pytest.fixture
+def stops(at: At) -> Stops:
+    """What is kept of generated text, and the name of the rule that ended it."""
+
+    def kept(language: str, document: str, generated: str, **options: str) -> tuple[str, str]:
+        stop = StopRules(at(language, document, **options)).check(generated)
+        return (generated[: stop.num_chars], stop.rule) if stop else (generated, "")
+
+    return kept

@@ -1,0 +1,148 @@
+"""Where a suggestion after an opening line or on a blank line ends.
+
+Each case: language, document, what the model writes, what is kept of it, by which rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+Stops = Callable[..., tuple[str, str]]
+Case = tuple[str, str, str, str, str]
+
+BLOCKS: list[Case] = [
+    (
+        "python",
+        "def f(x):‸",
+        "\n    y = x\n\n    return y\n\ndef g(): pass",
+        "\n    y = x\n\n    return y",
+        "end-of-block",
+    ),
+    ("python", "if x:\n    ‸", "a()\nelse:\n    b()\nc()\n", "a()\nelse:\n    b()", "end-of-block"),
+    (
+        "python",
+        "try:\n    ‸",
+        "a()\nexcept E:\n    b()\nfinally:\n    c()\nd()\n",
+        "a()\nexcept E:\n    b()\nfinally:\n    c()",
+        "end-of-block",
+    ),
+    (
+        "python",
+        "def f():\n    x = 1\n    ‸\n",
+        "y = 2\n    z = 3\n\n    w = 4\n",
+        "y = 2\n    z = 3",
+        "end-of-paragraph",
+    ),
+    (
+        "python",
+        "class A:\n    ‸\n",
+        "def f(self):\n        pass\n\n    def g(self):\n",
+        "def f(self):\n        pass",
+        "end-of-definition",
+    ),
+    (
+        "python",
+        "import os\n\n\n‸",
+        "def f():\n    return 1\n\n\ndef g():\n",
+        "def f():\n    return 1",
+        "end-of-paragraph",
+    ),
+    ("python", 'def f():\n    """‸\n    """\n', 'Add.\n\n    More.\n    """\n', "Add.", "end-of-statement"),
+    (
+        "python",
+        'def f():\n    """Add.\n\n    ‸\n    """\n',
+        'More\n    of it.\n    """\n    return 1',
+        "More\n    of it.",
+        "unmatched-bracket",
+    ),
+    ("javascript", "if (a) {‸", "\n  b();\n}\nc();", "\n  b();\n}", "end-of-statement"),
+    (
+        "javascript",
+        "if (a) {‸",
+        "\n  b();\n} else {\n  c();\n}\nd();",
+        "\n  b();\n} else {\n  c();\n}",
+        "end-of-statement",
+    ),
+    ("javascript", "if (a) {‸\n}", "\n  b();\n}\nc();", "\n  b();", "unmatched-bracket"),
+    (
+        "javascript",
+        "function f() {\n  if (a) {‸\n}",
+        "\n    b();\n  }\n}\n",
+        "\n    b();\n  }",
+        "end-of-statement",
+    ),
+    (
+        "javascript",
+        "class A {\n  ‸\n}",
+        "f() {\n    return 1;\n  }\n\n  g() {\n",
+        "f() {\n    return 1;\n  }",
+        "end-of-definition",
+    ),
+    (
+        "typescript",
+        "interface A {\n  ‸\n}\n",
+        "b: string;\n  c?: number;\n}\n",
+        "b: string;\n  c?: number;",
+        "unmatched-bracket",
+    ),
+    (
+        "go",
+        "func f() {\n\t‸\n}\n",
+        "x := 1\n\treturn x\n}\n\nfunc g() {",
+        "x := 1\n\treturn x",
+        "unmatched-bracket",
+    ),
+    ("rust", "fn f() {\n    ‸\n", "g();\n}\n\nfn h() {}\n", "g();\n}", "end-of-block"),
+    (
+        "java",
+        "class A {\n    ‸\n}",
+        "int f() {\n        return 1;\n    }\n\n    int g",
+        "int f() {\n        return 1;\n    }",
+        "end-of-definition",
+    ),
+    (
+        "c",
+        "switch (x) {\n  case 1:‸\n}",
+        "\n    f();\n    break;\n  case 2:\n    g();\n",
+        "\n    f();\n    break;\n  case 2:\n    g();\n",
+        "",
+    ),
+    ("ruby", "def f\n  ‸\nend\n", "x = 1\nend\n", "x = 1", "repeats-next-line"),
+    ("ruby", "def f\n  ‸\n", "x = 1\nend\nfoo\n", "x = 1\nend", "end-of-block"),
+    ("ruby", "if a\n  ‸", "b\nelse\n  c\nend\nd\n", "b\nelse\n  c\nend", "end-of-block"),
+    (
+        "lua",
+        "if a then\n  ‸\n",
+        "b()\nelseif c then\n  d()\nend\ne()\n",
+        "b()\nelseif c then\n  d()\nend",
+        "end-of-block",
+    ),
+    (
+        "shellscript",
+        "case $1 in\n  ‸\nesac\n",
+        "a)\n    b\n    ;;\n  c) d ;;\nesac\n",
+        "a)\n    b\n    ;;\n  c) d ;;",
+        "repeats-next-line",
+    ),
+    (
+        "html",
+        "<ul>\n  ‸\n</ul>\n",
+        "<li>a</li>\n  <li>b</li>\n</ul>\n",
+        "<li>a</li>\n  <li>b</li>",
+        "end-of-block",
+    ),
+    ("html", "<ul>\n  ‸\n", "<li>a</li>\n</ul>\n<p>b</p>\n", "<li>a</li>\n</ul>", "end-of-block"),
+    ("css", "a {\n  ‸\n}\n", "color: red;\n}\n\nb {\n", "color: red;", "unmatched-bracket"),
+    ("css", "a {\n}\n\n‸", "b {\n  color: red;\n}\n\nc {\n", "b {\n  color: red;\n}", "end-of-definition"),
+    ("yaml", "a:\n  ‸\n", "b: 1\n  c: 2\nd: 3\n", "b: 1\n  c: 2", "end-of-block"),
+    ("markdown", "# A\n\n‸", "One\ntwo.\n\nThree.\n", "One\ntwo.", "end-of-paragraph"),
+]
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "kept", "rule"), BLOCKS)
+def test_a_suggestion_ends_with_its_block(
+    stops: Stops, language: str, document: str, generated: str, kept: str, rule: str
+) -> None:
+    assert stops(language, document, generated) == (kept, rule)

@@ -1,0 +1,109 @@
+"""Where a suggestion ends before text that stands there already, or that it wrote already.
+
+Each case: language, document, what the model writes, what is kept of it, by which rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+Stops = Callable[..., tuple[str, str]]
+Case = tuple[str, str, str, str, str]
+
+IN_A_LINE: list[Case] = [
+    ("python", "x = ‸ + 1", "a\ny = 2\n", "a", "single-line"),
+    ("python", "f(‸value)", "name, value)\n", "name, value)", "rest-of-line-reached"),
+    ("python", "f(‸, b)", "a)\n", "a", "unmatched-bracket"),
+    ("python", "f(‸)", "a, b)\ng(c)\n", "a, b)", "end-of-statement"),
+    ("python", "f(‸)", "a))\n", "a)", "unmatched-bracket"),
+    ("python", 'print("‸")', 'hello")\nfoo\n', 'hello")', "end-of-statement"),
+    ("python", "x = [f(‸]", "a)\n", "a)", "end-of-statement"),
+    ("python", "x = f(‸\n    b)", "a,\n    b)\n", "a,", "end-of-statement"),
+    ("javascript", "f(a‸\n)", ", b)\n", ", b", "unmatched-bracket"),
+    ("javascript", "const {‸} = a;", "b, c} = a;\nfoo()", "b, c} = a;", "rest-of-line-reached"),
+    ("c", "if (‸) {", "x) {\n  f();", "x) {", "rest-of-line-reached"),
+    ("java", "f(‸);", "a);\ng();", "a);", "end-of-statement"),
+]
+
+
+REPEATS: list[Case] = [
+    (
+        "python",
+        "def f():\n    ‸\n    return total\n",
+        "x = 1\n    return total\n    y",
+        "x = 1",
+        "repeats-next-line",
+    ),
+    (
+        "python",
+        "def f():\n    ‸\n    return tot\n",
+        "x = 1\n    return tot\n    y",
+        "x = 1",
+        "repeats-next-line",
+    ),
+    ("python", "x = [\n    ‸\n    1,\n    2,\n]", "0,\n    1,\n    2,\n]", "0,", "repeats-next-line"),
+    ("python", "x = [\n    ‸\n    0,\n]", "0,\n    1,\n", "0,\n    1,\n", ""),
+    (
+        "python",
+        "‸\nassert_equal(first, second)\n",
+        "a = 1\nassert_equal(first, second)",
+        "a = 1\n",
+        "repeats-suffix",
+    ),
+    (
+        "python",
+        "‸\nassert_equal(first, second)\n",
+        "a = 1\nassert_equal(first, third)",
+        "a = 1\nassert_equal(first, third)",
+        "",
+    ),
+    (
+        "python",
+        "‸\n# ----------------------------\n",
+        "# ----------------------------\n",
+        "# ----------------------------\n",
+        "",
+    ),
+    ("python", "x = ‸", "[\n" + "    foo(1),\n" * 5, "[\n    foo(1),", "repeated-lines"),
+    (
+        "python",
+        "x = ‸",
+        "[\n" + "    foo(1),\n    bar(2),\n" * 5,
+        "[\n    foo(1),\n    bar(2),",
+        "repeated-lines",
+    ),
+    ("python", "x = ‸", "[" + "True, False, " * 10, "[True, False, ", "repeated-text"),
+    ("python", "# ‸", "-" * 100, "-" * 100, ""),
+    ("javascript", "if (a)‸\n{\n}", "\n{\n  b();", "", "end-of-statement"),
+]
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "kept", "rule"), IN_A_LINE)
+def test_a_suggestion_respects_the_rest_of_the_line(
+    stops: Stops, language: str, document: str, generated: str, kept: str, rule: str
+) -> None:
+    assert stops(language, document, generated) == (kept, rule)
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "kept", "rule"), REPEATS)
+def test_a_suggestion_ends_before_it_repeats(
+    stops: Stops, language: str, document: str, generated: str, kept: str, rule: str
+) -> None:
+    assert stops(language, document, generated) == (kept, rule)
+
+
+SETTINGS: list[Case] = [
+    ("never", "if x:‸", "\n    a()\n", "", "single-line"),
+    ("never", "x = ‸", "f(\n    a)\n", "f(", "single-line"),
+    ("always", "x = ‸ + 1", "[\n    1]\ny = 2\n\nz = 3\n", "[\n    1]\ny = 2", "end-of-paragraph"),
+    ("always", "    x = 1‸", "\n    y = 2\nz = 3\n", "\n    y = 2", "end-of-block"),
+]
+
+
+@pytest.mark.parametrize(("multiline", "document", "generated", "kept", "rule"), SETTINGS)
+def test_the_users_multiline_setting_holds(
+    stops: Stops, multiline: str, document: str, generated: str, kept: str, rule: str
+) -> None:
+    assert stops("python", document, generated, multiline=multiline) == (kept, rule)

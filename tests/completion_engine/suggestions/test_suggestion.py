@@ -1,0 +1,140 @@
+"""What is shown: (language, document, generated text, document with it), or the rule that drops it.
+
+The document after says what is replaced: the text is inserted and takes `num_replaced` characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from completion_engine.suggestion import Place, Suggestion, polish
+
+At = Callable[..., Place]
+Case = tuple[str, str, str, str]
+
+COVERED: list[Case] = [
+    ("python", "def add(‸)", "a, b):\n    return a + b", "def add(a, b):\n    return a + b"),
+    ("python", "def add(‸):", "a, b):\n    return a + b", "def add(a, b):\n    return a + b"),
+    ("python", "f(‸value)", "name, value)", "f(name, value)"),
+    ("python", "f(‸value)", "name, ", "f(name, value)"),
+    ("python", "x = ‸ if y else z", "a if y else z", "x = a if y else z"),
+    ("python", "f(g(‸))", "x))", "f(g(x))"),
+    ("python", "f(g(‸))", "x)", "f(g(x))"),
+    ("python", "f(g(‸))", "x", "f(g(x))"),
+    ("python", "f(‸)", "a[0]", "f(a[0])"),
+    ("python", "a[‸]", "b[0]", "a[b[0]]"),
+    ("python", 'print("‸")', 'hello")', 'print("hello")'),
+    ("python", 'print("‸")', "hello", 'print("hello")'),
+    ("python", 'print("‸")', 'hello " + name + "', 'print("hello " + name + "")'),
+    ("python", 'print("a‸)', 'b")', 'print("ab")'),
+    ("python", 'def f():\n    """‸"""', 'Add."""', 'def f():\n    """Add."""'),
+    ("python", "x = {‸}", '"a": 1}', 'x = {"a": 1}'),
+    ("javascript", "f(‸);", "a);", "f(a);"),
+    ("javascript", "f(‸);", "a)", "f(a);"),
+    ("javascript", "f(‸);", "a", "f(a);"),
+    ("javascript", "if (a) {‸}", "\n  b();\n}", "if (a) {\n  b();\n}"),
+    ("javascript", "x = `${‸}`;", "a}`;", "x = `${a}`;"),
+    ("javascript", "f(() => {‸});", "\n  a();\n});", "f(() => {\n  a();\n});"),
+    ("go", "fmt.Println(‸)", 'a, "b")', 'fmt.Println(a, "b")'),
+    ("rust", "vec![‸]", "1, 2]", "vec![1, 2]"),
+    ("java", "int x = ‸;", "f(1);", "int x = f(1);"),
+    ("c", 'printf("‸");', '%d\\n", x);', 'printf("%d\\n", x);'),
+    ("ruby", 'puts "‸"', '#{name}!"', 'puts "#{name}!"'),
+    ("lua", "print(‸)", "a[1])", "print(a[1])"),
+    ("shellscript", 'echo "‸"', '$(ls "$1")"', 'echo "$(ls "$1")"'),
+    ("json", '{"a": "‸"}', 'b"}', '{"a": "b"}'),
+    ("html", '<a href="‸">', 'b">', '<a href="b">'),
+    ("css", "a { color: ‸; }", "red;", "a { color: red; }"),
+    ("python", "x = 1‸   ", " + 2", "x = 1 + 2"),
+]
+
+CLEANED: list[Case] = [
+    ("python", "x = ‸", " 1", "x = 1"),
+    ("python", "return ‸x", "not ", "return not x"),
+    ("python", "x =‸ y", " a +", "x = a + y"),
+    ("python", "x = ‸", "1   ", "x = 1"),
+    ("python", "if x:‸", "\n    a()   \n    b()\n\n\n", "if x:\n    a()\n    b()"),
+    ("python", "return total‸", "return total + 1", "return total + 1"),
+    ("python", "def f():\n    ‸", "    return 1", "def f():\n    return 1"),
+    ("python", "def f():\n‸", "    return 1", "def f():\n    return 1"),
+    (
+        "python",
+        "def f():\n\tx = 1\n\tif x:‸",
+        "\n        return 1",
+        "def f():\n\tx = 1\n\tif x:\n\t\treturn 1",
+    ),
+    ("python", "def f():\n  x = 1\n  if x:‸", "\n\t\treturn 1", "def f():\n  x = 1\n  if x:\n    return 1"),
+    ("go", "func f() {‸", "\n    return\n}", "func f() {\n\treturn\n}"),
+    ("python", "x = ‸", "'a\x00\x1b[0m\u202e\u200bb'", "x = 'a[0mb'"),
+    ("python", "x = ‸", "f(1) + '\ufffd'", "x = f(1)"),
+    ("python", "x = ‸", "f(1) + \ud83d", "x = f(1)"),
+    ("python", "if x:‸", "\r\n    a()\r\n    b()\r\n", "if x:\n    a()\n    b()"),
+    ("python", "f(‸, b)", "a, ", "f(a, b)"),
+    ("python", "x = foo‸(bar)", "_x(bar", "x = foo_x(bar)"),
+]
+
+DROPPED: list[Case] = [
+    ("python", "x = 1‸", "", "blank"),
+    ("python", "x = 1‸", "  \n\n ", "end-of-statement"),
+    ("python", "def f():\n    ‸", " \t \n", "blank"),
+    ("python", "x = ‸", "\ufffd\ufffd", "undecodable-text"),
+    ("python", "def f():\n    ‸\n    return total\n", "return total", "repeats-next-line"),
+    ("python", "def f():\n    retu‸\n    return total\n", "rn total", "repeats-next-line"),
+    ("python", "    self.add(one)\n    ‸", "self.add(one)", "repeats-line-above"),
+    ("python", "f(‸value)", "g(", "does-not-fit-rest-of-line"),
+    ("python", "x = ‸value", 'print("', "does-not-fit-rest-of-line"),
+    ("python", "f(‸value)", "value)", "no-change"),
+    ("python", "f(‸)", ")", "no-change"),
+    ("javascript", "if (a) {\n  ‸\n}", "}", "unmatched-bracket"),
+    ("ruby", "if a\n  ‸\nend", "end", "repeats-next-line"),
+]
+
+UNFINISHED: list[Case] = [
+    ("python", "x = ‸", "first + sec", "x = first"),
+    ("python", "x = ‸", "f(a, b", "x = f(a"),
+    ("python", "if x:‸", "\n    a()\n    bar", "if x:\n    a()"),
+    ("python", "x = ‸", "'a\\n\\x4", "x = 'a"),
+    (
+        "python",
+        "def f():\n    ‸\n    return total",
+        "x = 1\n    return to",
+        "def f():\n    x = 1\n    return total",
+    ),
+]
+
+
+def _applied(place: Place, shown: Suggestion) -> str:
+    return place.prefix + shown.text + place.suffix[shown.num_replaced :]
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "after"), COVERED)
+def test_a_suggestion_covers_what_it_writes_again(
+    at: At, language: str, document: str, generated: str, after: str
+) -> None:
+    place = at(language, document)
+    assert _applied(place, polish(place, generated, is_complete=True)) == after
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "after"), CLEANED)
+def test_a_suggestion_fits_its_surroundings(
+    at: At, language: str, document: str, generated: str, after: str
+) -> None:
+    place = at(language, document)
+    assert _applied(place, polish(place, generated, is_complete=True)) == after
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "rule"), DROPPED)
+def test_a_useless_suggestion_is_dropped_by_name(
+    at: At, language: str, document: str, generated: str, rule: str
+) -> None:
+    assert polish(at(language, document), generated, is_complete=True) == Suggestion("", 0, rule)
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "after"), UNFINISHED)
+def test_an_unfinished_suggestion_loses_its_last_piece(
+    at: At, language: str, document: str, generated: str, after: str
+) -> None:
+    place = at(language, document)
+    assert _applied(place, polish(place, generated, is_complete=False)) == after
