@@ -55,12 +55,13 @@ class CompletionEngine:
         self.config = config
         self.tokenizer = tokenizer
         self._target = target
+        self._max_new_tokens = min(MAX_NEW_TOKENS, target.capacity // 4)
         self._slots = SlotPool(target.cache_shape, config.num_slots)
         self._prompts = PromptBuilder(
             tokenizer,
             prefix_chars=config.prefix_chars or PREFIX_CHARS[kind],
             suffix_chars=config.suffix_chars or SUFFIX_CHARS[kind],
-            max_prompt=target.capacity - MAX_NEW_TOKENS - 2 * max(target.widths),
+            max_prompt=target.capacity - self._max_new_tokens - 2 * max(target.widths),
         )
         self._table = SurvivalTable()
         self._ngram = NgramDrafter() if "ngram" in config.drafters else None
@@ -111,7 +112,7 @@ class CompletionEngine:
         rules = StopRules(place)
         decoding = self._begin(request, place, stats)
         limits = Limits(
-            min(request.max_tokens, MAX_NEW_TOKENS),
+            min(request.max_tokens, self._max_new_tokens),
             self._target.pass_ms[self._target.widths[0]] * _PASS_MARGIN,
             begin + request.deadline_ms / 1e3 if request.deadline_ms > 0 else float("inf"),
             begin + max(request.patience_ms, request.deadline_ms) / 1e3,
@@ -133,7 +134,7 @@ class CompletionEngine:
         """
         stats = CompletionStats(device=str(self._target.device), target=self.config.target)
         decoding = self._begin(request, _place_of(request), stats, prompt)
-        run(decoding, rules, Limits(max_tokens), request.cancellation)
+        run(decoding, rules, Limits(min(max_tokens, self._max_new_tokens)), request.cancellation)
         decoding.end()
         return decoding
 
