@@ -126,7 +126,10 @@ class NgramIndex:
             )
 
     def rename(self, old: str, new: str) -> None:
-        """Move all versions of `old` to `new`, in place of those that `new` had. KeyError without `old`."""
+        """Move the versions of `old` to `new`, in place of its stored one; KeyError without `old`.
+
+        An overlay that `new` has stays: it is what is on the screen.
+        """
         with self._lock:
             self._publish(self._parts, self._table.move(old, new))
 

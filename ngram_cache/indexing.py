@@ -263,15 +263,9 @@ class Indexer:
             summary.num_removed += 1
 
     def _may_overlay(self, name: str) -> bool:
-        allowed = self._overlays.get(name)
-        if allowed is None:
-            try:
-                self.repository.check_path(name)
-                allowed = True
-            except SkippedFileError:
-                allowed = False
-            self._overlays[name] = allowed
-        return allowed
+        if name not in self._overlays:
+            self._overlays[name] = self.repository.allows(name)
+        return self._overlays[name]
 
     def _rules_changed(self) -> None:
         self.repository.refresh()
@@ -295,6 +289,10 @@ class Indexer:
 
 def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def _num_characters(batch: list[tuple[FoundFile, str]]) -> int:
+    return sum(len(text) for _, text in batch)
 
 
 def _num_tokens(documents: list[tuple[str, Sequence[int]]]) -> int:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from itertools import pairwise
 
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9 ]{0,40})PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d:|AGE-SECRET-KEY-1"
@@ -28,16 +25,23 @@ _KNOWN = re.compile(
     """
 )
 _RUN = re.compile(r"[A-Za-z0-9+/=_.:\-]{16,}")
-_RANDOM_RUN = re.compile(r"[A-Za-z0-9+/=_\-]{20,}")
+_RANDOM_RUN = re.compile(r"[A-Za-z0-9+/_\-]{20,}={0,2}")
 _PIECE = re.compile(r"[A-Za-z0-9+]{16,}")
-_HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F\-]{24,}")
+_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0[xX])?[0-9a-fA-F][0-9a-fA-F\-]{23,}(?![A-Za-z0-9])")
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 _URL_PASSWORD = re.compile(r"(?<=://)[^\s:/@'\"]{0,80}:(?P<secret>[^\s/@'\"]{1,200})(?=@)")
-_AUTHORIZATION = re.compile(r"(?:[Bb]earer|[Bb]asic|BEARER|BASIC)[ \t]+(?P<secret>[A-Za-z0-9+/=_\-.~]{12,})")
+_AUTHORIZATION = re.compile(
+    r"""(?x)
+    (?:[Bb]earer|[Bb]asic|BEARER|BASIC) [ \t]+ (?= \S*[0-9=+] | \S*[a-z]\S*[A-Z] )
+    (?P<secret>[A-Za-z0-9+/=_\-.~]{8,})
+    """
+)
 
 # A name that speaks of a secret (searched in small letters) and the value it is given.
 _NAME = re.compile(
-    r"passw(?:or)?d|passphrase|passcode|_pass\b|\bpwd|secret|token|credential|auth"
+    r"(?P<strong>passw(?:or)?d|passphrase|passcode|_pass\b|\bpwd|secret)|token|credential|auth"
     r"|(?:api|access|auth|private|signing|encryption|account|master|service)[_-]?key"
 )
 _VALUE = re.compile(
@@ -75,7 +79,7 @@ def _blank_named(text: str) -> str:
     pieces, done = [], 0
     for name in _NAME.finditer(text.translate(_SMALL)):
         found = _VALUE.match(text, name.end())
-        if found is None or name.end() < done or _is_harmless(found):
+        if found is None or name.end() < done or _is_harmless(name, found):
             continue
         first, last = found.span(found.lastgroup or 0)
         pieces.append(text[done:first])
@@ -84,14 +88,13 @@ def _blank_named(text: str) -> str:
     return "".join(pieces)
 
 
-def _is_harmless(found: re.Match[str]) -> bool:
+def _is_harmless(name: re.Match[str], found: re.Match[str]) -> bool:
     """Whether the value of a telling name is a reference, a placeholder or a sentence about it."""
     value = found[found.lastgroup or 0]
     if _PLACEHOLDER.fullmatch(value):
         return True
-    if found.lastgroup == "bare":
-        return _REFERENCE.fullmatch(value) is not None
-    return bool(found["rest"]) and " " in value.strip()
+    is_password = name["strong"] is not None and not found["rest"] and found.lastgroup != "bare"
+    return not is_password and (" " in value.strip() or _REFERENCE.fullmatch(value) is not None)
 
 
 def _without_secret(found: re.Match[str]) -> str:
@@ -100,7 +103,8 @@ def _without_secret(found: re.Match[str]) -> str:
 
 
 def _blank_run(found: re.Match[str]) -> str:
-    return _RANDOM_RUN.sub(_blank_random, _KNOWN.sub("", found[0]))
+    run = _HEX.sub(_blank_random, _KNOWN.sub("", found[0]))
+    return _RANDOM_RUN.sub(_blank_random, run)
 
 
 def _blank_random(found: re.Match[str]) -> str:
@@ -112,27 +116,19 @@ def _blank_random(found: re.Match[str]) -> str:
 def looks_random(run: str) -> bool:
     """Whether a run of base64, hexadecimal or similar letters reads like a key and not like a name.
 
-    Names and paths change between small letters, capitals and digits at word ends only; random strings
-    do so every second letter.
+    Cut into words (`Word`, `word`, `WORD`, `123`), names have long ones; random letters fall apart.
     """
-    letters = [kind for kind in map(_kind, run) if kind]
-    if len(letters) < 16 or "0" not in letters:
-        return False
     if _HEX.fullmatch(run):
-        return len(set(run)) >= 8
-    changes = sum(left != right for left, right in pairwise(letters)) / len(letters)
-    return changes >= (0.3 if "A" in letters and "a" in letters else 0.22) and _entropy(run) >= 3.2
+        return _has_letters(run) and any(map(str.isdigit, run)) and len(set(run)) >= 8
+    words = _WORD.findall(run)
+    num_letters = sum(map(len, words))
+    if num_letters < 16 or not _has_letters(run) or not any(map(str.isdigit, words)):
+        return False
+    is_mixed = run not in (run.lower(), run.upper())
+    limit = 2.9 if is_mixed else 4.0 if run == run.lower() else 6.0
+    is_compound = not is_mixed and any(sign in run for sign in "_-/")
+    return not is_compound and num_letters <= limit * len(words)
 
 
-def _kind(letter: str) -> str:
-    if letter.isdigit():
-        return "0"
-    if letter.isalpha():
-        return "A" if letter.isupper() else "a"
-    return ""
-
-
-def _entropy(run: str) -> float:
-    """Bits per character, from the characters' own frequencies."""
-    total = len(run)
-    return -sum(count / total * math.log2(count / total) for count in Counter(run).values())
+def _has_letters(run: str) -> bool:
+    return run.lower() != run.upper()

@@ -143,12 +143,15 @@ class Repository:
         if max(map(len, lines)) > _MAX_LINE or len(text) > max(_MAX_LINE, _MAX_MEAN_LINE * len(lines)):
             raise SkippedFileError("generated")
 
-    def check_path(self, path: str) -> None:
-        """SkippedFileError when the rules keep `path` out, whether or not there is such a file."""
+    def allows(self, path: str) -> bool:
+        """Whether the rules let `path` in, whether or not there is such a file."""
         layers = self._layers_for(path.rpartition("/")[0])
-        if layers is None:
-            raise SkippedFileError("ignored")
-        self._check_rules(path, layers, is_folder=False)
+        try:
+            if layers is not None:
+                self._check_rules(path, layers, is_folder=False)
+        except SkippedFileError:
+            return False
+        return layers is not None
 
     def is_rule_file(self, path: str) -> bool:
         """Whether a change of `path` may change what is ignored."""
@@ -256,10 +259,7 @@ class Repository:
                 ]
                 folder /= name
             break
-        probe = [layer for layer in layers if layer.above]
-        if any(layer.spec.check_file(layer.above + "/").include for layer in probe):
-            return []
-        return layers
+        return [] if any(layer.ignores_root() for layer in layers) else layers
 
     def _read_rules(self, path: Path) -> str:
         try:

@@ -33,6 +33,7 @@ MAX_FILE_BYTES = 8 << 30
 MAX_HEADER_BYTES = 256 << 20
 _PREAMBLE_BYTES = 64
 _BIN32 = 0xC6
+_NIL = b"\xc0"
 _STALE_SECONDS = 3600.0
 
 
@@ -161,7 +162,7 @@ def _pieces(snapshot: Snapshot) -> Iterator[bytes | memoryview]:
         }
     )
     preamble = msgpack.packb([MAGIC, VERSION, len(header), zlib.crc32(header)])
-    yield preamble + b"\xc0" * (_PREAMBLE_BYTES - len(preamble))  # msgpack's nil
+    yield preamble.ljust(_PREAMBLE_BYTES, _NIL)
     yield header
     for arrays in segments:
         for array in arrays:
@@ -174,10 +175,10 @@ def _read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:
     unpacker.feed(data[:_PREAMBLE_BYTES])
     try:
         preamble = unpacker.unpack()
-        rest = list(unpacker)
+        padding = data[unpacker.tell() : _PREAMBLE_BYTES]
     except (msgpack.UnpackException, ValueError) as error:
         raise CorruptSnapshotError("the index file does not begin as one") from error
-    if not isinstance(preamble, list) or len(preamble) < 2 or preamble[0] != MAGIC or any(rest):
+    if not isinstance(preamble, list) or len(preamble) < 2 or preamble[0] != MAGIC:
         raise CorruptSnapshotError("the index file does not begin as one")
     if preamble[1] != VERSION:
         raise ForeignSnapshotError(f"the index file has format {preamble[1]!r}, this is format {VERSION}")
@@ -185,7 +186,7 @@ def _read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:
     if not 0 <= length <= MAX_HEADER_BYTES:
         raise CorruptSnapshotError(f"the index file's header claims {length} bytes")
     packed = data[_PREAMBLE_BYTES : _PREAMBLE_BYTES + length]
-    if len(packed) != length or zlib.crc32(packed) != checksum:
+    if padding.strip(_NIL) or len(packed) != length or zlib.crc32(packed) != checksum:
         raise CorruptSnapshotError("the index file's header does not match its checksum")
     return msgpack.unpackb(packed), _PREAMBLE_BYTES + length
 

@@ -89,12 +89,14 @@ class VersionTable:
         return {*old.kept, *entry.kept}
 
     def move(self, old: str, new: str) -> set[int]:
-        """Move the versions of `old` to `new`, in place of its own; KeyError without `old`."""
-        entry = self._entries[old]
+        """Give the versions of `old` to `new`, whose own overlay stays; KeyError without `old`."""
+        moved, known = self._entries[old], self.entry(new)
         if old == new:
             return set()
-        self.assign(old, Entry())
-        return self.assign(new, entry)
+        touched = self.assign(old, Entry())
+        stored = known.stored if moved.stored is None else moved.stored
+        overlay = moved.overlay if known.overlay is None else known.overlay
+        return touched | self.assign(new, Entry(stored, overlay))
 
     def check_integrity(self) -> None:
         """AssertionError when the two directions disagree."""

@@ -1,0 +1,313 @@
+"""An index follows its folder: first build, restart, edits, ignore rules, secrets, interruptions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ngram_cache import NgramIndex, snapshot
+from ngram_cache.indexing import Indexer, forget
+from ngram_cache.planning import IndexHooks, make_plan
+from ngram_cache.repository import FoundFile, RepositoryOptions
+from ngram_cache.snapshot import FileRecord
+
+Write = Callable[[dict[str, str]], None]
+Make = Callable[..., Indexer]
+
+FILES = {
+    "app.py": "def first_function():\n    return 1\n",
+    "lib/tool.py": "class Tool:\n    def second_function(self):\n        pass\n",
+    "README.md": "# A project\n",
+}
+
+
+def continuation(index: NgramIndex, context: str, length: int = 12) -> str:
+    """What the main line of the draft says."""
+    nodes = index.lookup(list(map(ord, context)), max_nodes=1, max_depth=1).nodes
+    text = ""
+    while nodes and len(text) < length:
+        text += chr(nodes[0].token)
+        nodes = index.lookup(list(map(ord, context + text)), max_nodes=1, max_depth=1).nodes
+    return text
+
+
+def all_text(index: NgramIndex) -> str:
+    """Everything that is held by the index's saved form."""
+    stored = index.stored()
+    tokens = [
+        segment.tokens(place).tolist()
+        for segment in stored.segments
+        for place in range(len(segment.documents))
+    ]
+    return "\n\0".join("".join(map(chr, text)) for text in tokens)
+
+
+def test_a_folder_is_indexed_saved_and_loaded_again(write: Write, make_indexer: Make) -> None:
+    write(FILES)
+    first = make_indexer()
+    summary = first.build()
+    assert (summary.num_documents, summary.num_encoded, summary.message) == (3, 3, "")
+    assert first.paths == sorted(FILES)
+    assert continuation(first.index, "def first", 10) == "_function("
+    second = make_indexer()
+    summary = second.build()
+    assert (summary.num_documents, summary.num_encoded) == (3, 0)
+    assert continuation(second.index, "def second", 10) == "_function("
+
+
+def test_only_what_changed_is_read_again(write: Write, make_indexer: Make, root: Path) -> None:
+    write(FILES)
+    make_indexer().build()
+    write({"app.py": "def third_function():\n    return 3\n"})
+    (root / "README.md").unlink()
+    os.utime(root / "lib/tool.py", (5, 5))
+    indexer = make_indexer()
+    summary = indexer.build()
+    assert (summary.num_encoded, summary.num_removed, indexer.paths) == (1, 1, ["app.py", "lib/tool.py"])
+    assert "first_function" not in all_text(indexer.index)
+
+
+def test_progress_is_reported_and_the_processor_is_yielded(write: Write, make_indexer: Make) -> None:
+    write({f"f{number:03}.py": f"value_{number} = {number}\n" for number in range(100)})
+    seen: list[tuple[int, int]] = []
+    pauses: list[None] = []
+    hooks = IndexHooks(
+        report=lambda done, total, _: seen.append((done, total)), pause=lambda: pauses.append(None)
+    )
+    make_indexer(hooks=hooks).build()
+    assert seen == [(32, 100), (64, 100), (96, 100), (100, 100)]
+    assert len(pauses) == 4
+
+
+def test_a_stopped_run_keeps_what_it_has_and_goes_on_later(write: Write, make_indexer: Make) -> None:
+    write({f"f{number:03}.py": f"value_{number} = {number}\n" for number in range(100)})
+    done: list[int] = []
+    hooks = IndexHooks(report=lambda count, *_: done.append(count), should_stop=lambda: bool(done))
+    summary = make_indexer(hooks=hooks).build()
+    assert (summary.is_complete, summary.num_documents) == (False, 32)
+    summary = make_indexer().build()
+    assert (summary.is_complete, summary.num_documents, summary.num_encoded) == (True, 100, 68)
+
+
+def test_the_index_can_be_used_while_it_is_built(write: Write, make_indexer: Make) -> None:
+    write({f"f{number:03}.py": "alpha = beta\n" for number in range(600)})
+    seen: list[int] = []
+    indexer = make_indexer(hooks=IndexHooks(report=lambda *_: seen.append(indexer.index.num_documents)))
+    indexer.build()
+    assert 0 < seen[10] < 600
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense" * 20, None])
+def test_a_damaged_file_is_rebuilt_with_a_message(
+    write: Write, make_indexer: Make, index_folder: Path, damage: bytes | None
+) -> None:
+    write(FILES)
+    make_indexer().build()
+    (file,) = index_folder.iterdir()
+    file.write_bytes(file.read_bytes()[:-3] if damage is None else damage)
+    indexer = make_indexer()
+    summary = indexer.build()
+    assert "built anew" in summary.message
+    assert (summary.num_encoded, indexer.paths) == (3, sorted(FILES))
+    assert make_indexer().build().message == ""
+
+
+def test_each_tokenizer_has_an_index_of_its_own(write: Write, make_indexer: Make, index_folder: Path) -> None:
+    write(FILES)
+    make_indexer().build()
+    assert make_indexer(fingerprint="other").build().num_encoded == 3
+    assert len(list(index_folder.iterdir())) == 2
+
+
+def test_forget_deletes_the_files(write: Write, make_indexer: Make, root: Path, index_folder: Path) -> None:
+    write(FILES)
+    make_indexer().build()
+    assert forget(root) == 1
+    assert list(index_folder.iterdir()) == []
+
+
+def test_a_disk_that_takes_nothing_costs_the_file_only(
+    write: Write, make_indexer: Make, index_folder: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    index_folder.write_text("a file where a folder should be")
+    summary = indexer.build()
+    assert "could not be saved" in summary.message
+    assert summary.num_documents == 3
+
+
+def test_edits_are_taken_over(write: Write, make_indexer: Make, root: Path) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    write({"app.py": "def third_function():\n", "lib/new.py": "fourth = 4\n", "sub/deep/x.py": "fifth = 5\n"})
+    summary = indexer.reconcile([root / "app.py", "lib/new.py", root / "sub"])
+    assert (summary.num_encoded, summary.num_removed) == (3, 0)
+    assert continuation(indexer.index, "def third", 10) == "_function("
+    assert continuation(indexer.index, "fif", 5) == "th = "
+    assert indexer.save() == ""
+    assert make_indexer().build().num_encoded == 0
+
+
+def test_a_deleted_folder_is_forgotten_on_disk_at_once(write: Write, make_indexer: Make, root: Path) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    (root / "lib/tool.py").unlink()
+    (root / "lib").rmdir()
+    assert indexer.reconcile(["lib"]).num_removed == 1
+    assert indexer.paths == ["README.md", "app.py"]
+    loaded = make_indexer()
+    loaded.build()
+    assert "second_function" not in all_text(loaded.index)
+
+
+def test_a_renamed_file_is_not_read_again(write: Write, make_indexer: Make, root: Path) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    (root / "lib/tool.py").rename(root / "moved.py")
+    summary = indexer.reconcile(["lib/tool.py", "moved.py"])
+    assert (summary.num_renamed, summary.num_encoded, summary.num_removed) == (1, 0, 0)
+    assert indexer.paths == ["README.md", "app.py", "moved.py"]
+    assert make_indexer().build().num_encoded == 0
+
+
+def test_newly_ignored_files_are_forgotten_and_come_back(
+    write: Write, make_indexer: Make, root: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    indexer.set_overlay("lib/tool.py", "overlay_text = 1\n")
+    write({".gitignore": "lib/\n"})
+    assert indexer.reconcile([".gitignore"]).num_removed == 1
+    assert indexer.paths == ["README.md", "app.py"]
+    assert (indexer.index.num_documents, indexer.index.num_segments) == (2, 1)
+    assert "second_function" not in all_text(indexer.index)
+    (root / ".gitignore").unlink()
+    assert indexer.reconcile([root / ".gitignore"]).num_encoded == 1
+    assert indexer.paths == sorted(FILES)
+
+
+def test_a_file_that_turns_binary_is_forgotten(write: Write, make_indexer: Make, root: Path) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    (root / "app.py").write_bytes(b"\0")
+    summary = indexer.reconcile(["app.py"])
+    assert (summary.num_removed, summary.skipped["binary"]) == (1, 1)
+    assert "first_function" not in all_text(indexer.index)
+
+
+def test_changes_outside_of_the_folder_are_none_of_ours(
+    write: Write, make_indexer: Make, tmp_path: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    (tmp_path / "outside.py").write_text("x = 1\n")
+    indexer.reconcile([tmp_path / "outside.py", "../outside.py", "/"])
+    assert indexer.paths == sorted(FILES)
+
+
+def test_the_limit_holds_for_later_files_too(write: Write, make_indexer: Make) -> None:
+    write(FILES)
+    indexer = make_indexer(options=RepositoryOptions(max_files=3))
+    indexer.build()
+    write({"more.py": "x = 1\n"})
+    summary = indexer.reconcile(["more.py"])
+    assert (summary.num_documents, summary.skipped["too many files"]) == (3, 1)
+
+
+def test_open_buffers_hide_their_files(write: Write, make_indexer: Make, root: Path) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    indexer.set_overlay(root / "app.py", "def first_draft():\n")
+    assert continuation(indexer.index, "def first", 6) == "_draft"
+    found = indexer.index.lookup(list(map(ord, "def first")), max_nodes=1, max_depth=1)
+    assert indexer.index.path_of(found.nodes[0].document) == "app.py"
+    indexer.drop_overlay(root / "app.py")
+    assert continuation(indexer.index, "def first", 6) == "_funct"
+
+
+def test_open_buffers_obey_the_rules_of_files(write: Write, make_indexer: Make) -> None:
+    write({".gitignore": "gen/\n"})
+    indexer = make_indexer()
+    indexer.build()
+    for path in (".env", "gen/out.py", "key.pem"):
+        indexer.set_overlay(path, "value = canary_text\n")
+    indexer.set_overlay("ok.py", "value = canary_text\n-----BEGIN PRIVATE KEY-----\n")
+    assert continuation(indexer.index, "canary") == ""
+    indexer.set_overlay("ok.py", "password = 'canary_text'\nvalue = 1\n")
+    assert continuation(indexer.index, "canary") == ""
+    assert continuation(indexer.index, "value", 4) == " = 1"
+
+
+@pytest.mark.parametrize("path", ["app.py", "./lib/../app.py", "lib/../app.py"])
+def test_a_document_has_one_name(make_indexer: Make, root: Path, path: str) -> None:
+    indexer = make_indexer()
+    assert indexer.document_path(path) == indexer.document_path(root / path) == "app.py"
+    assert indexer.document_path("/elsewhere/x.py") == "/elsewhere/x.py"
+
+
+CANARIES = {
+    ".env": "TOKEN=canary-one\n",
+    "config/.env.local": "X=canary-two\n",
+    "server.pem": "canary-three\n",
+    ".ssh/config": "canary-four\n",
+    "infra/prod.tfvars": 'db = "canary-five"\n',
+    "app/settings.py": "DB_PASSWORD = 'canary-six'\nHOST = 'db.example'\n",
+    "app/url.py": "DB = 'postgres://me:canary-seven@db.example/x'\n",
+    "app/key.py": "KEY = '''-----BEGIN RSA PRIVATE KEY-----\ncanary-eight\n'''\n",
+    "data.json": '{"client_secret": "canary-nine", "port": 80}\n',
+    "deploy.sh": "curl -H 'Authorization: Bearer canary-10.x' https://api.example\n",
+}
+
+
+def test_no_planted_secret_can_come_out(write: Write, make_indexer: Make, index_folder: Path) -> None:
+    write(CANARIES)
+    indexer = make_indexer()
+    indexer.build()
+    held = all_text(indexer.index)
+    assert "canary" not in held
+    assert "db.example" in held
+    spelled_backwards = "yranac".encode("utf-32-be")
+    for file in index_folder.iterdir():
+        assert spelled_backwards not in bytes(max(0, byte - 1) for byte in file.read_bytes())
+        assert b"canary" not in file.read_bytes()
+
+
+def test_a_snapshot_that_names_other_files_is_not_trusted(
+    write: Write, make_indexer: Make, root: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    stored = NgramIndex([("ghost.py", [1, 2, 3])]).stored()
+    path = snapshot.snapshot_path(snapshot.index_directory(), root, "letters")
+    ghost = {"ghost.py": FileRecord(1, 1, b"")}
+    snapshot.save(path, snapshot.Snapshot("letters", str(root), stored, ghost))
+    again = make_indexer()
+    assert again.build().num_removed == 1
+    assert again.paths == sorted(FILES)
+
+
+def test_a_plan_reads_the_new_and_the_changed_and_forgets_the_gone() -> None:
+    records = {name: FileRecord(1, 1, b"") for name in ("same", "changed", "gone", "outside", "named")}
+    files = [
+        FoundFile("same", 1, 1),
+        FoundFile("named", 1, 1),
+        FoundFile("changed", 2, 1),
+        FoundFile("new", 1, 1),
+    ]
+    scope = set(records) - {"outside"}
+    plan = make_plan(files, records, scope, {"named"}, max_files=5)
+    assert [file.path for file in plan.wanted] == ["named", "changed", "new"]
+    assert (plan.gone, plan.num_surplus) == ({"gone"}, 0)
+    assert make_plan(files, records, scope, set(), max_files=4).num_surplus == 1

@@ -1,0 +1,230 @@
+"""What of a folder may be indexed, and by git's own judgement what is ignored."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ngram_cache.repository import FoundFile, Repository, RepositoryOptions, SkippedFileError
+
+Write = Callable[[dict[str, str]], None]
+_GIT = shutil.which("git")
+
+
+def found(root: Path, options: RepositoryOptions | None = None) -> list[str]:
+    return sorted(file.path for file in Repository(root, options or RepositoryOptions()).walk().files)
+
+
+def reasons(root: Path, options: RepositoryOptions | None = None) -> dict[str, int]:
+    return dict(Repository(root, options or RepositoryOptions()).walk().skipped)
+
+
+@pytest.mark.parametrize(
+    ("rules", "left"),
+    [
+        ({}, ["a.py", "lib/b.py", "lib/deep/c.py", "out/d.py"]),
+        ({".gitignore": "out/\n"}, ["a.py", "lib/b.py", "lib/deep/c.py"]),
+        ({".gitignore": "*.py\n!b.py\n"}, ["lib/b.py"]),
+        ({".gitignore": "/lib/*\n!/lib/deep/\n"}, ["a.py", "lib/deep/c.py", "out/d.py"]),
+        ({".gitignore": "lib/\n!lib/b.py\n"}, ["a.py", "out/d.py"]),
+        ({".gitignore": "*.py\n", "lib/.gitignore": "!*.py\n"}, ["lib/b.py", "lib/deep/c.py"]),
+        ({"lib/.gitignore": "/b.py\n"}, ["a.py", "lib/deep/c.py", "out/d.py"]),
+        ({"lib/.gitignore": "/a.py\nd.py\n"}, ["a.py", "lib/b.py", "lib/deep/c.py", "out/d.py"]),
+        ({".ignore": "out\n"}, ["a.py", "lib/b.py", "lib/deep/c.py"]),
+        ({".gitignore": "out\n", ".ignore": "!out\n"}, ["a.py", "lib/b.py", "lib/deep/c.py", "out/d.py"]),
+        ({".git/info/exclude": "a.py\n"}, ["lib/b.py", "lib/deep/c.py", "out/d.py"]),
+        ({".gitignore": "\ufeff# comment\n\n  \nout/ \n"}, ["a.py", "lib/b.py", "lib/deep/c.py"]),
+        ({".gitignore": "**/deep\n"}, ["a.py", "lib/b.py", "out/d.py"]),
+        ({".gitignore": "!\n***\x00[\nout\n"}, ["a.py", "lib/b.py", "lib/deep/c.py"]),
+    ],
+)
+def test_ignore_rules(root: Path, write: Write, rules: dict[str, str], left: list[str]) -> None:
+    write(dict.fromkeys(("a.py", "lib/b.py", "lib/deep/c.py", "out/d.py"), "x = 1\n"))
+    write(rules)
+    assert found(root) == left
+
+
+_names = st.sampled_from(["a", "b", "c.py", "d.py"])
+_pieces = st.sampled_from(["a", "b", "*", "c.py", "*.py", "?", "[ab]", "**"])
+_patterns = st.builds(
+    "".join,
+    st.tuples(
+        st.sampled_from(["", "", "!"]),
+        st.sampled_from(["", "/", "**/"]),
+        st.lists(_pieces, min_size=1, max_size=3).map("/".join),
+        st.sampled_from(["", "/", "/*"]),
+    ),
+).filter(lambda pattern: not pattern.endswith("**/"))  # folders alone to git, all to the library
+
+
+@pytest.mark.skipif(_GIT is None, reason="compares with git itself")
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    outer=st.lists(_patterns, max_size=4),
+    inner=st.lists(_patterns, max_size=3),
+    innermost=st.lists(_patterns, max_size=2),
+)
+def test_git_agrees_on_what_is_ignored(
+    tmp_path: Path, outer: list[str], inner: list[str], innermost: list[str]
+) -> None:
+    root = tmp_path / "git"
+    if not root.exists():
+        for folder in ("", "a", "b", "a/b", "a/a", "b/a"):
+            for name in ("c.py", "d.py"):
+                (root / folder).mkdir(parents=True, exist_ok=True)
+                (root / folder / name).write_text("x")
+        subprocess.run([str(_GIT), "init", "-q", str(root)], check=True)
+    for folder, patterns in (("", outer), ("a", inner), ("a/b", innermost)):
+        (root / folder / ".gitignore").write_text("\n".join(patterns) + "\n")
+    listed = subprocess.run(
+        [str(_GIT), "-C", str(root), "ls-files", "--others", "--exclude-standard", "*.py"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert found(root) == sorted(listed.stdout.split())
+
+
+def test_a_folder_inside_of_a_work_tree_obeys_the_rules_above_it(root: Path, write: Write) -> None:
+    write(
+        {
+            ".git/HEAD": "",
+            ".gitignore": "gen/\n/sub/b.py\n",
+            "sub/a.py": "",
+            "sub/b.py": "",
+            "sub/gen/c.py": "",
+        }
+    )
+    assert found(root / "sub") == ["a.py"]
+
+
+def test_an_ignored_folder_that_is_opened_itself_is_not_empty(root: Path, write: Write) -> None:
+    write({".git/HEAD": "", ".gitignore": "build/\n", "build/a.py": "", "build/sub/b.py": ""})
+    assert found(root / "build") == ["a.py", "sub/b.py"]
+    assert found(root / "build/sub") == ["b.py"]
+
+
+def test_the_settings_have_the_last_word(root: Path, write: Write) -> None:
+    write({".gitignore": "!keep.py\n", "keep.py": "", "lib/a.py": "", "lib/b.py": ""})
+    assert found(root, RepositoryOptions(exclude=("keep.py", "lib/a*"))) == ["lib/b.py"]
+
+
+def test_what_is_left_out_is_counted_by_reason(root: Path, write: Write) -> None:
+    write({
+        "a.py": "", "image.png": "", "node_modules/x/index.js": "", ".env": "", "uv.lock": "",
+        "big.py": "x\n" * 2000, "skip/me.py": "", ".gitignore": "skip\n",
+        "bin/tool": "#!/bin/sh\n", "bin/data": "hello",
+    })  # fmt: skip
+    assert found(root, RepositoryOptions(max_file_bytes=1000)) == ["a.py", "bin/tool"]
+    assert reasons(root, RepositoryOptions(max_file_bytes=1000)) == {
+        "no source file": 3,
+        "tool folder": 1,
+        "secret": 1,
+        "generated": 1,
+        "too large": 1,
+        "ignored": 1,
+    }
+
+
+def test_of_too_many_files_the_newest_are_kept(root: Path, write: Write) -> None:
+    for age, name in enumerate(["new.py", "mid.py", "old.py"]):
+        write({name: ""})
+        os.utime(root / name, (1000 - age, 1000 - age))
+    repository = Repository(root, RepositoryOptions(max_files=2))
+    walk = repository.walk()
+    assert [file.path for file in walk.files] == ["mid.py", "new.py"]
+    assert walk.skipped == {"too many files": 1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+def test_links_are_never_followed(root: Path, write: Write, tmp_path: Path) -> None:
+    (tmp_path / "outside.py").write_text("secret")
+    (tmp_path / "outer").mkdir()
+    (tmp_path / "outer/x.py").write_text("")
+    write({"a.py": "", "lib/b.py": ""})
+    (root / "lib/loop").symlink_to(root, target_is_directory=True)
+    (root / "link.py").symlink_to(tmp_path / "outside.py")
+    (root / "outer").symlink_to(tmp_path / "outer", target_is_directory=True)
+    assert found(root) == ["a.py", "lib/b.py"]
+    assert reasons(root) == {"symbolic link": 3}
+    repository = Repository(root)
+    for path in ("link.py", "outer/x.py", "lib/loop/a.py"):
+        with pytest.raises(SkippedFileError):
+            repository.find(path)
+    with pytest.raises(SkippedFileError, match="unreadable"):
+        repository.read(FoundFile("link.py", 1, 1))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_do_not_hang_the_walk(root: Path) -> None:
+    os.mkfifo(root / "pipe.py")
+    assert reasons(root) == {"no plain file": 1}
+    with pytest.raises(SkippedFileError, match="no plain file"):
+        Repository(root).read(FoundFile("pipe.py", 1, 1))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_folder_is_counted_and_passed(root: Path, write: Write) -> None:
+    write({"a.py": "", "closed/b.py": ""})
+    (root / "closed").chmod(0)
+    try:
+        assert found(root) == ["a.py"]
+        assert reasons(root)["unreadable"] == 1
+    finally:
+        (root / "closed").chmod(0o700)
+
+
+def test_a_missing_root_is_an_empty_one(tmp_path: Path) -> None:
+    assert found(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"x = 1\0", "binary"),
+        (b"caf\xe9 = 1\n", "not UTF-8"),
+        (b"-----BEGIN RSA PRIVATE KEY-----\n", "private key"),
+        (b"x" * 6000, "generated"),
+        (b"y = 2;" * 900 + b"\n", "generated"),
+    ],
+)
+def test_files_that_are_not_worth_reading(root: Path, content: bytes, reason: str) -> None:
+    (root / "a.py").write_bytes(content)
+    repository = Repository(root)
+    (file,) = repository.walk().files
+    with pytest.raises(SkippedFileError, match=reason):
+        repository.read(file)
+
+
+def test_line_ends_and_marks_are_made_alike(root: Path) -> None:
+    (root / "a.py").write_bytes(b"\xef\xbb\xbfa\r\nb\rc\n")
+    repository = Repository(root)
+    assert repository.read(repository.find("a.py")) == "a\nb\nc\n"
+
+
+def test_a_file_that_grew_since_the_walk_is_refused(root: Path) -> None:
+    (root / "a.py").write_text("x\n")
+    repository = Repository(root, RepositoryOptions(max_file_bytes=10))
+    (file,) = repository.walk().files
+    (root / "a.py").write_text("x\n" * 100)
+    with pytest.raises(SkippedFileError, match="too large"):
+        repository.read(file)
+
+
+def test_one_place_is_looked_at_by_the_same_rules(root: Path, write: Write) -> None:
+    write(
+        {".gitignore": "gen/\n", "lib/a.py": "", "lib/b.py": "", "lib/gen/c.py": "", "node_modules/d.py": ""}
+    )
+    repository = Repository(root)
+    assert sorted(file.path for file in repository.look("lib").files) == ["lib/a.py", "lib/b.py"]
+    assert [file.path for file in repository.look("lib/a.py").files] == ["lib/a.py"]
+    for path in ("lib/gen", "lib/gen/c.py", "node_modules/d.py", "missing.py"):
+        assert repository.look(path).files == []

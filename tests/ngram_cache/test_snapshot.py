@@ -1,0 +1,232 @@
+"""A saved index comes back whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import sys
+import zlib
+from pathlib import Path
+
+import msgpack
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ngram_cache import NgramIndex, snapshot
+from ngram_cache.snapshot import (
+    CorruptSnapshotError,
+    FileRecord,
+    ForeignSnapshotError,
+    Snapshot,
+    SnapshotError,
+)
+
+TEXTS = {"a.py": [1, 2, 3, 1, 2, 4], "lib/b.py": [5, 1, 2, 3, 9], "empty.py": []}
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    index = NgramIndex(list(TEXTS.items())[:2])
+    index.update(*list(TEXTS.items())[2])
+    stored = index.stored()
+    files = {path: FileRecord(10, 20, path.encode()) for path in stored.paths.values()}
+    path = tmp_path / "own" / "x.index"
+    snapshot.save(path, Snapshot("tokenizer", "/root", stored, files))
+    return path
+
+
+def load(path: Path) -> Snapshot:
+    return snapshot.load(path, fingerprint="tokenizer", root="/root")
+
+
+def with_header(data: bytes, **changes: object) -> bytes:
+    """The same file with another header under a right checksum."""
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(data)
+    magic, version, length, _ = unpacker.unpack()
+    header = msgpack.packb(msgpack.unpackb(data[64 : 64 + length]) | changes)
+    preamble = msgpack.packb([magic, version, len(header), zlib.crc32(header)])
+    return preamble.ljust(64, b"\xc0") + header + data[64 + length :]
+
+
+def segments_of(data: bytes) -> list[dict[str, object]]:
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(data)
+    length = unpacker.unpack()[2]
+    segments: list[dict[str, object]] = msgpack.unpackb(data[64 : 64 + length])["segments"]
+    return segments
+
+
+def test_what_was_saved_comes_back(saved: Path) -> None:
+    loaded = load(saved)
+    index = NgramIndex()
+    index.restore(loaded.stored)
+    index.check_integrity()
+    assert index.paths == sorted(TEXTS)
+    assert loaded.files["a.py"] == FileRecord(10, 20, b"a.py")
+    found = index.lookup([1, 2], max_nodes=3, max_depth=2)
+    assert (found.num_occurrences, found.nodes[0].token) == (3, 3)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+def test_only_the_user_can_read_it(saved: Path) -> None:
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+    assert stat.S_IMODE(saved.parent.stat().st_mode) == 0o700
+
+
+def test_nothing_but_the_file_is_left(saved: Path) -> None:
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_save_that_fails_leaves_the_old_file(saved: Path) -> None:
+    before = saved.read_bytes()
+    stored = NgramIndex([("a", [1])]).stored()
+    with pytest.raises(KeyError):
+        snapshot.save(saved, Snapshot("tokenizer", "/root", stored, {}))
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_what_a_killed_process_left_is_cleared_away(saved: Path) -> None:
+    leftover = saved.with_name(saved.name + ".zzz.tmp")
+    leftover.write_bytes(b"half")
+    os.utime(leftover, (1, 1))
+    snapshot.save(saved, load(saved))
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_file_cut_short_anywhere_is_refused(saved: Path) -> None:
+    data = saved.read_bytes()
+    for length in range(len(data)):
+        saved.write_bytes(data[:length])
+        with pytest.raises(SnapshotError):
+            load(saved)
+
+
+def test_a_file_that_is_too_long_is_refused(saved: Path) -> None:
+    saved.write_bytes(saved.read_bytes() + b"x")
+    with pytest.raises(CorruptSnapshotError, match="left over"):
+        load(saved)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_flipped_bit_anywhere_is_noticed(saved: Path, data: st.DataObject) -> None:
+    original = saved.read_bytes()
+    at = data.draw(st.integers(0, 8 * len(original) - 1))
+    broken = bytearray(original)
+    broken[at // 8] ^= 1 << at % 8
+    path = saved.with_name("broken.index")
+    path.write_bytes(broken)
+    with pytest.raises(SnapshotError):
+        load(path)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(noise=st.binary(max_size=300))
+def test_any_other_file_is_refused(tmp_path: Path, noise: bytes) -> None:
+    path = tmp_path / "noise.index"
+    path.write_bytes(noise)
+    with pytest.raises(SnapshotError):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "root", "message"),
+    [("other", "/root", "another tokenizer"), ("tokenizer", "/elsewhere", "another folder")],
+)
+def test_a_foreign_index_is_refused(saved: Path, fingerprint: str, root: str, message: str) -> None:
+    with pytest.raises(ForeignSnapshotError, match=message):
+        snapshot.load(saved, fingerprint=fingerprint, root=root)
+
+
+def test_another_version_is_refused(saved: Path) -> None:
+    data = saved.read_bytes()
+    preamble = msgpack.packb([snapshot.MAGIC, snapshot.VERSION + 1, "whatever", "comes"])
+    saved.write_bytes(preamble.ljust(64, b"\xc0") + data[64:])
+    with pytest.raises(ForeignSnapshotError, match="format 2"):
+        load(saved)
+
+
+@pytest.mark.parametrize("length", [-1, 1 << 40, "many", None])
+def test_a_header_of_absurd_length_is_refused(saved: Path, length: object) -> None:
+    preamble = msgpack.packb([snapshot.MAGIC, snapshot.VERSION, length, 0])
+    saved.write_bytes(preamble.ljust(64, b"\xc0") + saved.read_bytes()[64:])
+    with pytest.raises(CorruptSnapshotError):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_words": 1 << 60},
+        {"num_words": -4},
+        {"num_positions": 1 << 60},
+        {"num_positions": -1},
+        {"lengths": [1 << 50, 1]},
+        {"lengths": [-3, 8]},
+        {"lengths": [5]},
+        {"lengths": "long"},
+        {"documents": [1, 0]},
+        {"documents": [0, 0]},
+        {"documents": [None, None]},
+        {"words_crc": 0},
+        {"positions_crc": 0},
+    ],
+    ids=str,
+)
+def test_a_header_that_lies_is_refused(saved: Path, change: dict[str, object]) -> None:
+    """Even under a right checksum: what a header says is compared with what is there."""
+    data = saved.read_bytes()
+    first, *rest = segments_of(data)
+    saved.write_bytes(with_header(data, segments=[first | change, *rest]))
+    with pytest.raises(CorruptSnapshotError):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"files": [[1]]},
+        {"files": 3},
+        {"segments": [{}]},
+        {"segments": None},
+        {"files": [["x", 1, None, 2, 3]]},
+    ],
+    ids=str,
+)
+def test_a_header_of_another_shape_is_refused(saved: Path, changes: dict[str, object]) -> None:
+    saved.write_bytes(with_header(saved.read_bytes(), **changes))
+    with pytest.raises(CorruptSnapshotError):
+        load(saved)
+
+
+def test_positions_outside_of_the_documents_are_refused(saved: Path) -> None:
+    data = saved.read_bytes()
+    first, *rest = segments_of(data)
+    words = data.index(struct.pack(">BI", 0xC6, 4 * int(str(first["num_words"]))), 64)
+    start = words + 5 + 4 * int(str(first["num_words"])) + 5
+    size = 4 * int(str(first["num_positions"]))
+    wild = struct.pack("i", 1 << 30) + data[start + 4 : start + size]
+    changed = data[:start] + wild + data[start + size :]
+    saved.write_bytes(with_header(changed, segments=[first | {"positions_crc": zlib.crc32(wild)}, *rest]))
+    with pytest.raises(CorruptSnapshotError, match="outside"):
+        load(saved)
+
+
+def test_purge_forgets_a_folder_under_every_tokenizer(tmp_path: Path) -> None:
+    stored = NgramIndex([("a", [1, 2])]).stored()
+    for root in ("one", "two"):
+        for fingerprint in ("x", "y"):
+            path = snapshot.snapshot_path(tmp_path, tmp_path / root, fingerprint)
+            snapshot.save(path, Snapshot(fingerprint, root, stored, {"a": FileRecord(1, 1, b"")}))
+    assert snapshot.purge(tmp_path, tmp_path / "one") == 2
+    assert len(list(tmp_path.glob("*.index"))) == 2
+    assert snapshot.purge(tmp_path / "missing", tmp_path) == 0
+
+
+def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none")
