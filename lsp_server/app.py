@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -30,7 +31,16 @@ def serve_stdio() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     server = SlipstreamServer(version(), load_for)
     register(server)
-    sys.exit(asyncio.run(server.serve(stdin, stdout)))
+    try:
+        code = asyncio.run(server.serve(stdin, stdout))
+    except KeyboardInterrupt:
+        code = 130
+    if not server.has_stopped:
+        # A thread is deep in a library, and the interpreter's end under its feet may crash or hang.
+        logger.warning("Background work did not stop in time and is abandoned")
+        logging.shutdown()
+        os._exit(code)
+    sys.exit(code)
 
 
 def version() -> str:

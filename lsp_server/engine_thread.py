@@ -24,6 +24,9 @@ State = Literal["loading", "warming", "ready", "error"]
 # Background work waits this long after the last completion, so that it does not meet the next keystroke.
 IDLE_PAUSE_S = 0.05
 
+# How often an engine that warms up is asked whether it is warm.
+WARMING_POLL_S = 0.5
+
 
 class Completer(Protocol):
     """What the thread needs of an engine; all of it is called on this thread only."""
@@ -170,7 +173,10 @@ class EngineThread:
                 if pause_s is not None and pause_s <= 0:
                     self._interrupt = Cancellation()
                     return self._do_idle
-                self._changed.wait(pause_s)
+                if pause_s is None and self.status.state == "warming":
+                    pause_s = WARMING_POLL_S
+                if not self._changed.wait(pause_s) and self.status.state == "warming":
+                    return self._refresh
 
     def _do_load(self, load: Load) -> None:
         self._engine = None
@@ -238,7 +244,7 @@ class EngineThread:
     def _do_idle(self) -> None:
         more = self._guarded(lambda engine: engine.idle(self._interrupt))
         self._may_idle = bool(more) or self._interrupt.is_cancelled
-        if not self._may_idle or self.status.state == "warming":
+        if not self._may_idle:
             self._refresh()
 
     def _guarded(self, call: Callable[[Completer], Any]) -> Any:

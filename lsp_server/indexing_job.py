@@ -83,7 +83,7 @@ class IndexingJobs:
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Files were written, deleted or renamed; each worker hears of its own. From any thread."""
-        changed = list(paths)
+        changed = [path for path in paths if not _is_git_work(path)]
         for folder, worker in tuple(self._workers.items()):
             if own := [path for path in changed if path.is_relative_to(folder)]:
                 worker.files_changed(own)
@@ -144,3 +144,8 @@ class IndexingJobs:
                 self.files_changed({Path(path) for _, path in changes})
         except OSError as error:
             logger.warning("The folders cannot be watched, saved files alone are followed: %s", error)
+
+
+def _is_git_work(path: Path) -> bool:
+    """What git writes all the time and nobody indexes; its list of ignored files is a rule, though."""
+    return ".git" in path.parts and path.name != "exclude"

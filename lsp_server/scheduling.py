@@ -93,7 +93,7 @@ class Scheduler:
         """A document is closed: the engine may drop what it keeps for it."""
         self._thread.forget(document)
 
-    async def stop(self, timeout_s: float = 5.0) -> bool:
+    async def stop(self, timeout_s: float = 3.0) -> bool:
         """Cancel what is under way and end the thread. True when it has ended in time."""
         self._supersede()
         return await asyncio.to_thread(self._thread.stop, timeout_s)

@@ -36,11 +36,12 @@ LoadFor = Callable[[Settings, Callable[[TokenSource], None]], Load]
 
 
 class SlipstreamServer(LanguageServer):
-    """One editor's server."""
+    """One editor's server. `has_stopped` once all its threads have ended."""
 
     protocol: SlipstreamProtocol
     scheduler: Scheduler
     indexing: IndexingJobs
+    has_stopped = False
 
     def __init__(self, version: str, load_for: LoadFor) -> None:
         super().__init__(
@@ -50,6 +51,7 @@ class SlipstreamServer(LanguageServer):
         self._load_for = load_for
         self._loaded: tuple[object, ...] | None = None
         self._progress: dict[object, WorkDone] = {}
+        self._shown_status: dict[str, Any] = {}
         self._told: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -125,7 +127,10 @@ class SlipstreamServer(LanguageServer):
             self._on_failure(error)
 
     def _on_engine_status(self, status: EngineStatus) -> None:
-        self.protocol.notify("didChangeStatus", conversion.shown_status(status))
+        shown = conversion.shown_status(status)
+        if shown != self._shown_status:
+            self._shown_status = shown
+            self.protocol.notify("didChangeStatus", shown)
         if status.state == "loading":
             self._report_progress("engine", "Slipstream: model", status.message, status.done, status.total)
             return
@@ -169,7 +174,5 @@ class SlipstreamServer(LanguageServer):
         """Stop everything that works, within seconds."""
         for task in tuple(self._tasks):
             task.cancel()
-        has_stopped = await self.scheduler.stop()
-        has_stopped &= await asyncio.to_thread(self.indexing.stop)
-        if not has_stopped:
-            logger.warning("Background work did not stop in time and is abandoned")
+        stopped = await asyncio.gather(self.scheduler.stop(), asyncio.to_thread(self.indexing.stop))
+        self.has_stopped = all(stopped)

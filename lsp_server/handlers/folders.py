@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lsprotocol import types
+from pygls.uris import from_fs_path
 
 from lsp_server.handlers.configuration import read_folders
 from lsp_server.server import SlipstreamServer
@@ -15,8 +16,9 @@ def initial_folders(params: types.InitializeParams) -> list[types.WorkspaceFolde
     """The folders that the client starts with, however it names them."""
     if params.workspace_folders:
         return list(params.workspace_folders)
-    if params.root_uri:
-        return [types.WorkspaceFolder(uri=params.root_uri, name="")]
+    uri = params.root_uri or (from_fs_path(params.root_path) if params.root_path else None)
+    if uri:
+        return [types.WorkspaceFolder(uri=uri, name="")]
     return []
 
 

@@ -10,7 +10,6 @@ from pygls.exceptions import JsonRpcException
 from lsp_server.handlers import configuration, folders
 from lsp_server.handlers.inline_completion import completion
 from lsp_server.server import SlipstreamServer
-from lsp_server.settings import REPOSITORY_FILE
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +17,7 @@ logger = logging.getLogger(__name__)
 def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None:
     """Take note of the client: its units, its folders, its options."""
     session = server.session
-    session.encoding = server.workspace.position_encoding or "utf-16"  # type: ignore[assignment]  # one of ours
+    session.encoding = types.PositionEncodingKind(server.workspace.position_encoding).value
     folders.add_folders(server, folders.initial_folders(params))
     options = configuration.section_of(params.initialization_options)
     problems = session.configuration.set_layer("initializationOptions", options)
@@ -53,8 +52,8 @@ async def _register_capabilities(server: SlipstreamServer) -> None:
         wanted.append(_registration(types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
     watch = workspace.did_change_watched_files
     if watch and watch.dynamic_registration:
-        watchers = [types.FileSystemWatcher(glob_pattern=glob) for glob in ("**/*", f"**/{REPOSITORY_FILE}")]
-        watching = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
+        everything = types.FileSystemWatcher(glob_pattern="**/*")
+        watching = types.DidChangeWatchedFilesRegistrationOptions(watchers=[everything])
         wanted.append(_registration(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, watching))
     else:
         server.indexing.watch_files()

@@ -7,9 +7,10 @@ fits. Must not know protocol types.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 
 from completion_engine.request import CompletionRequest
-from completion_engine.stats import Completion
+from completion_engine.stats import Completion, Piece
 from lsp_server.documents import Place, Snapshot
 from lsp_server.scheduling import SupersededError, empty
 from lsp_server.server import SlipstreamServer
@@ -17,8 +18,24 @@ from lsp_server.session import Offer, Record
 from lsp_server.settings import Settings
 
 
-async def suggest(server: SlipstreamServer, uri: str, place: Place, *, is_invoked: bool) -> tuple[Offer, ...]:
-    """What to offer at a place: nothing, or one suggestion.
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The item that is selected in the editor's own completion list: `text` is to replace a range."""
+
+    start: Place
+    end: Place
+    text: str
+
+
+async def suggest(
+    server: SlipstreamServer,
+    uri: str,
+    place: Place,
+    *,
+    is_invoked: bool,
+    selected: Selected | None = None,
+) -> tuple[Offer, ...]:
+    """What to offer at a place: nothing, or one suggestion, which goes on from what is `selected`.
 
     Raises SupersededError when a newer request came, CancelledError when the client cancelled.
     """
@@ -33,8 +50,10 @@ async def suggest(server: SlipstreamServer, uri: str, place: Place, *, is_invoke
     if rule := refusal(settings, snapshot, is_invoked=is_invoked):
         _remember(server, Record(record_id, snapshot, empty(rule), is_triggered=False))
         return ()
+    ahead = _rest_of(server, selected, snapshot) if selected else ""
+    request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
     try:
-        completion = await server.scheduler.complete(request_for(server, snapshot, settings))
+        completion = _after(ahead, await server.scheduler.complete(request))
     except SupersededError:
         session.remember(Record(record_id, snapshot, empty("superseded"), outcome="superseded"))
         raise
@@ -68,6 +87,24 @@ def request_for(server: SlipstreamServer, snapshot: Snapshot, settings: Settings
         multiline=settings.multiline,
         temperature=settings.temperature,
     )
+
+
+def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: Snapshot) -> str:
+    """What the selected item adds to what is typed; nothing where it would change that."""
+    document, encoding = server.session.documents[snapshot.uri], server.session.encoding
+    start, end = document.place(selected.start, encoding), document.place(selected.end, encoding)
+    if end != (snapshot.line, snapshot.column) or start[0] != snapshot.line:
+        return ""
+    typed = document.content(snapshot.line)[start[1] : snapshot.column]
+    return selected.text.removeprefix(typed) if selected.text.startswith(typed) else ""
+
+
+def _after(ahead: str, completion: Completion) -> Completion:
+    """`completion` with the selected item's rest in front of it."""
+    if not ahead or not completion.text:
+        return completion
+    pieces = (Piece(ahead, "selected"), *completion.pieces)
+    return replace(completion, text=ahead + completion.text, pieces=pieces)
 
 
 def _record(record_id: str, snapshot: Snapshot, completion: Completion, offer: Offer | None) -> Record:

@@ -17,6 +17,10 @@ TEXT = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    \n"
 PLACE = (6, 0)
 
 
+def place(line: int, character: int) -> dict[str, int]:
+    return {"line": line, "character": character}
+
+
 async def test_the_capabilities_name_what_is_served(editor: Editor) -> None:
     capabilities = editor.capabilities
     assert capabilities["inlineCompletionProvider"] == {}
@@ -38,13 +42,14 @@ async def test_a_suggestion_is_the_same_each_time_and_costs_no_pass_the_second_t
     }
 
 
-async def test_a_suggestion_typed_along_goes_on_as_it_began(editor: Editor) -> None:
+async def test_a_keystroke_only_adds_to_what_the_engine_has_computed(editor: Editor) -> None:
     uri = editor.open("along.py", TEXT)
-    text = (await editor.suggest(uri, *PLACE))[0]["insertText"]
-    for num_typed in range(1, 6):
-        editor.type(uri, PLACE[0], num_typed - 1, text[num_typed - 1])
-        (item,) = await editor.suggest(uri, PLACE[0], num_typed)
-        assert item["insertText"] == text[num_typed:]
+    await editor.suggest(uri, *PLACE)
+    for column, char in enumerate("value = "):
+        editor.type(uri, PLACE[0], column, char)
+        await editor.suggest(uri, PLACE[0], column + 1)
+        stats = (await editor.why(uri, PLACE[0], column + 1))["stats"]
+        assert stats["num_cached_tokens"] >= stats["num_prompt_tokens"] - 8
 
 
 async def test_an_answer_that_was_overtaken_by_typing_fits_the_document_as_it_is(editor: Editor) -> None:
@@ -101,6 +106,19 @@ async def test_why_explains_a_place_that_nobody_asked_about(editor: Editor) -> N
     why = await editor.why(uri, 4, 8)
     assert why["triggered"]
     assert why["shown"] == (why["rule"] == "")
+
+
+async def test_a_suggestion_goes_on_from_the_item_that_is_selected_in_the_editors_list(
+    editor: Editor,
+) -> None:
+    uri = editor.open("selected.py", f"{TEXT}pr")
+    selected = {"range": {"start": place(6, 0), "end": place(6, 2)}, "text": "print_all"}
+    context = {"triggerKind": 2, "selectedCompletionInfo": selected}
+    params = {"textDocument": {"uri": uri}, "position": place(6, 2), "context": context}
+    (item,) = (await editor.client.request("textDocument/inlineCompletion", params))["items"]
+    uri = editor.open("typed.py", f"{TEXT}print_all")
+    (plain,) = await editor.suggest(uri, 6, 9)
+    assert item["insertText"] == "int_all" + plain["insertText"]
 
 
 async def test_settings_decide_where_completions_come(editor: Editor, tiny_model_dir: Path) -> None:
