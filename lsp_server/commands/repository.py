@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from completion_engine.errors import MachineError, UserError
 from ngram_cache import NgramIndex, snapshot
-from ngram_cache.indexing import Indexer, IndexHooks, IndexSummary, forget
+from ngram_cache.indexing import Indexer, forget
+from ngram_cache.planning import IndexHooks, IndexSummary
 from ngram_cache.repository import RepositoryOptions
 
 if TYPE_CHECKING:
