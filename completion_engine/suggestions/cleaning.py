@@ -31,8 +31,7 @@ def decodable(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """The text without control, bidirectional and invisible characters; line ends become `\\n`."""
-    text = text.replace("\r\n", "\n")
+    """The text without control, bidirectional and invisible characters; `\\r\\n` becomes `\\n`."""
     return _MAYBE_UNSAFE.sub(lambda match: "" if _is_unsafe(match.group()) else match.group(), text)
 
 

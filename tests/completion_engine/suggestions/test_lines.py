@@ -13,6 +13,7 @@ Stops = Callable[..., tuple[str, str]]
 Case = tuple[str, str, str, str, str]
 
 IN_A_LINE: list[Case] = [
+    ("python", "x = ‸name", "names\n", "names", "single-line"),
     ("python", "x = ‸ + 1", "a\ny = 2\n", "a", "single-line"),
     ("python", "f(‸value)", "name, value)\n", "name, value)", "rest-of-line-reached"),
     ("python", "f(‸, b)", "a)\n", "a", "unmatched-bracket"),

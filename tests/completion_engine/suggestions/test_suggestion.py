@@ -51,6 +51,7 @@ COVERED: list[Case] = [
 ]
 
 CLEANED: list[Case] = [
+    ("python", "x = ‸ + z", "a b", "x = a + z"),
     ("python", "x = ‸", " 1", "x = 1"),
     ("python", "return ‸x", "not ", "return not x"),
     ("python", "x =‸ y", " a +", "x = a + y"),
@@ -92,6 +93,7 @@ DROPPED: list[Case] = [
 ]
 
 UNFINISHED: list[Case] = [
+    ("python", "x = ‸", "y + 1.5e-3", "x = y"),
     ("python", "x = ‸", "first + sec", "x = first"),
     ("python", "x = ‸", "f(a, b", "x = f(a"),
     ("python", "if x:‸", "\n    a()\n    bar", "if x:\n    a()"),

@@ -1,0 +1,40 @@
+"""Where unfinished text may be cut: `|` in the generated text marks the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from completion_engine.stopping import Place, StopRules
+
+At = Callable[..., Place]
+
+CASES: list[tuple[str, str, str]] = [
+    ("python", "x = ‸", "|foo"),
+    ("python", "x = ‸", "foo|(bar"),
+    ("python", "x = ‸", "foo(bar|, ba"),
+    ("python", "x = ‸", "foo(bar)|"),
+    ("python", "x = ‸", "'a b| c"),
+    ("python", "x = ‸", "'a|\\x41 "),
+    ("python", "x = ‸", "'a'| + '"),
+    ("python", "x = ‸", "a| + 1.5e-"),
+    ("python", "x = ‸", "1.5e-3| + 2."),
+    ("python", "x = ‸", "foo|\ny = ba"),
+    ("python", "x = ‸", "foo(\n    a|,\n    b"),
+    ("python", "x = ‸", "foo(\n    a)|\nb"),
+    ("python", "if x:‸", "\n    a()|\n    if b:\n        c"),
+    ("python", "# ‸", "cafe\u0301| noi"),
+    ("javascript", "x = ‸", "a.b|.c"),
+    ("javascript", "if (a) {‸", "\n  b();|\n  c(d,"),
+    ("css", "a { ‸ }", "color|: dark-bl"),
+    ("html", "<p>‸</p>", "a| &amp;"),
+]
+
+
+@pytest.mark.parametrize(("language", "document", "marked"), CASES)
+def test_a_boundary_ends_a_statement_or_else_a_word(
+    at: At, language: str, document: str, marked: str
+) -> None:
+    text = marked.replace("|", "", 1)
+    assert StopRules(at(language, document)).boundary(text) == marked.index("|")

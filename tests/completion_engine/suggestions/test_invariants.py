@@ -1,0 +1,168 @@
+"""What holds for every document and every text, however odd."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from completion_engine.stopping import RULES, Place, StopRules
+from completion_engine.suggestion import polish
+from completion_engine.suggestions.rules import RuleName
+
+LANGUAGES = [
+    *(
+        "python",
+        "javascript",
+        "typescript",
+        "go",
+        "rust",
+        "java",
+        "c",
+        "csharp",
+        "ruby",
+        "lua",
+        "shellscript",
+    ),
+    *("json", "html", "css", "php", "yaml", "plaintext"),
+]
+PIECES = [
+    *("\n", "\n    ", "\n        ", "\n\t", "\n\n", " ", "(", ")", "[", "]", "{", "}", '"', "'", '"""', "`"),
+    *(
+        "\\",
+        "/",
+        "//",
+        "/*",
+        "*/",
+        "#",
+        "--",
+        "--[[",
+        "]]",
+        "${",
+        "#{",
+        "$(",
+        'r#"',
+        "'a",
+        "')",
+        "<",
+        ">",
+        "</",
+    ),
+    *("<div>", "</div>", ":", ";", ";;", ",", ".", "=", "=>", "+", "&&", "if x", "else", "else:", "} else {"),
+    *(
+        "end",
+        "fi",
+        "do",
+        "then",
+        "def f():",
+        "class A:",
+        "return",
+        "return total",
+        "foo",
+        "a",
+        "é",
+        "日本",
+        "0",
+    ),
+    *("1.5", "@a", "#[b]", "case 1:", "foo(a, b)", "\r\n", "\u202e", "\ufffd", "\ud800", "\x00"),
+]
+code = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
+any_text = st.one_of(code, st.text(max_size=60))
+places = st.builds(
+    Place,
+    prefix=any_text,
+    suffix=any_text,
+    language=st.sampled_from(LANGUAGES) | st.just(""),
+    multiline=st.sampled_from(["auto", "never", "always"]),
+)
+many = settings(max_examples=250, deadline=None)
+
+
+@many
+@given(places, any_text)
+@example(Place("x", "", "rust"), "')'")
+@example(Place("x = ", "", "python"), '"""a"""')
+@example(Place("f(", "name", "python"), "a, names")
+@example(Place("if a:\n    ", "", "python"), "b\nelse:\n    c\nd")
+@example(Place("x = ", "", "javascript"), "a\nelsewhere")
+def test_a_decision_does_not_depend_on_how_the_text_arrives(place: Place, generated: str) -> None:
+    """Every longer text gets the decision that its first settled head got."""
+    rules = StopRules(place)
+    first = None
+    for end in range(len(generated) + 1):
+        stop = rules.check(generated[:end])
+        assert first is None or stop == first
+        first = stop
+        assert stop is None or 0 <= stop.num_chars <= end
+    assert StopRules(place).check(generated) == first
+
+
+@many
+@given(places, any_text)
+@example(Place("x = ", "", "python"), '"""a b')
+@example(Place("x = ", "", "python"), "1.5e-3 + a")
+def test_a_boundary_lies_within_the_text_and_never_moves_back(place: Place, generated: str) -> None:
+    rules = StopRules(place)
+    ends = [rules.boundary(generated[:end]) for end in range(len(generated) + 1)]
+    assert ends == sorted(ends)
+    assert all(0 <= boundary <= end for end, boundary in enumerate(ends))
+
+
+@many
+@given(places, any_text, st.booleans())
+def test_polishing_what_was_shown_changes_nothing(place: Place, generated: str, is_complete: bool) -> None:
+    shown = polish(place, generated, is_complete=is_complete)
+    if not shown.rule:
+        assert polish(place, shown.text, is_complete=True) == shown
+
+
+@many
+@given(places, any_text, st.booleans())
+def test_what_is_shown_is_clean_text_and_a_named_rule_says_why_nothing_is(
+    place: Place, generated: str, is_complete: bool
+) -> None:
+    shown = polish(place, generated, is_complete=is_complete)
+    assert 0 <= shown.num_replaced <= len(place.line_suffix)
+    if not shown.rule:
+        assert shown.text.strip()
+        assert not re.search(
+            "[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ufffd\ud800-\udfff]", shown.text
+        )
+        assert not re.search(r"[^\S\n]\n", shown.text)
+        assert not shown.text.endswith("\n")
+        assert not (place.is_single_line and "\n" in shown.text)
+    else:
+        assert shown.rule in RULES
+        assert (shown.text, shown.num_replaced) == ("", 0)
+
+
+brackets = st.sampled_from([("(", ")"), ("[", "]"), ("{", "}")])
+
+
+@many
+@given(st.lists(brackets, min_size=1, max_size=4), st.integers(0, 4), st.sampled_from(LANGUAGES))
+def test_closing_brackets_are_never_doubled(pairs: list[tuple[str, str]], closed: int, language: str) -> None:
+    """Auto-closed brackets: however many of them the model writes itself, each stands there once."""
+    opening = "".join(pair[0] for pair in pairs)
+    assume(language not in ("html", "plaintext"))  # brackets are no more than text there
+    assume(not (language == "lua" and "[[" in opening))  # a string
+    closing = "".join(pair[1] for pair in reversed(pairs))
+    place = Place(f"x = f{opening}", closing, language)
+    shown = polish(place, "a" + closing[:closed], is_complete=True)
+    after = place.prefix + shown.text + place.suffix[shown.num_replaced :]
+    assert after == f"x = f{opening}a{closing}"
+
+
+def test_every_rule_has_a_sentence() -> None:
+    assert set(RULES) == set(get_args(RuleName))
+    assert all(sentence.endswith(".") for sentence in RULES.values())
+
+
+def test_only_a_window_of_a_long_document_is_read() -> None:
+    line = "    value = compute(value)\n"
+    place = Place(line * 20_000, line * 20_000, "python")
+    assert place.before.count("\n") <= 201
+    assert place.after.count("\n") <= 81
+    assert StopRules(place).site.before == place.before

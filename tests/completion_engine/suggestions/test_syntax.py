@@ -1,0 +1,58 @@
+"""What the grammars answer about text at the cursor."""
+
+from __future__ import annotations
+
+import pytest
+
+from completion_engine.syntax import LANGUAGES, SyntaxWindow
+
+DEFINITIONS = [
+    ("python", "class A:\n    ", "def f(self):\n        return 1"),
+    ("python", "", "@a\nclass B:\n    pass"),
+    ("javascript", "class A {\n  ", "f() {\n    return 1;\n  }"),
+    ("typescript", "", "export interface A {\n  b: string;\n}"),
+    ("typescriptreact", "", "function A() {\n  return <b>c</b>;\n}"),
+    ("go", "package a\n\n", "func f() {\n}"),
+    ("rust", "struct A;\n", "impl A {\n    fn b() {}\n}"),
+    ("java", "class A {\n    ", "void f() {\n    }"),
+    ("c", "", "int f(void) {\n  return 1;\n}"),
+    ("cpp", "", "class A {\n  int b;\n}"),
+    ("csharp", "class A {\n    ", "void F() {\n    }"),
+    ("ruby", "", "def f\n  1\nend"),
+    ("php", "<?php\n", "function f() {\n}"),
+    ("shellscript", "", "f() {\n  ls\n}"),
+    ("lua", "", "function f()\n  return 1\nend"),
+    ("css", "", "a {\n  color: red;\n}"),
+]
+NO_DEFINITIONS = [
+    ("python", "", "x = 1"),
+    ("python", "def f():\n    ", "return 1"),
+    ("python", "def f():\n    x = 1\n    ", "if x:\n        y = 2"),
+    ("javascript", "", "if (a) {\n  b();\n}"),
+    ("javascript", "", "function f() {\n  b();"),
+    ("unknown-language", "", "def f(): pass"),
+]
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_every_grammar_loads_and_parses_any_text(language: str) -> None:
+    window = SyntaxWindow(language, "x (é\n  ")
+    assert not window.ends_with_definition("= \ud800 日本\n")
+    assert isinstance(window.has_error("x", ")"), bool)
+
+
+@pytest.mark.parametrize(("language", "before", "text"), DEFINITIONS)
+def test_a_definition_that_began_at_the_cursor_is_seen_to_end(language: str, before: str, text: str) -> None:
+    assert SyntaxWindow(language, before).ends_with_definition(text)
+
+
+@pytest.mark.parametrize(("language", "before", "text"), NO_DEFINITIONS)
+def test_other_statements_are_no_definitions(language: str, before: str, text: str) -> None:
+    assert not SyntaxWindow(language, before).ends_with_definition(text)
+
+
+def test_only_errors_on_the_cursors_line_count() -> None:
+    window = SyntaxWindow("python", "x = = 1\ny = ")
+    assert not window.has_error("f(1)", " + 2\n")
+    assert window.has_error("f(1", " + 2\n")
+    assert not SyntaxWindow("unknown-language", "").has_error("((", "")
