@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lsp_server.commands.engine import load_engine, told_settings
-from lsp_server.commands.source_file import language_id, read_source, repository_of, split_at
 from lsp_server.commands.terminal import progress_bar, write, write_json
+from lsp_server.source_file import language_id, read_source, repository_of, split_at
 
 if TYPE_CHECKING:
     from completion_engine.stats import Completion

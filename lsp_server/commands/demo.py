@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lsp_server.commands.engine import told_settings
-from lsp_server.commands.source_file import language_id, read_source
 from lsp_server.commands.terminal import console, progress_bar
+from lsp_server.source_file import language_id, read_source
 
 if TYPE_CHECKING:
     from rich.console import Console

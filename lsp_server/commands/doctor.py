@@ -22,8 +22,8 @@ from lsp_server.commands.machine import (
     read_machine,
     version_of,
 )
-from lsp_server.commands.source_file import repository_of
 from lsp_server.commands.terminal import console, progress_bar, write_json
+from lsp_server.source_file import repository_of
 
 if TYPE_CHECKING:
     from lsp_server.commands.terminal import Report

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from completion_engine.errors import UserError
-from lsp_server.commands.terminal import Report
+from completion_engine.models import Report
 from lsp_server.replay.player import Answer
 from lsp_server.replay.report import percentiles
 from lsp_server.replay.typist import Typist

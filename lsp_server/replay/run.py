@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.errors import UserError
-from lsp_server.commands.source_file import language_id, read_source, repository_of
-from lsp_server.commands.terminal import Report
+from completion_engine.models import Report
 from lsp_server.replay.baseline import Baseline, Comparison
 from lsp_server.replay.plan import Plan, line_start, plan_typing
 from lsp_server.replay.player import Answer, Player, Target
 from lsp_server.replay.report import summary
 from lsp_server.replay.server_process import running_server, wait_until_ready
 from lsp_server.replay.typist import Typist
+from lsp_server.source_file import language_id, read_source, repository_of
 
 # Where typing begins in a file: there is something above to go by, as in most of a day's work.
 START_SHARE = 0.3

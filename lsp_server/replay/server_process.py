@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.errors import MachineError, UserError
+from completion_engine.models import Report
 from lsp_server.client import LanguageClient
-from lsp_server.commands.terminal import Report
 
 # -P keeps the current folder off the module path: it may hold anything, modules of these names too.
 SERVER_COMMAND = (sys.executable, "-P", "-m", "lsp_server")
