@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-_SAMPLE = 'def area(r: float) -> float:\n\treturn 3.14 * r  # "é 漢 🎉"\n'
+_SAMPLE = 'def Area(r: float) -> float:\n\treturn 3.14 * r  # "é 漢 🎉"\n'
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def _convert(source: Path, folder: Path, out: TextIO) -> None:
     tokenizer.save_pretrained(folder)
     _say(out, step="checking")
     saved = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    _check_tokenizer(saved, model.get_input_embeddings().weight.shape[0])
+    check_tokenizer(saved, model.get_input_embeddings().weight.shape[0])
 
 
 def _read_once() -> None:
@@ -80,8 +80,8 @@ def _read_once() -> None:
     vars(gguf)["GGUFReader"] = functools.cache(PlainReader)
 
 
-def _check_tokenizer(tokenizer: Any, num_rows: int) -> None:
-    """Every id has a row of the embedding, and text survives the way through the tokenizer."""
+def check_tokenizer(tokenizer: Any, num_rows: int) -> None:
+    """Raise ValueError unless every id has a row of the embedding and text survives the tokenizer."""
     if len(tokenizer) > num_rows:
         raise ValueError(f"its tokenizer has {len(tokenizer)} tokens, its embedding only {num_rows} rows")
     ids = tokenizer.encode(_SAMPLE, add_special_tokens=False)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from safetensors.torch import load_file
+from tokenizers.normalizers import Lowercase
 
 from completion_engine.errors import DataError, UserError
 from completion_engine.models import ModelSpec, ModelStore
+from completion_engine.models.gguf_worker import check_tokenizer
 from completion_engine.request import CancelledError
 
 if TYPE_CHECKING:
@@ -183,6 +185,20 @@ def test_a_tokenizer_larger_than_the_embedding_is_refused(
     with pytest.raises(DataError, match=r"odd.gguf could not be converted"):
         store.ensure(str(file))
     assert not list((store.root / "local").rglob("*.json"))
+
+
+def test_a_converted_tokenizer_must_fit_the_embedding_and_keep_text(tiny_model_dir: Path) -> None:
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(tiny_model_dir / "tokenizer.json"))
+    check_tokenizer(tokenizer, len(tokenizer))
+    with pytest.raises(
+        ValueError, match=f"{len(tokenizer)} tokens, its embedding only {len(tokenizer) - 1} rows"
+    ):
+        check_tokenizer(tokenizer, len(tokenizer) - 1)
+    tokenizer.backend_tokenizer.normalizer = Lowercase()
+    with pytest.raises(ValueError, match="does not give back the text"):
+        check_tokenizer(tokenizer, len(tokenizer))
 
 
 def test_a_folder_with_a_model_is_taken_as_it_is(tmp_path: Path, tiny_model_dir: Path) -> None:
