@@ -121,16 +121,10 @@ class EngineThread:
             self.status = EngineStatus()
 
     def submit(self, job: Job) -> None:
-        """Take `job` as the next one. There must be no other waiting: see `withdraw`."""
+        """Take `job` as the next one, in place of one that still waits; nobody hears of that one again."""
         with self._changed:
             self._pending = job
             self._wake()
-
-    def withdraw(self) -> Job | None:
-        """Take back the job that waits, if there is one."""
-        with self._changed:
-            job, self._pending = self._pending, None
-            return job
 
     def forget(self, document: str) -> None:
         """Tell the engine, when it has a moment, that a document is closed."""

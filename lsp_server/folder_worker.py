@@ -16,7 +16,8 @@ from typing import Literal
 from lsp_server.documents import plain_newlines
 from lsp_server.positions import encodable
 from ngram_cache import NgramIndex
-from ngram_cache.indexing import Indexer, IndexHooks, IndexSummary
+from ngram_cache.indexing import Indexer
+from ngram_cache.planning import IndexHooks, IndexSummary
 from ngram_cache.repository import RepositoryOptions
 
 logger = logging.getLogger(__name__)

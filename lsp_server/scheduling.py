@@ -105,7 +105,6 @@ class Scheduler:
         job, future = self._current
         self._current = None
         job.cancel()
-        self._thread.withdraw()
         if not future.done():
             self._measurements.num_superseded += 1
             future.set_exception(SupersededError())

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from lsp_server.client import LanguageClient, PendingRequest, PositionEncoding
+from lsp_server.client import LanguageClient, PendingRequest
+from lsp_server.positions import PositionEncoding
 
 INVOKED, AUTOMATIC = 1, 2
 WATCHED = ("didChangeStatus", "window/showMessage", "window/logMessage", "$/progress")
@@ -29,6 +30,9 @@ class Editor:
     root: Path
     capabilities: dict[str, Any] = field(default_factory=dict)
     heard: list[tuple[str, Any]] = field(default_factory=list)
+
+    def listener(self, method: str) -> Callable[[Any], None]:
+        return lambda params: self.heard.append((method, params))
 
     def messages(self, method: str) -> list[Any]:
         """What the server sent by this method."""
@@ -99,7 +103,7 @@ def start_editor(tiny_model_dir: Path, tmp_path_factory: pytest.TempPathFactory)
         async with client:
             editor = Editor(client, root)
             for method in WATCHED:
-                client.on_notification(method, lambda params, m=method: editor.heard.append((m, params)))
+                client.on_notification(method, editor.listener(method))
             wanted = {"target": str(tiny_model_dir), **SETTINGS, **(settings or {})}
             result = await client.initialize(
                 root, position_encoding=encoding, settings=wanted, capabilities=capabilities
