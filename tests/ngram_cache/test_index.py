@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ngram_cache import NgramIndex, snapshot
+from ngram_cache.search import Part
+from ngram_cache.segment import Segment
 from ngram_cache.snapshot import FileRecord, Snapshot
 
 PATHS = ["a.py", "b.py", "c.py", "d.py"]
@@ -166,9 +168,15 @@ def test_the_most_frequent_continuation_leads_and_ties_go_to_the_most_recent() -
     index = NgramIndex([("old", [1, 2, 3]), ("mid", [1, 2, 4]), ("new", [1, 2, 5])])
     assert index.lookup([1, 2], max_nodes=3, max_depth=1).nodes[0].token == 5
     index.update("more", [9, 1, 2, 3])
+    assert index.lookup([1, 2], max_nodes=1, max_depth=1).nodes[0].token == 3
     nodes = index.lookup([1, 2], max_nodes=3, max_depth=1).nodes
     assert [node.token for node in nodes] == [3, 5, 4]
     assert [node.count for node in nodes] == [2, 1, 1]
+
+
+def test_a_short_answer_keeps_the_frequent_over_the_recent() -> None:
+    index = NgramIndex([("a", [1, 2, 3]), ("b", [1, 2, 3]), ("c", [1, 2, 5])])
+    assert [node.token for node in index.lookup([1, 2], max_nodes=1, max_depth=1).nodes] == [3]
 
 
 def test_a_draft_says_where_it_was_read() -> None:
@@ -260,6 +268,21 @@ def test_readers_and_writers_do_not_disturb_each_other() -> None:
         thread.join()
     assert problems == []
     index.check_integrity()
+
+
+def test_writers_leave_segments_alone_that_are_being_merged() -> None:
+    index = NgramIndex([("first", [1, 2, 3])])
+    index.update("second", [1, 2, 4])
+
+    def merge_while_others_write(parts: Sequence[Part]) -> Segment:
+        for number in range(10):
+            index.update(f"{number}", [1, 2, 3])
+        index.remove("second")
+        return index._merged(parts)
+
+    index._replace_aside(list, merge_while_others_write)
+    index.check_integrity()
+    assert index.lookup([1, 2], max_nodes=1, max_depth=1).num_occurrences == 11
 
 
 def test_a_restored_index_does_not_displace_what_came_before_it() -> None:

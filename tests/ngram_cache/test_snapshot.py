@@ -203,13 +203,14 @@ def test_a_header_of_another_shape_is_refused(saved: Path, changes: dict[str, ob
         load(saved)
 
 
-def test_positions_outside_of_the_documents_are_refused(saved: Path) -> None:
+@pytest.mark.parametrize("position", [1 << 30, -5, 3])
+def test_positions_outside_of_the_documents_are_refused(saved: Path, position: int) -> None:
     data = saved.read_bytes()
     first, *rest = segments_of(data)
     words = data.index(struct.pack(">BI", 0xC6, 4 * int(str(first["num_words"]))), 64)
     start = words + 5 + 4 * int(str(first["num_words"])) + 5
     size = 4 * int(str(first["num_positions"]))
-    wild = struct.pack("i", 1 << 30) + data[start + 4 : start + size]
+    wild = struct.pack("i", position) + data[start + 4 : start + size]
     changed = data[:start] + wild + data[start + size :]
     saved.write_bytes(with_header(changed, segments=[first | {"positions_crc": zlib.crc32(wild)}, *rest]))
     with pytest.raises(CorruptSnapshotError, match="outside"):
