@@ -20,7 +20,7 @@ from .suggestions.rules import RULES, Fire, Stop
 from .suggestions.site import Reading, Site
 from .syntax import SyntaxWindow
 
-__all__ = ["RULES", "Place", "Stop", "StopRules"]
+__all__ = ["RULES", "Place", "Stop", "StopRules", "prepare"]
 
 _RULES = (
     unmatched_bracket,
@@ -65,6 +65,12 @@ class StopRules:
         if text not in self._definitions:
             self._definitions[text] = self.syntax.ends_with_definition(text)
         return self._definitions[text]
+
+
+def prepare(language: str) -> None:
+    """Load what the first completion in a language would otherwise wait for, 15 to 30 ms once."""
+    rules = StopRules(Place("", "", language))
+    rules.syntax.ends_with_definition("x")
 
 
 def _seen(fire: Fire) -> int:

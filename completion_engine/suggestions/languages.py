@@ -121,7 +121,7 @@ _CSHARP = replace(
         Quote('@"', '"', is_multiline=True, has_escapes=False),
         *_C_LIKE.quotes,
     ),
-    prelude=re.compile(r"^\s*\[[A-Z].*\]\s*$"),
+    prelude=re.compile(r"^\s*\[[A-Za-z].*\]\s*$"),
 )
 _PHP = replace(
     _C_LIKE,

@@ -59,7 +59,8 @@ def repeats_next_line(site: Site, reading: Reading) -> Fire | None:
             continue
         keep = max(0, line.start - 1) if index else 0
         is_closer = index == 0 and text.strip() == below[0].strip() and text.strip() in site.language.closers
-        if is_closer or is_same_line(text, below[0]):
+        counts_alone = not site.language.prelude.search(text)
+        if is_closer or (counts_alone and is_same_line(text, below[0])):
             return Fire(line.end + 1, keep, "repeats-next-line")
         if previous >= 0 and text.rstrip() == below[1].rstrip():
             return Fire(line.end + 1, previous, "repeats-next-line")
@@ -79,13 +80,16 @@ def repeats_suffix(site: Site, reading: Reading) -> Fire | None:
     """Fires when the text ends with the first 20 characters of the suffix, blanks before them left out.
 
     Where they begin a line, the rest of it counts too, up to 60 characters: neighbouring lines often
-    begin alike.
+    begin alike. Decorators count with the line after them, for neighbours often share them.
     """
     stripped = site.after.lstrip()
     is_at_line_start = "\n" in site.after[: len(site.after) - len(stripped)]
     num_chars = NUM_HEAD_CHARS
     if is_at_line_start:
-        num_chars = max(num_chars, min(len(stripped.partition("\n")[0]), MAX_HEAD_CHARS))
+        line, _, others = stripped.partition("\n")
+        num_chars = max(num_chars, min(len(line), MAX_HEAD_CHARS))
+        if site.language.prelude.search(line):
+            num_chars = len(line) + 1 + len(others.partition("\n")[0])
     head = stripped[:num_chars]
     if len(head) < NUM_HEAD_CHARS or len(set(_WORD.findall(head))) < 4:
         return None

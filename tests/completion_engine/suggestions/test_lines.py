@@ -32,6 +32,20 @@ IN_A_LINE: list[Case] = [
 REPEATS: list[Case] = [
     (
         "python",
+        "class A:\n    ‸\n\n    @property\n    def b(self): ...\n",
+        "@property\n    def a(self): ...\n\n    @property\n    def b(self): ...\n",
+        "@property\n    def a(self): ...",
+        "end-of-definition",
+    ),
+    (
+        "rust",
+        "‸\n#[test]\nfn b() {}\n",
+        "#[test]\nfn b() {}\n",
+        "",
+        "repeats-next-line",
+    ),
+    (
+        "python",
         "def f():\n    ‸\n    return total\n",
         "x = 1\n    return total\n    y",
         "x = 1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from completion_engine.stopping import prepare
 from completion_engine.syntax import LANGUAGES, SyntaxWindow
 
 DEFINITIONS = [
@@ -49,6 +50,11 @@ def test_a_definition_that_began_at_the_cursor_is_seen_to_end(language: str, bef
 @pytest.mark.parametrize(("language", "before", "text"), NO_DEFINITIONS)
 def test_other_statements_are_no_definitions(language: str, before: str, text: str) -> None:
     assert not SyntaxWindow(language, before).ends_with_definition(text)
+
+
+def test_preparing_a_language_needs_no_grammar_for_it() -> None:
+    prepare("python")
+    prepare("unknown-language")
 
 
 def test_only_errors_on_the_cursors_line_count() -> None:
