@@ -74,7 +74,9 @@ class Screen:
         """Say what is about to be seen."""
         engine = stats["engine"]
         self._print(f"\nTyping {self._path} with {engine['target']} on {engine['device']}.")
-        self._print("Milliseconds from key to answer, tokens in verifications, the line with its suggestion:")
+        self._print(
+            "Milliseconds from key to answer, new tokens in verifications, the line with its suggestion:"
+        )
         for source, meaning in NAMES.items():
             self._print(_text(f"  {source}", COLOURS[source]).append(f"  {meaning}", style="default"))
         self._print("")
@@ -93,7 +95,7 @@ class Screen:
         self._print(
             f"\n{result['share_not_typed']:.0%} of {result['num_chars']} characters were not typed. "
             f"Key to answer: median {warm['p50']:.0f} ms, 95 % within {warm['p95']:.0f} ms.\n"
-            f"{tokens['num_tokens']} tokens in {tokens['num_forwards']} verifications "
+            f"{tokens['num_written']} tokens in {tokens['num_forwards']} verifications "
             f"({tokens['tokens_per_verification']:.2f} each); accepted drafts: {sources or 'none'}."
         )
 
@@ -103,8 +105,10 @@ class Screen:
 
 def suggestion_line(left: str, answer: Answer) -> Text:
     """What it took, the line up to the cursor, the suggestion in its sources' colours, and who wrote it."""
+    from lsp_server.replay.report import num_written  # noqa: PLC0415 - not needed for help
+
     stats = answer.stats
-    line = _text(f"{answer.ms:6.0f} ms {stats['num_tokens']:3} in {stats['num_forwards']}  ", "dim")
+    line = _text(f"{answer.ms:6.0f} ms {num_written(stats):3} in {stats['num_forwards']}  ", "dim")
     line.append(f"{left}▏", style="default")
     for piece in answer.why["pieces"]:
         colour = COLOURS.get(piece["source"], "default")

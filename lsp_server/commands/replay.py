@@ -81,7 +81,7 @@ def facts_table(result: dict[str, Any]) -> Table:
 def comparison_table(compared: dict[str, Any]) -> Table:
     """Slipstream and transformers at the same places."""
     table = _table(
-        f"The same {compared['num_places']} places, same number of tokens, median ms",
+        f"The same {compared['num_places']} places, as many new tokens, median ms",
         ("", "Slipstream", "transformers generate", "ratio"),
     )
     rows = {

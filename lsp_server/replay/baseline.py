@@ -13,7 +13,7 @@ from typing import Any
 from completion_engine.errors import UserError
 from completion_engine.models import Report
 from lsp_server.replay.player import Answer
-from lsp_server.replay.report import percentiles
+from lsp_server.replay.report import num_written, percentiles
 from lsp_server.replay.typist import Typist
 
 NUM_PLACES = 8
@@ -113,16 +113,17 @@ class Comparison:
     async def consider(self, baseline: Baseline, answer: Answer, typist: Typist) -> None:
         """Time the other side at this place, if it is one of the sample."""
         stats = answer.stats
-        if answer.is_first or not stats.get("num_tokens") or not stats["num_forwards"]:
+        if answer.is_first or not stats.get("num_forwards"):
             return
         self.num_seen += 1
         if self.num_seen % STRIDE != 1 or len(self.theirs) >= NUM_PLACES:
             return
         await asyncio.sleep(SETTLE_S)
         place = typist.buffer.left, typist.buffer.right
-        self.theirs.append(await asyncio.to_thread(baseline.generate, *place, stats["num_tokens"]))
+        num_tokens = num_written(stats)
+        self.theirs.append(await asyncio.to_thread(baseline.generate, *place, num_tokens))
         self.ours_ms.append(answer.ms)
-        self.ours_token_ms.append((stats["ms"]["draft"] + stats["ms"]["verify"]) / stats["num_tokens"])
+        self.ours_token_ms.append((stats["ms"]["draft"] + stats["ms"]["verify"]) / num_tokens)
 
     def as_dict(self) -> dict[str, Any]:
         """Both sides and the ratio of their medians: above 1 when Slipstream is faster."""

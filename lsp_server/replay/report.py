@@ -6,7 +6,7 @@ Pure functions over answers. Must not know the server, nor how anything is print
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from lsp_server.replay.player import Answer
@@ -48,6 +48,14 @@ def kind_of(answer: Answer) -> Kind:
     if not answer.stats.get("num_forwards"):
         return "typed through" if answer.outcome == "shown" else "no verification"
     return "accepted draft" if answer.stats["num_accepted"] else "decode"
+
+
+def num_written(stats: Mapping[str, Any]) -> int:
+    """Tokens that this answer's passes wrote: the drafts that were right, and one of the target's own each.
+
+    `num_tokens` counts what was known from an earlier answer or written in the background, too.
+    """
+    return int(stats["num_accepted"] + stats["num_forwards"])
 
 
 def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
@@ -100,7 +108,8 @@ def _tokens(answers: Sequence[Answer]) -> dict[str, Any]:
         by_source.update(stats["accepted_by_source"])
     return {
         **total,
-        "tokens_per_verification": _ratio(total["num_tokens"], total["num_forwards"]),
+        "num_written": num_written(total),
+        "tokens_per_verification": _ratio(num_written(total), total["num_forwards"]),
         "share_cached": _ratio(total["num_cached_tokens"], total["num_prompt_tokens"]),
         "accepted_by_source": dict(by_source),
     }

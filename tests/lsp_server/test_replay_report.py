@@ -79,7 +79,8 @@ def test_taken_characters_and_tokens_add_up() -> None:
     report = summary(answers, num_chars=40)
     assert (report["num_accepted"], report["num_partially_accepted"]) == (1, 1)
     assert (report["num_chars_not_typed"], report["share_not_typed"]) == (20, 0.5)
-    assert report["tokens"]["tokens_per_verification"] == 3.0
+    assert (report["tokens"]["num_tokens"], report["tokens"]["num_written"]) == (12, 7)
+    assert report["tokens"]["tokens_per_verification"] == 7 / 4
     assert report["tokens"]["share_cached"] == 0.9
     assert report["tokens"]["accepted_by_source"]["ngram"] == 3
 
