@@ -18,7 +18,8 @@ from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.kv_cache import SlotPool
 from completion_engine.language_model import LanguageModel, load_language_model
-from completion_engine.models import ModelStore
+from completion_engine.models import CATALOGUE, ModelStore
+from completion_engine.models.catalogue import DEFAULT_ANCHOR_LINES
 from completion_engine.prompt import Prompt, PromptBuilder
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.sampling import Sampler
@@ -62,6 +63,7 @@ class CompletionEngine:
             prefix_chars=config.prefix_chars or PREFIX_CHARS[kind],
             suffix_chars=config.suffix_chars or SUFFIX_CHARS[kind],
             max_prompt=target.capacity - self._max_new_tokens - 2 * max(target.widths),
+            anchor_lines=_anchor_lines(config.target),
         )
         self._table = SurvivalTable()
         self._ngram = NgramDrafter() if "ngram" in config.drafters else None
@@ -229,6 +231,12 @@ class CompletionEngine:
             return {"prompt": "this file", "recent": "recent suggestions"}.get(origin.origin, "")
         before = self.tokenizer.spell(index.tokens_before(origin.document, origin.offset).tolist())
         return f"{index.path_of(origin.document)}:{before.count(10) + 1}"
+
+
+def _anchor_lines(target: str) -> int:
+    """The best anchor is a property of the model; one that is not catalogued gets the usual."""
+    spec = CATALOGUE.get(target)
+    return spec.anchor_lines if spec else DEFAULT_ANCHOR_LINES
 
 
 def _place_of(request: CompletionRequest) -> Place:

@@ -14,7 +14,6 @@ from functools import lru_cache
 
 from completion_engine.tokenizer import Tokenizer
 
-ANCHOR_LINES = 12  # as far up as infilling quality still rises (docs/experiments.md)
 _GROWTH = 1.5  # a window slides once it holds this much more than it began with
 _MAX_WINDOWS = 64
 _CLOSERS = frozenset(")]}>\"'`:;, \t")
@@ -57,7 +56,7 @@ class PromptBuilder:
         found = self._reuse(document, prefix)
         prefix_chars, suffix_chars = self._prefix_chars, self._suffix_chars
         while True:
-            window, forced = found or _open_window(prefix, prefix_chars)
+            window, forced = found or _open_window(prefix, prefix_chars, self._anchor_lines)
             prompt = self._assemble(window.before, forced, _visible_suffix(suffix, suffix_chars))
             if len(prompt.tokens) <= self._max_prompt or prefix_chars < 8:
                 break
@@ -118,14 +117,14 @@ class PromptBuilder:
         return kept, text.encode("utf-8", errors="replace")[len(self._tokenizer.spell(list(kept))) :]
 
 
-def _open_window(prefix: str, prefix_chars: int) -> tuple[_Window, str]:
+def _open_window(prefix: str, prefix_chars: int, anchor_lines: int) -> tuple[_Window, str]:
     """A fresh window that ends at the cursor: its text before the anchor, and the text behind it."""
     start = max(0, len(prefix) - prefix_chars)
     if start:
         line_start = prefix.find("\n", start) + 1
         start = line_start or start
     anchor = len(prefix)
-    for _ in range(ANCHOR_LINES + 1):
+    for _ in range(anchor_lines + 1):
         anchor = prefix.rfind("\n", start, anchor)
         if anchor < 0:
             anchor = start
