@@ -203,7 +203,8 @@ class CompletionEngine:
         now = time.perf_counter()
         stats.ms["postprocess"] = (now - polishing) * 1e3
         stats.ms["total"] = (now - begin) * 1e3
-        rule = suggestion.rule or finish.rule
+        # A blank text was blank because something ended it at once: that is the reason worth telling.
+        rule = finish.rule or suggestion.rule if suggestion.rule in {"", "blank"} else suggestion.rule
         return Completion(suggestion.text, suggestion.num_replaced, stats, pieces, rule)
 
     def _pieces(self, index: NgramIndex | None, decoding: Decoding, text: str) -> tuple[Piece, ...]:

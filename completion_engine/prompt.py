@@ -39,9 +39,16 @@ class PromptBuilder:
     """Prompts for one target. Remembers per document where its window lies."""
 
     def __init__(
-        self, tokenizer: Tokenizer, *, prefix_chars: int, suffix_chars: int, max_prompt: int
+        self,
+        tokenizer: Tokenizer,
+        *,
+        prefix_chars: int,
+        suffix_chars: int,
+        max_prompt: int,
+        anchor_lines: int = 12,
     ) -> None:
         self._tokenizer = tokenizer
+        self._anchor_lines = anchor_lines
         self._prefix_chars = prefix_chars
         self._suffix_chars = suffix_chars
         self._max_prompt = max_prompt
