@@ -55,8 +55,7 @@ def load_for(settings: Settings, on_tokens: Callable[[TokenSource], None]) -> Lo
     """How to load the engine that `settings` ask for. Its tokenizer is announced before the model is read."""
 
     def load(report: Report, should_stop: Callable[[], bool]) -> Completer:
-        # These take seconds to import, and the editor waits for its first answer meanwhile.
-        from completion_engine.engine import CompletionEngine  # noqa: PLC0415
+        # All of these together take seconds to import, and the editor waits for its first answer meanwhile.
         from completion_engine.models import ModelStore  # noqa: PLC0415
         from completion_engine.tokenizer import load_tokenizer  # noqa: PLC0415
 
@@ -64,6 +63,8 @@ def load_for(settings: Settings, on_tokens: Callable[[TokenSource], None]) -> Lo
         folder = ModelStore().ensure(config.target, report, should_stop)
         tokenizer = load_tokenizer(folder)
         on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many))
+        from completion_engine.engine import CompletionEngine  # noqa: PLC0415
+
         return CompletionEngine.load(config, report, should_stop)
 
     return load

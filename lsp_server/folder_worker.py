@@ -180,7 +180,7 @@ class FolderWorker:
             self._publish(FolderReport(self.folder, "ready", problem=problem))
 
     def _overlay(self, indexer: Indexer, path: Path, lines: list[str] | None) -> None:
-        if lines is None:
+        if lines is None or sum(map(len, lines)) > self._options.max_file_bytes:
             self._shown.pop(path, None)
             indexer.drop_overlay(path)
         else:

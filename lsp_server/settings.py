@@ -23,6 +23,9 @@ from completion_engine.request import Multiline
 REPOSITORY_FILE = ".slipstream.toml"
 MAX_FILE_BYTES = 256 * 1024
 
+# Groups under the same section that belong to the editors' extensions.
+EDITOR_GROUPS = frozenset({"trace", "server", "editor"})
+
 DRAFTER_NAMES = ("ngram", "neural", "recycled", "lookahead")
 
 _MODEL = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
@@ -114,15 +117,15 @@ def user_file() -> Path:
 
 
 def read_file(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The values in a settings file and what is wrong with it; no file is an empty one."""
+    """The values in a settings file and what is wrong with it; no file, or a pipe, is an empty one."""
     try:
+        if not path.is_file():
+            return {}, ()
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
         if len(data) > MAX_FILE_BYTES:
             return {}, (f"{path} is ignored: it is larger than {MAX_FILE_BYTES} bytes.",)
         return tomllib.loads(data.decode()), ()
-    except (FileNotFoundError, NotADirectoryError):
-        return {}, ()
     except (OSError, ValueError) as error:
         return {}, (f"{path} is ignored: {error}",)
 
@@ -147,6 +150,8 @@ class _Reader:
         for key, value in _nested(values).items():
             path = f"{group}.{key}" if group else key
             if (name := names.get(key, "")) == "":
+                if path in EDITOR_GROUPS:
+                    continue
                 self._complain(f"there is no setting {path}.{_suggestion(key, names)}")
             elif isinstance(current := getattr(base, name), BaseModel):
                 changes[name] = self.overlay(current, value, path)

@@ -49,7 +49,9 @@ class Editor:
         return stats
 
     async def until_state(self, *states: str) -> Any:
-        return await self.until(lambda stats: stats["state"] in states)
+        stats = await self.until(lambda stats: stats["state"] in {*states, "error"})
+        assert stats["state"] in states, stats["message"]
+        return stats
 
     def open(self, name: str, text: str, language: str = "python") -> str:
         uri = (self.root / name).as_uri()

@@ -116,6 +116,17 @@ async def test_a_buffer_is_shown_once_when_typing_pauses_and_hidden_when_it_is_c
     await place.until_ready(num_files=1)
 
 
+async def test_a_buffer_that_is_larger_than_any_indexed_file_is_not_shown(place: Place) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"])
+    await place.until_ready(num_files=2)
+    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"] * 200_000)
+    await place.until_ready(num_files=1)
+
+
 async def test_a_document_closed_at_once_is_never_shown(place: Place) -> None:
     folder = place.folder()
     place.jobs.set_tokens(BYTES)

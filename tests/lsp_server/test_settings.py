@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,11 @@ def test_no_value_whatever_stops_the_server(values: Any) -> None:
         Settings.model_validate_json(merged.settings.model_dump_json(by_alias=True))
 
 
+def test_what_belongs_to_the_editors_extension_is_no_problem() -> None:
+    values = {"trace": {"server": "off"}, "server.path": "/usr/bin/slipstream", "editor": {"delayMs": 50}}
+    assert merge(Settings(), values, "x") == merge(Settings(), {}, "x")
+
+
 def test_no_value_of_a_group_keeps_the_group() -> None:
     assert merge(Settings(), {"index": None, "target": None}, "x").settings == Settings()
 
@@ -143,5 +149,8 @@ def test_a_file_that_cannot_be_read_is_ignored_with_a_message(tmp_path: Path, co
     assert str(path) in problems[0]
 
 
-def test_no_file_is_no_problem(tmp_path: Path) -> None:
-    assert read_file(tmp_path / "config.toml") == ({}, ())
+def test_what_is_no_file_is_no_problem_and_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "folder.toml").mkdir()
+    for name in ("none.toml", "pipe.toml", "folder.toml", "folder.toml/none.toml"):
+        assert read_file(tmp_path / name) == ({}, ())
