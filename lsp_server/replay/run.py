@@ -78,14 +78,23 @@ def planned(path: Path, options: Options, num_files: int) -> Plan:
     text = read_source(path).replace("\r\n", "\n").replace("\r", "\n")
     line = int(text.count("\n") * START_SHARE) if options.start_line is None else options.start_line
     start = line_start(text, line)
-    budget = max(1, options.num_keystrokes // num_files)
-    end = min(len(text), max(text.rfind("\n", start, start + budget), start + budget))
+    end = stretch_end(text, start, max(1, options.num_keystrokes // num_files))
     if not text[start:end].strip():
         raise UserError(
             f"There is nothing to type in {path} from line {line} on.",
             advice="Choose another --start-line, or a longer file.",
         )
     return plan_typing(text, start=start, end=end, seed=options.seed)
+
+
+def stretch_end(text: str, start: int, num_chars: int) -> int:
+    """The end of the last line that ends within `num_chars` after `start`; at least one line's."""
+    if start + num_chars >= len(text):
+        return len(text)
+    end = text.rfind("\n", start + 1, start + num_chars + 1)
+    if end < 0:
+        end = text.find("\n", start + 1)
+    return end if end >= 0 else len(text)
 
 
 async def _replay_repository(
