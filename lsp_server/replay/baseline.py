@@ -63,11 +63,13 @@ class Baseline:
         """The model that the server's `engine` part of the stats names, on the same device."""
         import torch  # noqa: PLC0415 - only this measurement needs it
         from transformers import AutoModelForCausalLM  # noqa: PLC0415 - as above
+        from transformers.utils import logging  # noqa: PLC0415 - as above
 
         from completion_engine.engine import PREFIX_CHARS, SUFFIX_CHARS  # noqa: PLC0415 - as above
         from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
         from completion_engine.tokenizer import load_tokenizer  # noqa: PLC0415 - as above
 
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         report("Loading transformers' model", 0, 0)
         folder = ModelStore().ensure(engine["target"], report)
         dtype = getattr(torch, engine["dtype"])
