@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,12 @@ def write_tiny_model(folder: Path, *, seed: int = 0, num_layers: int = 2) -> Pat
 def tiny_model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds the tiny target: config.json, tokenizer.json, model.safetensors."""
     return write_tiny_model(tmp_path_factory.mktemp("tiny") / "model")
+
+
+@pytest.fixture(scope="session")
+def write_tiny() -> Callable[..., Path]:
+    """Writes further tiny targets: `write_tiny(folder, seed=…)`."""
+    return write_tiny_model
 
 
 @pytest.fixture(scope="session")

