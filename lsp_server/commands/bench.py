@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from lsp_server.bench.quality import plain_answers, suggested_answers
 from lsp_server.commands.terminal import console, progress_bar, write_json
 from ngram_cache.measure import measure_index
 
+_MIN_CHARS = 1_000  # shorter files say nothing about lookups
 _HELD_OUT = 20  # one file in so many is looked up instead of indexed
 
 app = typer.Typer(help="Measure: exactness, quality, index.", no_args_is_help=True, add_completion=False)
@@ -87,10 +87,11 @@ def index(*, sources: Sources = None, target: Target = DEFAULT_TARGET, json: Jso
         report("Reading sources", 0, 0)
         files = sorted(path for path in root.rglob("*.py") if path.is_file())
         texts = [path.read_text(encoding="utf-8", errors="ignore") for path in files]
-        documents = [np.asarray(tokens, dtype=np.int32) for tokens in tokenizer.encode_many(texts)]
+        encoded = tokenizer.encode_many([text for text in texts if len(text) > _MIN_CHARS])
+        documents = [np.asarray(tokens, dtype=np.int32) for tokens in encoded]
     held_out = documents[::_HELD_OUT]
     kept = [tokens for at, tokens in enumerate(documents) if at % _HELD_OUT]
-    figures = asdict(measure_index(kept, held_out))
+    figures = measure_index(kept, held_out).as_dict()
     _show({"bench": "index", **figures}, json=json, title="The n-gram index")
 
 
