@@ -185,6 +185,10 @@ class LanguageClient:
                 await self.request("shutdown")
                 self.notify("exit")
                 await self._process.wait()
+        if self._gone:
+            # Its pipes are closed, so it is ending by itself: a kill now would lose its exit code.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), min(timeout_s, 1.0))
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

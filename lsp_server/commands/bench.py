@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +16,16 @@ from completion_engine.tokenizer import load_tokenizer
 from lsp_server.bench.exactness import ExactnessReport, compare
 from lsp_server.bench.prompts import Sample, from_folder, from_tasks, interleaved, released_sources
 from lsp_server.bench.quality import plain_answers, suggested_answers
+from lsp_server.bench.server import measure_server
 from lsp_server.commands.terminal import console, progress_bar, write_json
 from ngram_cache.measure import measure_index
 
 _MIN_CHARS = 1_000  # shorter files say nothing about lookups
 _HELD_OUT = 20  # one file in so many is looked up instead of indexed
 
-app = typer.Typer(help="Measure: exactness, quality, index.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Measure: exactness, quality, index, server.", no_args_is_help=True, add_completion=False
+)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many prompts.")]
@@ -76,6 +80,15 @@ def quality(
     for key, result in (("plain", plain), ("slipstream", ours)):
         found |= {f"{key}_{name}": value for name, value in result.as_dict().items() if name != "name"}
     _show(found, json=json, title="Exact rest of the line, on code that is newer than the model")
+
+
+@app.command()
+def server(*, target: Target = DEFAULT_TARGET, json: Json = False) -> None:
+    """Server time per keystroke in a 20,000-line file, and how soon a cancelled request frees the engine."""
+    with progress_bar(quiet=json) as report, tempfile.TemporaryDirectory() as folder:
+        report("Typing and cancelling", 0, 0)
+        figures = measure_server(Path(folder), target)
+    _show({"bench": "server", "target": target, **figures}, json=json, title="The server itself")
 
 
 @app.command()
