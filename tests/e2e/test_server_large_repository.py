@@ -1,0 +1,50 @@
+"""A repository of 5,000 files is indexed with visible progress, and completions work meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import StartEditor
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NUM_FILES = 5_000
+LINES = "def handle_{0}(request, limit={0}):\n    value = request.get('{0}')\n    return value or limit\n\n\n"
+
+
+def write_repository(root: Path) -> None:
+    for number in range(NUM_FILES):
+        folder = root / f"part{number % 50}"
+        folder.mkdir(exist_ok=True)
+        (folder / f"module{number}.py").write_text(
+            "".join(LINES.format(number * 10 + at) for at in range(10))
+        )
+
+
+async def test_completions_work_while_a_large_repository_is_indexed(
+    start_editor: StartEditor, tmp_path: Path
+) -> None:
+    write_repository(tmp_path)
+    num_meanwhile = 0
+    async with start_editor(tmp_path) as editor:
+        await editor.until_state("ready")
+        uri = editor.open("new.py", "def handle(request):\n    \n")
+        for column in range(60):
+            editor.type(uri, 1, 4 + column, "valu"[column % 4])
+            await editor.suggest(uri, 1, 5 + column)
+            stats = await editor.stats()
+            if stats["index"][0]["state"] == "building":
+                num_meanwhile += (await editor.why(uri, 1, 5 + column))["stats"]["num_prompt_tokens"] > 0
+        done = await editor.until(lambda stats: stats["index"][0]["state"] == "ready", timeout_s=180)
+        assert done["index"][0]["num_files"] == NUM_FILES
+        percentages = [
+            message["value"]["percentage"]
+            for message in editor.messages("$/progress")
+            if message["value"].get("percentage")
+        ]
+    assert num_meanwhile >= 5
+    assert len(set(percentages)) >= 5
