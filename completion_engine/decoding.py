@@ -44,11 +44,6 @@ class Finish:
     num_chars: int
     rule: str = ""
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the target came to an end by itself or by a rule, not by a limit."""
-        return self.reason in {"end", "stop"}
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

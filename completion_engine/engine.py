@@ -196,7 +196,7 @@ class CompletionEngine:
         polishing = time.perf_counter()
         stats = decoding.stats
         generated = decoding.written.text[: finish.num_chars]
-        suggestion = polish(place, generated, is_complete=finish.is_complete)
+        suggestion = polish(place, generated, is_complete=True)  # `num_chars` is a sensible end already
         stats.num_tokens = sum(end <= finish.num_chars for end in decoding.written.ends)
         stats.finish_reason = finish.reason
         pieces = self._pieces(request.index, decoding, suggestion.text)

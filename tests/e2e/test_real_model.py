@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,16 @@ def test_a_keystroke_beside_the_suggestion_costs_few_passes(engine: CompletionEn
     other = engine.complete(request(BEFORE + "urn (2 "))
     assert other.stats.num_cached_tokens >= shown.stats.num_prompt_tokens - 2
     assert 1 <= other.stats.num_forwards <= 8
+
+
+def test_a_deadline_shows_what_is_whole_by_then(engine: CompletionEngine) -> None:
+    """The first whole piece of a suggestion that the deadline cuts short is shown, not lost."""
+    text = "def area(width, height):\n    return width * height\n\n\ndef perimeter(width, height):\n    ret"
+    hurried = engine.complete(replace(request(text, "\n"), deadline_ms=1.0))
+    assert hurried.stats.finish_reason == "deadline"
+    assert hurried.text.startswith("urn")
+    whole = engine.complete(request(text, "\n")).text
+    assert whole.startswith(hurried.text)
 
 
 def test_drafts_change_no_token_of_real_code(engine: CompletionEngine) -> None:
