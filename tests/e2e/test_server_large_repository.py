@@ -40,7 +40,8 @@ async def test_completions_work_while_a_large_repository_is_indexed(
             if stats["index"][0]["state"] == "building":
                 num_meanwhile += (await editor.why(uri, 1, 5 + column))["stats"]["num_prompt_tokens"] > 0
         done = await editor.until(lambda stats: stats["index"][0]["state"] == "ready", timeout_s=180)
-        assert done["index"][0]["num_files"] == NUM_FILES
+        num_buffers = done["index"][0]["num_files"] - NUM_FILES
+        assert num_buffers in {0, 1}  # the open buffer counts from 300 ms after its last change on
         percentages = [
             message["value"]["percentage"]
             for message in editor.messages("$/progress")
