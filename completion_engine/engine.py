@@ -21,7 +21,7 @@ from completion_engine.language_model import LanguageModel, load_language_model
 from completion_engine.models import CATALOGUE, ModelStore
 from completion_engine.models.catalogue import DEFAULT_ANCHOR_LINES
 from completion_engine.prompt import Prompt, PromptBuilder
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.sampling import Sampler
 from completion_engine.stats import Completion, CompletionStats, Piece
 from completion_engine.stopping import StopRules
@@ -247,6 +247,3 @@ def _place_of(request: CompletionRequest) -> Place:
         return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     return Place(clean(request.prefix), clean(request.suffix), request.language, request.multiline)
-
-
-__all__ = ["CancelledError", "CompletionEngine"]

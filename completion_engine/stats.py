@@ -29,11 +29,6 @@ class CompletionStats:
     device: str = ""
     target: str = ""
 
-    @property
-    def tokens_per_pass(self) -> float:
-        """Tokens written per target pass; 0 when no pass was needed."""
-        return self.num_tokens / self.num_forwards if self.num_forwards else 0.0
-
     def as_dict(self) -> dict[str, Any]:
         """The fields that clients read, as plain JSON values."""
         return {
