@@ -8,17 +8,18 @@ what stands before it, not on how many rows run beside it (see ARCHITECTURE.md, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from completion_engine.attention import OpenLanes
 from completion_engine.kv_cache import KVCache
+from completion_engine.lanes import Layout
 from completion_engine.linear import Linear, stack
 
-ROWS = 8  # every pass runs a multiple of this many rows; see `pad_rows`
-KEY_BLOCK = 512  # attention reads whole blocks of keys, as torch's CPU kernel walks them
 _FUSED_FAMILIES = frozenset({"llama", "qwen2", "qwen3", "mistral"})
 
 
@@ -28,33 +29,20 @@ class Decoder(Protocol):
     num_layers: int
     num_kv_heads: int
     head_size: int
+    hidden_size: int
     vocab_size: int
     num_weight_bytes: int
 
-    def forward(self, rows: Tensor, cache: KVCache, num_logits: int) -> Tensor | None:
-        """Run `rows` [num_rows] at the positions behind `cache.num_cached`.
+    def forward(
+        self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int
+    ) -> Tensor | None:
+        """Run `rows` [num_rows], a multiple of `ROWS`, behind what is cached.
 
-        Writes their keys and values there (the cache's length stays as it is). Returns the logits
-        [num_logits, vocab_size] of the last `num_logits` rows, or None when none are wanted.
+        `layout` says where each row stands; `caches` holds one cache a lane, and gets the rows' keys, values
+        and hidden states (its length stays as it is). Returns the logits [num_logits, vocab_size]
+        of the last `num_logits` rows, or None when none are wanted.
         """
         ...
-
-
-def pad_rows(num_rows: int) -> int:
-    """Rows a pass really runs. Fewer than a full group would take other kernels, with other sums."""
-    return -(-num_rows // ROWS) * ROWS
-
-
-def causal_mask(start: int, num_rows: int, num_keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Additive mask [num_rows, num_keys]: row i sees the positions up to `start + i`."""
-    positions = torch.arange(start, start + num_rows, device=device)
-    hidden = torch.arange(num_keys, device=device) > positions[:, None]
-    return torch.zeros(num_rows, num_keys, dtype=dtype, device=device).masked_fill_(hidden, float("-inf"))
-
-
-def num_keys_for(end: int, capacity: int) -> int:
-    """Keys to read for rows that end at position `end`: whole blocks, so that sums do not change."""
-    return min(-(-end // KEY_BLOCK) * KEY_BLOCK, capacity)
 
 
 class _Layer:
@@ -89,6 +77,7 @@ class FusedDecoder:
         self.num_heads = config.num_attention_heads
         self.num_kv_heads = config.num_key_value_heads
         self.head_size = attention.head_dim
+        self.hidden_size = config.hidden_size
         self.vocab_size = config.vocab_size
         self._scale = float(attention.scaling)
         self._eps = float(config.rms_norm_eps)
@@ -114,32 +103,26 @@ class FusedDecoder:
             and not (getattr(config, "sliding_window", None) and config.model_type == "mistral")
         )
 
-    def forward(self, rows: Tensor, cache: KVCache, num_logits: int) -> Tensor | None:
+    def forward(
+        self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int
+    ) -> Tensor | None:
         """See `Decoder.forward`."""
-        start, num_rows = cache.num_cached, rows.shape[0]
-        end = start + num_rows
-        num_keys = num_keys_for(end, cache.capacity)
-        groups = self.num_heads // self.num_kv_heads
-        mask = causal_mask(start, num_rows, num_keys, self._embedding.dtype, rows.device)
-        mask = mask.repeat(groups, 1)[None, None]
-        rotary = self._cos[start:end], self._sin[start:end]
+        lanes = OpenLanes(layout, caches, self._embedding.dtype, rows.device)
+        rotary = self._cos[lanes.positions], self._sin[lanes.positions]
         x = self._embedding[rows]
         for index, layer in enumerate(self._layers):
             q, k, v = self._project(layer, x, rotary)
-            cache.keys[index, :, start:end] = k
-            cache.values[index, :, start:end] = v
-            keys, values = cache.keys[index, None, :, :num_keys], cache.values[index, None, :, :num_keys]
-            heads = functional.scaled_dot_product_attention(q, keys, values, mask, scale=self._scale)
-            x = x + layer.out(self._unfold(heads, num_rows))
+            heads = lanes.attend(index, q, k, v, self._scale)
+            x = x + layer.out(heads.flatten(1))
             x = x + self._mlp(layer, x)
-        if not num_logits:
-            return None
-        return self._head(self._normed(x[-num_logits:], self._norm))
+        x = self._normed(x, self._norm)
+        lanes.store_hidden(x)
+        return self._head(x[-num_logits:]) if num_logits else None
 
     def _project(
         self, layer: _Layer, x: Tensor, rotary: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rotated queries folded to [1, num_kv_heads, groups * num_rows, head_size]; keys and values."""
+        """Rotated queries [rows, num_heads, head_size]; keys and values [num_kv_heads, rows, head_size]."""
         num_rows, num_kv = x.shape[0], self.num_kv_heads
         qkv = layer.qkv(self._normed(x, layer.input_norm)).view(num_rows, -1, self.head_size)
         q, k, v = torch.split(qkv, [self.num_heads, num_kv, num_kv], dim=1)
@@ -147,12 +130,7 @@ class FusedDecoder:
             q, k = self._normed(q, layer.q_norm), self._normed(k, layer.k_norm)
         cos, sin = rotary
         q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
-        folded = q.view(num_rows, num_kv, -1, self.head_size).permute(1, 2, 0, 3)
-        return folded.reshape(1, num_kv, -1, self.head_size), k.transpose(0, 1), v.transpose(0, 1)
-
-    def _unfold(self, heads: Tensor, num_rows: int) -> Tensor:
-        heads = heads.view(self.num_kv_heads, -1, num_rows, self.head_size)
-        return heads.permute(2, 0, 1, 3).reshape(num_rows, -1)
+        return q, k.transpose(0, 1), v.transpose(0, 1)
 
     def _mlp(self, layer: _Layer, x: Tensor) -> Tensor:
         gate, up = layer.gate_up(self._normed(x, layer.post_norm)).chunk(2, dim=-1)

@@ -12,13 +12,13 @@ from typing import Protocol
 
 from torch import Tensor
 
-from completion_engine.drafting.draft import Draft, Drafter, DraftToken
-from completion_engine.drafting.policy import SurvivalTable, choose
-from completion_engine.kv_cache import Slot
+from completion_engine.drafting.draft import Draft, Drafter, DraftToken, Pass
+from completion_engine.drafting.policy import Plan, SurvivalTable, choose, judge
 from completion_engine.language_model import PREFILL_ROWS, LanguageModel
 from completion_engine.prompt import Prompt
 from completion_engine.request import Cancellation, CancelledError
 from completion_engine.sampling import Sampler
+from completion_engine.slots import Slot
 from completion_engine.stats import CompletionStats
 from completion_engine.verification import verify
 from completion_engine.written import Written
@@ -88,7 +88,7 @@ class Decoding:
         stats.num_prompt_tokens = self._num_prompt
         stats.num_cached_tokens = min(self._num_prompt, self._cache.num_cached)
         for drafter in self._drafters:
-            drafter.begin(prompt.tokens)
+            drafter.begin(prompt.tokens, self._cache)
         self._extend(known, origins)
         slot.path, slot.num_forced, slot.healed = self._path, self._num_prompt, prompt.healed
         slot.setting, slot.origins = self._sampler.setting, self._origins
@@ -110,9 +110,9 @@ class Decoding:
         if len(pending) > room:
             self._prefill(pending[: min(PREFILL_ROWS, len(pending) - 1)])
             return
-        draft = self._draft(len(pending))
-        logits = self._forward(pending, draft)
-        self._keep(pending, draft, self._pick(logits, draft))
+        plan = self._draft(len(pending))
+        logits = self._forward(pending, plan)
+        self._keep(pending, plan, logits)
 
     def finish(self, rules: TextRules, max_tokens: int) -> Finish | None:
         """Whether what is written ends the completion. Looks at each token once, in order."""
@@ -163,55 +163,68 @@ class Decoding:
         self._cache.keep(chunk)
         self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
 
-    def _draft(self, num_pending: int) -> Draft:
+    def _draft(self, num_pending: int) -> Plan:
         begin = time.perf_counter()
-        pass_ms = self._target.pass_ms_from(num_pending)
-        room = min(max(pass_ms) - num_pending, self._cache.capacity - self._cache.num_cached - num_pending)
-        drafts = [draft for drafter in self._drafters for draft in drafter.drafts(room, self.written.allows)]
-        draft = choose([self._usable(draft, room) for draft in drafts], self._table, num_pending, pass_ms)
-        self.stats.num_drafted += len(draft)
+        costs = self._target.costs_from(num_pending)
+        free = self._cache.capacity - self._cache.num_cached
+        room = max(0, min(max(costs.pass_ms), free) - num_pending)
+        drafts = [
+            self._usable(draft)
+            for drafter in self._drafters
+            for draft in drafter.drafts(room, self.written.allows)
+        ]
+        plan = choose(drafts, self._table, num_pending, costs)
+        self.stats.num_drafted += len(plan.rows)
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
-        return draft
+        return plan
 
-    def _usable(self, draft: Draft, room: int) -> Draft:
+    def _usable(self, draft: Draft) -> Draft:
         """What of a draft the target can be asked about: a drafter may be of another vocabulary."""
-        cut = draft[: max(0, room)]
-        bad = (at for at, guess in enumerate(cut) if not 0 <= guess.token < self._sampler.num_tokens)
-        return cut[: next(bad, len(cut))]
+        bad = (at for at, guess in enumerate(draft) if not 0 <= guess.token < self._sampler.num_tokens)
+        return draft[: next(bad, len(draft))]
 
-    def _forward(self, pending: list[int], draft: Draft) -> Tensor:
+    def _forward(self, pending: list[int], plan: Plan) -> Tensor:
         begin = time.perf_counter()
-        rows = [*pending, *(guess.token for guess in draft)]
-        logits = self._target.forward(rows, self._cache, len(draft) + 1)
+        tokens = [*pending, *(candidate.token for candidate in plan.rows)]
+        parents = _parents(len(pending), plan)
+        logits = self._target.forward(tokens, self._cache, len(plan.rows) + 1, parents)
         if logits is None:
             raise AssertionError("logits were asked for")
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
         return logits
 
-    def _pick(self, logits: Tensor, draft: Draft) -> list[int]:
-        """The target's pick after the pending tokens and after each drafted one."""
-        begin = time.perf_counter()
+    def _pick(self, logits: Tensor, plan: Plan) -> list[int]:
+        """The target's pick after the last written token and after each drafted one, [num_rows]."""
         position = len(self._path)
-        picked = self._sampler.pick(logits, position)
-        owed = self.written.owing()
-        for row in range(len(picked)):
-            if not owed.bytes:
-                break
-            picked[row] = self._sampler.pick_out_of(logits[row], owed.candidates(), position + row)
-            if row < len(draft):
-                owed = owed.after(draft[row].token)
-        self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
+        depths = [0, *(candidate.depth + 1 for candidate in plan.rows)]
+        picked = self._sampler.pick(logits, [position + depth for depth in depths])
+        owed = [self.written.owing()]
+        for row, depth in enumerate(depths):
+            if row:
+                above = owed[plan.parents[row - 1] + 1]
+                owed.append(above.after(plan.rows[row - 1].token) if above.bytes else above)
+            if owed[row].bytes:
+                picked[row] = self._sampler.pick_out_of(logits[row], owed[row].candidates(), position + depth)
         return picked
 
-    def _keep(self, pending: list[int], draft: Draft, picked: list[int]) -> None:
-        verdict = verify([guess.token for guess in draft], picked)
-        self._cache.keep([*pending, *verdict.written[:-1]])
-        self._table.observe(draft, verdict.num_accepted)
-        accepted = draft[: verdict.num_accepted]
+    def _keep(self, pending: list[int], plan: Plan, logits: Tensor) -> None:
+        begin = time.perf_counter()
+        picked = self._pick(logits, plan)
+        tokens = [pending[-1], *(candidate.token for candidate in plan.rows)]
+        parents = _parents(1, plan)
+        verdict = verify(tokens, parents, picked)
+        path = [*range(len(pending)), *(len(pending) - 1 + row for row in verdict.path)]
+        self._target.keep(self._cache, _parents(len(pending), plan), path, [*pending, *verdict.written[:-1]])
+        self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
+        judge(plan, {row - 1: picked[row] for row in (0, *verdict.path)}, self._table)
+        accepted = [plan.rows[row - 1].guesses[0] for row in verdict.path]
         self.stats.num_accepted += verdict.num_accepted
         for guess in accepted:
             self.stats.accepted_by_source[guess.source] += 1
+        done = Pass(tokens, parents, logits, picked, (0, *verdict.path))
+        for drafter in self._drafters:
+            drafter.observe(done)
         self._extend(list(verdict.written), [*accepted, None])
 
     def _extend(self, tokens: list[int], origins: list[DraftToken | None]) -> None:
@@ -224,6 +237,11 @@ class Decoding:
             self.written.add(token)
             for drafter in self._drafters:
                 drafter.extend([token])
+
+
+def _parents(num_pending: int, plan: Plan) -> list[int]:
+    """Parents of a pass's rows: a chain of known ones, the plan behind the last of them."""
+    return [*range(-1, num_pending - 1), *(num_pending + parent for parent in plan.parents)]
 
 
 def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:

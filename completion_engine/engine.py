@@ -16,13 +16,13 @@ from completion_engine.decoding import Decoding, Finish, Limits, Means, TextRule
 from completion_engine.drafting.draft import DraftToken
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
-from completion_engine.kv_cache import SlotPool
 from completion_engine.language_model import LanguageModel, load_language_model
 from completion_engine.models import CATALOGUE, ModelStore
 from completion_engine.models.catalogue import DEFAULT_ANCHOR_LINES
 from completion_engine.prompt import Prompt, PromptBuilder
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.sampling import Sampler
+from completion_engine.slots import SlotPool
 from completion_engine.stats import Completion, CompletionStats, Piece
 from completion_engine.stopping import StopRules
 from completion_engine.suggestion import polish

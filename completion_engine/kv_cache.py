@@ -1,4 +1,4 @@
-"""The static KV cache: preallocated keys and values, which tokens they belong to, and their reuse.
+"""The static KV cache: preallocated keys and values, and which tokens they belong to.
 
 Rewinding is setting a length. Knows nothing of models beyond the shape of what they store.
 """
@@ -6,11 +6,9 @@ Rewinding is setting a length. Knows nothing of models beyond the shape of what 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
-
-from completion_engine.drafting.draft import DraftToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +18,7 @@ class CacheShape:
     num_layers: int
     num_kv_heads: int
     head_size: int
+    hidden_size: int
     capacity: int
     dtype: torch.dtype
     device: torch.device
@@ -27,15 +26,16 @@ class CacheShape:
     @property
     def num_bytes(self) -> int:
         """Memory of one slot."""
-        values = self.num_layers * self.num_kv_heads * self.head_size * self.capacity
-        return 2 * values * self.dtype.itemsize
+        per_position = 2 * self.num_layers * self.num_kv_heads * self.head_size + self.hidden_size
+        return per_position * self.capacity * self.dtype.itemsize
 
 
 class KVCache:
     """Keys and values of one document's prompt and what was written after it.
 
-    `keys` and `values` are [num_layers, num_kv_heads, capacity, head_size]. `tokens[:num_cached]` are the
-    tokens whose keys and values are valid: `0 <= num_cached == len(tokens) <= capacity`.
+    `keys` and `values` are [num_layers, num_kv_heads, capacity, head_size]; `hidden` [capacity, hidden_size]
+    is what the head reads, for drafters that build on it. `tokens[:num_cached]` are the tokens
+    for which all three are valid: `0 <= num_cached == len(tokens) <= capacity`.
     """
 
     def __init__(self, shape: CacheShape) -> None:
@@ -43,6 +43,7 @@ class KVCache:
         self.shape = shape
         self.keys = torch.zeros(size, dtype=shape.dtype, device=shape.device)
         self.values = torch.zeros(size, dtype=shape.dtype, device=shape.device)
+        self.hidden = torch.zeros(shape.capacity, shape.hidden_size, dtype=shape.dtype, device=shape.device)
         self.tokens: list[int] = []
 
     @property
@@ -82,62 +83,3 @@ def num_common(left: Sequence[int], right: Sequence[int]) -> int:
     if list(left[:limit]) == list(right[:limit]):
         return limit
     return next(i for i in range(limit) if left[i] != right[i])
-
-
-@dataclass(slots=True)
-class Slot:
-    """A cache and what the target is known to write after it.
-
-    `path[num_forced:]` was written by the target under `setting` (temperature, seed), its first tokens
-    bound to spell `healed`; so a prompt that ends anywhere in that part is already answered.
-    `origins` says where each written token came from.
-    """
-
-    cache: KVCache
-    document: str = ""
-    path: list[int] = field(default_factory=list)
-    num_forced: int = 0
-    healed: bytes = b""
-    setting: tuple[float, int] = (0.0, 0)
-    origins: list[DraftToken | None] = field(default_factory=list)
-    last_used: int = 0
-
-
-class SlotPool:
-    """A few slots, one per document as long as they suffice, the least recently used one taken over."""
-
-    def __init__(self, shape: CacheShape, num_slots: int) -> None:
-        self._shape = shape
-        self._num_slots = num_slots
-        self._clock = 0
-        self._slots: list[Slot] = []
-
-    def acquire(self, document: str, prompt: Sequence[int]) -> Slot:
-        """The slot that serves `prompt` with the least new work."""
-        self._clock += 1
-        slot = self._choose(document, prompt)
-        slot.document, slot.last_used = document, self._clock
-        return slot
-
-    def _choose(self, document: str, prompt: Sequence[int]) -> Slot:
-        own = [slot for slot in self._slots if slot.document == document]
-        best = max(self._slots, key=lambda s: s.cache.num_shared(prompt), default=None)
-        if best is not None and 2 * best.cache.num_shared(prompt) > len(prompt):
-            return best
-        if own:
-            return min(own, key=lambda s: s.last_used)
-        if len(self._slots) < self._num_slots:
-            self._slots.append(Slot(KVCache(self._shape)))
-            return self._slots[-1]
-        return min(self._slots, key=lambda s: s.last_used)
-
-    def forget(self, document: str) -> None:
-        """Release the slots of a closed document."""
-        for slot in self._slots:
-            if slot.document == document:
-                slot.document, slot.last_used = "", 0
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory held by all slots."""
-        return len(self._slots) * self._shape.num_bytes

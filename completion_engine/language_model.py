@@ -13,14 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from completion_engine.decoder import ROWS, Decoder, FusedDecoder, pad_rows
+from completion_engine.attention import ROWS, pad_rows
+from completion_engine.costs import Costs
+from completion_engine.decoder import Decoder, FusedDecoder
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.kv_cache import CacheShape, KVCache
+from completion_engine.lanes import MAX_LANES, Lanes, lay_out
 from completion_engine.linear import can_pack
 
 PREFILL_ROWS = 64
 CAPACITY = {"cpu": 2048, "cuda": 8192}  # positions of a KV slot
-WIDTHS = (8, 16)  # rows of a verification pass that the policy may choose from
+WIDTHS = (8, 16, 24)  # rows of a verification pass that the policy may choose from
 
 
 class LanguageModel:
@@ -31,9 +34,11 @@ class LanguageModel:
         self.device = device
         self.dtype = dtype
         self.capacity = capacity
+        self._lanes = Lanes(self.cache_shape)
         self.is_row_invariant = self._rows_are_invariant()
+        self.verifies_trees = self.is_row_invariant and self._branches_are_exact()
         self.widths = WIDTHS if self.is_row_invariant else (ROWS,)
-        self.pass_ms = self._measure_passes()
+        self.pass_ms, self.lane_ms = self._measure_passes()
 
     @property
     def vocab_size(self) -> int:
@@ -53,34 +58,49 @@ class LanguageModel:
             decoder.num_layers,
             decoder.num_kv_heads,
             decoder.head_size,
+            decoder.hidden_size,
             self.capacity,
             self.dtype,
             self.device,
         )
 
-    def pass_ms_from(self, num_pending: int) -> dict[int, float]:
-        """Widths that hold `num_pending` known rows, with the cost of each; wider ones cost in proportion."""
+    def costs_from(self, num_pending: int) -> Costs:
+        """What passes that hold `num_pending` known rows cost; wider ones than measured in proportion."""
+        max_lanes = MAX_LANES if self.verifies_trees else 1
         if num_pending <= min(self.widths):
-            return self.pass_ms
+            return Costs(self.pass_ms, self.lane_ms, max_lanes)
         base, top = min(self.widths), max(self.widths)
         slope = (self.pass_ms[top] - self.pass_ms[base]) / max(1, top - base)
         first = pad_rows(num_pending)
-        return {width: self.pass_ms[base] + slope * (width - base) for width in (first, first + ROWS)}
+        pass_ms = {width: self.pass_ms[base] + slope * (width - base) for width in (first, first + ROWS)}
+        return Costs(pass_ms, self.lane_ms, max_lanes)
 
     @torch.inference_mode()
-    def forward(self, tokens: Sequence[int], cache: KVCache, num_logits: int) -> Tensor | None:
+    def forward(
+        self, tokens: Sequence[int], cache: KVCache, num_logits: int, parents: Sequence[int] | None = None
+    ) -> Tensor | None:
         """Run `tokens` behind what is cached; logits [num_logits, vocab_size] of the last ones.
 
-        Rows are padded to a whole group; what the padding writes lies behind the valid positions.
-        The cache's length is left as it is: keep what turns out to be true.
+        `parents` [num_tokens] makes a tree of them: the row that each follows, -1 for the first. Without it
+        each follows the one before. The cache's length is left as it is: `keep` what turns out to be true.
         """
         num_rows = pad_rows(len(tokens))
-        if cache.num_cached + num_rows > cache.capacity:
+        chain = range(len(tokens) - 1, num_rows - 1)
+        layout = lay_out([*(range(-1, len(tokens) - 1) if parents is None else parents), *chain])
+        if cache.num_cached + max(layout.depths) >= cache.capacity:
             raise ValueError(f"{num_rows} rows do not fit behind {cache.num_cached} of {cache.capacity}")
         padding = [0] * (num_rows - len(tokens))
         rows = torch.tensor([*tokens, *padding], device=self.device)
-        logits = self._decoder.forward(rows, cache, num_logits + len(padding) if num_logits else 0)
+        caches = self._lanes.open(cache, layout)
+        logits = self._decoder.forward(rows, layout, caches, num_logits + len(padding) if num_logits else 0)
         return None if logits is None else logits[:num_logits]
+
+    @torch.inference_mode()
+    def keep(
+        self, cache: KVCache, parents: Sequence[int], path: Sequence[int], tokens: Sequence[int]
+    ) -> None:
+        """Keep the rows `path` of the pass just run, whose tokens are `tokens`; `parents` as in `forward`."""
+        self._lanes.keep(cache, lay_out(parents), path, tokens)
 
     def _rows_are_invariant(self) -> bool:
         """Whether a position comes out bit for bit the same alone, in a chain and in a prefill chunk.
@@ -105,21 +125,48 @@ class LanguageModel:
         same_values = torch.equal(together.values[:, :, :end], apart.values[:, :, :end])
         return same_keys and same_values and torch.equal(wanted[-1], logits[-1])
 
-    def _measure_passes(self) -> dict[int, float]:
-        """Milliseconds of one verification pass by width, the median of a few."""
+    def _branches_are_exact(self) -> bool:
+        """Whether a path gives the same bits in a branch of a tree as in a chain."""
+        generator = torch.Generator().manual_seed(1)
+        known = torch.randint(0, self.vocab_size, (PREFILL_ROWS - 3,), generator=generator).tolist()
+        chain, tree = KVCache(self.cache_shape), KVCache(self.cache_shape)
+        for cache in (chain, tree):
+            self.forward(known, cache, 0)
+            cache.keep(known)
+        parents = [-1, 0, 1, 2, 3, 1, 5, 6, 0, 8, 9, 10]
+        tokens = [row + 1 for row in range(len(parents))]
+        logits = self.forward(tokens, tree, len(tokens), parents)
+        path = [0, 1, 5, 6, 7]
+        kept = [tokens[row] for row in path]
+        wanted = self.forward(kept, chain, len(kept))
+        if wanted is None or logits is None:
+            raise AssertionError("logits were asked for")
+        self.keep(tree, parents, path, kept)
+        chain.keep(kept)
+        end = tree.num_cached
+        same_keys = torch.equal(tree.keys[:, :, :end], chain.keys[:, :, :end])
+        same_values = torch.equal(tree.values[:, :, :end], chain.values[:, :, :end])
+        return same_keys and same_values and torch.equal(logits[path], wanted)
+
+    def _measure_passes(self) -> tuple[dict[int, float], float]:
+        """Milliseconds of one verification pass by width, and of a lane more: medians of a few, in turn."""
         cache = KVCache(self.cache_shape)
         cache.keep([0] * min(512, self.capacity // 2))
-        found: dict[int, float] = {}
-        for width in self.widths:
-            times: list[float] = []
-            for _ in range(5):
+        base = min(self.widths)
+        shapes = {width: list(range(-1, width - 1)) for width in self.widths}
+        if self.verifies_trees:
+            shapes[0] = [*range(-1, base - 2), 0]
+        times: dict[int, list[float]] = {shape: [] for shape in shapes}
+        for _ in range(6):
+            for shape, parents in shapes.items():
                 begin = time.perf_counter()
-                logits = self.forward([0] * width, cache, width)
+                logits = self.forward([0] * len(parents), cache, len(parents), parents)
                 assert logits is not None  # noqa: S101 - logits were asked for
                 logits[0, 0].item()
-                times.append((time.perf_counter() - begin) * 1e3)
-            found[width] = sorted(times)[len(times) // 2]
-        return found
+                times[shape].append((time.perf_counter() - begin) * 1e3)
+        found = {shape: sorted(taken[1:])[2] for shape, taken in times.items()}
+        lane_ms = max(0.0, found.pop(0, 0.0) - found[base])
+        return found, lane_ms
 
 
 def choose_device(name: str) -> torch.device:

@@ -6,38 +6,32 @@ attention, and a small cache object hands it our keys and values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from completion_engine.decoder import causal_mask, num_keys_for
+from completion_engine.attention import OpenLanes
 from completion_engine.errors import UserError
 from completion_engine.kv_cache import KVCache
+from completion_engine.lanes import Layout
 
 _NAME = "slipstream"
+_view: ContextVar[_CacheView] = ContextVar("the pass under way")
 
 
 def _attention(
-    _module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, **options: Any
+    _module: Any, query: Tensor, key: Tensor, value: Tensor, _mask: Tensor, **options: Any
 ) -> tuple[Tensor, None]:
-    """Grouped attention with the group folded into the rows.
-
-    query [1, num_heads, num_rows, head_size]; key, value [1, num_kv_heads, num_keys, head_size].
-    """
-    _, num_heads, num_rows, head_size = query.shape
-    num_kv = key.shape[1]
-    folded = query.reshape(1, num_kv, -1, head_size)
-    rows = mask.repeat(1, 1, num_heads // num_kv, 1)
-    heads = functional.scaled_dot_product_attention(folded, key, value, rows, scale=options.get("scaling"))
-    return heads.view(1, num_heads, num_rows, -1).transpose(1, 2), None
+    """query [1, num_heads, num_rows, head_size]; key, value [1, num_kv_heads, num_rows, head_size]."""
+    scale = options.get("scaling") or query.shape[-1] ** -0.5
+    return _view.get().attend(query[0].transpose(0, 1), key[0], value[0], scale)[None], None
 
 
-def _mask(*_: Any, **options: Any) -> Tensor:
-    view: _CacheView = options.get("past_key_values") or _CacheView.current
-    return view.mask
+def _mask(*_: Any, **__: Any) -> Tensor:
+    return _view.get().lanes.mask[None, None]
 
 
 AttentionInterface.register(_NAME, _attention)
@@ -45,24 +39,27 @@ AttentionMaskInterface.register(_NAME, _mask)
 
 
 class _CacheView:
-    """What transformers expects of a cache, over one KVCache during one pass."""
+    """What transformers expects of a cache, over our caches during one pass.
+
+    Keys and values pass through it unchanged: the attention that follows writes them to their lanes.
+    """
 
     is_compileable = False
-    current: Any = None
 
-    def __init__(self, cache: KVCache, num_rows: int, dtype: torch.dtype, device: torch.device) -> None:
-        self._cache = cache
-        self._start, self._end = cache.num_cached, cache.num_cached + num_rows
-        self._num_keys = num_keys_for(self._end, cache.capacity)
-        self.is_sliding = [False] * cache.shape.num_layers
-        self.mask = causal_mask(self._start, num_rows, self._num_keys, dtype, device)[None, None]
+    def __init__(self, lanes: OpenLanes, start: int, num_layers: int) -> None:
+        self.lanes = lanes
+        self._start = start
+        self._layer = 0
+        self.is_sliding = [False] * num_layers
 
     def update(self, key: Tensor, value: Tensor, layer_idx: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Write this layer's keys and values, hand out all that the rows may see."""
-        keys, values = self._cache.keys[layer_idx], self._cache.values[layer_idx]
-        keys[:, self._start : self._end] = key[0]
-        values[:, self._start : self._end] = value[0]
-        return keys[None, :, : self._num_keys], values[None, :, : self._num_keys]
+        """A layer has its keys and values."""
+        self._layer = layer_idx
+        return key, value
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        """Attention of the layer that was updated last; see `OpenLanes.attend`."""
+        return self.lanes.attend(self._layer, q, k, v, scale)
 
     def get_seq_length(self, *_: Any) -> int:
         """Tokens already cached."""
@@ -74,7 +71,7 @@ class _CacheView:
 
     def get_mask_sizes(self, *_: Any) -> tuple[int, int]:
         """Keys that a mask covers, and where they begin."""
-        return self._num_keys, 0
+        return self.lanes.mask.shape[-1], 0
 
 
 class ModuleDecoder:
@@ -93,19 +90,27 @@ class ModuleDecoder:
         self.num_layers = config.num_hidden_layers
         self.num_kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         self.head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self.hidden_size = config.hidden_size
         self.vocab_size = config.vocab_size
         self.num_weight_bytes = sum(p.nbytes for p in model.parameters())
 
-    def forward(self, rows: Tensor, cache: KVCache, num_logits: int) -> Tensor | None:
+    def forward(
+        self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int
+    ) -> Tensor | None:
         """See `Decoder.forward`."""
-        view = _CacheView(cache, rows.shape[0], self._model.dtype, rows.device)
-        _CacheView.current = view
-        positions = torch.arange(cache.num_cached, cache.num_cached + rows.shape[0], device=rows.device)
-        output = self._model(
-            input_ids=rows[None],
-            position_ids=positions[None],
-            past_key_values=view,
-            use_cache=True,
-            logits_to_keep=max(num_logits, 1),
-        )
+        lanes = OpenLanes(layout, caches, self._model.dtype, rows.device)
+        view = _CacheView(lanes, caches[0].num_cached, self.num_layers)
+        token = _view.set(view)
+        try:
+            output = self._model(
+                input_ids=rows[None],
+                position_ids=lanes.positions[None],
+                past_key_values=view,
+                use_cache=True,
+                output_hidden_states=True,
+                logits_to_keep=max(num_logits, 1),
+            )
+        finally:
+            _view.reset(token)
+        lanes.store_hidden(output.hidden_states[-1][0])
         return output.logits[0, -num_logits:] if num_logits else None

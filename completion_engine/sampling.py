@@ -29,11 +29,11 @@ class Sampler:
         """What the picks depend on, besides the logits."""
         return (self.temperature, self.seed if self.temperature else 0)
 
-    def pick(self, logits: Tensor, first_position: int) -> list[int]:
-        """One token for each row of `logits` [num_rows, vocab_size]; row i stands at first_position + i."""
+    def pick(self, logits: Tensor, positions: Sequence[int]) -> list[int]:
+        """One token for each row of `logits` [num_rows, vocab_size]; `positions` [num_rows] are their places."""
         rows = logits[:, : self.num_tokens]
         if self.temperature > 0:
-            rows = rows.float() / self.temperature + self._noise(first_position, len(rows)).to(rows.device)
+            rows = rows.float() / self.temperature + self._noise(positions).to(rows.device)
         return [int(token) for token in rows.argmax(-1).tolist()]
 
     def pick_out_of(self, logits: Tensor, allowed: Sequence[int], position: int) -> int:
@@ -41,14 +41,16 @@ class Sampler:
         choice = torch.tensor(allowed, device=logits.device)
         row = logits[choice]
         if self.temperature > 0:
-            noise = self._noise(position, 1)[0].to(row.device)
+            noise = self._noise([position])[0].to(row.device)
             row = row.float() / self.temperature + noise[choice]
         return allowed[int(row.argmax())]
 
-    def _noise(self, first_position: int, num_rows: int) -> Tensor:
-        rows = []
-        for position in range(first_position, first_position + num_rows):
-            generator = torch.Generator().manual_seed(self.seed * 1_000_003 + position)
-            uniform = torch.rand(self.num_tokens, generator=generator, dtype=torch.float64)
-            rows.append(-(-uniform.clamp_min(1e-300).log()).log())
-        return torch.stack(rows).float()
+    def _noise(self, positions: Sequence[int]) -> Tensor:
+        """Gumbel noise [num_positions, num_tokens]; the same for every row at a position."""
+        drawn: dict[int, Tensor] = {}
+        for position in positions:
+            if position not in drawn:
+                generator = torch.Generator().manual_seed(self.seed * 1_000_003 + position)
+                uniform = torch.rand(self.num_tokens, generator=generator, dtype=torch.float64)
+                drawn[position] = -(-uniform.clamp_min(1e-300).log()).log()
+        return torch.stack([drawn[position] for position in positions]).float()

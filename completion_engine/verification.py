@@ -8,22 +8,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`written` is what the target writes: `num_accepted` drafted tokens and one of its own."""
+    """`written` is what the target writes: the tokens of the true rows in `path`, then one of its own.
+
+    `path` lists the rows that are true behind the first one, in order.
+    """
 
     written: tuple[int, ...]
-    num_accepted: int
+    path: tuple[int, ...]
+
+    @property
+    def num_accepted(self) -> int:
+        """Drafted tokens that are true."""
+        return len(self.path)
 
 
-def verify(drafted: Sequence[int], picked: Sequence[int]) -> Verdict:
-    """Compare a drafted chain with the target's picks.
+def verify(tokens: Sequence[int], parents: Sequence[int], picked: Sequence[int]) -> Verdict:
+    """Walk a drafted tree along the target's picks.
 
-    `picked[i]` is what the target writes after `drafted[:i]`, so there is one more pick than
-    there are drafted tokens. Everything up to the first disagreement is true, and so is the pick that
-    disagrees (greedy case of Leviathan et al. 2022; Stern et al. 2018).
+    Row 0 is the last written token, the others are drafted; `parents` as in `LanguageModel.forward`, siblings
+    differing in their tokens. `picked[row]` is what the target writes after that row. Where a child
+    of a true row carries the pick, the child is true too; else the pick itself ends the walk
+    (greedy case of Leviathan et al. 2022; trees: Miao et al. 2023).
     """
-    if len(picked) != len(drafted) + 1:
-        raise ValueError(f"{len(picked)} picks for {len(drafted)} drafted tokens")
-    num_accepted = 0
-    while num_accepted < len(drafted) and drafted[num_accepted] == picked[num_accepted]:
-        num_accepted += 1
-    return Verdict(tuple(picked[: num_accepted + 1]), num_accepted)
+    if not len(tokens) == len(parents) == len(picked):
+        raise ValueError(f"{len(tokens)} rows, {len(parents)} parents, {len(picked)} picks")
+    child_of = {(parent, token): row for row, (parent, token) in enumerate(zip(parents, tokens, strict=True))}
+    row, path = 0, []
+    while (child := child_of.get((row, picked[row]))) is not None:
+        path.append(child)
+        row = child
+    return Verdict((*(tokens[at] for at in path), picked[row]), tuple(path))

@@ -1,4 +1,4 @@
-"""What a drafter proposes: a chain of tokens, each with its evidence."""
+"""What drafters propose and what they may learn from: small trees of tokens, each token with its evidence."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from torch import Tensor
+
+from completion_engine.kv_cache import KVCache
+
 Allowed = Callable[[int], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class DraftToken:
-    """One guessed token.
+    """One guessed token, a node of a draft.
 
-    `origin` is the kind of place it was read from (`index`, `prompt`, `recent`), `match_length` how many
-    tokens of context agreed there, `share` the part of the sampled occurrences that continue like this.
-    `document` and `offset` name the place in the repository index; document is -1 elsewhere.
+    `parent` is the index of the guess it follows, -1 where it follows what is written. `source` is `ngram`,
+    `recycled` or `neural`; `origin` the kind of place it was read from (`index`, `prompt`, `recent`,
+    `successors`, `lookahead`, `distilled`, `model`). `match_length` counts the tokens of context that
+    agreed there; `share` is the part of the sampled occurrences that continue like this, or the
+    probability that a model gave it. `document` and `offset` name the place in the repository index;
+    document is -1 elsewhere.
     """
 
     token: int
@@ -23,26 +30,49 @@ class DraftToken:
     origin: str
     match_length: int
     share: float
+    parent: int = -1
     document: int = -1
     offset: int = 0
 
 
 Draft = tuple[DraftToken, ...]
+"""A tree; parents stand before their children. A chain is the tree in which each follows the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One verification pass of the target, as drafters may learn from it.
+
+    `tokens` and `parents` [num_rows] are the rows that were run, parent -1 for the first one; rows behind
+    the draft were idle and may have been lent to a drafter. `logits` [num_rows, vocab_size]; `picked`
+    [num_rows] is what the target would write after each row. `path` lists the rows that turned out
+    true, the first row for certain.
+    """
+
+    tokens: Sequence[int]
+    parents: Sequence[int]
+    logits: Tensor
+    picked: Sequence[int]
+    path: Sequence[int]
 
 
 class Drafter(Protocol):
     """Anything that can guess the next tokens."""
 
-    def begin(self, prompt: Sequence[int]) -> None:
-        """A new completion starts behind `prompt`."""
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
+        """A new completion starts behind `prompt`; `cache` is the target's, and follows what is written."""
         ...
 
     def extend(self, tokens: Sequence[int]) -> None:
         """The target wrote `tokens`."""
         ...
 
+    def observe(self, done: Pass) -> None:
+        """The target ran a verification pass; called before `extend` tells what it wrote."""
+        ...
+
     def drafts(self, max_tokens: int, allowed: Allowed) -> list[Draft]:
-        """Chains of at most `max_tokens` that may come next; the first token of each is `allowed`."""
+        """Trees that may come next, at most `max_tokens` deep; the first tokens of each are `allowed`."""
         ...
 
     def end(self) -> None:

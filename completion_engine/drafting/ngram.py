@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from completion_engine.drafting.draft import Allowed, Draft, DraftToken
-from ngram_cache import DraftNode, Lookup, NgramIndex, TokenBuffer
+from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.kv_cache import KVCache
+from ngram_cache import Lookup, NgramIndex, TokenBuffer
 
 _MAX_NODES = 32
 _CONTEXT = 32
@@ -23,7 +24,7 @@ class NgramDrafter:
         self.index: NgramIndex | None = None
         self.document = ""
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
         """See `Drafter.begin`."""
         self._prompt = TokenBuffer(prompt)
         self._path = list(prompt[-_CONTEXT:])
@@ -34,6 +35,9 @@ class NgramDrafter:
         self._prompt.extend(tokens)
         self._path.extend(tokens)
         self._written.extend(tokens)
+
+    def observe(self, done: Pass) -> None:
+        """See `Drafter.observe`. Text alone counts here."""
 
     def end(self) -> None:
         """See `Drafter.end`."""
@@ -53,28 +57,32 @@ class NgramDrafter:
                 context, max_nodes=_MAX_NODES, max_depth=max_tokens, exclude=self.document
             )
             found.append(("index", lookup))
-        chains = (_best_chain(origin, lookup, allowed) for origin, lookup in found)
-        return [chain for chain in chains if chain]
+        trees = (_tree(origin, lookup, allowed) for origin, lookup in found)
+        return [tree for tree in trees if tree]
 
 
-def _best_chain(origin: str, lookup: Lookup, allowed: Allowed) -> Draft:
-    """The likeliest path through a lookup's tree that begins with an allowed token."""
-    chain: list[DraftToken] = []
-    parent, weight = -1, max(1, sum(node.count for node in lookup.nodes if node.parent == -1))
-    for at, node in enumerate(lookup.nodes):  # best first, parents before children
-        if node.parent == parent and (chain or allowed(node.token)):
-            chain.append(_token(origin, lookup, node, weight))
-            parent, weight = at, node.count
-    return tuple(chain)
-
-
-def _token(origin: str, lookup: Lookup, node: DraftNode, weight: int) -> DraftToken:
-    return DraftToken(
-        token=node.token,
-        source="ngram",
-        origin=origin,
-        match_length=lookup.match_length + node.depth,
-        share=min(1.0, node.count / max(1, weight)),
-        document=node.document,
-        offset=node.offset,
-    )
+def _tree(origin: str, lookup: Lookup, allowed: Allowed) -> Draft:
+    """A lookup's tree below the tokens that are allowed first."""
+    tree: list[DraftToken] = []
+    place: dict[int, int] = {}
+    total = max(1, sum(node.count for node in lookup.nodes if node.parent == -1))
+    for at, node in enumerate(lookup.nodes):  # parents before children
+        is_first = node.parent == -1
+        if (is_first and not allowed(node.token)) or not (is_first or node.parent in place):
+            continue
+        place[at] = len(tree)
+        above = total if is_first else lookup.nodes[node.parent].count
+        parent = -1 if is_first else place[node.parent]
+        tree.append(
+            DraftToken(
+                token=node.token,
+                source="ngram",
+                origin=origin,
+                match_length=lookup.match_length + node.depth,
+                share=min(1.0, node.count / max(1, above)),
+                parent=parent,
+                document=node.document,
+                offset=node.offset,
+            )
+        )
+    return tuple(tree)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +11,13 @@ import numpy as np
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from completion_engine.engine import CompletionEngine
+from completion_engine.engine import MAX_NEW_TOKENS, CompletionEngine
 from completion_engine.models import ModelStore
 from completion_engine.tokenizer import load_tokenizer
 from lsp_server.bench.exactness import ExactnessReport, compare
+from lsp_server.bench.peers import Asked, measure_peers
+from lsp_server.bench.peers.report import COLUMNS, absent_lines, table_rows
+from lsp_server.bench.plot import check_plot, write_plot
 from lsp_server.bench.prompts import Sample, from_folder, from_tasks, interleaved, released_sources
 from lsp_server.bench.quality import plain_answers, suggested_answers
 from lsp_server.bench.server import measure_server
@@ -24,7 +28,7 @@ _MIN_CHARS = 1_000  # shorter files say nothing about lookups
 _HELD_OUT = 20  # one file in so many is looked up instead of indexed
 
 app = typer.Typer(
-    help="Measure: exactness, quality, index, server.", no_args_is_help=True, add_completion=False
+    help="Measure: exactness, peers, quality, index, server.", no_args_is_help=True, add_completion=False
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
@@ -61,6 +65,36 @@ def exactness(  # noqa: PLR0913 - one argument per option
     _show(found, json=json, title="Drafters on against off, same target, token by token")
     if found["num_differing"]:
         raise typer.Exit(1)
+
+
+@app.command()
+def peers(  # noqa: PLR0913 - one argument per option
+    *,
+    prompts: Prompts = 20,
+    tokens: Annotated[
+        int, typer.Option("--tokens", min=2, max=MAX_NEW_TOKENS, help="New tokens behind each prompt.")
+    ] = 64,
+    tasks: Tasks = None,
+    sources: Sources = None,
+    target: Target = DEFAULT_TARGET,
+    llama_python: Annotated[
+        Path | None, typer.Option("--llama-python", help="A Python interpreter that has llama-cpp-python.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw a picture (.svg, .png, .pdf).")] = None,
+    json: Json = False,
+) -> None:
+    """Transformers, llama.cpp and Slipstream, plain and drafted: the same prompts in turn, one run."""
+    if plot:
+        check_plot(plot)
+    samples = _samples(prompts, tasks or [], sources)
+    with progress_bar(quiet=json) as report:
+        found = measure_peers(samples, Asked(target, tokens, llama_python), report)
+    if plot:
+        write_plot(found, plot)
+    if not json:
+        _show_rows("The same prompts, one run, in turn", COLUMNS, table_rows(found))
+        console().print(*absent_lines(found), sep="\n", markup=False)
+    write_json(found)
 
 
 @app.command()
@@ -131,3 +165,12 @@ def _show(found: dict[str, Any], *, json: bool, title: str) -> None:
             table.add_row(name, str(value))
         console().print(table)
     write_json(found)
+
+
+def _show_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.table import Table  # noqa: PLC0415 - not needed for --json
+
+    table = Table(*columns, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)

@@ -12,7 +12,8 @@ from completion_engine.decoding import Decoding, Finish, Limits, Means, run
 from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.engine import CompletionEngine
-from completion_engine.kv_cache import KVCache, Slot
+from completion_engine.kv_cache import KVCache
+from completion_engine.slots import Slot
 from completion_engine.language_model import LanguageModel, load_language_model
 from completion_engine.prompt import Prompt
 from completion_engine.request import Cancellation

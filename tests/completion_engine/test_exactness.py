@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from completion_engine.decoding import Decoding, Finish
 from completion_engine.drafting.ngram import NgramDrafter
-from completion_engine.kv_cache import KVCache, Slot
+from completion_engine.kv_cache import KVCache
+from completion_engine.slots import Slot
 from completion_engine.language_model import LanguageModel, load_language_model
 from completion_engine.module_decoder import ModuleDecoder
 from completion_engine.sampling import Sampler

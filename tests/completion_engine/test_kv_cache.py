@@ -8,10 +8,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from completion_engine.kv_cache import CacheShape, KVCache, SlotPool, num_common
+from completion_engine.kv_cache import CacheShape, KVCache, num_common
+from completion_engine.slots import SlotPool
 
 CAPACITY = 24
-SHAPE = CacheShape(1, 1, 2, CAPACITY, torch.float32, torch.device("cpu"))
+SHAPE = CacheShape(1, 1, 2, 4, CAPACITY, torch.float32, torch.device("cpu"))
 tokens = st.lists(st.integers(0, 3), max_size=12)
 
 
@@ -98,4 +99,4 @@ def test_the_least_recently_used_slot_is_taken_over() -> None:
 
 def test_memory_is_what_the_shape_says() -> None:
     cache = KVCache(SHAPE)
-    assert cache.keys.nbytes + cache.values.nbytes == SHAPE.num_bytes
+    assert cache.keys.nbytes + cache.values.nbytes + cache.hidden.nbytes == SHAPE.num_bytes

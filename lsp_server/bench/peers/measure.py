@@ -1,0 +1,87 @@
+"""Who takes part, in which order they load, and what the run says: the composition of this package."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from completion_engine.config import EngineConfig
+from completion_engine.engine import CompletionEngine, Report
+from completion_engine.models import ModelStore
+from lsp_server.bench.peers.llama import LlamaWorker, llama_peers, llama_worker
+from lsp_server.bench.peers.ours import PLAIN, our_peers
+from lsp_server.bench.peers.reference import GREEDY, NUM_LOOKUP_TOKENS, transformers_peers
+from lsp_server.bench.peers.report import summarise
+from lsp_server.bench.peers.runs import Absent, Peer, take_turns
+from lsp_server.bench.peers.tasks import prompts_for
+from lsp_server.bench.prompts import Sample
+
+_WARM_UP = "def add(left, right):\n    return "
+_WARM_UP_TOKENS = 8
+_SPARE_POSITIONS = 64  # a draft may reach beyond the last token asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to compare: `max_tokens` new tokens of `target` behind each sample's prompt."""
+
+    target: str
+    max_tokens: int
+    llama_python: Path | None = None
+
+
+def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> dict[str, Any]:
+    """Every peer on every sample, interleaved, as one JSON object.
+
+    Raises SlipstreamError when the target or the named llama.cpp interpreter cannot be had.
+    """
+    with ExitStack() as stack:
+        worker = stack.enter_context(llama_worker(asked.llama_python))  # first: a wrong path fails at once
+        folder = ModelStore().ensure(asked.target, report)
+        config = EngineConfig(target=asked.target, drafters=(), num_slots=1)
+        plain = CompletionEngine.from_folder(folder, config, report)
+        report("Loading the peers", 0, 0)
+        prompts = prompts_for(plain, samples)
+        num_positions = max(map(len, prompts)) + asked.max_tokens + _SPARE_POSITIONS
+        line_up = [
+            *transformers_peers(folder, plain.target, plain.tokenizer),
+            *_llama_peers(worker, plain, num_positions),
+            *our_peers(plain),
+        ]
+        peers: list[Peer] = [peer for peer in line_up if not isinstance(peer, Absent)]
+        for peer in peers:
+            peer.write(plain.tokenizer.encode(_WARM_UP), _WARM_UP_TOKENS)
+        runs = take_turns(peers, prompts, asked.max_tokens, lambda at, total: report("Comparing", at, total))
+    return {
+        "bench": "peers",
+        "num_prompts": len(prompts),
+        "num_prompt_tokens": sum(map(len, prompts)),
+        "tokens_asked": asked.max_tokens,
+        **_facts(plain, worker),
+        "peers": summarise(runs, PLAIN, GREEDY, lambda tokens: plain.tokenizer.decode(list(tokens))),
+        "absent": [asdict(peer) for peer in line_up if isinstance(peer, Absent)],
+    }
+
+
+def _llama_peers(
+    worker: LlamaWorker | Absent, plain: CompletionEngine, num_positions: int
+) -> list[Peer | Absent]:
+    on_gpu = plain.target.device.type == "cuda"
+    return llama_peers(worker, plain.config.target, num_positions, plain.tokenizer.end_ids, on_gpu=on_gpu)
+
+
+def _facts(plain: CompletionEngine, worker: LlamaWorker | Absent) -> dict[str, Any]:
+    engine = plain.describe()
+    return {
+        **{name: engine[name] for name in ("target", "device", "dtype", "exactness", "pass_ms")},
+        "num_lookup_tokens": NUM_LOOKUP_TOKENS,
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "transformers": version("transformers"),
+        "llama_cpp_python": "" if isinstance(worker, Absent) else worker.version,
+    }

@@ -1,0 +1,152 @@
+"""The target in transformers: greedy, with prompt lookup, and assisted by a smaller model. One loaded model.
+
+Knows transformers and nothing of Slipstream's own decoding.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from completion_engine.errors import MachineError, UserError
+from completion_engine.language_model import LanguageModel
+from completion_engine.models import ModelStore
+from completion_engine.models.catalogue import CATALOGUE
+from completion_engine.tokenizer import Tokenizer, load_tokenizer
+from lsp_server.bench.peers.runs import Absent, Peer, Run, up_to_end
+
+GREEDY = "transformers greedy"
+NUM_LOOKUP_TOKENS = 10  # as in the documentation of prompt lookup, and in llama.cpp's binding
+_LOOKUP = "transformers prompt lookup"
+_ASSISTED = "transformers assisted"
+
+
+@dataclass(slots=True)
+class _Streamer:
+    """Notes what each pass handed over; transformers calls `put` with the prompt first."""
+
+    passes: list[list[int]] = field(default_factory=list)
+    first_at: float = 0.0
+
+    def put(self, tokens: Tensor) -> None:
+        """The prompt, then the tokens of one pass at a time."""
+        if len(self.passes) == 1:
+            self.first_at = time.perf_counter()
+        self.passes.append(tokens.flatten().tolist())
+
+    def end(self) -> None:
+        """The call returns next."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransformersPeer:
+    """One way to call `generate`, with its default dynamic cache."""
+
+    name: str
+    model: Any
+    end_ids: frozenset[int]
+    num_lookup_tokens: int | None = None
+    assistant: Any = None
+
+    def write(self, prompt: Sequence[int], max_tokens: int) -> Run:
+        """See `Peer.write`."""
+        from transformers import GenerationConfig  # noqa: PLC0415 - seconds that `--help` need not pay
+
+        ends = sorted(self.end_ids)
+        config = GenerationConfig(
+            do_sample=False,
+            max_new_tokens=max_tokens,
+            eos_token_id=ends or None,
+            pad_token_id=ends[0] if ends else 0,
+            prompt_lookup_num_tokens=self.num_lookup_tokens,
+        )
+        rows = torch.tensor([list(prompt)], device=self.model.device)
+        streamer = _Streamer()
+        more = {"assistant_model": self.assistant} if self.assistant is not None else {}
+        begin = time.perf_counter()
+        self.model.generate(
+            rows, attention_mask=torch.ones_like(rows), generation_config=config, streamer=streamer, **more
+        )
+        end = time.perf_counter()
+        _, first, *others = streamer.passes
+        tokens = up_to_end(
+            [*first, *(token for other in others for token in other)], max_tokens, self.end_ids
+        )
+        decode_ms = (end - streamer.first_at) * 1e3
+        return Run(tokens, len(first), (streamer.first_at - begin) * 1e3, decode_ms, len(others))
+
+
+def transformers_peers(folder: Path, target: LanguageModel, tokenizer: Tokenizer) -> list[Peer | Absent]:
+    """The model in `folder` on the device and in the number format of `target`.
+
+    Raises MachineError when it does not fit into memory beside what is loaded.
+    """
+    model = _load(folder, target)
+    assistant = find_assistant(folder, tokenizer)
+    if isinstance(assistant, Path):
+        assisted: Peer | Absent = TransformersPeer(
+            _ASSISTED, model, tokenizer.end_ids, assistant=_load(assistant, target)
+        )
+    else:
+        assisted = Absent(_ASSISTED, assistant)
+    return [
+        TransformersPeer(GREEDY, model, tokenizer.end_ids),
+        TransformersPeer(_LOOKUP, model, tokenizer.end_ids, num_lookup_tokens=NUM_LOOKUP_TOKENS),
+        assisted,
+    ]
+
+
+def find_assistant(folder: Path, tokenizer: Tokenizer, store: ModelStore | None = None) -> Path | str:
+    """The smallest stored catalogue model below the target that has its tokenizer, or why there is none."""
+    store = store or ModelStore()
+    found: list[Path] = []
+    missing: list[str] = []
+    for model_id, spec in CATALOGUE.items():
+        if spec.num_converted_bytes >= _num_weight_bytes(folder):
+            continue
+        try:
+            candidate = store.converted_path(model_id)
+        except UserError:
+            missing.append(model_id)
+            continue
+        if load_tokenizer(candidate).fingerprint == tokenizer.fingerprint and _num_logits(
+            candidate
+        ) == _num_logits(folder):
+            found.append(candidate)
+    if found:
+        return min(found, key=_num_weight_bytes)
+    also = f"; not fetched, so not looked at: {', '.join(missing)}" if missing else ""
+    return f"no smaller model with the same tokenizer in the model store{also}"
+
+
+def _num_weight_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+
+
+def _num_logits(folder: Path) -> int:
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return int(config.get("vocab_size", 0))
+
+
+def _load(folder: Path, target: LanguageModel) -> Any:
+    from transformers import AutoModelForCausalLM, GenerationConfig  # noqa: PLC0415 - as above
+
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=target.dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
+        )
+        model.eval().requires_grad_(False).to(target.device)
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise MachineError(
+            f"The model in {folder} does not fit into memory a second time.",
+            advice="Choose a smaller target for this comparison.",
+        ) from error
+    model.generation_config = GenerationConfig()  # the model's own may sample or punish repetition
+    return model
