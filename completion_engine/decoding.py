@@ -171,7 +171,7 @@ class Decoding:
         drafts = [
             self._usable(draft)
             for drafter in self._drafters
-            for draft in drafter.drafts(room, self.written.allows)
+            for draft in drafter.drafts(room, self.written.allows, 0.0)
         ]
         plan = choose(drafts, self._table, num_pending, costs)
         self.stats.num_drafted += len(plan.rows)

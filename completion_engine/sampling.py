@@ -30,7 +30,7 @@ class Sampler:
         return (self.temperature, self.seed if self.temperature else 0)
 
     def pick(self, logits: Tensor, positions: Sequence[int]) -> list[int]:
-        """One token for each row of `logits` [num_rows, vocab_size]; `positions` [num_rows] are their places."""
+        """One token for each row of `logits` [num_rows, vocab_size], which stand at `positions`."""
         rows = logits[:, : self.num_tokens]
         if self.temperature > 0:
             rows = rows.float() / self.temperature + self._noise(positions).to(rows.device)

@@ -57,7 +57,12 @@ class Pass:
 
 
 class Drafter(Protocol):
-    """Anything that can guess the next tokens."""
+    """Anything that can guess the next tokens.
+
+    `step_ms` is what one more depth of its draft costs, as measured; 0 where a draft costs next to nothing.
+    """
+
+    step_ms: float
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         """A new completion starts behind `prompt`; `cache` is the target's, and follows what is written."""
@@ -71,8 +76,15 @@ class Drafter(Protocol):
         """The target ran a verification pass; called before `extend` tells what it wrote."""
         ...
 
-    def drafts(self, max_tokens: int, allowed: Allowed) -> list[Draft]:
-        """Trees that may come next, at most `max_tokens` deep; the first tokens of each are `allowed`."""
+    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+        """Trees that may come next, at most `max_tokens` deep; the first tokens of each are `allowed`.
+
+        A drafter whose steps cost something stops where its likeliest path falls under `min_survival`.
+        """
+        ...
+
+    def lend(self, num_rows: int) -> Sequence[int]:
+        """Tokens, at most `num_rows`, to run in rows that would be idle: a chain behind the likeliest path."""
         ...
 
     def end(self) -> None:

@@ -16,6 +16,8 @@ _RECENT_TOKENS = 4096
 class NgramDrafter:
     """Guesses what followed the same tokens elsewhere."""
 
+    step_ms = 0.0
+
     def __init__(self) -> None:
         self._recent = TokenBuffer()
         self._prompt = TokenBuffer()
@@ -39,13 +41,17 @@ class NgramDrafter:
     def observe(self, done: Pass) -> None:
         """See `Drafter.observe`. Text alone counts here."""
 
+    def lend(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
+        """See `Drafter.lend`."""
+        return ()
+
     def end(self) -> None:
         """See `Drafter.end`."""
         self._recent.extend(self._path[-(_CONTEXT // 2 + len(self._written)) :])
         if len(self._recent) > 2 * _RECENT_TOKENS:
             self._recent = TokenBuffer(self._recent.tokens[-_RECENT_TOKENS:])
 
-    def drafts(self, max_tokens: int, allowed: Allowed) -> list[Draft]:
+    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:  # noqa: ARG002 - lookups cost next to nothing
         """See `Drafter.drafts`."""
         context = self._path[-_CONTEXT:]
         found = [

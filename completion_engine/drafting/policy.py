@@ -92,7 +92,7 @@ def choose(drafts: Sequence[Draft], table: SurvivalTable, num_pending: int, cost
 
 
 def judge(plan: Plan, picked: Mapping[int, int], table: SurvivalTable) -> None:
-    """Learn from a pass. `picked` is the target's pick after each true row of the plan; -1 is before the first.
+    """Learn from a pass. `picked` is the target's pick after each true row of the plan; -1: before them.
 
     What was guessed behind a true row is judged, also where it was not verified.
     """

@@ -1,0 +1,101 @@
+"""Drafts by a smaller model that shares the target's tokenizer: its likeliest chain, with runners-up beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.errors import UserError
+from completion_engine.kv_cache import KVCache
+from completion_engine.language_model import PREFILL_ROWS, LanguageModel
+from completion_engine.tokenizer import Tokenizer
+
+_BREADTH = 3  # tokens looked at after each drafted one; the first goes on, the others are leaves
+_LEAST_SHARE = 0.05
+
+
+class ModelDrafter:
+    """Runs a smaller model ahead of the target. Keeps a KV cache of its own for the text written last."""
+
+    def __init__(self, model: LanguageModel, num_tokens: int) -> None:
+        """`num_tokens` is the size of the shared vocabulary; what the models pad it with is cut off."""
+        self._model = model
+        self._num_tokens = num_tokens
+        self._cache = KVCache(model.cache_shape)
+        self._path: list[int] = []
+        self.step_ms = model.pass_ms[min(model.widths)]
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of weights and cache."""
+        return self._model.num_weight_bytes + self._model.cache_shape.num_bytes
+
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - it has a cache of its own
+        """See `Drafter.begin`."""
+        self._path = list(prompt)
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """See `Drafter.extend`."""
+        self._path.extend(tokens)
+
+    def observe(self, done: Pass) -> None:
+        """See `Drafter.observe`. The model learns nothing from the target."""
+
+    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+        """See `Drafter.drafts`."""
+        max_depth = min(max_tokens, self._cache.capacity - len(self._path) - 2 * min(self._model.widths))
+        tree: list[DraftToken] = []
+        path, parent, survival = list(self._path), -1, 1.0
+        for depth in range(max_depth):
+            shares, tokens = self._likeliest(self._logits_after(path), allowed if depth == 0 else None)
+            place = len(tree)
+            tree.extend(
+                DraftToken(token, "neural", "model", depth, share, parent)
+                for share, token in zip(shares, tokens, strict=True)
+                if share >= _LEAST_SHARE
+            )
+            if place == len(tree):
+                break
+            survival *= shares[0]
+            if survival < min_survival:
+                break
+            path.append(tokens[0])
+            parent = place
+        return [tuple(tree)] if tree else []
+
+    def lend(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
+        """See `Drafter.lend`."""
+        return ()
+
+    def end(self) -> None:
+        """See `Drafter.end`. The cache stays for the next completion of the same text."""
+
+    def _logits_after(self, path: list[int]) -> Tensor:
+        """The model's logits [vocab_size] behind `path`, computing what its cache does not hold."""
+        cache = self._cache
+        cache.rewind(min(cache.num_shared(path), len(path) - 1))
+        while True:
+            chunk = path[cache.num_cached : cache.num_cached + PREFILL_ROWS]
+            logits = self._model.forward(chunk, cache, 1)
+            cache.keep(chunk)
+            if cache.num_cached == len(path) and logits is not None:
+                return logits[0]
+
+    def _likeliest(self, logits: Tensor, allowed: Allowed | None) -> tuple[list[float], list[int]]:
+        """Probabilities and ids of the best few tokens, best first; only such as are `allowed`."""
+        found = torch.topk(torch.softmax(logits[: self._num_tokens].float(), -1), 8 * _BREADTH)
+        pairs = zip(found.values.tolist(), found.indices.tolist(), strict=True)
+        kept = [pair for pair in pairs if allowed is None or allowed(pair[1])][:_BREADTH]
+        return [share for share, _ in kept], [token for _, token in kept]
+
+
+def check_same_vocabulary(target: Tokenizer, drafter: Tokenizer, name: str) -> None:
+    """Raises UserError unless both models spell every token alike."""
+    if target.num_tokens != drafter.num_tokens or target.fingerprint != drafter.fingerprint:
+        raise UserError(
+            f"The draft model {name!r} has another vocabulary than the target.",
+            advice="Choose a smaller model of the same family, or remove the setting draftModel.",
+        )
