@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from completion_engine.errors import UserError
 
 DEFAULT_TARGET = "qwen2.5-coder-0.5b"
-DRAFTERS = ("ngram",)
+DRAFTERS = ("ngram", "recycled", "neural", "lookahead")
+DEFAULT_DRAFTERS = ("ngram", "recycled", "neural")
 
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
     """Target, drafters and the machine to run them on.
 
-    `prefix_chars` and `suffix_chars` bound the text around the cursor that the target sees; 0 takes what
-    suits the device. `num_slots` documents keep their KV cache at the same time.
+    `draft_model` is a smaller model of the target's family that drafts in place of the target's own trained
+    drafter. `prefix_chars` and `suffix_chars` bound the text around the cursor that the target sees; 0
+    takes what suits the device. `num_slots` documents keep their KV cache at the same time.
     """
 
     target: str = DEFAULT_TARGET
-    drafters: tuple[str, ...] = DRAFTERS
+    drafters: tuple[str, ...] = DEFAULT_DRAFTERS
     draft_model: str = ""
     device: str = "auto"
     dtype: str = "auto"
@@ -34,8 +36,8 @@ class EngineConfig:
                 f"Unknown drafter {unknown[0]!r}.",
                 advice=f"Choose out of: {', '.join(DRAFTERS)}; an empty list is plain decoding.",
             )
-        if self.draft_model:
+        if self.draft_model == self.target:
             raise UserError(
-                f"A draft model was named ({self.draft_model!r}), but no neural drafter is built in yet.",
-                advice="Remove the setting draftModel.",
+                f"The draft model {self.draft_model!r} is the target itself.",
+                advice="Choose a smaller model of the same family, or remove the setting draftModel.",
             )

@@ -6,14 +6,14 @@ Text and limits in, verified text out. Knows nothing of LSP or editors.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from completion_engine.config import EngineConfig
 from completion_engine.decoding import Decoding, Finish, Limits, Means, TextRules, run
-from completion_engine.drafting.draft import DraftToken
+from completion_engine.drafting.draft import Drafter, DraftToken
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.language_model import LanguageModel, load_language_model
@@ -23,6 +23,7 @@ from completion_engine.prompt import Prompt, PromptBuilder
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.sampling import Sampler
 from completion_engine.slots import SlotPool
+from completion_engine.sources import Report, ShouldStop, build_drafters
 from completion_engine.stats import Completion, CompletionStats, Piece
 from completion_engine.stopping import StopRules
 from completion_engine.suggestion import polish
@@ -30,8 +31,6 @@ from completion_engine.suggestions.place import Place
 from completion_engine.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.written import Written
 from ngram_cache import NgramIndex
-
-Report = Callable[[str, int, int], None]
 
 PREFIX_CHARS = {"cpu": 2400, "cuda": 12_000}
 SUFFIX_CHARS = {"cpu": 800, "cuda": 3000}
@@ -51,7 +50,14 @@ class _Unfinished:
 class CompletionEngine:
     """Completions from one target. Every call but `cancel` on a request belongs to one thread."""
 
-    def __init__(self, config: EngineConfig, target: LanguageModel, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        target: LanguageModel,
+        tokenizer: Tokenizer,
+        drafters: Mapping[str, Drafter] | None = None,
+    ) -> None:
+        """An engine on loaded parts. Without `drafters` they are built as `config` names them."""
         kind = target.device.type
         self.config = config
         self.tokenizer = tokenizer
@@ -66,7 +72,7 @@ class CompletionEngine:
             anchor_lines=_anchor_lines(config.target),
         )
         self._table = SurvivalTable()
-        self._ngram = NgramDrafter() if "ngram" in config.drafters else None
+        self._drafters = build_drafters(config, target, tokenizer) if drafters is None else drafters
         self._unfinished: _Unfinished | None = None
 
     @classmethod
@@ -74,18 +80,22 @@ class CompletionEngine:
         cls,
         config: EngineConfig,
         report: Report | None = None,
-        should_stop: Callable[[], bool] | None = None,
+        should_stop: ShouldStop | None = None,
     ) -> CompletionEngine:
         """Fetch the target if need be and make it ready: seconds when it is there, else minutes.
 
         Raises SlipstreamError with advice when that cannot be done.
         """
         folder = ModelStore().ensure(config.target, report, should_stop)
-        return cls.from_folder(folder, config, report)
+        return cls.from_folder(folder, config, report, should_stop)
 
     @classmethod
     def from_folder(
-        cls, folder: Path, config: EngineConfig, report: Report | None = None
+        cls,
+        folder: Path,
+        config: EngineConfig,
+        report: Report | None = None,
+        should_stop: ShouldStop | None = None,
     ) -> CompletionEngine:
         """An engine on the model in `folder`."""
         tell = report or (lambda *_: None)
@@ -94,8 +104,9 @@ class CompletionEngine:
         tokenizer.tokens_towards(b"x")  # builds its tables now, not under the first keystroke
         tell("Loading the model", 1, 2)
         target = load_language_model(folder, config.device, config.dtype)
+        drafters = build_drafters(config, target, tokenizer, report, should_stop)
         tell("Model ready", 2, 2)
-        return cls(config, target, tokenizer)
+        return cls(config, target, tokenizer, drafters)
 
     @property
     def target(self) -> LanguageModel:
@@ -165,7 +176,7 @@ class CompletionEngine:
             "target": self.config.target,
             "device": str(target.device),
             "dtype": str(target.dtype).removeprefix("torch."),
-            "drafters": list(self.config.drafters),
+            "drafters": list(self._drafters),
             "exactness": "row-invariant" if target.is_row_invariant else "fixed width",
             "pass_ms": {str(width): round(cost, 2) for width, cost in target.pass_ms.items()},
             "capacity": target.capacity,
@@ -180,12 +191,11 @@ class CompletionEngine:
         prompt = prompt or self._prompts.build(request.document, place.prefix, place.suffix)
         slot = self._slots.acquire(request.document, prompt.tokens)
         sampler = Sampler(self.tokenizer.num_tokens, request.temperature, request.seed)
-        drafters = []
-        if self._ngram is not None:
-            self._ngram.index, self._ngram.document = request.index, request.document
-            drafters.append(self._ngram)
+        ngram = self._drafters.get("ngram")
+        if isinstance(ngram, NgramDrafter):
+            ngram.index, ngram.document = request.index, request.document
         written = Written(self.tokenizer, prompt.healed)
-        means = Means(self._target, sampler, drafters, self._table)
+        means = Means(self._target, sampler, tuple(self._drafters.values()), self._table)
         decoding = Decoding(means, slot, prompt, written, stats)
         stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
         return decoding

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib import metadata
 
-from completion_engine.config import DRAFTERS, EngineConfig
+from completion_engine.config import EngineConfig
 from lsp_server.engine_thread import Completer, Load, Report
 from lsp_server.folder_worker import TokenSource
 from lsp_server.handlers import register
@@ -72,12 +72,9 @@ def load_for(settings: Settings, on_tokens: Callable[[TokenSource], None]) -> Lo
 
 def engine_config(settings: Settings) -> EngineConfig:
     """The engine's part of the settings. Raises UserError for what this version cannot do."""
-    drafters = tuple(name for name in settings.drafters if name in DRAFTERS)
-    if left_out := set(settings.drafters) - set(drafters):
-        logger.warning("Not built in yet, drafting goes on without: %s", ", ".join(sorted(left_out)))
     return EngineConfig(
         target=settings.target,
-        drafters=drafters,
+        drafters=settings.drafters,
         draft_model=settings.draft_model,
         device=settings.device,
         dtype=settings.dtype,

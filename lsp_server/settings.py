@@ -17,7 +17,7 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
-from completion_engine.config import DEFAULT_TARGET, DRAFTERS
+from completion_engine.config import DEFAULT_DRAFTERS, DEFAULT_TARGET, DRAFTERS
 from completion_engine.request import Multiline
 
 REPOSITORY_FILE = ".slipstream.toml"
@@ -26,7 +26,6 @@ MAX_FILE_BYTES = 256 * 1024
 # Groups under the same section that belong to the editors' extensions.
 EDITOR_GROUPS = frozenset({"trace", "server", "editor"})
 
-DRAFTER_NAMES = ("ngram", "neural", "recycled", "lookahead")
 
 _MODEL = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
@@ -47,7 +46,7 @@ class Settings(BaseModel):
     model_config = _MODEL
 
     target: str = Field(default=DEFAULT_TARGET, min_length=1)
-    drafters: tuple[str, ...] = DRAFTERS
+    drafters: tuple[str, ...] = DEFAULT_DRAFTERS
     draft_model: str = ""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
@@ -64,8 +63,8 @@ class Settings(BaseModel):
     @field_validator("drafters")
     @classmethod
     def _known(cls, drafters: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := [name for name in drafters if name not in DRAFTER_NAMES]:
-            raise ValueError(f"{unknown[0]} is none of {', '.join(DRAFTER_NAMES)}")
+        if unknown := [name for name in drafters if name not in DRAFTERS]:
+            raise ValueError(f"{unknown[0]} is none of {', '.join(DRAFTERS)}")
         return drafters
 
     def is_enabled_for(self, language: str) -> bool:

@@ -1,4 +1,4 @@
-"""Drafts by a smaller model that shares the target's tokenizer: its likeliest chain, with runners-up beside it."""
+"""Drafts by a smaller model that shares the target's tokenizer: its likeliest chain, with runners-up."""
 
 from __future__ import annotations
 

@@ -1,0 +1,55 @@
+"""The drafters of one engine, as its configuration names them.
+
+Owns which neural drafter serves which target. Knows nothing of requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from completion_engine.config import EngineConfig
+from completion_engine.drafting.draft import Drafter
+from completion_engine.drafting.model import ModelDrafter, check_same_vocabulary
+from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.language_model import LanguageModel, load_language_model
+from completion_engine.models import ModelStore
+from completion_engine.tokenizer import Tokenizer, load_tokenizer
+
+Report = Callable[[str, int, int], None]
+ShouldStop = Callable[[], bool]
+
+
+def build_drafters(
+    config: EngineConfig,
+    target: LanguageModel,
+    tokenizer: Tokenizer,
+    report: Report | None = None,
+    should_stop: ShouldStop | None = None,
+) -> dict[str, Drafter]:
+    """The drafters by name, cheapest first. A target without a trained drafter goes without a neural one.
+
+    Raises SlipstreamError when a draft model cannot be had or has another vocabulary.
+    """
+    found: dict[str, Drafter] = {}
+    if "ngram" in config.drafters:
+        found["ngram"] = NgramDrafter()
+    if "neural" in config.drafters:
+        neural = _neural(config, target, tokenizer, report, should_stop)
+        if neural is not None:
+            found["neural"] = neural
+    return found
+
+
+def _neural(
+    config: EngineConfig,
+    target: LanguageModel,
+    tokenizer: Tokenizer,
+    report: Report | None,
+    should_stop: ShouldStop | None,
+) -> Drafter | None:
+    if not config.draft_model:
+        return None
+    folder = ModelStore().ensure(config.draft_model, report, should_stop)
+    check_same_vocabulary(tokenizer, load_tokenizer(folder), config.draft_model)
+    model = load_language_model(folder, str(target.device), config.dtype, target.capacity)
+    return ModelDrafter(model, tokenizer.num_tokens)
