@@ -44,12 +44,12 @@ def write_plot(found: Mapping[str, Any], path: Path) -> None:
 
     rows = [row for row in found["peers"] if row["ms_per_token"]]
     with rc_context({"font.size": 11, "svg.hashsalt": "slipstream", "font.family": "DejaVu Sans"}):
-        figure = Figure(figsize=(8.6, 1.3 + _ROW_INCHES * len(rows)), layout="constrained")
+        figure = Figure(figsize=(9.0, 1.3 + _ROW_INCHES * len(rows)), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         _draw(axes, rows)
         axes.set_xlabel("milliseconds per token: median and quartiles over prompts", color=_INK)
-        axes.set_title(_title(found), loc="left", color=_INK, fontsize=11)
+        figure.suptitle(_title(found), color=_INK, fontsize=11)
         dated = {"Date": None} if path.suffix == ".svg" else None  # the same figures, the same file
         try:
             figure.savefig(path, transparent=True, dpi=150, metadata=dated)
@@ -74,10 +74,10 @@ def _draw(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
         colour = _COLOURS.get(row["name"].split()[0], _INK)
         axes.hlines(height, time["low"], time["high"], color=colour, linewidth=7, alpha=0.35)
         axes.plot(time["median"], height, "o", color=colour, markersize=9)
-        label = f"{time['median']:.1f} ms, {row['tokens_per_pass']:.1f} tokens/pass"
-        axes.text(time["high"] + 0.02 * widest, height, label, va="center", color=colour)
+        label = f"{time['median']:.1f} ms, {row['tokens_per_pass']:.2f} tokens/pass"
+        axes.text(1.02, height, label, va="center", color=colour, transform=axes.get_yaxis_transform())
     axes.set_yticks(list(heights), [row["name"] for row in rows])
-    axes.set_xlim(0, widest * 1.45)
+    axes.set_xlim(0, widest * 1.05)
     axes.set_ylim(0.4, len(rows) + 0.6)
     axes.tick_params(colors=_INK, length=0)
     axes.grid(axis="x", color=_INK, alpha=0.25, linewidth=0.8)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -44,6 +44,8 @@ class LlamaWorker:
             stdin.write(json.dumps(message) + "\n")
             stdin.flush()
         except OSError as error:
+            with suppress(OSError):
+                stdin.close()  # what it could not write is not to be tried again at the end
             raise self._died() from error
         return self._answer()
 
@@ -53,7 +55,12 @@ class LlamaWorker:
         line = stdout.readline()
         if not line:
             raise self._died()
-        answer: dict[str, Any] = json.loads(line)
+        try:
+            answer: dict[str, Any] = json.loads(line)
+        except ValueError as error:
+            raise MachineError(
+                f"It answers {line.strip()[:60]!r}.", advice="Check --llama-python."
+            ) from error
         if "error" in answer:
             raise MachineError(f"llama.cpp: {answer['error']}", advice="Check --llama-python.")
         return answer
@@ -80,7 +87,9 @@ def llama_worker(python: Path | None) -> Iterator[LlamaWorker | Absent]:
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         pipe = subprocess.PIPE
         try:
-            process = subprocess.Popen(program, stdin=pipe, stdout=pipe, stderr=errors, text=True)
+            process = subprocess.Popen(
+                program, stdin=pipe, stdout=pipe, stderr=errors, encoding="utf-8", errors="replace"
+            )
         except OSError as error:
             raise UserError(
                 f"{python} cannot be started ({error.strerror}).", advice="Name a Python interpreter."
@@ -118,6 +127,11 @@ class LlamaPeer:
         return Run.from_json(self.worker.ask(message | {"end_ids": sorted(self.end_ids)}))
 
 
+def num_threads() -> int:
+    """Threads that llama.cpp gets: every core, as torch takes by itself."""
+    return os.cpu_count() or 1
+
+
 def gguf_of(target: str, store: ModelStore | None = None) -> Path | str:
     """The GGUF file that the target was made from, or why there is none."""
     if Path(target).suffix == ".gguf":
@@ -141,7 +155,7 @@ def llama_peers(
     found: list[Peer | Absent] = []
     for name, num_lookup_tokens in ((_PLAIN, 0), (_LOOKUP, NUM_LOOKUP_TOKENS)):
         message = {"op": "load", "name": name, "path": str(gguf), "num_lookup_tokens": num_lookup_tokens}
-        sizes = {"num_positions": num_positions, "num_threads": os.cpu_count() or 1, "on_gpu": on_gpu}
+        sizes = {"num_positions": num_positions, "num_threads": num_threads(), "on_gpu": on_gpu}
         try:
             worker.ask(message | sizes)
             found.append(LlamaPeer(name, worker, end_ids))

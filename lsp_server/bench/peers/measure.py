@@ -10,12 +10,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine, Report
 from completion_engine.models import ModelStore
-from lsp_server.bench.peers.llama import LlamaWorker, llama_peers, llama_worker
+from lsp_server.bench.peers.llama import LlamaWorker, llama_peers, llama_worker, num_threads
 from lsp_server.bench.peers.ours import PLAIN, our_peers
-from lsp_server.bench.peers.reference import GREEDY, NUM_LOOKUP_TOKENS, transformers_peers
+from lsp_server.bench.peers.reference import GREEDY, NUM_LOOKUP_TOKENS, find_assistant, transformers_peers
 from lsp_server.bench.peers.report import summarise
 from lsp_server.bench.peers.runs import Absent, Peer, take_turns
 from lsp_server.bench.peers.tasks import prompts_for
@@ -48,8 +50,9 @@ def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> di
         report("Loading the peers", 0, 0)
         prompts = prompts_for(plain, samples)
         num_positions = max(map(len, prompts)) + asked.max_tokens + _SPARE_POSITIONS
+        assistant = find_assistant(folder, plain.tokenizer)
         line_up = [
-            *transformers_peers(folder, plain.target, plain.tokenizer),
+            *transformers_peers(folder, plain.target, plain.tokenizer, assistant),
             *_llama_peers(worker, plain, num_positions),
             *our_peers(plain),
         ]
@@ -80,6 +83,8 @@ def _facts(plain: CompletionEngine, worker: LlamaWorker | Absent) -> dict[str, A
     return {
         **{name: engine[name] for name in ("target", "device", "dtype", "exactness", "pass_ms")},
         "num_lookup_tokens": NUM_LOOKUP_TOKENS,
+        "torch_threads": torch.get_num_threads(),
+        "llama_threads": num_threads(),
         "python": platform.python_version(),
         "torch": version("torch"),
         "transformers": version("transformers"),

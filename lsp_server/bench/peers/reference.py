@@ -15,10 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from completion_engine.errors import MachineError, UserError
+from completion_engine.errors import MachineError
 from completion_engine.language_model import LanguageModel
 from completion_engine.models import ModelStore
-from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.tokenizer import Tokenizer, load_tokenizer
 from lsp_server.bench.peers.runs import Absent, Peer, Run, up_to_end
 
@@ -60,7 +59,7 @@ class TransformersPeer:
         from transformers import GenerationConfig  # noqa: PLC0415 - seconds that `--help` need not pay
 
         ends = sorted(self.end_ids)
-        config = GenerationConfig(
+        config = GenerationConfig(  # type: ignore[no-untyped-call]  # transformers is untyped
             do_sample=False,
             max_new_tokens=max_tokens,
             eos_token_id=ends or None,
@@ -83,13 +82,15 @@ class TransformersPeer:
         return Run(tokens, len(first), (streamer.first_at - begin) * 1e3, decode_ms, len(others))
 
 
-def transformers_peers(folder: Path, target: LanguageModel, tokenizer: Tokenizer) -> list[Peer | Absent]:
+def transformers_peers(
+    folder: Path, target: LanguageModel, tokenizer: Tokenizer, assistant: Path | str
+) -> list[Peer | Absent]:
     """The model in `folder` on the device and in the number format of `target`.
 
-    Raises MachineError when it does not fit into memory beside what is loaded.
+    `assistant` is what `find_assistant` found. Raises MachineError when a model does not fit into memory
+    beside what is loaded.
     """
     model = _load(folder, target)
-    assistant = find_assistant(folder, tokenizer)
     if isinstance(assistant, Path):
         assisted: Peer | Absent = TransformersPeer(
             _ASSISTED, model, tokenizer.end_ids, assistant=_load(assistant, target)
@@ -108,17 +109,15 @@ def find_assistant(folder: Path, tokenizer: Tokenizer, store: ModelStore | None 
     store = store or ModelStore()
     found: list[Path] = []
     missing: list[str] = []
-    for model_id, spec in CATALOGUE.items():
-        if spec.num_converted_bytes >= _num_weight_bytes(folder):
+    for stored in store.list():
+        if stored.spec.num_converted_bytes >= _num_weight_bytes(folder):
             continue
-        try:
-            candidate = store.converted_path(model_id)
-        except UserError:
-            missing.append(model_id)
+        if not stored.is_ready:
+            missing.append(stored.spec.id)
             continue
-        if load_tokenizer(candidate).fingerprint == tokenizer.fingerprint and _num_logits(
-            candidate
-        ) == _num_logits(folder):
+        candidate = store.converted_path(stored.spec.id)
+        same_tokens = load_tokenizer(candidate).fingerprint == tokenizer.fingerprint
+        if same_tokens and _num_logits(candidate) == _num_logits(folder):
             found.append(candidate)
     if found:
         return min(found, key=_num_weight_bytes)
@@ -148,5 +147,6 @@ def _load(folder: Path, target: LanguageModel) -> Any:
             f"The model in {folder} does not fit into memory a second time.",
             advice="Choose a smaller target for this comparison.",
         ) from error
-    model.generation_config = GenerationConfig()  # the model's own may sample or punish repetition
+    # The model's own may sample or punish repetition.
+    model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]  # as above
     return model

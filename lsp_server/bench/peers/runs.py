@@ -89,5 +89,5 @@ def take_turns(
         first = at % len(peers)
         for peer in (*peers[first:], *peers[:first]):
             runs[peer.name].append(peer.write(prompt, max_tokens))
-        progress(at + 1, len(prompts))
+            progress(sum(map(len, runs.values())), len(peers) * len(prompts))
     return runs
