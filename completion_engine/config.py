@@ -16,13 +16,16 @@ class EngineConfig:
     """Target, drafters and the machine to run them on.
 
     `draft_model` is a smaller model of the target's family that drafts in place of the target's own trained
-    drafter. `prefix_chars` and `suffix_chars` bound the text around the cursor that the target sees; 0
-    takes what suits the device. `num_slots` documents keep their KV cache at the same time.
+    drafter. `drafts_trees` verifies guesses of all sources in one tree where the machine can do that
+    exactly, else their likeliest chain. `prefix_chars` and `suffix_chars` bound the text around the
+    cursor that the target sees; 0 takes what suits the device. `num_slots` documents keep their KV cache
+    at the same time.
     """
 
     target: str = DEFAULT_TARGET
     drafters: tuple[str, ...] = DEFAULT_DRAFTERS
     draft_model: str = ""
+    drafts_trees: bool = True
     device: str = "auto"
     dtype: str = "auto"
     prefix_chars: int = 0

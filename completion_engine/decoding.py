@@ -14,6 +14,7 @@ from torch import Tensor
 
 from completion_engine.drafting.draft import Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import Plan, SurvivalTable, choose, judge
+from completion_engine.lanes import MAX_LANES
 from completion_engine.language_model import PREFILL_ROWS, LanguageModel
 from completion_engine.prompt import Prompt
 from completion_engine.request import Cancellation, CancelledError
@@ -60,12 +61,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What writes: the target, how it picks, and who guesses ahead of it."""
+    """What writes: the target, how it picks, and who guesses ahead of it, in trees or in chains."""
 
     target: LanguageModel
     sampler: Sampler
     drafters: Sequence[Drafter]
     table: SurvivalTable
+    drafts_trees: bool = True
 
 
 class Decoding:
@@ -79,6 +81,7 @@ class Decoding:
         self._slot, self._cache = slot, slot.cache
         self._target, self._sampler = means.target, means.sampler
         self._drafters, self._table = means.drafters, means.table
+        self._max_lanes = MAX_LANES if means.drafts_trees and self._target.verifies_trees else 1
         self._num_prompt = len(prompt.tokens)
         self._num_checked = 0
         known, origins = self._known_after(prompt)
@@ -102,6 +105,11 @@ class Decoding:
     def origins(self) -> list[DraftToken | None]:
         """For each written token the draft it was accepted from; None where the target wrote it itself."""
         return self._origins
+
+    def prepare(self) -> None:
+        """Compute all of the prompt but its last token."""
+        while len(pending := self._pending()) > 1:
+            self._prefill(pending[: min(PREFILL_ROWS, len(pending) - 1)])
 
     def step(self) -> None:
         """One pass of the target: a chunk of the prompt, or a verification."""
@@ -165,7 +173,7 @@ class Decoding:
 
     def _draft(self, num_pending: int) -> Plan:
         begin = time.perf_counter()
-        costs = self._target.costs_from(num_pending)
+        costs = self._target.costs_from(num_pending, self._max_lanes)
         free = self._cache.capacity - self._cache.num_cached
         room = max(0, min(max(costs.pass_ms), free) - num_pending)
         drafts = [

@@ -138,6 +138,11 @@ class CompletionEngine:
             self._unfinished = _Unfinished(decoding, rules, limits.max_tokens)
         return self._answer(request, place, decoding, finish, begin)
 
+    def prepare(self, request: CompletionRequest, prompt: Prompt | None = None) -> None:
+        """Compute the keys and values of the request's prompt and write nothing; `prompt` as in `write`."""
+        stats = CompletionStats(device=str(self._target.device), target=self.config.target)
+        self._begin(request, _place_of(request), stats, prompt).prepare()
+
     def write(
         self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
     ) -> Decoding:
@@ -195,7 +200,9 @@ class CompletionEngine:
         if isinstance(ngram, NgramDrafter):
             ngram.index, ngram.document = request.index, request.document
         written = Written(self.tokenizer, prompt.healed)
-        means = Means(self._target, sampler, tuple(self._drafters.values()), self._table)
+        means = Means(
+            self._target, sampler, tuple(self._drafters.values()), self._table, self.config.drafts_trees
+        )
         decoding = Decoding(means, slot, prompt, written, stats)
         stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
         return decoding

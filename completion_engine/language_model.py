@@ -18,7 +18,7 @@ from completion_engine.costs import Costs
 from completion_engine.decoder import Decoder, FusedDecoder
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.kv_cache import CacheShape, KVCache
-from completion_engine.lanes import MAX_LANES, Lanes, lay_out
+from completion_engine.lanes import Lanes, lay_out
 from completion_engine.linear import can_pack
 
 PREFILL_ROWS = 64
@@ -64,9 +64,8 @@ class LanguageModel:
             self.device,
         )
 
-    def costs_from(self, num_pending: int) -> Costs:
+    def costs_from(self, num_pending: int, max_lanes: int = 1) -> Costs:
         """What passes that hold `num_pending` known rows cost; wider ones than measured in proportion."""
-        max_lanes = MAX_LANES if self.verifies_trees else 1
         if num_pending <= min(self.widths):
             return Costs(self.pass_ms, self.lane_ms, max_lanes)
         base, top = min(self.widths), max(self.widths)

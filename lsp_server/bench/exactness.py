@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -28,14 +28,19 @@ class NoRules:
 
 @dataclass(slots=True)
 class ExactnessReport:
-    """What an exactness run found. A pair is one prompt decoded with and without drafters."""
+    """What an exactness run found for one way of drafting, prompt by prompt, against plain decoding."""
 
     num_prompts: int = 0
     num_tokens: int = 0
     num_forwards: int = 0
-    num_differing: int = 0
+    accepted_by_source: dict[str, int] = field(default_factory=dict)
     differing: list[str] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
+
+    @property
+    def num_differing(self) -> int:
+        """Prompts with any token that differs."""
+        return len(self.differing)
 
     def as_dict(self) -> dict[str, Any]:
         """One JSON object."""
@@ -46,44 +51,57 @@ class ExactnessReport:
             "num_differing": self.num_differing,
             "differing": self.differing,
             "tokens_per_pass": round(self.num_tokens / max(1, self.num_forwards), 3),
+            "accepted_by_source": self.accepted_by_source,
             "speedup_median": round(median(ordered), 3) if ordered else 0.0,
             "speedup_p1": round(ordered[len(ordered) // 100], 3) if ordered else 0.0,
         }
 
+    def add(self, sample: Sample, on: Decoding, off: Decoding, ratio: float) -> None:
+        """Count one prompt, decoded with and without drafters."""
+        # A last pass may write past the limit; both are compared up to the shorter one's end.
+        num_tokens = min(len(on.tokens), len(off.tokens))
+        self.num_prompts += 1
+        self.num_tokens += on.stats.num_forwards + on.stats.num_accepted
+        self.num_forwards += on.stats.num_forwards
+        for source, count in on.stats.accepted_by_source.items():
+            self.accepted_by_source[source] = self.accepted_by_source.get(source, 0) + count
+        self.ratios.append(ratio)
+        if on.tokens[:num_tokens] != off.tokens[:num_tokens]:
+            self.differing.append(sample.name)
 
-def compare(  # noqa: PLR0913 - two engines, what to ask them, how much, and whom to tell
-    drafted: CompletionEngine,
+
+def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
+    drafted: Mapping[str, CompletionEngine],
     plain: CompletionEngine,
     samples: Iterable[Sample],
     max_tokens: int,
     *,
     index: NgramIndex | None = None,
-    progress: Callable[[ExactnessReport], None] = lambda _: None,
-) -> ExactnessReport:
-    """Decode every sample with both engines, which share one target, in turn, and compare the tokens."""
-    report = ExactnessReport()
-    for sample in samples:
-        request = CompletionRequest(sample.prefix, sample.suffix, sample.language, sample.name, deadline_ms=0)
-        pair, seconds = [], []
-        for engine, repository in ((drafted, index), (plain, None)):
-            engine.write(replace(request, index=repository), NoRules(), 1)  # the prompt is warm from here on
-            begin = time.perf_counter()
-            pair.append(engine.write(replace(request, index=repository), NoRules(), max_tokens))
-            seconds.append(time.perf_counter() - begin)
-        _record(report, sample, pair[0], pair[1], seconds)
-        progress(report)
-    return report
+    temperature: float = 0.0,
+    progress: Callable[[Mapping[str, ExactnessReport]], None] = lambda _: None,
+) -> dict[str, ExactnessReport]:
+    """Decode every sample with all engines, which share one target, in turn, and compare the tokens."""
+    reports = {name: ExactnessReport() for name in drafted}
+    for seed, sample in enumerate(samples):
+        request = CompletionRequest(
+            sample.prefix,
+            sample.suffix,
+            sample.language,
+            sample.document,
+            temperature=temperature,
+            seed=seed,
+            deadline_ms=0,
+        )
+        off, plain_s = _timed(plain, request, max_tokens)
+        for name, engine in drafted.items():
+            on, drafted_s = _timed(engine, replace(request, index=index), max_tokens)
+            reports[name].add(sample, on, off, plain_s / max(1e-9, drafted_s))
+        progress(reports)
+    return reports
 
 
-def _record(
-    report: ExactnessReport, sample: Sample, on: Decoding, off: Decoding, seconds: list[float]
-) -> None:
-    # A last pass may write past the limit; both are compared up to the shorter one's end.
-    num_tokens = min(len(on.tokens), len(off.tokens))
-    report.num_prompts += 1
-    report.num_tokens += on.stats.num_forwards + on.stats.num_accepted
-    report.num_forwards += on.stats.num_forwards
-    report.ratios.append(seconds[1] / max(1e-9, seconds[0]))
-    if on.tokens[:num_tokens] != off.tokens[:num_tokens]:
-        report.num_differing += 1
-        report.differing.append(sample.name)
+def _timed(engine: CompletionEngine, request: CompletionRequest, max_tokens: int) -> tuple[Decoding, float]:
+    engine.prepare(request)
+    begin = time.perf_counter()
+    done = engine.write(request, NoRules(), max_tokens)
+    return done, time.perf_counter() - begin

@@ -13,12 +13,15 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from completion_engine.errors import MachineError, UserError
 from completion_engine.models import ModelStore
+from ngram_cache import NgramIndex
 
 # Releases that are younger than the default model (September 2024), pure Python, permissive licences.
 RELEASES = ("cyclopts==4.2.1", "pygls==2.1.1", "import-linter==2.16", "watchfiles==1.3.0", "mcp==1.20.0")
@@ -29,9 +32,13 @@ _MAX_BYTES = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One cursor in one real file. `expected` is what stood there: the rest of the line, or the hole."""
+    """One cursor in one real file. `expected` is what stood there: the rest of the line, or the hole.
+
+    `document` names the file as `repository_index` does, so that it is not drafted from itself.
+    """
 
     name: str
+    document: str
     language: str
     prefix: str
     suffix: str
@@ -48,7 +55,12 @@ def from_tasks(path: Path) -> list[Sample]:
             tasks = [json.loads(line) for line in lines]
         return [
             Sample(
-                t["task_id"], "python", t["prompt"], "\n" + t["suffix"], t["canonical_solution"].rstrip("\n")
+                t["task_id"],
+                t["task_id"],
+                "python",
+                t["prompt"],
+                "\n" + t["suffix"],
+                t["canonical_solution"].rstrip("\n"),
             )
             for t in tasks
         ]
@@ -74,6 +86,15 @@ def from_folder(root: Path, num_samples: int, seed: int = 0) -> list[Sample]:
         if sample is not None:
             samples.append(sample)
     return samples
+
+
+def repository_index(root: Path, encode_many: Callable[[list[str]], list[list[int]]]) -> NgramIndex:
+    """The n-gram index of the source files under `root`, as an editor open there would have it."""
+    files = sorted(path for path in root.rglob("*") if path.suffix in _LANGUAGES and path.is_file())
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in files]
+    names = (path.relative_to(root).as_posix() for path in files)
+    encoded = (np.asarray(tokens, dtype=np.int32) for tokens in encode_many(texts))
+    return NgramIndex(zip(names, encoded, strict=True))
 
 
 def released_sources(releases: tuple[str, ...] = RELEASES) -> Path:
@@ -126,6 +147,7 @@ def _draw(path: Path, name: Path, rng: random.Random) -> Sample | None:
     cursor = start + column
     return Sample(
         f"{name}:{text.count(chr(10), 0, cursor)}:{column}",
+        name.as_posix(),
         _LANGUAGES[path.suffix],
         text[:cursor],
         text[end:],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,14 @@ from lsp_server.bench.exactness import ExactnessReport, compare
 from lsp_server.bench.peers import Asked, measure_peers
 from lsp_server.bench.peers.report import COLUMNS, absent_lines, table_rows
 from lsp_server.bench.plot import check_plot, write_plot
-from lsp_server.bench.prompts import Sample, from_folder, from_tasks, interleaved, released_sources
+from lsp_server.bench.prompts import (
+    Sample,
+    from_folder,
+    from_tasks,
+    interleaved,
+    released_sources,
+    repository_index,
+)
 from lsp_server.bench.quality import plain_answers, suggested_answers
 from lsp_server.bench.server import measure_server
 from lsp_server.commands.terminal import console, progress_bar, write_json
@@ -39,6 +47,7 @@ Sources = Annotated[
     Path | None, typer.Option("--sources", help="A folder of source code instead of recent releases.")
 ]
 Target = Annotated[str, typer.Option("--target", help="Model id or path.")]
+DraftModel = Annotated[str, typer.Option("--draft-model", help="A smaller model of the same family.")]
 
 
 @app.command()
@@ -49,22 +58,49 @@ def exactness(  # noqa: PLR0913 - one argument per option
     tasks: Tasks = None,
     sources: Sources = None,
     target: Target = DEFAULT_TARGET,
+    draft_model: DraftModel = "",
+    temperature: Annotated[float, typer.Option("--temperature", min=0.0, max=2.0)] = 0.0,
     json: Json = False,
 ) -> None:
-    """Drafters on against off: how many prompts differ in any token. Exit code 1 if any does."""
-    samples = _samples(prompts, tasks or [], sources)
+    """Drafters on against off, in trees and in chains. Exit code 1 if a token of any prompt differs."""
+    root = sources or released_sources()
+    samples = _samples(prompts, tasks or [], root)
     with progress_bar(quiet=json) as report:
-        drafted = CompletionEngine.load(EngineConfig(target=target), report)
-        plain = CompletionEngine(EngineConfig(target=target, drafters=()), drafted.target, drafted.tokenizer)
+        tree = CompletionEngine.load(EngineConfig(target=target, draft_model=draft_model), report)
+        drafted = {"tree": tree, "chain": _beside(tree, drafts_trees=False)}
+        report("Indexing the sources", 0, 0)
+        index = repository_index(root, tree.tokenizer.encode_many)
 
-        def tell(done: ExactnessReport) -> None:
-            report(f"Comparing, {done.num_differing} differ", done.num_prompts, len(samples))
+        def tell(done: Mapping[str, ExactnessReport]) -> None:
+            num_differing = sum(found.num_differing for found in done.values())
+            report(f"Comparing, {num_differing} differ", done["tree"].num_prompts, len(samples))
 
-        found = compare(drafted, plain, samples, tokens, progress=tell).as_dict()
-    found |= {"bench": "exactness", "tokens_asked": tokens, **_engine_facts(drafted)}
-    _show(found, json=json, title="Drafters on against off, same target, token by token")
-    if found["num_differing"]:
+        found = compare(
+            drafted,
+            _beside(tree, drafters=()),
+            samples,
+            tokens,
+            index=index,
+            temperature=temperature,
+            progress=tell,
+        )
+    figures = {
+        f"{name}_{key}": value for name, done in found.items() for key, value in done.as_dict().items()
+    }
+    figures |= {
+        "bench": "exactness",
+        "tokens_asked": tokens,
+        "temperature": temperature,
+        **_engine_facts(tree),
+    }
+    _show(figures, json=json, title="Drafters on against off, same target, token by token")
+    if any(done.differing for done in found.values()):
         raise typer.Exit(1)
+
+
+def _beside(engine: CompletionEngine, **changes: Any) -> CompletionEngine:
+    """Another engine on the same target."""
+    return CompletionEngine(replace(engine.config, **changes), engine.target, engine.tokenizer)
 
 
 @app.command()
@@ -93,7 +129,8 @@ def peers(  # noqa: PLR0913 - one argument per option
         write_plot(found, plot)
     if not json:
         _show_rows("The same prompts, one run, in turn", COLUMNS, table_rows(found))
-        console().print(*absent_lines(found), sep="\n", markup=False)
+        for line in absent_lines(found):
+            console().print(line, markup=False)
     write_json(found)
 
 

@@ -29,6 +29,6 @@ def engine(real_model_dir: Path) -> CompletionEngine:
 def test_drafts_change_no_token_on_the_gpu(engine: CompletionEngine) -> None:
     plain = CompletionEngine(EngineConfig(device="cuda", drafters=()), engine.target, engine.tokenizer)
     samples = from_folder(Path(__file__).parents[2] / "completion_engine", 20, seed=1)
-    report = compare(engine, plain, samples, 64)
+    report = compare({"tree": engine}, plain, samples, 64)["tree"]
     assert report.num_prompts == 20
     assert report.num_differing == 0

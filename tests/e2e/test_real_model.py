@@ -74,11 +74,12 @@ def test_a_deadline_shows_what_is_whole_by_then(engine: CompletionEngine) -> Non
 
 def test_drafts_change_no_token_of_real_code(engine: CompletionEngine) -> None:
     plain = CompletionEngine(EngineConfig(drafters=()), engine.target, engine.tokenizer)
+    chain = CompletionEngine(EngineConfig(drafts_trees=False), engine.target, engine.tokenizer)
     samples = from_folder(Path(__file__).parents[2] / "completion_engine", 6, seed=1)
-    report = compare(engine, plain, samples, 32)
-    assert report.num_prompts == 6
-    assert report.num_differing == 0
-    assert report.num_tokens > report.num_forwards
+    for report in compare({"tree": engine, "chain": chain}, plain, samples, 32).values():
+        assert report.num_prompts == 6
+        assert report.num_differing == 0
+        assert report.num_tokens > report.num_forwards
 
 
 def test_an_auto_closed_bracket_is_covered(engine: CompletionEngine) -> None:

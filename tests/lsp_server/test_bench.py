@@ -27,9 +27,8 @@ def engine_of(folder: Path, **options: object) -> CompletionEngine:
 
 
 def test_the_same_target_with_and_without_drafts_does_not_differ(tiny_model_dir: Path) -> None:
-    report = compare(
-        engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=()), from_folder(SOURCES, 3), 12
-    )
+    drafted, plain = engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=())
+    report = compare({"tree": drafted}, plain, from_folder(SOURCES, 3), 12)["tree"]
     assert (report.num_prompts, report.num_differing) == (3, 0)
     assert report.num_tokens >= 3
 
@@ -38,7 +37,8 @@ def test_another_target_is_seen_to_differ(
     tiny_model_dir: Path, tmp_path: Path, write_tiny: Callable[..., Path]
 ) -> None:
     other = write_tiny(tmp_path / "other", seed=7)
-    report = compare(engine_of(tiny_model_dir), engine_of(other, drafters=()), from_folder(SOURCES, 3), 12)
+    drafted, plain = engine_of(tiny_model_dir), engine_of(other, drafters=())
+    report = compare({"tree": drafted}, plain, from_folder(SOURCES, 3), 12)["tree"]
     assert report.num_differing == 3
     assert len(report.differing) == 3
 
@@ -70,7 +70,7 @@ def test_infilling_tasks_get_a_line_of_their_own(tmp_path: Path) -> None:
     }
     path = tmp_path / "tasks.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(task).encode() + b"\n"))
-    assert from_tasks(path) == [Sample("t/1", "python", "def f():\n", "\n    return x\n", "    x = 1")]
+    assert from_tasks(path) == [Sample("t/1", "t/1", "python", "def f():\n", "\n    return x\n", "    x = 1")]
 
 
 @pytest.mark.parametrize("content", [b"", b"not gzip", gzip.compress(b'{"task_id": 1}\n')])
@@ -86,7 +86,7 @@ def test_a_file_without_tasks_is_a_clear_error(tmp_path: Path, content: bytes) -
 
 def test_groups_take_turns() -> None:
     a, b = (
-        [Sample(f"{group}{at}", "", "", "", "") for at in range(num)] for group, num in (("a", 3), ("b", 1))
+        [Sample(f"{group}{at}", "", "", "", "", "") for at in range(num)] for group, num in (("a", 3), ("b", 1))
     )
     assert [sample.name for sample in interleaved(a, b)] == ["a0", "b0", "a1", "a2"]
 

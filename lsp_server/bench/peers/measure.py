@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from completion_engine.config import EngineConfig
-from completion_engine.engine import CompletionEngine, Report
+from completion_engine.engine import CompletionEngine
 from completion_engine.models import ModelStore
+from completion_engine.sources import Report
 from lsp_server.bench.peers.llama import LlamaWorker, llama_peers, llama_worker, num_threads
 from lsp_server.bench.peers.ours import PLAIN, our_peers
 from lsp_server.bench.peers.reference import GREEDY, NUM_LOOKUP_TOKENS, find_assistant, transformers_peers
@@ -54,7 +55,7 @@ def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> di
         line_up = [
             *transformers_peers(folder, plain.target, plain.tokenizer, assistant),
             *_llama_peers(worker, plain, num_positions),
-            *our_peers(plain),
+            *our_peers(plain, str(assistant) if isinstance(assistant, Path) else ""),
         ]
         peers: list[Peer] = [peer for peer in line_up if not isinstance(peer, Absent)]
         for peer in peers:

@@ -1,4 +1,4 @@
-"""Slipstream's own engines as peers: plain, with each drafter alone, with all of them. One shared target."""
+"""Slipstream's own engines as peers: plain, with each drafter alone, with several. One shared target."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from completion_engine.config import DRAFTERS, EngineConfig
+from completion_engine.config import DEFAULT_DRAFTERS, DRAFTERS, EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
 from completion_engine.prompt import Prompt
@@ -58,23 +58,41 @@ class OurPeer:
         )
 
 
-def our_peers(plain: CompletionEngine, drafters: Sequence[str] = DRAFTERS) -> list[Peer | Absent]:
-    """Plain, one engine per drafter and, where there are several, one with all; on the target of `plain`."""
-    found: list[Peer | Absent] = [OurPeer(PLAIN, plain)]
-    usable: list[str] = []
-    for name in drafters:
-        peer = _drafted(plain, f"Slipstream {name}", (name,))
-        found.append(peer)
-        if not isinstance(peer, Absent):
-            usable.append(name)
-    if len(usable) > 1:
-        found.append(_drafted(plain, "Slipstream all", tuple(usable)))
+def our_peers(plain: CompletionEngine, draft_model: str = "") -> list[Peer | Absent]:
+    """Engines on the target of `plain`: plain, one per drafter, as configured by default, with everything.
+
+    `draft_model` is a smaller model of the same family: it drafts for a peer of its own, and takes the
+    neural drafter's place where the target has no trained one.
+    """
+    alone = {name: _drafted(plain, name, (name,)) for name in DRAFTERS}
+    if draft_model:
+        alone["draft model"] = _drafted(plain, "draft model", ("neural",), draft_model)
+    usable = {name for name, peer in alone.items() if not isinstance(peer, Absent)}
+    stand_in = draft_model if "neural" not in usable and "draft model" in usable else ""
+    if stand_in:
+        usable.add("neural")
+    together = {
+        "default": tuple(name for name in DEFAULT_DRAFTERS if name in usable),
+        "all": tuple(name for name in DRAFTERS if name in usable),
+    }
+    found: list[Peer | Absent] = [OurPeer(PLAIN, plain), *alone.values()]
+    seen: set[tuple[str, ...]] = set()
+    for name, drafters in together.items():
+        if len(drafters) > 1 and drafters not in seen:
+            found.append(_drafted(plain, name, drafters, stand_in))
+            seen.add(drafters)
     return found
 
 
-def _drafted(plain: CompletionEngine, name: str, drafters: tuple[str, ...]) -> Peer | Absent:
+def _drafted(
+    plain: CompletionEngine, name: str, drafters: tuple[str, ...], draft_model: str = ""
+) -> Peer | Absent:
+    name = f"Slipstream {name}"
     try:
-        config = EngineConfig(target=plain.config.target, drafters=drafters, num_slots=1)
-        return OurPeer(name, CompletionEngine(config, plain.target, plain.tokenizer))
+        config = EngineConfig(plain.config.target, drafters, draft_model, num_slots=1)
+        engine = CompletionEngine(config, plain.target, plain.tokenizer)
     except SlipstreamError as error:
         return Absent(name, str(error))
+    if set(engine.describe()["drafters"]) != set(drafters):
+        return Absent(name, "this target has no such drafter")
+    return OurPeer(name, engine)
