@@ -75,6 +75,8 @@ def grow(candidates: Sequence[Candidate], max_nodes: int, max_lanes: int) -> lis
     chosen: list[int] = []
     num_lanes = 1
     for at in order:
+        if len(chosen) == max_nodes:
+            break
         parent = candidates[at].parent
         if parent not in taken:
             continue
@@ -85,8 +87,6 @@ def grow(candidates: Sequence[Candidate], max_nodes: int, max_lanes: int) -> lis
         has_child.add(parent)
         taken.add(at)
         chosen.append(at)
-        if len(chosen) == max_nodes:
-            break
     return chosen
 
 

@@ -9,15 +9,16 @@ import pytest
 
 from completion_engine.config import EngineConfig
 from completion_engine.decoding import Decoding, Finish, Limits, Means, run
-from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken
+from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.engine import CompletionEngine
 from completion_engine.kv_cache import KVCache
-from completion_engine.slots import Slot
 from completion_engine.language_model import LanguageModel, load_language_model
+from completion_engine.module_decoder import ModuleDecoder
 from completion_engine.prompt import Prompt
 from completion_engine.request import Cancellation
 from completion_engine.sampling import Sampler
+from completion_engine.slots import Slot
 from completion_engine.stats import CompletionStats
 from completion_engine.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.written import Written
@@ -31,6 +32,23 @@ def tokenizer(tiny_model_dir: Path) -> Tokenizer:
 @pytest.fixture(scope="session")
 def target(tiny_model_dir: Path) -> LanguageModel:
     return load_language_model(tiny_model_dir, "cpu", "auto", 512)
+
+
+def _free(target: LanguageModel) -> LanguageModel:
+    target.pass_ms, target.lane_ms = dict.fromkeys(target.widths, 1.0), 0.0
+    return target
+
+
+@pytest.fixture(scope="session")
+def free_targets(tiny_model_dir: Path) -> dict[str, LanguageModel]:
+    """The same tiny weights behind both decoders. Rows and lanes cost nothing: all that fits is verified."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    fused = load_language_model(tiny_model_dir, "cpu", "auto", 512)
+    model = AutoModelForCausalLM.from_pretrained(tiny_model_dir, dtype=fused.dtype).requires_grad_(False)
+    modules = LanguageModel(ModuleDecoder(model.eval()), torch.device("cpu"), fused.dtype, 512)
+    return {"fused": _free(fused), "modules": _free(modules)}
 
 
 @pytest.fixture
@@ -54,23 +72,32 @@ class Rules:
 
 
 class Scripted:
-    """A drafter that proposes what it is told: a fixed chain, or what a function of the path gives."""
+    """A drafter that proposes what a function of the path gives: a tree of (token, parent), as in a draft."""
 
-    def __init__(self, script: Callable[[list[int]], Sequence[int]]) -> None:
+    step_ms = 0.0
+
+    def __init__(self, script: Callable[[list[int]], Sequence[tuple[int, int]]]) -> None:
         self._script = script
         self._path: list[int] = []
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         self._path = list(prompt)
 
     def extend(self, tokens: Sequence[int]) -> None:
         self._path += tokens
 
+    def observe(self, done: Pass) -> None:
+        pass
+
+    def lend(self, num_rows: int) -> Sequence[int]:
+        return ()
+
     def end(self) -> None:
         pass
 
-    def drafts(self, max_tokens: int, allowed: Allowed) -> list[Draft]:
-        return [tuple(DraftToken(token, "ngram", "index", 16, 1.0) for token in self._script(self._path))]
+    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+        tree = self._script(self._path)
+        return [tuple(DraftToken(token, "ngram", "index", 16, 1.0, parent) for token, parent in tree)]
 
 
 @pytest.fixture(scope="session")
@@ -88,12 +115,13 @@ def write(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., tuple[De
         healed: bytes = b"",
         num_tokens: int = 24,
         sampler: Sampler | None = None,
+        by: LanguageModel = target,
     ) -> tuple[Decoding, Finish]:
-        slot = slot or Slot(KVCache(target.cache_shape))
+        slot = slot or Slot(KVCache(by.cache_shape))
         picker = sampler or Sampler(tokenizer.num_tokens)
         written = Written(tokenizer, healed)
         prompt = Prompt(tuple(tokens), healed)
-        means = Means(target, picker, drafters, SurvivalTable())
+        means = Means(by, picker, drafters, SurvivalTable())
         decoding = Decoding(means, slot, prompt, written, CompletionStats())
         return decoding, run(decoding, Rules(), Limits(num_tokens), Cancellation())
 

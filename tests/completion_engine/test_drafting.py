@@ -1,107 +1,184 @@
-"""Drafts, their evidence, and how much of them a pass is given."""
+"""Drafts by match and their evidence; how much of them a pass is given, and what is learnt from it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from completion_engine.costs import Costs
 from completion_engine.drafting.draft import Draft, DraftToken
 from completion_engine.drafting.ngram import NgramDrafter
-from completion_engine.drafting.policy import SurvivalTable, choose
-from completion_engine.verification import verify
+from completion_engine.drafting.policy import Plan, SurvivalTable, choose, judge
+from completion_engine.kv_cache import CacheShape, KVCache
 from ngram_cache import NgramIndex
 
-COSTS = {8: 30.0, 16: 36.0}
+COSTS = Costs({8: 30.0, 16: 36.0}, lane_ms=1.0, max_lanes=4)
+CHAINS = Costs({8: 30.0, 16: 36.0})
+CACHE = KVCache(CacheShape(1, 1, 2, 4, 8, torch.float32, torch.device("cpu")))
 
 
-def chain(length: int, share: float = 1.0, match_length: int = 12, origin: str = "index") -> Draft:
-    return tuple(DraftToken(at, "ngram", origin, match_length, share) for at in range(length))
+def chain(
+    tokens: Sequence[int],
+    share: float = 1.0,
+    match_length: int = 12,
+    origin: str = "index",
+    source: str = "ngram",
+) -> Draft:
+    return tuple(
+        DraftToken(token, source, origin, match_length + at, share, at - 1) for at, token in enumerate(tokens)
+    )
 
 
 def anything(token: int) -> bool:
     return token >= 0
 
 
-def tokens_of(drafts: list[Draft]) -> list[list[int]]:
+def begun(prompt: Sequence[int], drafter: NgramDrafter | None = None) -> NgramDrafter:
+    drafter = drafter or NgramDrafter()
+    drafter.begin(prompt, CACHE)
+    return drafter
+
+
+def tokens_of(drafts: Sequence[Draft]) -> list[list[int]]:
     return [[guess.token for guess in draft] for draft in drafts]
 
 
-@given(st.lists(st.integers(0, 2), max_size=8), st.lists(st.integers(0, 2), max_size=9))
-def test_what_is_accepted_is_the_common_beginning(drafted: list[int], picks: list[int]) -> None:
-    picked = (picks + [0] * 9)[: len(drafted) + 1]
-    verdict = verify(drafted, picked)
-    assert list(verdict.written) == picked[: verdict.num_accepted + 1]
-    assert drafted[: verdict.num_accepted] == picked[: verdict.num_accepted]
-    if verdict.num_accepted < len(drafted):
-        assert drafted[verdict.num_accepted] != picked[verdict.num_accepted]
-
-
-def test_a_pick_is_missing_is_a_bug_not_a_guess() -> None:
-    with pytest.raises(ValueError, match="picks"):
-        verify([1, 2], [1, 2])
+def written_by(plan: Plan, answer: Sequence[int]) -> dict[int, int]:
+    """What the target picks after each true row of a plan when it is about to write `answer`."""
+    picked, row = {-1: answer[0]}, -1
+    for following, token in enumerate(answer, 1):
+        under = zip(plan.rows, plan.parents, strict=True)
+        row = next((at for at, (one, parent) in enumerate(under) if (one.token, parent) == (token, row)), -2)
+        if row < 0 or following == len(answer):
+            break
+        picked[row] = answer[following]
+    return picked
 
 
 def test_the_repository_is_drafted_from_with_its_place() -> None:
     drafter = NgramDrafter()
     drafter.index = NgramIndex([("lib.py", [1, 2, 3, 4, 5, 6, 7])])
-    drafter.begin([90, 91, 2, 3])
-    (draft,) = drafter.drafts(3, anything)
+    (draft,) = begun([90, 91, 2, 3], drafter).drafts(3, anything, 0.0)
     assert [guess.token for guess in draft] == [4, 5, 6]
+    assert [guess.parent for guess in draft] == [-1, 0, 1]
     assert [drafter.index.path_of(guess.document) for guess in draft] == ["lib.py"] * 3
     assert [guess.offset for guess in draft] == [3, 4, 5]
 
 
 def test_the_prompt_itself_and_what_was_written_are_drafted_from() -> None:
-    drafter = NgramDrafter()
-    drafter.begin([1, 2, 3, 4, 9])
+    drafter = begun([1, 2, 3, 4, 9])
     drafter.extend([1, 2])
-    assert [3, 4] in tokens_of(drafter.drafts(2, anything))
+    assert [3, 4] in tokens_of(drafter.drafts(2, anything, 0.0))
 
 
 def test_a_suggestion_shown_before_is_a_draft_for_the_next() -> None:
-    drafter = NgramDrafter()
-    drafter.begin([1, 2, 3])
+    drafter = begun([1, 2, 3])
     drafter.extend([50, 51, 52])
     drafter.end()
-    drafter.begin([2, 3])
-    assert [50, 51, 52] in tokens_of(drafter.drafts(3, anything))
+    assert [50, 51, 52] in tokens_of(begun([2, 3], drafter).drafts(3, anything, 0.0))
+
+
+def test_different_continuations_are_branches_of_one_tree() -> None:
+    (draft,) = begun([1, 2, 30, 31, 1, 2, 40, 41, 1, 2]).drafts(2, anything, 0.0)
+    assert {(guess.token, guess.parent) for guess in draft if guess.parent < 0} == {(30, -1), (40, -1)}
+    assert {(guess.token, draft[guess.parent].token) for guess in draft if guess.parent >= 0} == {
+        (31, 30),
+        (41, 40),
+    }
 
 
 def test_the_first_drafted_token_spells_what_was_taken_back() -> None:
-    drafter = NgramDrafter()
-    drafter.begin([1, 2, 30, 1, 2, 30, 1, 2, 40, 5, 1, 2])
-    assert tokens_of(drafter.drafts(1, lambda token: token == 40)) == [[40]]
-    assert drafter.drafts(1, lambda token: token == 77) == []
+    drafter = begun([1, 2, 30, 1, 2, 30, 1, 2, 40, 5, 1, 2])
+    assert tokens_of(drafter.drafts(1, lambda token: token == 40, 0.0)) == [[40]]
+    assert drafter.drafts(1, lambda token: token == 77, 0.0) == []
 
 
 def test_a_sure_draft_fills_the_wide_pass() -> None:
-    assert len(choose([chain(20)], SurvivalTable(), 1, COSTS)) == 15
+    plan = choose([chain(range(20))], SurvivalTable(), 1, COSTS)
+    assert (len(plan.rows), plan.width) == (15, 16)
+    assert plan.parents == tuple(range(-1, 14))
 
 
 def test_rows_that_are_paid_for_anyway_are_used() -> None:
     """A poor draft costs nothing within the narrow pass, and is not worth the wide one."""
-    assert len(choose([chain(20, share=0.2, match_length=1)], SurvivalTable(), 1, COSTS)) == 7
+    plan = choose([chain(range(20), share=0.2, match_length=1)], SurvivalTable(), 1, COSTS)
+    assert (len(plan.rows), plan.width) == (7, 8)
 
 
 def test_nothing_is_drafted_when_there_is_no_room() -> None:
-    assert choose([chain(5)], SurvivalTable(), 16, COSTS) == ()
+    assert choose([chain(range(5))], SurvivalTable(), 16, COSTS).rows == ()
+
+
+def test_without_drafts_the_narrow_pass_runs() -> None:
+    assert choose([], SurvivalTable(), 1, COSTS) == Plan((), (), (), 8)
+
+
+def test_sources_that_disagree_are_verified_side_by_side() -> None:
+    drafts = [chain([1, 2, 3], origin="index"), chain([4, 5, 6], origin="prompt")]
+    plan = choose(drafts, SurvivalTable(), 1, COSTS)
+    assert sorted(row.token for row in plan.rows) == [1, 2, 3, 4, 5, 6]
+    assert plan.parents.count(-1) == 2
+
+
+def test_where_trees_cannot_be_verified_the_best_chain_is() -> None:
+    drafts = [chain([1, 2, 3], share=0.3), chain([4, 5, 6], share=0.9)]
+    plan = choose(drafts, SurvivalTable(), 1, CHAINS)
+    assert [row.token for row in plan.rows] == [4, 5, 6]
+    assert plan.parents == (-1, 0, 1)
+
+
+def test_a_lane_that_costs_more_than_it_promises_is_not_opened() -> None:
+    drafts = [chain(range(7), share=0.9), chain(range(50, 57), share=0.1, match_length=1)]
+    dear = Costs({8: 30.0}, lane_ms=30.0, max_lanes=4)
+    assert [row.token for row in choose(drafts, SurvivalTable(), 1, dear).rows] == list(range(7))
+
+
+def test_sources_that_agree_are_believed_more_than_each_alone() -> None:
+    table = SurvivalTable()
+    index, neural = chain([1], 0.5, 3), chain([1], 0.5, 0, origin="model", source="neural")
+    assert table.estimate([*index, *neural]) > max(table.estimate(index), table.estimate(neural))
 
 
 def test_a_source_that_keeps_failing_is_believed_less() -> None:
     table = SurvivalTable()
-    good, bad = chain(4, origin="prompt", match_length=4), chain(4, origin="index", match_length=9)
-    assert choose([good, bad], table, 1, COSTS)[0].origin == "index"
+    good, bad = chain([1, 2], 0.8, 4, origin="prompt"), chain([3, 4], 0.8, 9)
+    assert choose([good, bad], table, 1, CHAINS).rows[0].token == 3
     for _ in range(40):
-        table.observe(bad, 0)
-        table.observe(good, 4)
-    assert choose([good, bad], table, 1, COSTS)[0].origin == "prompt"
+        plan = choose([good, bad], table, 1, CHAINS)
+        judge(plan, written_by(plan, [1, 2, 9]), table)
+    assert choose([good, bad], table, 1, CHAINS).rows[0].token == 1
 
 
-def test_only_tested_tokens_are_learnt_from() -> None:
+def test_what_was_not_verified_is_judged_too() -> None:
+    """The target's pick refutes a guess whether or not there was a row for it."""
     table = SurvivalTable()
-    kinds = tuple(DraftToken(at, "ngram", "index", at, 1.0) for at in (3, 4, 5))
-    before = table.estimate(kinds[2])
-    table.observe(kinds, 0)
-    assert table.estimate(kinds[0]) < 0.6
-    assert table.estimate(kinds[2]) == before
+    sure, poor = chain([1, 2]), chain([3], 0.5, 2)
+    before = table.estimate(poor)
+    plan = choose([sure, poor], table, 1, CHAINS)
+    assert 3 not in [row.token for row in plan.rows]
+    judge(plan, written_by(plan, [1, 2, 9]), table)
+    assert table.estimate(poor) < before
+
+
+def test_guesses_behind_a_wrong_token_say_nothing() -> None:
+    table = SurvivalTable()
+    guesses = chain(range(3), match_length=3)
+    before = [table.estimate([guess]) for guess in guesses]
+    plan = choose([guesses], table, 1, COSTS)
+    judge(plan, written_by(plan, [9]), table)
+    after = [table.estimate([guess]) for guess in guesses]
+    assert after[0] < before[0]
+    assert after[2] == pytest.approx(before[2], abs=0.02)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.floats(0, 1), st.booleans()), max_size=60))
+def test_estimates_stay_chances_whatever_happens(seen: list[tuple[int, float, bool]]) -> None:
+    table = SurvivalTable()
+    for match_length, share, is_right in seen:
+        guess = chain([1], share, match_length)
+        table.observe(guess, is_right=is_right)
+        assert 0.0 <= table.estimate(guess) <= 1.0

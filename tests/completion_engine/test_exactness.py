@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,15 +14,17 @@ from hypothesis import strategies as st
 from completion_engine.decoding import Decoding, Finish
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.kv_cache import KVCache
-from completion_engine.slots import Slot
+from completion_engine.lanes import Layout
 from completion_engine.language_model import LanguageModel, load_language_model
 from completion_engine.module_decoder import ModuleDecoder
 from completion_engine.sampling import Sampler
+from completion_engine.slots import Slot
 from completion_engine.tokenizer import Tokenizer
 from ngram_cache import NgramIndex
 
 Write = Callable[..., tuple[Decoding, Finish]]
-Script = Callable[[list[int]], Sequence[int]]
+Tree = list[tuple[int, int]]  # tokens with the places of their parents
+Script = Callable[[list[int]], Tree]
 RELAXED = settings(max_examples=30, deadline=None)
 NUM_TOKENS = 24
 prompts = st.lists(st.integers(9, 900), min_size=1, max_size=120)
@@ -39,8 +42,31 @@ TEMPERS: dict[str, Callable[[Sequence[int]], Sequence[int]]] = {
 }
 
 
+def chain(tokens: Sequence[int], parent: int = -1, first: int = 0) -> Tree:
+    """A chain that hangs at `parent` and whose first token stands at place `first`."""
+    return [(token, first + at - 1 if at else parent) for at, token in enumerate(tokens)]
+
+
 def script_of(temper: str, answer: Sequence[int], num_prompt: int) -> Script:
-    return lambda path: TEMPERS[temper](answer[len(path) - num_prompt :])
+    return lambda path: chain(TEMPERS[temper](answer[len(path) - num_prompt :]))
+
+
+def around(answer: Sequence[int], num_prompt: int, seed: int) -> Script:
+    """Random trees into which a part of the true answer is woven, in any branch."""
+
+    def script(path: list[int]) -> Tree:
+        rest = answer[len(path) - num_prompt :]
+        rng = random.Random(seed + len(path))  # noqa: S311 - reproducible draws, no secrets
+        tree: Tree = []
+        depths: list[int] = []
+        for at in range(rng.randrange(40)):
+            parent = at - 1 if rng.random() < 0.6 else rng.randrange(-1, at) if at else -1
+            depths.append(depths[parent] + 1 if parent >= 0 else 0)
+            is_true = rng.random() < 0.7 and depths[at] < len(rest)
+            tree.append((rest[depths[at]] if is_true else rng.randrange(9, 900), parent))
+        return tree
+
+    return script
 
 
 def agree(left: Sequence[int], right: Sequence[int]) -> bool:
@@ -65,6 +91,66 @@ def test_no_drafter_changes_the_tokens(
     drafter = scripted(script_of(temper, plain.tokens, len(prompt)))
     drafted, _ = write(prompt, [drafter], healed=healed, sampler=sampler, num_tokens=NUM_TOKENS)
     assert agree(drafted.tokens, plain.tokens)
+
+
+@pytest.mark.parametrize("decoder", ["fused", "modules"])
+@settings(max_examples=25, deadline=None)
+@given(prompt=prompts, seed=st.integers(0, 2**32), healed=healings, temperature=temperatures)
+def test_no_tree_changes_the_tokens_or_the_cache(
+    write: Write,
+    scripted: Callable[[Script], object],
+    free_targets: dict[str, LanguageModel],
+    tokenizer: Tokenizer,
+    decoder: str,
+    prompt: list[int],
+    seed: int,
+    healed: bytes,
+    temperature: float,
+) -> None:
+    target = free_targets[decoder]
+    assert target.verifies_trees
+    sampler = Sampler(tokenizer.num_tokens, temperature, seed=4)
+    slots = [Slot(KVCache(target.cache_shape)) for _ in range(2)]
+    options = {"healed": healed, "sampler": sampler, "num_tokens": NUM_TOKENS, "by": target}
+    plain, _ = write(prompt, slot=slots[0], **options)
+    drafter = scripted(around(plain.tokens, len(prompt), seed))
+    drafted, _ = write(prompt, [drafter], slot=slots[1], **options)
+    assert agree(drafted.tokens, plain.tokens)
+    assert same_bits(slots[0].cache, slots[1].cache) >= len(prompt)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("decoder", ["fused", "modules"])
+def test_the_true_branch_is_accepted_wherever_it_stands(
+    write: Write,
+    scripted: Callable[[Script], object],
+    free_targets: dict[str, LanguageModel],
+    tokenizer: Tokenizer,
+    decoder: str,
+    temperature: float,
+) -> None:
+    """Three branches that share a true beginning; the true one comes last."""
+    prompt = list(range(30, 70))
+    options = {"by": free_targets[decoder], "sampler": Sampler(tokenizer.num_tokens, temperature, seed=2)}
+    plain, _ = write(prompt, num_tokens=40, **options)
+
+    def script(path: list[int]) -> Tree:
+        rest = plain.tokens[len(path) - len(prompt) :][:6]
+        wrong = [(token + 1) % 900 for token in rest[1:5]]
+        return [*chain(rest[:1]), *chain(wrong, 0, 1), *chain(wrong[::-1], 0, 5), *chain(rest[1:], 0, 9)]
+
+    drafted, _ = write(prompt, [scripted(script)], num_tokens=NUM_TOKENS, **options)
+    assert agree(drafted.tokens, plain.tokens)
+    assert drafted.stats.num_accepted >= 5 * (drafted.stats.num_forwards - 1)
+
+
+def same_bits(left: KVCache, right: KVCache) -> int:
+    """Positions that two caches share; asserts that they hold the same bits there."""
+    shared = left.num_shared(right.tokens)
+    for name in ("keys", "values"):
+        assert torch.equal(getattr(left, name)[:, :, :shared], getattr(right, name)[:, :, :shared])
+    assert torch.equal(left.hidden[:shared], right.hidden[:shared])
+    return shared
 
 
 @RELAXED
@@ -112,30 +198,41 @@ def test_the_cache_holds_the_same_bits_however_it_was_filled(
     plain, _ = write(prompt, slot=plain_slot, num_tokens=NUM_TOKENS)
     drafter = scripted(script_of("right at first", plain.tokens, len(prompt)))
     write(prompt, [drafter], slot=drafted_slot, num_tokens=NUM_TOKENS)
-    shared = plain_slot.cache.num_shared(drafted_slot.cache.tokens)
-    assert shared > len(prompt) + 8
-    for name in ("keys", "values"):
-        left, right = (getattr(slot.cache, name)[:, :, :shared] for slot in (plain_slot, drafted_slot))
-        assert torch.equal(left, right)
+    assert same_bits(plain_slot.cache, drafted_slot.cache) > len(prompt) + 8
+
+
+class Disturbed:
+    """A decoder whose logits depend on what runs beside a row, in passes that `is_disturbed` picks."""
+
+    def __init__(self, decoder: object, is_disturbed: Callable[[int, Layout], bool]) -> None:
+        self._decoder = decoder
+        self._is_disturbed = is_disturbed
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._decoder, name)
+
+    def forward(
+        self, rows: torch.Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int
+    ) -> torch.Tensor | None:
+        logits = self._decoder.forward(rows, layout, caches, num_logits)  # type: ignore[attr-defined]
+        return logits + 0.5 if logits is not None and self._is_disturbed(len(rows), layout) else logits
 
 
 def test_a_backend_with_row_dependent_sums_is_given_one_fixed_width(target: LanguageModel) -> None:
     """The check at load must be able to fail: disturb the rows of a wide pass and it does."""
-
-    class Disturbed:
-        def __init__(self, decoder: object) -> None:
-            self._decoder = decoder
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(self._decoder, name)
-
-        def forward(self, rows: torch.Tensor, cache: KVCache, num_logits: int) -> torch.Tensor | None:
-            logits = self._decoder.forward(rows, cache, num_logits)  # type: ignore[attr-defined]
-            return logits + 0.5 if logits is not None and len(rows) > 8 else logits
-
-    disturbed = LanguageModel(Disturbed(target._decoder), target.device, target.dtype, 512)  # type: ignore[arg-type]
+    wide = Disturbed(target._decoder, lambda num_rows, _: num_rows > 8)
+    disturbed = LanguageModel(wide, target.device, target.dtype, 512)  # type: ignore[arg-type]
     assert not disturbed.is_row_invariant
     assert disturbed.widths == (8,)
+    assert disturbed.costs_from(1).max_lanes == 1
+
+
+def test_a_backend_whose_branches_differ_is_given_chains(target: LanguageModel) -> None:
+    branched = Disturbed(target._decoder, lambda _, layout: len(layout.lanes) > 1)
+    disturbed = LanguageModel(branched, target.device, target.dtype, 512)  # type: ignore[arg-type]
+    assert disturbed.is_row_invariant
+    assert not disturbed.verifies_trees
+    assert disturbed.costs_from(1).max_lanes == 1
 
 
 @pytest.mark.parametrize("family", ["qwen2", "llama", "qwen3"])

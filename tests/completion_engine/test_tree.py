@@ -1,0 +1,112 @@
+"""One tree out of many drafts: merged where they agree, grown by promise, in an order that lanes can run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.tree import Candidate, grow, in_lane_order, merge
+from completion_engine.lanes import lay_out
+
+
+@st.composite
+def drafts(draw: st.DrawFn) -> list[Draft]:
+    """A few small trees over a tiny vocabulary, so that they often agree."""
+    found = []
+    for _ in range(draw(st.integers(0, 4))):
+        tree: list[DraftToken] = []
+        for at in range(draw(st.integers(0, 12))):
+            share = draw(st.floats(0.0, 1.0))
+            parent = draw(st.integers(-1, at - 1))
+            tree.append(DraftToken(draw(st.integers(0, 3)), "ngram", "index", at, share, parent))
+        found.append(tuple(tree))
+    return found
+
+
+def shares(guesses: Sequence[DraftToken]) -> float:
+    return max(guess.share for guess in guesses)
+
+
+def path_of(candidates: Sequence[Candidate], at: int) -> tuple[int, ...]:
+    return (*path_of(candidates, candidates[at].parent), candidates[at].token) if at >= 0 else ()
+
+
+def guess_path(draft: Draft, at: int) -> tuple[int, ...]:
+    return (*guess_path(draft, draft[at].parent), draft[at].token) if at >= 0 else ()
+
+
+@given(drafts(), st.integers(0, 6))
+def test_merging_keeps_every_path_once_with_all_that_was_said_for_it(
+    found: list[Draft], max_depth: int
+) -> None:
+    candidates = merge(found, shares, max_depth)
+    paths = [path_of(candidates, at) for at in range(len(candidates))]
+    wanted: dict[tuple[int, ...], list[DraftToken]] = {}
+    for draft in found:
+        for at, guess in enumerate(draft):
+            path = guess_path(draft, at)
+            if len(path) <= max_depth:
+                wanted.setdefault(path, []).append(guess)
+    assert dict(zip(paths, [list(one.guesses) for one in candidates], strict=True)) == wanted
+    assert [one.depth for one in candidates] == [len(path) - 1 for path in paths]
+    assert all(one.parent < at for at, one in enumerate(candidates))
+
+
+@given(drafts())
+def test_chances_of_siblings_exclude_each_other_and_survival_falls_along_a_path(found: list[Draft]) -> None:
+    candidates = merge(found, shares, 8)
+    for parent in {one.parent for one in candidates}:
+        assert sum(one.chance for one in candidates if one.parent == parent) < 1.0
+    for one in candidates:
+        above = candidates[one.parent].survival if one.parent >= 0 else 1.0
+        assert one.survival == pytest.approx(above * one.chance)
+        assert one.survival <= above
+
+
+@given(drafts(), st.integers(0, 24), st.integers(1, 4))
+def test_any_beginning_of_what_is_grown_is_a_tree_within_its_lanes(
+    found: list[Draft], max_nodes: int, max_lanes: int
+) -> None:
+    candidates = merge(found, shares, 8)
+    chosen = grow(candidates, max_nodes, max_lanes)
+    assert len(set(chosen)) == len(chosen) <= max_nodes
+    for num_rows in range(len(chosen) + 1):
+        begun = chosen[:num_rows]
+        assert {candidates[at].parent for at in begun} <= {-1, *begun}
+        assert num_leaves(candidates, begun) <= max_lanes
+    survivals = [candidates[at].survival for at in chosen]
+    assert survivals == sorted(survivals, reverse=True)
+
+
+@given(drafts(), st.integers(1, 4))
+def test_with_room_and_lanes_for_all_nothing_is_left_out(found: list[Draft], max_lanes: int) -> None:
+    candidates = merge(found, shares, 8)
+    chosen = grow(candidates, len(candidates), len(candidates) + max_lanes)
+    assert sorted(chosen) == list(range(len(candidates)))
+
+
+@given(drafts(), st.integers(0, 24), st.integers(1, 4))
+def test_rows_stand_behind_their_parents_and_each_leaf_ends_a_lane(
+    found: list[Draft], max_nodes: int, max_lanes: int
+) -> None:
+    candidates = merge(found, shares, 8)
+    chosen = grow(candidates, max_nodes, max_lanes)
+    rows = in_lane_order(candidates, chosen)
+    assert sorted(rows) == sorted(chosen)
+    place = {at: row for row, at in enumerate(rows, 1)} | {-1: 0}
+    parents = [-1, *(place[candidates[at].parent] for at in rows)]
+    assert all(parent < row for row, parent in enumerate(parents))
+    layout = lay_out(parents)
+    assert list(layout.depths) == [0, *(candidates[at].depth + 1 for at in rows)]
+    assert len(layout.lanes) == max(1, num_leaves(candidates, rows))
+    if rows:
+        assert rows[0] == chosen[0]  # the likeliest child runs on in the trunk
+
+
+def num_leaves(candidates: Sequence[Candidate], rows: Sequence[int]) -> int:
+    inner = {candidates[at].parent for at in rows}
+    return sum(at not in inner for at in rows)
