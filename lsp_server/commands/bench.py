@@ -124,7 +124,7 @@ def peers(  # noqa: PLR0913 - one argument per option
         check_plot(plot)
     samples = _samples(prompts, tasks or [], sources)
     with progress_bar(quiet=json) as report:
-        found = measure_peers(samples, Asked(target, tokens, llama_python), report)
+        found = measure_peers(samples, Asked(target, tokens, llama_python, sources), report)
     if plot:
         write_plot(found, plot)
     if not json:

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from completion_engine.errors import MachineError, UserError
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import CATALOGUE
 from lsp_server.bench.peers.reference import NUM_LOOKUP_TOKENS
-from lsp_server.bench.peers.runs import Absent, Peer, Run
+from lsp_server.bench.peers.runs import Absent, Peer, Run, Task
 
 _PLAIN = "llama.cpp"
 _LOOKUP = "llama.cpp prompt lookup"
@@ -121,9 +121,9 @@ class LlamaPeer:
     worker: LlamaWorker
     end_ids: frozenset[int]
 
-    def write(self, prompt: Sequence[int], max_tokens: int) -> Run:
+    def write(self, task: Task, max_tokens: int) -> Run:
         """See `Peer.write`. Timed inside the worker."""
-        message = {"op": "write", "name": self.name, "tokens": list(prompt), "max_tokens": max_tokens}
+        message = {"op": "write", "name": self.name, "tokens": task.tokens, "max_tokens": max_tokens}
         return Run.from_json(self.worker.ask(message | {"end_ids": sorted(self.end_ids)}))
 
 

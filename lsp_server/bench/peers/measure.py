@@ -20,9 +20,9 @@ from lsp_server.bench.peers.llama import LlamaWorker, llama_peers, llama_worker,
 from lsp_server.bench.peers.ours import PLAIN, our_peers
 from lsp_server.bench.peers.reference import GREEDY, NUM_LOOKUP_TOKENS, find_assistant, transformers_peers
 from lsp_server.bench.peers.report import summarise
-from lsp_server.bench.peers.runs import Absent, Peer, take_turns
-from lsp_server.bench.peers.tasks import prompts_for
-from lsp_server.bench.prompts import Sample
+from lsp_server.bench.peers.runs import Absent, Peer, Task, take_turns
+from lsp_server.bench.peers.tasks import tasks_for
+from lsp_server.bench.prompts import Sample, repository_index
 
 _WARM_UP = "def add(left, right):\n    return "
 _WARM_UP_TOKENS = 8
@@ -31,11 +31,15 @@ _SPARE_POSITIONS = 64  # a draft may reach beyond the last token asked for
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What to compare: `max_tokens` new tokens of `target` behind each sample's prompt."""
+    """What to compare: `max_tokens` new tokens of `target` behind each sample's prompt.
+
+    An index of `sources`, where they are given, serves one more peer.
+    """
 
     target: str
     max_tokens: int
     llama_python: Path | None = None
+    sources: Path | None = None
 
 
 def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> dict[str, Any]:
@@ -49,22 +53,26 @@ def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> di
         config = EngineConfig(target=asked.target, drafters=(), num_slots=1)
         plain = CompletionEngine.from_folder(folder, config, report)
         report("Loading the peers", 0, 0)
-        prompts = prompts_for(plain, samples)
-        num_positions = max(map(len, prompts)) + asked.max_tokens + _SPARE_POSITIONS
+        tasks = tasks_for(plain, samples)
+        num_positions = max(len(task.tokens) for task in tasks) + asked.max_tokens + _SPARE_POSITIONS
         assistant = find_assistant(folder, plain.tokenizer)
+        index = None
+        if asked.sources is not None:
+            index = repository_index(asked.sources, plain.tokenizer.encode_many)
         line_up = [
             *transformers_peers(folder, plain.target, plain.tokenizer, assistant),
             *_llama_peers(worker, plain, num_positions),
-            *our_peers(plain, str(assistant) if isinstance(assistant, Path) else ""),
+            *our_peers(plain, str(assistant) if isinstance(assistant, Path) else "", index),
         ]
         peers: list[Peer] = [peer for peer in line_up if not isinstance(peer, Absent)]
+        warm_up = Task(tuple(plain.tokenizer.encode(_WARM_UP)))
         for peer in peers:
-            peer.write(plain.tokenizer.encode(_WARM_UP), _WARM_UP_TOKENS)
-        runs = take_turns(peers, prompts, asked.max_tokens, lambda at, total: report("Comparing", at, total))
+            peer.write(warm_up, _WARM_UP_TOKENS)
+        runs = take_turns(peers, tasks, asked.max_tokens, lambda at, total: report("Comparing", at, total))
     return {
         "bench": "peers",
-        "num_prompts": len(prompts),
-        "num_prompt_tokens": sum(map(len, prompts)),
+        "num_prompts": len(tasks),
+        "num_prompt_tokens": sum(len(task.tokens) for task in tasks),
         "tokens_asked": asked.max_tokens,
         **_facts(plain, worker),
         "peers": summarise(runs, PLAIN, GREEDY, lambda tokens: plain.tokenizer.decode(list(tokens))),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from completion_engine.config import DEFAULT_DRAFTERS, DRAFTERS, EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
 from completion_engine.prompt import Prompt
 from completion_engine.request import CompletionRequest
-from lsp_server.bench.peers.runs import Absent, Peer, Run, up_to_end
+from lsp_server.bench.peers.runs import Absent, Peer, Run, Task, up_to_end
+from ngram_cache import NgramIndex
 
 PLAIN = "Slipstream plain"
 
@@ -37,13 +37,14 @@ class OurPeer:
 
     name: str
     engine: CompletionEngine
-    _request: CompletionRequest = field(default_factory=lambda: CompletionRequest("", "", deadline_ms=0))
+    index: NgramIndex | None = None
 
-    def write(self, prompt: Sequence[int], max_tokens: int) -> Run:
-        """See `Peer.write`. No index is attached: drafts come from the prompt and what was written before."""
+    def write(self, task: Task, max_tokens: int) -> Run:
+        """See `Peer.write`. A task's own file is never drafted from."""
         clock = _Clock()
+        request = CompletionRequest("", "", document=task.document, index=self.index, deadline_ms=0)
         begin = time.perf_counter()
-        decoding = self.engine.write(self._request, clock, max_tokens, Prompt(tuple(prompt), b""))
+        decoding = self.engine.write(request, clock, max_tokens, Prompt(task.tokens, b""))
         end = time.perf_counter()
         first_at = clock.first_at or end
         tokens = up_to_end(decoding.tokens, max_tokens, self.engine.tokenizer.end_ids)
@@ -58,11 +59,13 @@ class OurPeer:
         )
 
 
-def our_peers(plain: CompletionEngine, draft_model: str = "") -> list[Peer | Absent]:
+def our_peers(
+    plain: CompletionEngine, draft_model: str = "", index: NgramIndex | None = None
+) -> list[Peer | Absent]:
     """Engines on the target of `plain`: plain, one per drafter, as configured by default, with everything.
 
     `draft_model` is a smaller model of the same family: it drafts for a peer of its own, and takes the
-    neural drafter's place where the target has no trained one.
+    neural drafter's place where the target has no trained one. One more peer drafts from `index` too.
     """
     alone = {name: _drafted(plain, name, (name,)) for name in DRAFTERS}
     if draft_model:
@@ -71,21 +74,24 @@ def our_peers(plain: CompletionEngine, draft_model: str = "") -> list[Peer | Abs
     stand_in = draft_model if "neural" not in usable and "draft model" in usable else ""
     if stand_in:
         usable.add("neural")
-    together = {
-        "default": tuple(name for name in DEFAULT_DRAFTERS if name in usable),
-        "all": tuple(name for name in DRAFTERS if name in usable),
-    }
+    default = tuple(name for name in DEFAULT_DRAFTERS if name in usable)
+    everything = tuple(name for name in DRAFTERS if name in usable)
     found: list[Peer | Absent] = [OurPeer(PLAIN, plain), *alone.values()]
-    seen: set[tuple[str, ...]] = set()
-    for name, drafters in together.items():
-        if len(drafters) > 1 and drafters not in seen:
-            found.append(_drafted(plain, name, drafters, stand_in))
-            seen.add(drafters)
+    if len(default) > 1:
+        found.append(_drafted(plain, "default", default, stand_in))
+    if len(everything) > len(default):
+        found.append(_drafted(plain, "all", everything, stand_in))
+    if index is not None:
+        found.append(_drafted(plain, "default with index", default, stand_in, index))
     return found
 
 
 def _drafted(
-    plain: CompletionEngine, name: str, drafters: tuple[str, ...], draft_model: str = ""
+    plain: CompletionEngine,
+    name: str,
+    drafters: tuple[str, ...],
+    draft_model: str = "",
+    index: NgramIndex | None = None,
 ) -> Peer | Absent:
     name = f"Slipstream {name}"
     try:
@@ -95,4 +101,4 @@ def _drafted(
         return Absent(name, str(error))
     if set(engine.describe()["drafters"]) != set(drafters):
         return Absent(name, "this target has no such drafter")
-    return OurPeer(name, engine)
+    return OurPeer(name, engine, index)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from completion_engine.errors import MachineError
 from completion_engine.language_model import LanguageModel
 from completion_engine.models import ModelStore
 from completion_engine.tokenizer import Tokenizer, load_tokenizer
-from lsp_server.bench.peers.runs import Absent, Peer, Run, up_to_end
+from lsp_server.bench.peers.runs import Absent, Peer, Run, Task, up_to_end
 
 GREEDY = "transformers greedy"
 NUM_LOOKUP_TOKENS = 10  # as in the documentation of prompt lookup, and in llama.cpp's binding
@@ -54,7 +53,7 @@ class TransformersPeer:
     num_lookup_tokens: int | None = None
     assistant: Any = None
 
-    def write(self, prompt: Sequence[int], max_tokens: int) -> Run:
+    def write(self, task: Task, max_tokens: int) -> Run:
         """See `Peer.write`."""
         from transformers import GenerationConfig  # noqa: PLC0415 - seconds that `--help` need not pay
 
@@ -66,7 +65,7 @@ class TransformersPeer:
             pad_token_id=ends[0] if ends else 0,
             prompt_lookup_num_tokens=self.num_lookup_tokens,
         )
-        rows = torch.tensor([list(prompt)], device=self.model.device)
+        rows = torch.tensor([task.tokens], device=self.model.device)
         streamer = _Streamer()
         more = {"assistant_model": self.assistant} if self.assistant is not None else {}
         begin = time.perf_counter()

@@ -57,6 +57,14 @@ class Absent:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The token ids that every peer continues; `document` names the file they are from, as an index does."""
+
+    tokens: tuple[int, ...]
+    document: str = ""
+
+
 class Peer(Protocol):
     """One way to continue a prompt greedily. The first word of `name` says whose it is."""
 
@@ -65,8 +73,8 @@ class Peer(Protocol):
         """What tables call it."""
         ...
 
-    def write(self, prompt: Sequence[int], max_tokens: int) -> Run:
-        """Continue `prompt` (token ids) up to an end token or `max_tokens`."""
+    def write(self, task: Task, max_tokens: int) -> Run:
+        """Continue the task's tokens up to an end token or `max_tokens`."""
         ...
 
 
@@ -79,15 +87,15 @@ def up_to_end(tokens: Sequence[int], max_tokens: int, end_ids: Collection[int]) 
 
 def take_turns(
     peers: Sequence[Peer],
-    prompts: Sequence[Sequence[int]],
+    tasks: Sequence[Task],
     max_tokens: int,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> dict[str, list[Run]]:
-    """Every peer on every prompt, another one beginning each time. Runs by peer, in the prompts' order."""
+    """Every peer on every task, another one beginning each time. Runs by peer, in the tasks' order."""
     runs: dict[str, list[Run]] = {peer.name: [] for peer in peers}
-    for at, prompt in enumerate(prompts):
+    for at, task in enumerate(tasks):
         first = at % len(peers)
         for peer in (*peers[first:], *peers[:first]):
-            runs[peer.name].append(peer.write(prompt, max_tokens))
-            progress(sum(map(len, runs.values())), len(peers) * len(prompts))
+            runs[peer.name].append(peer.write(task, max_tokens))
+            progress(sum(map(len, runs.values())), len(peers) * len(tasks))
     return runs

@@ -12,6 +12,7 @@ from completion_engine.engine import MAX_NEW_TOKENS, PREFIX_CHARS, SUFFIX_CHARS,
 from completion_engine.models.catalogue import CATALOGUE, DEFAULT_ANCHOR_LINES
 from completion_engine.prompt import PromptBuilder
 from completion_engine.tokenizer import Tokenizer
+from lsp_server.bench.peers.runs import Task
 from lsp_server.bench.prompts import Sample
 
 _HOLE_LINES = 12  # lines taken out below a cursor; the target then has reason to write 64 tokens and more
@@ -46,8 +47,10 @@ def prompt_tokens(builder: PromptBuilder, tokenizer: Tokenizer, sample: Sample) 
     return (*prompt.tokens, *tokenizer.encode(prompt.healed.decode("utf-8", errors="replace")))
 
 
-def prompts_for(engine: CompletionEngine, samples: Iterable[Sample]) -> list[tuple[int, ...]]:
-    """The prompts of the samples, each once: a prompt seen before would be drafted from its own answer."""
+def tasks_for(engine: CompletionEngine, samples: Iterable[Sample]) -> list[Task]:
+    """The tasks of the samples, each once: a prompt seen before would be drafted from its own answer."""
     builder = builder_for(engine)
-    found = (prompt_tokens(builder, engine.tokenizer, widened(sample)) for sample in samples)
-    return list(dict.fromkeys(found))
+    found = (
+        Task(prompt_tokens(builder, engine.tokenizer, widened(sample)), sample.document) for sample in samples
+    )
+    return list({task.tokens: task for task in found}.values())
