@@ -7,10 +7,15 @@ rows stand beside it, because the sum over the inputs runs in the same order for
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from completion_engine.quantised import QuantisedLinear
+
+Kind = Literal["float", "int8"]  # the weights' own type, or 8-bit levels where the caller asks for them
 _ROWS_HINT = 8
 _linear = torch.ops.mkldnn._linear_pointwise
 _lay_out = torch.ops.mkldnn._reorder_linear_weight
@@ -26,9 +31,16 @@ def can_pack(weight: Tensor) -> bool:
 
 
 class Linear:
-    """`x @ weight.T + bias`; x is [num_rows, num_inputs], the result [num_rows, num_outputs]."""
+    """`x @ weight.T + bias`; x is [num_rows, num_inputs], the result [num_rows, num_outputs].
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+    The kind `int8` rounds weights and inputs (see `quantised`); the caller has asked `can_quantise`.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, kind: Kind = "float") -> None:
+        self._quantised = QuantisedLinear(weight, bias) if kind == "int8" else None
+        if self._quantised is not None:
+            self.num_bytes = self._quantised.num_bytes
+            return
         weight = weight.detach().contiguous()
         self.num_bytes = weight.nbytes
         self._bias = None if bias is None else bias.detach().contiguous()
@@ -37,17 +49,19 @@ class Linear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The product; see the class."""
+        if self._quantised is not None:
+            return self._quantised(x)
         if self._is_packed:
             return _linear(x, self._weight, self._bias, "none", [], "")  # type: ignore[no-any-return]  # untyped op
         return functional.linear(x, self._weight, self._bias)
 
 
-def stack(*layers: nn.Linear) -> Linear:
+def stack(*layers: nn.Linear, kind: Kind = "float") -> Linear:
     """One product for several layers that read the same input, outputs side by side."""
     weights = torch.cat([layer.weight.detach() for layer in layers])
     if all(layer.bias is None for layer in layers):
-        return Linear(weights)
+        return Linear(weights, kind=kind)
     biases: list[Tensor] = [
         layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias for layer in layers
     ]
-    return Linear(weights, torch.cat(biases))
+    return Linear(weights, torch.cat(biases), kind)

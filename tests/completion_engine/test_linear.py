@@ -1,0 +1,132 @@
+"""Packed and quantised products and MLPs: near the exact result, and blind to the rows beside."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from completion_engine.gated_mlp import GatedMlp, QuantisedMlp, gated_mlp
+from completion_engine.linear import Kind, Linear, can_pack, stack
+from completion_engine.quantised import can_quantise, quantise_rows
+
+TYPES = (torch.bfloat16, torch.float32)
+needs_vnni = pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="no fast products of bytes here")
+needs_bf16 = pytest.mark.skipif(
+    not can_pack(torch.empty(1, 1, dtype=torch.bfloat16)), reason="no packed layout here"
+)
+KINDS = [pytest.param("float", marks=needs_bf16), pytest.param("int8", marks=needs_vnni)]
+
+
+def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+@pytest.mark.parametrize("num_rows", [1, 2, 5, 7, 8, 9, 16, 24, 64, 100, 256])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_does_not_feel_the_rows_beside_it(kind: Kind, num_rows: int) -> None:
+    linear = Linear(random(224, 448, dtype=torch.bfloat16), random(224, seed=1, dtype=torch.bfloat16), kind)
+    x = random(256, 448, seed=2, dtype=torch.bfloat16)
+    together = linear(x)
+    for first in (0, 256 - num_rows):
+        rows = slice(first, first + num_rows)
+        assert torch.equal(linear(x[rows]), together[rows])
+
+
+@needs_vnni
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_bytes_come_near_the_exact_product(dtype: torch.dtype, *, has_bias: bool) -> None:
+    weight, x = random(128, 896, dtype=dtype), random(8, 896, seed=1, dtype=dtype)
+    bias = 50 * random(128, seed=2, dtype=dtype) if has_bias else None
+    found = Linear(weight, bias, "int8")(x)
+    exact = nn.functional.linear(x.float(), weight.float(), None if bias is None else bias.float())
+    assert found.dtype == dtype
+    assert (found.float() - exact).norm() < 0.02 * exact.norm()
+
+
+@needs_vnni
+def test_whole_numbers_come_out_exactly() -> None:
+    """Sums of the largest levels do not saturate, and weights that are levels already stay what they are."""
+    weight = torch.full((16, 512), 127.0)
+    weight[1::2] *= -1
+    x = torch.full((8, 512), 127.0)
+    assert torch.equal(Linear(weight, kind="int8")(x), x @ weight.T)
+
+
+@needs_vnni
+def test_rows_and_channels_of_zeros_give_zero() -> None:
+    weight, x = random(16, 64), random(8, 64, seed=1)
+    weight[3], x[5] = 0, 0
+    found = Linear(weight, kind="int8")(x)
+    assert not found[5].any()
+    assert not found[:, 3].any()
+    assert found.isfinite().all()
+
+
+@given(
+    st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=40),
+    st.floats(2**-10, 2**10, width=32),
+)
+def test_levels_stand_for_the_nearest_values(values: list[float], factor: float) -> None:
+    x = torch.tensor([values, [value * factor for value in values]])
+    levels, scales = quantise_rows(x)
+    error = ((levels.float() - 128) * scales - x).abs()
+    assert (error <= 0.5001 * scales + 1e-30).all()
+    assert levels.dtype == torch.uint8
+    assert int(levels.min()) >= 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stack_gives_its_layers_side_by_side(kind: Kind) -> None:
+    layers = [nn.Linear(64, 32, bias=has_bias, dtype=torch.bfloat16) for has_bias in (True, False)]
+    x = random(8, 64, dtype=torch.bfloat16)
+    apart = [Linear(layer.weight, layer.bias, kind)(x) for layer in layers]
+    assert torch.equal(stack(*layers, kind=kind)(x), torch.cat(apart, dim=-1))
+
+
+def mlp_layers(dtype: torch.dtype, *, bias: bool = False) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
+    torch.manual_seed(0)
+    gate, up = (nn.Linear(64, 4864, bias, dtype=dtype) for _ in range(2))
+    return gate, up, nn.Linear(4864, 64, bias, dtype=dtype)
+
+
+@pytest.mark.parametrize("num_rows", [1, 3, 8, 9, 16, 24, 40])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_of_an_mlp_does_not_feel_the_rows_beside_it(kind: Kind, num_rows: int) -> None:
+    mlp = gated_mlp(*mlp_layers(torch.bfloat16), kind)
+    x = random(64, 64, dtype=torch.bfloat16)
+    together = mlp(x)
+    for first in (0, 7, 64 - num_rows):
+        rows = slice(first, first + num_rows)
+        assert torch.equal(mlp(x[rows]), together[rows])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kind", [KINDS[1], "float"])
+def test_an_mlp_comes_near_the_modules_own(kind: Kind, dtype: torch.dtype) -> None:
+    gate, up, down = mlp_layers(dtype)
+    x = 4 * random(20, 64, dtype=dtype)
+    exact = down(nn.functional.silu(gate(x)) * up(x)).float()
+    found = gated_mlp(gate, up, down, kind)(x)
+    assert found.dtype == dtype
+    assert (found.float() - exact).norm() < 0.03 * exact.norm()
+
+
+def test_an_mlp_with_biases_stays_in_floats() -> None:
+    assert isinstance(gated_mlp(*mlp_layers(torch.float32, bias=True), "int8"), GatedMlp)
+
+
+@needs_vnni
+def test_an_mlp_of_bytes_passes_over_rows_of_zeros() -> None:
+    mlp = gated_mlp(*mlp_layers(torch.float32), "int8")
+    assert isinstance(mlp, QuantisedMlp)
+    assert not mlp(torch.zeros(8, 64)).any()
+
+
+@needs_vnni
+def test_levels_take_half_the_memory() -> None:
+    weight = random(64, 64, dtype=torch.bfloat16)
+    assert 2 * Linear(weight, kind="int8").num_bytes == Linear(weight).num_bytes
