@@ -1,0 +1,129 @@
+"""Drafts from Jacobi trajectories run in the idle rows of passes. Knows tokens only.
+
+Lookahead decoding (Fu et al. 2024, "Break the Sequential Dependency of LLM Inference"): guesses of what
+stands further on run beside the draft, the target's picks behind them are the next guesses, and the n-grams
+that such guesses pass through are kept as drafts. Where the paper's lookahead branch has rows of its
+own, this one takes what the draft left idle.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.kv_cache import KVCache
+
+Gram = tuple[int, ...]
+
+_NUM_GRAM = 6  # tokens of a gram, its key included
+_MAX_KEY = 2
+_MAX_GRAMS = 6  # continuations kept for a key, the newest ones
+_MAX_KEYS = 8192
+_MAX_GUESSES = 24
+
+
+class LookaheadDrafter:
+    """Keeps a trajectory of guesses behind the text and the pool of n-grams it has passed through.
+
+    A guess is kept as the gram that led to it: the tokens that earlier passes put before it, and itself last.
+    """
+
+    step_ms = 0.0
+
+    def __init__(self) -> None:
+        self._pool: OrderedDict[Gram, list[Gram]] = OrderedDict()
+        self._path: list[int] = []
+        self._seeds: list[Gram] = []
+        self._guesses: list[Gram] = []
+        self._lent: list[Gram] = []
+
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
+        """See `Drafter.begin`. The end of the prompt is as good a first guess as any."""
+        self._path = list(prompt[-_NUM_GRAM:])
+        self._seeds = [(token,) for token in prompt[-_MAX_GUESSES:]]
+        self._guesses, self._lent = [], []
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """See `Drafter.extend`."""
+        self._path = [*self._path, *tokens][-_NUM_GRAM:]
+
+    def lend(self, num_rows: int) -> list[int]:
+        """See `Drafter.lend`."""
+        self._lent = [*self._guesses, *self._seeds[len(self._guesses) :]][:num_rows]
+        return [gram[-1] for gram in self._lent]
+
+    def observe(self, done: Pass) -> None:
+        """See `Drafter.observe`. A row's pick prolongs the gram that led to the row."""
+        first_lent = len(done.tokens) - len(self._lent)
+        grams: list[Gram] = []
+        for row, (token, parent) in enumerate(zip(done.tokens, done.parents, strict=True)):
+            above = grams[parent][:-1] if parent >= 0 else tuple(self._path[:-1])
+            led = self._lent[row - first_lent] if row >= first_lent else (*above, token)
+            grams.append((*led, done.picked[row])[-_NUM_GRAM:])
+        for gram in grams:
+            self._remember(gram)
+        self._advance(grams, done)
+
+    def drafts(
+        self,
+        max_tokens: int,
+        allowed: Allowed,
+        min_survival: float,  # noqa: ARG002 - steps cost next to nothing
+    ) -> list[Draft]:
+        """See `Drafter.drafts`. The grams that go on from the last tokens, as one tree."""
+        for length in range(min(_MAX_KEY, len(self._path)), 0, -1):
+            grams = self._pool.get(tuple(self._path[-length:]), [])
+            tree = _tree([gram[:max_tokens] for gram in grams if allowed(gram[0])], length)
+            if tree:
+                return [tree]
+        return []
+
+    def end(self) -> None:
+        """See `Drafter.end`. Nothing to do: the pool lives on."""
+
+    def _advance(self, grams: list[Gram], done: Pass) -> None:
+        """The picks along the last row's path are the next guesses, from where the text now ends."""
+        run: list[Gram] = []
+        row = len(done.tokens) - 1
+        while row >= 0:
+            run.append(grams[row])
+            row = done.parents[row]
+        run.reverse()
+        self._guesses = [gram[-_NUM_GRAM + 1 :] for gram in run[len(done.path) :]]
+
+    def _remember(self, gram: Gram) -> None:
+        for start in range(len(gram) - 1):
+            for end in range(start + 1, min(start + _MAX_KEY, len(gram) - 1) + 1):
+                self._pool[gram[start:end]] = _with(self._pool.get(gram[start:end], []), gram[end:])
+                self._pool.move_to_end(gram[start:end])
+        while len(self._pool) > _MAX_KEYS:
+            self._pool.popitem(last=False)
+
+
+def _with(grams: list[Gram], new: Gram) -> list[Gram]:
+    """The newest grams, `new` last; of two that begin alike to the shorter one's end, the longer stays."""
+    longest = max((gram for gram in grams if gram[: len(new)] == new), key=len, default=new)
+    others = [gram for gram in grams if longest[: len(gram)] != gram]
+    return [*others, longest][-_MAX_GRAMS:]
+
+
+def _tree(grams: Sequence[Gram], match_length: int) -> Draft:
+    """Equal beginnings become one path; `share` is the part of a node's grams that continue like this."""
+    count: dict[Gram, int] = {(): len(grams)}
+    for gram in reversed(grams):
+        for end in range(1, len(gram) + 1):
+            count[gram[:end]] = count.get(gram[:end], 0) + 1
+    paths = sorted(count, key=lambda path: (len(path), -count[path]))[1:]
+    place = {path: at for at, path in enumerate(paths)}
+    return tuple(
+        DraftToken(
+            path[-1],
+            "recycled",
+            "lookahead",
+            match_length + len(path) - 1,
+            count[path] / count[path[:-1]],
+            place.get(path[:-1], -1),
+        )
+        for path in paths
+    )

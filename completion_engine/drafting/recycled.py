@@ -1,0 +1,154 @@
+"""Drafts from the target's own earlier logits: what it thought might follow the same tokens. Knows no text.
+
+Token Recycling (Luo et al. 2024, "Turning Trash into Treasure"), keyed by the longest of a few last tokens
+instead of by one, and with the target's probabilities kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+import torch
+from torch import Tensor
+
+from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.kv_cache import KVCache
+
+NUM_SUCCESSORS = 8
+_MAX_KEY = 3
+_MAX_ENTRIES = 32_768  # a few MB: most rows have one or two successors worth keeping
+_MAX_NODES = 24
+_MIN_SHARE = 0.01
+_MIN_SURVIVAL = 0.003
+_TRUST = (0.0, 0.35, 0.7, 0.85)  # chance that logits seen behind so many of the same tokens still hold
+_BLOCK = 64  # columns searched together
+
+Successors = tuple[tuple[int, float], ...]
+
+
+class RecycledDrafter:
+    """Remembers the likeliest successors of every row that the target has run, rejected ones too.
+
+    Keys are the last one to `_MAX_KEY` tokens. The newest logits replace older ones; what was least recently
+    seen is forgotten.
+    """
+
+    step_ms = 0.0
+
+    def __init__(self) -> None:
+        self._successors: OrderedDict[tuple[int, ...], Successors] = OrderedDict()
+        self._path: list[int] = []
+
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
+        """See `Drafter.begin`."""
+        self._path = list(prompt[-_MAX_KEY:])
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """See `Drafter.extend`."""
+        self._path = [*self._path, *tokens][-_MAX_KEY:]
+
+    def observe(self, done: Pass) -> None:
+        """See `Drafter.observe`."""
+        before = tuple(self._path[:-1])
+        contexts: list[tuple[int, ...]] = []
+        for token, parent in zip(done.tokens, done.parents, strict=True):
+            above = contexts[parent] if parent >= 0 else before
+            contexts.append((*above, token)[-_MAX_KEY:])
+        found = successors(done.logits)
+        rejected = sorted(set(range(len(contexts))) - set(done.path))
+        for row in (*rejected, *done.path):  # what is true counts as newer
+            self._remember(contexts[row], found[row])
+
+    def study(self, tokens: Sequence[int], logits: Tensor) -> None:
+        """Learn from `logits` [num_studied, vocab_size] behind the last ones of `tokens`, a part of a prompt.
+
+        For when there is time, outside of a pass: until a prompt is known, there is little to recycle.
+        """
+        first = len(tokens) - logits.shape[0]
+        for at, found in enumerate(successors(logits), first + 1):
+            self._remember(tuple(tokens[max(0, at - _MAX_KEY) : at]), found)
+
+    def drafts(
+        self,
+        max_tokens: int,
+        allowed: Allowed,
+        min_survival: float,  # noqa: ARG002 - steps cost next to nothing
+    ) -> list[Draft]:
+        """See `Drafter.drafts`. The most probable nodes of the tree of successors, best first."""
+        tree: list[DraftToken] = []
+        waiting: list[tuple[float, int, int, DraftToken, tuple[int, ...]]] = []
+        num_seen = 0
+
+        def branch(context: tuple[int, ...], above: float, parent: int, depth: int) -> None:
+            nonlocal num_seen
+            length, found = self._lookup(context)
+            for token, share in found:
+                survival = above * share * _TRUST[length]
+                if survival < _MIN_SURVIVAL or (parent < 0 and not allowed(token)):
+                    continue
+                guess = DraftToken(token, "recycled", "successors", length, share, parent)
+                heappush(waiting, (-survival, num_seen, depth, guess, (*context, token)[-_MAX_KEY:]))
+                num_seen += 1
+
+        branch(tuple(self._path), 1.0, -1, 0)
+        while waiting and len(tree) < _MAX_NODES:
+            survival, _, depth, guess, context = heappop(waiting)
+            tree.append(guess)
+            if depth + 1 < max_tokens:
+                branch(context, -survival, len(tree) - 1, depth + 1)
+        return [tuple(tree)] if tree else []
+
+    def lend(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
+        """See `Drafter.lend`."""
+        return ()
+
+    def end(self) -> None:
+        """See `Drafter.end`. Nothing to do: the table lives on."""
+
+    def _remember(self, context: tuple[int, ...], found: Successors) -> None:
+        for length in range(1, len(context) + 1):
+            key = context[-length:]
+            self._successors[key] = found
+            self._successors.move_to_end(key)
+        while len(self._successors) > _MAX_ENTRIES:
+            self._successors.popitem(last=False)
+
+    def _lookup(self, context: tuple[int, ...]) -> tuple[int, Successors]:
+        """Successors behind the longest known end of `context`, and how long that is."""
+        for length in range(len(context), 0, -1):
+            found = self._successors.get(context[-length:])
+            if found is not None:
+                return length, found
+        return 0, ()
+
+
+def successors(logits: Tensor) -> list[Successors]:
+    """The likeliest tokens after each row of `logits` [num_rows, vocab_size] with their probabilities.
+
+    Best first, at most `NUM_SUCCESSORS`, none below `_MIN_SHARE`. A token among the best stands in one of the
+    blocks with the best maxima, so only those are searched: a third of the time of `topk`. The
+    probabilities are a little high, since every other block counts with its maximum alone.
+    """
+    num_rows, vocab_size = logits.shape
+    num_blocks = max(1, vocab_size // _BLOCK)
+    size = vocab_size // num_blocks
+    end = num_blocks * size
+    # Block b holds the columns b, b + num_blocks, ...: maxima over far columns run along memory.
+    maxima = logits[:, :end].view(num_rows, size, num_blocks).amax(1)
+    blocks = maxima.topk(min(NUM_SUCCESSORS, num_blocks)).indices
+    columns = torch.arange(0, end, num_blocks, device=logits.device)
+    rest = torch.arange(end, vocab_size, device=logits.device).expand(num_rows, -1)
+    searched = torch.cat([(blocks[:, :, None] + columns).flatten(1), rest], 1)
+    values = logits.gather(1, searched).float()
+    best, places = values.topk(min(NUM_SUCCESSORS, vocab_size))
+    top = best[:, :1]
+    elsewhere = (maxima.float() - top).exp_().scatter_(1, blocks, 0.0)
+    total = (values - top).exp_().sum(1, keepdim=True) + elsewhere.sum(1, keepdim=True)
+    shares = ((best - top).exp_() / total).tolist()
+    tokens = searched.gather(1, places).tolist()
+    return [
+        tuple(pair for pair in zip(tokens[row], shares[row], strict=True) if pair[1] >= _MIN_SHARE)
+        for row in range(num_rows)
+    ]
