@@ -14,7 +14,17 @@ import typer
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import MAX_NEW_TOKENS, CompletionEngine
 from completion_engine.models import ModelStore
+from completion_engine.sources import build_drafters
 from completion_engine.tokenizer import load_tokenizer
+from lsp_server.bench.drafting import (
+    ACCEPTANCE_COLUMNS,
+    ARM_COLUMNS,
+    acceptance_rows,
+    arm_rows,
+    measure_drafting,
+)
+from lsp_server.bench.drafting_record import record
+from lsp_server.bench.drafting_trace import Traces, load, save
 from lsp_server.bench.exactness import ExactnessReport, compare
 from lsp_server.bench.peers import Asked, measure_peers
 from lsp_server.bench.peers.report import COLUMNS, absent_lines, table_rows
@@ -36,7 +46,9 @@ _MIN_CHARS = 1_000  # shorter files say nothing about lookups
 _HELD_OUT = 20  # one file in so many is looked up instead of indexed
 
 app = typer.Typer(
-    help="Measure: exactness, peers, quality, index, server.", no_args_is_help=True, add_completion=False
+    help="Measure: exactness, peers, drafting, quality, index, server.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
@@ -132,6 +144,49 @@ def peers(  # noqa: PLR0913 - one argument per option
         for line in absent_lines(found):
             console().print(line, markup=False)
     write_json(found)
+
+
+@app.command()
+def drafting(  # noqa: PLR0913 - one argument per option
+    *,
+    prompts: Prompts = 40,
+    tokens: Tokens = 48,
+    tasks: Tasks = None,
+    sources: Sources = None,
+    target: Target = DEFAULT_TARGET,
+    draft_model: DraftModel = "",
+    traces: Annotated[
+        Path | None, typer.Option("--traces", help="Replay this recording; record it if there is none.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """How often each source is right, what ways of drafting come to, and what the policy leaves lying."""
+    if traces is not None and traces.exists():
+        recorded = load(traces)
+    else:
+        root = sources or released_sources()
+        config = EngineConfig(target=target, draft_model=draft_model)
+        recorded = _recorded(config, _samples(prompts, tasks or [], root), root, tokens, quiet=json)
+        if traces is not None:
+            save(recorded, traces)
+    found = measure_drafting(recorded)
+    if not json:
+        _show_rows("Guesses behind true ones", ACCEPTANCE_COLUMNS, acceptance_rows(found))
+        _show_rows("Replayed over the same positions", ARM_COLUMNS, arm_rows(found))
+        regrets = (f"{regret:+.1%} against the {name}" for name, regret in found["regret"].items())
+        console().print("The policy's time per token:", *regrets, sep="\n  ", markup=False)
+    write_json(found)
+
+
+def _recorded(config: EngineConfig, samples: list[Sample], root: Path, tokens: int, *, quiet: bool) -> Traces:
+    with progress_bar(quiet=quiet) as report:
+        engine = CompletionEngine.load(replace(config, drafters=()), report)
+        drafters = build_drafters(config, engine.target, engine.tokenizer, report)
+        report("Indexing the sources", 0, 0)
+        index = repository_index(root, engine.tokenizer.encode_many)
+        return record(
+            engine, drafters, samples, tokens, index, lambda done: report("Recording", done, len(samples))
+        )
 
 
 @app.command()

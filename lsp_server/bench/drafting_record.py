@@ -1,0 +1,48 @@
+"""Records traces: completes real samples with a target while all drafters are asked at every position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from completion_engine.drafting.draft import Drafter
+from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.engine import CompletionEngine
+from completion_engine.lanes import MAX_LANES
+from completion_engine.request import CompletionRequest
+from lsp_server.bench.drafting_trace import Recorder, Trace, Traces
+from lsp_server.bench.exactness import NoRules
+from lsp_server.bench.peers.tasks import widened
+from lsp_server.bench.prompts import Sample
+from ngram_cache import NgramIndex
+
+
+def record(  # noqa: PLR0913 - who writes, who drafts, what, how much, from where, and whom to tell
+    engine: CompletionEngine,
+    drafters: Mapping[str, Drafter],
+    samples: Iterable[Sample],
+    max_tokens: int,
+    index: NgramIndex | None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Traces:
+    """Traces of `max_tokens` tokens behind each sample, with several lines taken out where it lacks one.
+
+    `drafters` serve nobody else meanwhile. A sample's own file is not drafted from.
+    """
+    recorder = Recorder(list(drafters.values()), engine.target)
+    recording = CompletionEngine(engine.config, engine.target, engine.tokenizer, {"recorder": recorder})
+    traces: list[Trace] = []
+    for sample in map(widened, samples):
+        ngram = drafters.get("ngram")
+        if isinstance(ngram, NgramDrafter):
+            ngram.index, ngram.document = index, sample.document
+        request = CompletionRequest(
+            sample.prefix, sample.suffix, sample.language, sample.document, deadline_ms=0
+        )
+        recording.prepare(request)
+        recording.write(request, NoRules(), max_tokens)
+        traces.append(recorder.trace(sample.name))
+        progress(len(traces))
+    target = engine.target
+    costs = target.costs_from(1, MAX_LANES if target.verifies_trees else 1)
+    step_ms = {name: drafter.step_ms for name, drafter in drafters.items() if drafter.step_ms}
+    return Traces(engine.config.target, str(target.device), costs, step_ms, tuple(traces))
