@@ -13,6 +13,7 @@ from torch import Tensor
 _MAX_LEVEL = 127
 _ZERO_POINT = 128  # oneDNN is fast for unsigned inputs only
 _SMALLEST_SCALE = 1e-30  # of a row of zeros; its inverse is still finite
+_ROWS_AT_ONCE = 256  # of weights being rounded, so that what lies between stays in the caches
 _product = torch.ops.onednn.qlinear_pointwise
 _lay_out = torch.ops.onednn.qlinear_prepack
 
@@ -45,12 +46,12 @@ class QuantisedLinear:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        weight = weight.detach().float()
-        levels, scales = quantise_rows(weight)
-        signed = levels.to(torch.int16).sub_(_ZERO_POINT).to(torch.int8)
+        parts = [quantise_rows(part) for part in torch.split(weight.detach(), _ROWS_AT_ONCE)]
+        levels = torch.cat([levels for levels, _ in parts])
+        signed = levels.bitwise_xor_(_ZERO_POINT).view(torch.int8)  # 128 less, in two's complement
         self.num_bytes = signed.nbytes
         self._weight = _lay_out(signed, None)
-        self._scales = scales.flatten().contiguous()
+        self._scales = torch.cat([scales for _, scales in parts]).flatten()
         self._zero_points = torch.zeros(len(weight), dtype=torch.int8)
         self._bias = None if bias is None else bias.detach().float()
 
