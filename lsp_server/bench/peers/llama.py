@@ -20,7 +20,6 @@ from typing import IO, Any
 from completion_engine.errors import MachineError, UserError
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import CATALOGUE
-from lsp_server.bench.peers.reference import NUM_LOOKUP_TOKENS
 from lsp_server.bench.peers.runs import Absent, Peer, Run, Task
 
 _PLAIN = "llama.cpp"
@@ -132,6 +131,11 @@ def num_threads() -> int:
     return os.cpu_count() or 1
 
 
+def lookup_tokens(*, on_gpu: bool) -> int:
+    """Tokens that its prompt lookup drafts: what the binding's own documentation advises."""
+    return 10 if on_gpu else 2
+
+
 def gguf_of(target: str, store: ModelStore | None = None) -> Path | str:
     """The GGUF file that the target was made from, or why there is none."""
     if Path(target).suffix == ".gguf":
@@ -153,7 +157,7 @@ def llama_peers(
     if isinstance(worker, Absent) or isinstance(why, str):
         return [Absent(name, str(why)) for name in (_PLAIN, _LOOKUP)]
     found: list[Peer | Absent] = []
-    for name, num_lookup_tokens in ((_PLAIN, 0), (_LOOKUP, NUM_LOOKUP_TOKENS)):
+    for name, num_lookup_tokens in ((_PLAIN, 0), (_LOOKUP, lookup_tokens(on_gpu=on_gpu))):
         message = {"op": "load", "name": name, "path": str(gguf), "num_lookup_tokens": num_lookup_tokens}
         sizes = {"num_positions": num_positions, "num_threads": num_threads(), "on_gpu": on_gpu}
         try:

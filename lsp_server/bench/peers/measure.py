@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,7 +17,7 @@ from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.models import ModelStore
 from completion_engine.sources import Report
-from lsp_server.bench.peers.llama import LlamaWorker, llama_peers, llama_worker, num_threads
+from lsp_server.bench.peers.llama import LlamaWorker, llama_peers, llama_worker, lookup_tokens, num_threads
 from lsp_server.bench.peers.ours import PLAIN, our_peers
 from lsp_server.bench.peers.reference import GREEDY, NUM_LOOKUP_TOKENS, find_assistant, transformers_peers
 from lsp_server.bench.peers.report import summarise
@@ -47,6 +48,7 @@ def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> di
 
     Raises SlipstreamError when the target or the named llama.cpp interpreter cannot be had.
     """
+    load_before = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
     with ExitStack() as stack:
         worker = stack.enter_context(llama_worker(asked.llama_python))  # first: a wrong path fails at once
         folder = ModelStore().ensure(asked.target, report)
@@ -55,15 +57,7 @@ def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> di
         report("Loading the peers", 0, 0)
         tasks = tasks_for(plain, samples)
         num_positions = max(len(task.tokens) for task in tasks) + asked.max_tokens + _SPARE_POSITIONS
-        assistant = find_assistant(folder, plain.tokenizer)
-        index = None
-        if asked.sources is not None:
-            index = repository_index(asked.sources, plain.tokenizer.encode_many)
-        line_up = [
-            *transformers_peers(folder, plain.target, plain.tokenizer, assistant),
-            *_llama_peers(worker, plain, num_positions),
-            *our_peers(plain, str(assistant) if isinstance(assistant, Path) else "", index),
-        ]
+        line_up = _line_up(asked, folder, plain, worker, num_positions)
         peers: list[Peer] = [peer for peer in line_up if not isinstance(peer, Absent)]
         warm_up = Task(tuple(plain.tokenizer.encode(_WARM_UP)))
         for peer in peers:
@@ -74,24 +68,36 @@ def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> di
         "num_prompts": len(tasks),
         "num_prompt_tokens": sum(len(task.tokens) for task in tasks),
         "tokens_asked": asked.max_tokens,
+        "load_before": load_before,  # much of it, and the figures are of a machine that others used too
         **_facts(plain, worker),
         "peers": summarise(runs, PLAIN, GREEDY, lambda tokens: plain.tokenizer.decode(list(tokens))),
         "absent": [asdict(peer) for peer in line_up if isinstance(peer, Absent)],
     }
 
 
-def _llama_peers(
-    worker: LlamaWorker | Absent, plain: CompletionEngine, num_positions: int
+def _line_up(
+    asked: Asked, folder: Path, plain: CompletionEngine, worker: LlamaWorker | Absent, num_positions: int
 ) -> list[Peer | Absent]:
-    on_gpu = plain.target.device.type == "cuda"
-    return llama_peers(worker, plain.config.target, num_positions, plain.tokenizer.end_ids, on_gpu=on_gpu)
+    target, tokenizer = plain.target, plain.tokenizer
+    assistant = find_assistant(folder, tokenizer)
+    draft_model = str(assistant) if isinstance(assistant, Path) else ""
+    index = repository_index(asked.sources, tokenizer.encode_many) if asked.sources else None
+    on_gpu = target.device.type == "cuda"
+    return [
+        *transformers_peers(folder, target, tokenizer, assistant),
+        *llama_peers(worker, asked.target, num_positions, tokenizer.end_ids, on_gpu=on_gpu),
+        *our_peers(plain, draft_model, index),
+    ]
 
 
 def _facts(plain: CompletionEngine, worker: LlamaWorker | Absent) -> dict[str, Any]:
     engine = plain.describe()
     return {
         **{name: engine[name] for name in ("target", "device", "dtype", "exactness", "pass_ms")},
-        "num_lookup_tokens": NUM_LOOKUP_TOKENS,
+        "num_lookup_tokens": {
+            "transformers": NUM_LOOKUP_TOKENS,
+            "llama.cpp": lookup_tokens(on_gpu=plain.target.device.type == "cuda"),
+        },
         "torch_threads": torch.get_num_threads(),
         "llama_threads": num_threads(),
         "python": platform.python_version(),

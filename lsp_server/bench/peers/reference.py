@@ -21,7 +21,7 @@ from completion_engine.tokenizer import Tokenizer, load_tokenizer
 from lsp_server.bench.peers.runs import Absent, Peer, Run, Task, up_to_end
 
 GREEDY = "transformers greedy"
-NUM_LOOKUP_TOKENS = 10  # as in the documentation of prompt lookup, and in llama.cpp's binding
+NUM_LOOKUP_TOKENS = 10  # the generator's own default
 _LOOKUP = "transformers prompt lookup"
 _ASSISTED = "transformers assisted"
 
