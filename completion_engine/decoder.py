@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from completion_engine.attention import OpenLanes
+from completion_engine.gated_mlp import gated_mlp
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
-from completion_engine.linear import Linear, stack
+from completion_engine.linear import Kind, Linear, stack
 
 _FUSED_FAMILIES = frozenset({"llama", "qwen2", "qwen3", "mistral"})
 
@@ -48,29 +49,29 @@ class Decoder(Protocol):
 class _Layer:
     """One decoder layer's weights, laid out for the machine."""
 
-    def __init__(self, layer: Any) -> None:
+    def __init__(self, layer: Any, kind: Kind) -> None:
         attention, mlp = layer.self_attn, layer.mlp
         self.input_norm = layer.input_layernorm.weight.detach()
         self.post_norm = layer.post_attention_layernorm.weight.detach()
         self.qkv = stack(attention.q_proj, attention.k_proj, attention.v_proj)
         self.out = Linear(attention.o_proj.weight, attention.o_proj.bias)
-        self.gate_up = stack(mlp.gate_proj, mlp.up_proj)
-        self.down = Linear(mlp.down_proj.weight, mlp.down_proj.bias)
+        self.mlp = gated_mlp(mlp.gate_proj, mlp.up_proj, mlp.down_proj, kind)
         self.q_norm = attention.q_norm.weight.detach() if hasattr(attention, "q_norm") else None
         self.k_norm = attention.k_norm.weight.detach() if hasattr(attention, "k_norm") else None
 
     @property
     def num_bytes(self) -> int:
-        return sum(x.num_bytes for x in (self.qkv, self.out, self.gate_up, self.down))
+        return self.qkv.num_bytes + self.out.num_bytes + self.mlp.num_bytes
 
 
 class FusedDecoder:
     """The Llama family: rotary grouped attention and a gated MLP, fused and packed at load.
 
-    Takes the weights over from a transformers model and lets go of its modules layer by layer.
+    Takes the weights over from a transformers model and lets go of its modules layer by layer. The kind
+    `int8` holds the MLPs and the head in bytes; attention's own products are too small to gain by it.
     """
 
-    def __init__(self, model: Any, num_positions: int) -> None:
+    def __init__(self, model: Any, num_positions: int, kind: Kind = "float") -> None:
         config = model.config
         attention = model.model.layers[0].self_attn
         self.num_layers = config.num_hidden_layers
@@ -84,10 +85,10 @@ class FusedDecoder:
         self._embedding = model.model.embed_tokens.weight.detach()
         self._norm = model.model.norm.weight.detach()
         self._cos, self._sin = _rotary_tables(model, num_positions)
-        self._head = Linear(model.lm_head.weight)
+        self._head = Linear(model.lm_head.weight, kind=kind)
         self._layers: list[_Layer] = []
         for index in range(self.num_layers):
-            self._layers.append(_Layer(model.model.layers[index]))
+            self._layers.append(_Layer(model.model.layers[index], kind))
             model.model.layers[index] = nn.Identity()
         self.num_weight_bytes = (
             self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self._layers)
@@ -114,7 +115,7 @@ class FusedDecoder:
             q, k, v = self._project(layer, x, rotary)
             heads = lanes.attend(index, q, k, v, self._scale)
             x = x + layer.out(heads.flatten(1))
-            x = x + self._mlp(layer, x)
+            x = x + layer.mlp(self._normed(x, layer.post_norm))
         x = self._normed(x, self._norm)
         lanes.store_hidden(x)
         return self._head(x[-num_logits:]) if num_logits else None
@@ -125,16 +126,12 @@ class FusedDecoder:
         """Rotated queries [rows, num_heads, head_size]; keys and values [num_kv_heads, rows, head_size]."""
         num_rows, num_kv = x.shape[0], self.num_kv_heads
         qkv = layer.qkv(self._normed(x, layer.input_norm)).view(num_rows, -1, self.head_size)
-        q, k, v = torch.split(qkv, [self.num_heads, num_kv, num_kv], dim=1)
+        heads, v = torch.split(qkv, [self.num_heads + num_kv, num_kv], dim=1)
         if layer.q_norm is not None and layer.k_norm is not None:
-            q, k = self._normed(q, layer.q_norm), self._normed(k, layer.k_norm)
-        cos, sin = rotary
-        q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
+            q, k = torch.split(heads, [self.num_heads, num_kv], dim=1)
+            heads = torch.cat([self._normed(q, layer.q_norm), self._normed(k, layer.k_norm)], dim=1)
+        q, k = torch.split(_rotate(heads, *rotary), [self.num_heads, num_kv], dim=1)
         return q, k.transpose(0, 1), v.transpose(0, 1)
-
-    def _mlp(self, layer: _Layer, x: Tensor) -> Tensor:
-        gate, up = layer.gate_up(self._normed(x, layer.post_norm)).chunk(2, dim=-1)
-        return layer.down(functional.silu(gate) * up)
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
         return functional.rms_norm(x, weight.shape, weight, self._eps)

@@ -119,8 +119,9 @@ class Decoding:
             self._prefill(pending[: min(PREFILL_ROWS, len(pending) - 1)])
             return
         plan = self._draft(len(pending))
-        logits = self._forward(pending, plan)
-        self._keep(pending, plan, logits)
+        lent = self._lent(plan.width - len(pending) - len(plan.rows))
+        logits = self._forward(pending, plan, lent)
+        self._keep(pending, plan, lent, logits)
 
     def finish(self, rules: TextRules, max_tokens: int) -> Finish | None:
         """Whether what is written ends the completion. Looks at each token once, in order."""
@@ -191,22 +192,28 @@ class Decoding:
         bad = (at for at, guess in enumerate(draft) if not 0 <= guess.token < self._sampler.num_tokens)
         return draft[: next(bad, len(draft))]
 
-    def _forward(self, pending: list[int], plan: Plan) -> Tensor:
+    def _lent(self, num_idle: int) -> Sequence[int]:
+        """What a drafter wants to see run in rows that would be idle, a chain behind the last row."""
+        wishes = (drafter.lend(num_idle) for drafter in self._drafters if num_idle > 0)
+        return next((wish for wish in wishes if wish), ())
+
+    def _forward(self, pending: list[int], plan: Plan, lent: Sequence[int]) -> Tensor:
         begin = time.perf_counter()
-        tokens = [*pending, *(candidate.token for candidate in plan.rows)]
-        parents = _parents(len(pending), plan)
-        logits = self._target.forward(tokens, self._cache, len(plan.rows) + 1, parents)
+        tokens = [*pending, *(candidate.token for candidate in plan.rows), *lent]
+        parents = _parents(len(pending), plan, len(lent))
+        logits = self._target.forward(tokens, self._cache, len(plan.rows) + 1 + len(lent), parents)
         if logits is None:
             raise AssertionError("logits were asked for")
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
         return logits
 
-    def _pick(self, logits: Tensor, plan: Plan) -> list[int]:
-        """The target's pick after the last written token and after each drafted one, [num_rows]."""
+    def _pick(self, logits: Tensor, plan: Plan, num_lent: int) -> list[int]:
+        """The target's pick after the last written token, each drafted and each lent one, [num_rows]."""
         position = len(self._path)
         depths = [0, *(candidate.depth + 1 for candidate in plan.rows)]
-        picked = self._sampler.pick(logits, [position + depth for depth in depths])
+        deeper = range(depths[-1] + 1, depths[-1] + 1 + num_lent)
+        picked = self._sampler.pick(logits, [position + depth for depth in (*depths, *deeper)])
         owed = [self.written.owing()]
         for row, depth in enumerate(depths):
             if row:
@@ -216,14 +223,16 @@ class Decoding:
                 picked[row] = self._sampler.pick_out_of(logits[row], owed[row].candidates(), position + depth)
         return picked
 
-    def _keep(self, pending: list[int], plan: Plan, logits: Tensor) -> None:
+    def _keep(self, pending: list[int], plan: Plan, lent: Sequence[int], logits: Tensor) -> None:
         begin = time.perf_counter()
-        picked = self._pick(logits, plan)
-        tokens = [pending[-1], *(candidate.token for candidate in plan.rows)]
-        parents = _parents(1, plan)
-        verdict = verify(tokens, parents, picked)
+        num_real = len(plan.rows) + 1
+        picked = self._pick(logits, plan, len(lent))
+        tokens = [pending[-1], *(candidate.token for candidate in plan.rows), *lent]
+        parents = _parents(1, plan, len(lent))
+        verdict = verify(tokens[:num_real], parents[:num_real], picked[:num_real])
         path = [*range(len(pending)), *(len(pending) - 1 + row for row in verdict.path)]
-        self._target.keep(self._cache, _parents(len(pending), plan), path, [*pending, *verdict.written[:-1]])
+        parents_run = _parents(len(pending), plan, len(lent))
+        self._target.keep(self._cache, parents_run, path, [*pending, *verdict.written[:-1]])
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
         judge(plan, {row - 1: picked[row] for row in (0, *verdict.path)}, self._table)
         accepted = [plan.rows[row - 1].guesses[0] for row in verdict.path]
@@ -247,9 +256,10 @@ class Decoding:
                 drafter.extend([token])
 
 
-def _parents(num_pending: int, plan: Plan) -> list[int]:
-    """Parents of a pass's rows: a chain of known ones, the plan behind the last of them."""
-    return [*range(-1, num_pending - 1), *(num_pending + parent for parent in plan.parents)]
+def _parents(num_pending: int, plan: Plan, num_lent: int) -> list[int]:
+    """Parents of a pass's rows: a chain of known ones, the plan behind it, lent ones behind the last row."""
+    planned = [*range(-1, num_pending - 1), *(num_pending + parent for parent in plan.parents)]
+    return [*planned, *range(len(planned) - 1, len(planned) - 1 + num_lent)]
 
 
 def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:

@@ -180,7 +180,7 @@ class CompletionEngine:
             "state": "ready",
             "target": self.config.target,
             "device": str(target.device),
-            "dtype": str(target.dtype).removeprefix("torch."),
+            "dtype": target.precision.name,
             "drafters": list(self._drafters),
             "exactness": "row-invariant" if target.is_row_invariant else "fixed width",
             "pass_ms": {str(width): round(cost, 2) for width, cost in target.pass_ms.items()},

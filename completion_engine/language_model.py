@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from completion_engine.decoder import Decoder, FusedDecoder
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.kv_cache import CacheShape, KVCache
 from completion_engine.lanes import Lanes, lay_out
-from completion_engine.linear import can_pack
+from completion_engine.linear import Kind, can_pack
+from completion_engine.quantised import can_quantise
 
 PREFILL_ROWS = 64
 CAPACITY = {"cpu": 2048, "cuda": 8192}  # positions of a KV slot
@@ -29,10 +31,10 @@ WIDTHS = (8, 16, 24)  # rows of a verification pass that the policy may choose f
 class LanguageModel:
     """A target ready to run. All calls belong to one thread."""
 
-    def __init__(self, decoder: Decoder, device: torch.device, dtype: torch.dtype, capacity: int) -> None:
+    def __init__(self, decoder: Decoder, device: torch.device, precision: Precision, capacity: int) -> None:
         self._decoder = decoder
         self.device = device
-        self.dtype = dtype
+        self.precision = precision
         self.capacity = capacity
         self._lanes = Lanes(self.cache_shape)
         self.is_row_invariant = self._rows_are_invariant()
@@ -60,7 +62,7 @@ class LanguageModel:
             decoder.head_size,
             decoder.hidden_size,
             self.capacity,
-            self.dtype,
+            self.precision.dtype,
             self.device,
         )
 
@@ -182,21 +184,30 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """`auto` takes bf16 where the machine computes in it, else float32."""
-    known = {
-        "bfloat16": torch.bfloat16,
-        "bf16": torch.bfloat16,
-        "float32": torch.float32,
-        "fp32": torch.float32,
-    }
-    if name in known:
-        return known[name]
-    if name != "auto":
-        raise UserError(f"Unknown dtype {name!r}.", advice="Choose auto, bfloat16 or float32.")
-    if device.type == "cuda" or can_pack(torch.empty(1, 1, dtype=torch.bfloat16)):
-        return torch.bfloat16
-    return torch.float32
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """What the target computes in, and whether its large weights are held in bytes."""
+
+    name: str
+    dtype: torch.dtype
+    kind: Kind = "float"
+
+
+def choose_precision(name: str, device: torch.device) -> Precision:
+    """`auto` takes bf16 where the machine computes in it, else float32. Raises UserError."""
+    computes_bf16 = device.type == "cuda" or can_pack(torch.empty(1, 1, dtype=torch.bfloat16))
+    best = torch.bfloat16 if computes_bf16 else torch.float32
+    if name == "int8":
+        if not can_quantise(torch.empty(1, 1, device=device)):
+            raise UserError(
+                "This machine does not multiply bytes fast (int8 needs a CPU with AVX-512 VNNI).",
+                advice="Set dtype to auto.",
+            )
+        return Precision("int8", best, "int8")
+    known = {"auto": best, "bfloat16": torch.bfloat16, "float32": torch.float32}
+    if name not in known:
+        raise UserError(f"Unknown dtype {name!r}.", advice="Choose auto, bfloat16, float32 or int8.")
+    return Precision(str(known[name]).removeprefix("torch."), known[name])
 
 
 def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:
@@ -208,17 +219,21 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
     from transformers.utils import logging as transformers_logging  # noqa: PLC0415 - as above
 
     place = choose_device(device)
-    kind = choose_dtype(dtype, place)
+    precision = choose_precision(dtype, place)
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers is untyped
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # as above
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=kind, local_files_only=True, trust_remote_code=False, use_safetensors=True
+            folder,
+            dtype=precision.dtype,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
         )
         model.eval().requires_grad_(False).to(place)
         capacity = capacity or CAPACITY[place.type]
         capacity = min(capacity, getattr(model.config, "max_position_embeddings", None) or capacity)
-        return LanguageModel(_decoder_for(model, capacity), place, kind, capacity)
+        return LanguageModel(_decoder_for(model, capacity, precision.kind), place, precision, capacity)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise MachineError(
             f"The model in {folder} does not fit into the memory of {place}.",
@@ -231,9 +246,14 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
         ) from error
 
 
-def _decoder_for(model: Any, num_positions: int) -> Decoder:
+def _decoder_for(model: Any, num_positions: int, kind: Kind) -> Decoder:
     if FusedDecoder.serves(model.config):
-        return FusedDecoder(model, num_positions)
+        return FusedDecoder(model, num_positions, kind)
+    if kind != "float":
+        raise UserError(
+            f"Models of the kind {model.config.model_type!r} cannot run in {kind} here.",
+            advice="Set dtype to auto.",
+        )
     from completion_engine.module_decoder import ModuleDecoder  # noqa: PLC0415 - rarely needed
 
     return ModuleDecoder(model)

@@ -9,8 +9,10 @@ from collections.abc import Callable
 
 from completion_engine.config import EngineConfig
 from completion_engine.drafting.draft import Drafter
+from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.model import ModelDrafter, check_same_vocabulary
 from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.language_model import LanguageModel, load_language_model
 from completion_engine.models import ModelStore
 from completion_engine.tokenizer import Tokenizer, load_tokenizer
@@ -33,6 +35,10 @@ def build_drafters(
     found: dict[str, Drafter] = {}
     if "ngram" in config.drafters:
         found["ngram"] = NgramDrafter()
+    if "recycled" in config.drafters:
+        found["recycled"] = RecycledDrafter()
+    if "lookahead" in config.drafters:
+        found["lookahead"] = LookaheadDrafter()
     if "neural" in config.drafters:
         neural = _neural(config, target, tokenizer, report, should_stop)
         if neural is not None:

@@ -49,7 +49,7 @@ class Settings(BaseModel):
     drafters: tuple[str, ...] = DEFAULT_DRAFTERS
     draft_model: str = ""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
+    dtype: Literal["auto", "bfloat16", "float32", "int8"] = "auto"
     deadline_ms: float = Field(default=100.0, ge=0)
     patience_ms: float = Field(default=1500.0, ge=0)
     max_tokens: int = Field(default=64, ge=1, le=1024)

@@ -221,7 +221,7 @@ class Disturbed:
 def test_a_backend_with_row_dependent_sums_is_given_one_fixed_width(target: LanguageModel) -> None:
     """The check at load must be able to fail: disturb the rows of a wide pass and it does."""
     wide = Disturbed(target._decoder, lambda num_rows, _: num_rows > 8)
-    disturbed = LanguageModel(wide, target.device, target.dtype, 512)  # type: ignore[arg-type]
+    disturbed = LanguageModel(wide, target.device, target.precision, 512)  # type: ignore[arg-type]
     assert not disturbed.is_row_invariant
     assert disturbed.widths == (8,)
     assert disturbed.costs_from(1).max_lanes == 1
@@ -229,7 +229,7 @@ def test_a_backend_with_row_dependent_sums_is_given_one_fixed_width(target: Lang
 
 def test_a_backend_whose_branches_differ_is_given_chains(target: LanguageModel) -> None:
     branched = Disturbed(target._decoder, lambda _, layout: len(layout.lanes) > 1)
-    disturbed = LanguageModel(branched, target.device, target.dtype, 512)  # type: ignore[arg-type]
+    disturbed = LanguageModel(branched, target.device, target.precision, 512)  # type: ignore[arg-type]
     assert disturbed.is_row_invariant
     assert not disturbed.verifies_trees
     assert disturbed.costs_from(1).max_lanes == 1
