@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -93,18 +93,21 @@ def plain_answers(engine: CompletionEngine, samples: Sequence[Sample], progress:
 
 
 def suggested_answers(
-    samples: Sequence[Sample], root: Path, target: str, progress: Progress
+    samples: Sequence[Sample], root: Path, settings: Mapping[str, Any], progress: Progress
 ) -> QualityReport:
-    """The first suggestion of a real server for each position, as an editor would get it."""
-    return asyncio.run(_ask_server(samples, root, target, progress))
+    """The first suggestion of a real server for each position, as an editor would get it.
+
+    `settings` name the target and how it runs.
+    """
+    return asyncio.run(_ask_server(samples, root, settings, progress))
 
 
 async def _ask_server(
-    samples: Sequence[Sample], root: Path, target: str, progress: Progress
+    samples: Sequence[Sample], root: Path, settings: Mapping[str, Any], progress: Progress
 ) -> QualityReport:
     report = QualityReport("Slipstream over LSP")
-    settings = {"target": target, "deadlineMs": 0, "maxTokens": _MAX_TOKENS, "index": {"enabled": False}}
-    async with running_server(root, settings=settings, env=dict(os.environ)) as client:
+    fixed = {"deadlineMs": 0, "maxTokens": _MAX_TOKENS, "index": {"enabled": False}}
+    async with running_server(root, settings={**settings, **fixed}, env=dict(os.environ)) as client:
         await wait_until_ready(client, lambda *_: None)
         for sample in samples:
             report.add(sample.expected, await _first_suggestion(client, sample, root))

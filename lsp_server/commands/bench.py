@@ -59,6 +59,7 @@ Sources = Annotated[
     Path | None, typer.Option("--sources", help="A folder of source code instead of recent releases.")
 ]
 Target = Annotated[str, typer.Option("--target", help="Model id or path.")]
+Dtype = Annotated[str, typer.Option("--dtype", help="auto, bfloat16, float32 or int8.")]
 DraftModel = Annotated[str, typer.Option("--draft-model", help="A smaller model of the same family.")]
 
 
@@ -71,6 +72,7 @@ def exactness(  # noqa: PLR0913 - one argument per option
     sources: Sources = None,
     target: Target = DEFAULT_TARGET,
     draft_model: DraftModel = "",
+    dtype: Dtype = "auto",
     temperature: Annotated[float, typer.Option("--temperature", min=0.0, max=2.0)] = 0.0,
     json: Json = False,
 ) -> None:
@@ -78,7 +80,8 @@ def exactness(  # noqa: PLR0913 - one argument per option
     root = sources or released_sources()
     samples = _samples(prompts, tasks or [], root)
     with progress_bar(quiet=json) as report:
-        tree = CompletionEngine.load(EngineConfig(target=target, draft_model=draft_model), report)
+        config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
+        tree = CompletionEngine.load(config, report)
         drafted = {"tree": tree, "chain": _beside(tree, drafts_trees=False)}
         report("Indexing the sources", 0, 0)
         index = repository_index(root, tree.tokenizer.encode_many)
@@ -125,6 +128,7 @@ def peers(  # noqa: PLR0913 - one argument per option
     tasks: Tasks = None,
     sources: Sources = None,
     target: Target = DEFAULT_TARGET,
+    dtype: Dtype = "auto",
     llama_python: Annotated[
         Path | None, typer.Option("--llama-python", help="A Python interpreter that has llama-cpp-python.")
     ] = None,
@@ -136,7 +140,7 @@ def peers(  # noqa: PLR0913 - one argument per option
         check_plot(plot)
     samples = _samples(prompts, tasks or [], sources)
     with progress_bar(quiet=json) as report:
-        found = measure_peers(samples, Asked(target, tokens, llama_python, sources), report)
+        found = measure_peers(samples, Asked(target, tokens, dtype, llama_python, sources), report)
     if plot:
         write_plot(found, plot)
     if not json:
@@ -155,6 +159,7 @@ def drafting(  # noqa: PLR0913 - one argument per option
     sources: Sources = None,
     target: Target = DEFAULT_TARGET,
     draft_model: DraftModel = "",
+    dtype: Dtype = "auto",
     traces: Annotated[
         Path | None, typer.Option("--traces", help="Replay this recording; record it if there is none.")
     ] = None,
@@ -165,7 +170,7 @@ def drafting(  # noqa: PLR0913 - one argument per option
         recorded = load(traces)
     else:
         root = sources or released_sources()
-        config = EngineConfig(target=target, draft_model=draft_model)
+        config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
         recorded = _recorded(config, _samples(prompts, tasks or [], root), root, tokens, quiet=json)
         if traces is not None:
             save(recorded, traces)
@@ -191,17 +196,24 @@ def _recorded(config: EngineConfig, samples: list[Sample], root: Path, tokens: i
 
 @app.command()
 def quality(
-    *, prompts: Prompts = 150, sources: Sources = None, target: Target = DEFAULT_TARGET, json: Json = False
+    *,
+    prompts: Prompts = 150,
+    sources: Sources = None,
+    target: Target = DEFAULT_TARGET,
+    dtype: Dtype = "auto",
+    json: Json = False,
 ) -> None:
     """Rest-of-line matches of the first suggestion over LSP, beside a plain prefix/suffix prompt."""
     root = sources or released_sources()
     samples = from_folder(root, prompts)
     with progress_bar(quiet=json) as report:
-        engine = CompletionEngine.load(EngineConfig(target=target), report)
+        engine = CompletionEngine.load(EngineConfig(target=target, dtype=dtype), report)
         plain = plain_answers(engine, samples, lambda done, total: report("Plain prompt", done, total))
         facts = _engine_facts(engine)
         del engine
-        ours = suggested_answers(samples, root, target, lambda d, t: report("Over LSP", d, t))
+        ours = suggested_answers(
+            samples, root, {"target": target, "dtype": dtype}, lambda d, t: report("Over LSP", d, t)
+        )
     found: dict[str, Any] = {"bench": "quality", **facts}
     for key, result in (("plain", plain), ("slipstream", ours)):
         found |= {f"{key}_{name}": value for name, value in result.as_dict().items() if name != "name"}

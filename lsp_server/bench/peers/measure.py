@@ -39,6 +39,7 @@ class Asked:
 
     target: str
     max_tokens: int
+    dtype: str = "auto"
     llama_python: Path | None = None
     sources: Path | None = None
 
@@ -52,7 +53,7 @@ def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> di
     with ExitStack() as stack:
         worker = stack.enter_context(llama_worker(asked.llama_python))  # first: a wrong path fails at once
         folder = ModelStore().ensure(asked.target, report)
-        config = EngineConfig(target=asked.target, drafters=(), num_slots=1)
+        config = EngineConfig(target=asked.target, drafters=(), dtype=asked.dtype, num_slots=1)
         plain = CompletionEngine.from_folder(folder, config, report)
         report("Loading the peers", 0, 0)
         tasks = tasks_for(plain, samples)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from completion_engine.config import DEFAULT_DRAFTERS, DRAFTERS, EngineConfig
+from completion_engine.config import DEFAULT_DRAFTERS, DRAFTERS
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
 from completion_engine.prompt import Prompt
@@ -95,7 +95,7 @@ def _drafted(
 ) -> Peer | Absent:
     name = f"Slipstream {name}"
     try:
-        config = EngineConfig(plain.config.target, drafters, draft_model, num_slots=1)
+        config = replace(plain.config, drafters=drafters, draft_model=draft_model)
         engine = CompletionEngine(config, plain.target, plain.tokenizer)
     except SlipstreamError as error:
         return Absent(name, str(error))
