@@ -34,6 +34,20 @@ class Decoder(Protocol):
     vocab_size: int
     num_weight_bytes: int
 
+    @property
+    def embedding(self) -> Tensor:
+        """What the first layer reads of each token, [vocab_size, hidden_size]."""
+        ...
+
+    @property
+    def rotary(self) -> tuple[Tensor, Tensor] | None:
+        """What `rotate` takes to turn queries for cached keys, by position; None where it is not known."""
+        ...
+
+    def head_rows(self, tokens: Tensor) -> Tensor:
+        """The head's weights of some tokens [num_tokens, hidden_size]; a copy."""
+        ...
+
     def forward(
         self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int
     ) -> Tensor | None:
@@ -94,6 +108,20 @@ class FusedDecoder:
             self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self._layers)
         )
 
+    @property
+    def embedding(self) -> Tensor:
+        """See `Decoder.embedding`."""
+        return self._embedding
+
+    @property
+    def rotary(self) -> tuple[Tensor, Tensor]:
+        """See `Decoder.rotary`: cosines and signed sines [num_positions, 1, head_size]."""
+        return self._cos, self._sin
+
+    def head_rows(self, tokens: Tensor) -> Tensor:
+        """See `Decoder.head_rows`."""
+        return self._head.dense()[tokens].to(self._embedding.dtype)
+
     @staticmethod
     def serves(config: Any) -> bool:
         """Whether a model of this configuration has exactly the structure that is fused here."""
@@ -130,7 +158,7 @@ class FusedDecoder:
         if layer.q_norm is not None and layer.k_norm is not None:
             q, k = torch.split(heads, [self.num_heads, num_kv], dim=1)
             heads = torch.cat([self._normed(q, layer.q_norm), self._normed(k, layer.k_norm)], dim=1)
-        q, k = torch.split(_rotate(heads, *rotary), [self.num_heads, num_kv], dim=1)
+        q, k = torch.split(rotate(heads, *rotary), [self.num_heads, num_kv], dim=1)
         return q, k.transpose(0, 1), v.transpose(0, 1)
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
@@ -147,5 +175,6 @@ def _rotary_tables(model: Any, num_positions: int) -> tuple[Tensor, Tensor]:
     return cos[0, :, None].contiguous(), signed[0, :, None].contiguous()
 
 
-def _rotate(x: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
+def rotate(x: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
+    """Turn `x` [num_rows, num_heads, head_size] by its rows' angles, each [num_rows, 1, head_size]."""
     return x * cos + torch.roll(x, x.shape[-1] // 2, -1) * signed_sin

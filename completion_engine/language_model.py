@@ -48,6 +48,20 @@ class LanguageModel:
         return self._decoder.vocab_size
 
     @property
+    def embedding(self) -> Tensor:
+        """What the first layer reads of each token, [vocab_size, hidden_size]."""
+        return self._decoder.embedding
+
+    @property
+    def rotary(self) -> tuple[Tensor, Tensor] | None:
+        """See `Decoder.rotary`."""
+        return self._decoder.rotary
+
+    def head_rows(self, tokens: Tensor) -> Tensor:
+        """The head's weights of some tokens [num_tokens, hidden_size]; a copy."""
+        return self._decoder.head_rows(tokens)
+
+    @property
     def num_weight_bytes(self) -> int:
         """Memory of the weights."""
         return self._decoder.num_weight_bytes

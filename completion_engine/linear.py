@@ -55,6 +55,12 @@ class Linear:
             return _linear(x, self._weight, self._bias, "none", [], "")  # type: ignore[no-any-return]  # untyped op
         return functional.linear(x, self._weight, self._bias)
 
+    def dense(self) -> Tensor:
+        """The weight [num_outputs, num_inputs] as it was given, up to the rounding of `int8`; a copy."""
+        if self._quantised is not None:
+            return self._quantised.dense()
+        return self._weight.to_dense() if self._is_packed else self._weight.clone()
+
 
 def stack(*layers: nn.Linear, kind: Kind = "float") -> Linear:
     """One product for several layers that read the same input, outputs side by side."""

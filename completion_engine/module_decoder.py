@@ -94,6 +94,22 @@ class ModuleDecoder:
         self.vocab_size = config.vocab_size
         self.num_weight_bytes = sum(p.nbytes for p in model.parameters())
 
+    @property
+    def embedding(self) -> Tensor:
+        """See `Decoder.embedding`."""
+        weight: Tensor = self._model.get_input_embeddings().weight
+        return weight
+
+    @property
+    def rotary(self) -> None:
+        """See `Decoder.rotary`. Every architecture turns in its own way, or not at all."""
+        return
+
+    def head_rows(self, tokens: Tensor) -> Tensor:
+        """See `Decoder.head_rows`."""
+        weight: Tensor = self._model.get_output_embeddings().weight
+        return weight[tokens]
+
     def forward(
         self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int
     ) -> Tensor | None:

@@ -61,6 +61,10 @@ class QuantisedLinear:
         y = self.of_levels(levels, x.dtype).mul_(scales)
         return y if self._bias is None else y.add_(self._bias)
 
+    def dense(self) -> Tensor:
+        """The rounded weight [num_outputs, num_inputs], float32."""
+        return self._weight.to_dense().T.float().mul_(self._scales[:, None])
+
     def of_levels(self, levels: Tensor, dtype: torch.dtype) -> Tensor:
         """The product of `quantise_rows`' levels, without their scales and without bias."""
         y: Tensor = _product(
