@@ -96,7 +96,7 @@ class FusedDecoder:
         self.vocab_size = config.vocab_size
         self._scale = float(attention.scaling)
         self._eps = float(config.rms_norm_eps)
-        self._embedding = model.model.embed_tokens.weight.detach()
+        self._embedding: Tensor = model.model.embed_tokens.weight.detach()
         self._norm = model.model.norm.weight.detach()
         self._cos, self._sin = _rotary_tables(model, num_positions)
         self._head = Linear(model.lm_head.weight, kind=kind)

@@ -63,7 +63,8 @@ class QuantisedLinear:
 
     def dense(self) -> Tensor:
         """The rounded weight [num_outputs, num_inputs], float32."""
-        return self._weight.to_dense().T.float().mul_(self._scales[:, None])
+        levels: Tensor = self._weight.to_dense()
+        return levels.T.float().mul_(self._scales[:, None])
 
     def of_levels(self, levels: Tensor, dtype: torch.dtype) -> Tensor:
         """The product of `quantise_rows`' levels, without their scales and without bias."""
