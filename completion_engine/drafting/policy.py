@@ -1,136 +1,156 @@
-"""How much to draft: a pure function over survival estimates and measured costs.
+"""How much to draft, and whom to ask: pure functions over survival estimates and measured costs.
 
-Learns online how often a guess of a kind (who made it, match length, share) is right when all before it
-were, and spends what raises the expected tokens per millisecond most. Drafts nothing when that is best.
+Spends what raises the expected tokens per millisecond of a pass most, and drafts nothing when that is best.
+What a pass shows about the guesses is learnt in a `SurvivalTable`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from completion_engine.costs import Costs
-from completion_engine.drafting.draft import Draft, DraftToken
-from completion_engine.drafting.tree import Candidate, grow, in_lane_order, merge
+from completion_engine.drafting.draft import Draft
+from completion_engine.drafting.survival import SurvivalTable
+from completion_engine.drafting.tree import Candidate, by_lane, by_survival, in_lane_order, merge
 
-_PRIOR_WEIGHT = 8.0
-_DECAY = 0.995
-_PRIOR_BY_MATCH = (0.1, 0.35, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.88)
+__all__ = ["Costly", "Plan", "SurvivalTable", "choose", "judge", "min_survival_for"]
 
-Kind = tuple[tuple[str, int, int], ...]
+_NEVER = 1.0  # a path's survival never exceeds it
+
+
+@dataclass(frozen=True, slots=True)
+class Costly:
+    """A drafter whose steps cost time was asked: the plan without it, and the milliseconds that it took."""
+
+    without: Plan
+    ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a pass will verify: `rows` in lane order, each with the place of its parent in `rows`.
 
-    `considered` is everything that was guessed; what the target picks judges all of it.
+    `considered` is everything that was guessed; what the target picks judges all of it. The pass of `width`
+    rows takes `ms`. `costly` tells whether a costly drafter was asked.
     """
 
     rows: tuple[Candidate, ...]
     parents: tuple[int, ...]
     considered: tuple[Candidate, ...]
     width: int
+    ms: float = 0.0
+    costly: Costly | None = None
+
+    @property
+    def num_expected(self) -> float:
+        """Tokens that the pass is expected to yield."""
+        return 1.0 + sum(row.survival for row in self.rows)
 
 
-@dataclass(slots=True)
-class _Tally:
-    accepted: float = 0.0
-    tried: float = 0.0
-
-
-@dataclass(slots=True)
-class SurvivalTable:
-    """Online estimates of the chance that a guess is right, given that its parent was."""
-
-    _tallies: dict[Kind, _Tally] = field(default_factory=dict)
-
-    def estimate(self, guesses: Sequence[DraftToken]) -> float:
-        """Chance that the target writes the token for which all `guesses` stand."""
-        if len(guesses) == 1:
-            return self._of((_kind(guesses[0]),), _prior(guesses[0]))
-        wrong = 1.0
-        for guess in guesses:
-            wrong *= 1.0 - self._of((_kind(guess),), _prior(guess))
-        return self._of(tuple(sorted({_kind(guess) for guess in guesses})), 1.0 - wrong)
-
-    def observe(self, guesses: Sequence[DraftToken], *, is_right: bool) -> None:
-        """A guess was put to the test."""
-        kinds = sorted({_kind(guess) for guess in guesses})
-        for kind in {tuple(kinds), *((kind,) for kind in kinds)}:
-            tally = self._tallies.setdefault(kind, _Tally())
-            tally.accepted = tally.accepted * _DECAY + is_right
-            tally.tried = tally.tried * _DECAY + 1
-
-    def _of(self, kind: Kind, prior: float) -> float:
-        tally = self._tallies.get(kind)
-        if tally is None:
-            return prior
-        return (tally.accepted + _PRIOR_WEIGHT * prior) / (tally.tried + _PRIOR_WEIGHT)
-
-
-def choose(drafts: Sequence[Draft], table: SurvivalTable, num_pending: int, costs: Costs) -> Plan:
+def choose(
+    drafts: Sequence[Draft],
+    table: SurvivalTable,
+    num_pending: int,
+    costs: Costs,
+    costly: Costly | None = None,
+) -> Plan:
     """The tree that promises most tokens per millisecond; possibly none.
 
     A pass of width w holds `num_pending` known rows and w - num_pending guessed ones. Rows up to the width
     are paid for whether they are used or not.
     """
     room = max(0, max(costs.pass_ms) - num_pending)
-    considered = merge(drafts, table.estimate, room)
-    best: tuple[float, int, list[int]] = (0.0, min(costs.pass_ms), [])
-    for max_lanes in sorted({1, costs.max_lanes}):
-        order = grow(considered, room, max_lanes)
-        best = max(best, _best_width(considered, order, num_pending, costs), key=lambda found: found[0])
-    rows = in_lane_order(considered, best[2])
+    considered = merge(drafts, table.odds, room)
+    lanes, order = by_lane(considered), by_survival(considered)
+    best = _Choice(0.0, max(costs.pass_ms), max(costs.pass_ms.values()), [])
+    for num_lanes in range(1, 1 + min(max(1, costs.max_lanes), 1 + max(lanes, default=0))):
+        kept = [at for at in order if lanes[at] < num_lanes]
+        for found in _widths(considered, kept, lanes, num_pending, costs):
+            best = found if found.rate > best.rate else best
+    rows = in_lane_order(considered, best.chosen)
     place = {at: row for row, at in enumerate(rows)} | {-1: -1}
     return Plan(
         tuple(considered[at] for at in rows),
         tuple(place[considered[at].parent] for at in rows),
         tuple(considered),
-        best[1],
+        best.width,
+        best.ms,
+        costly,
     )
 
 
+def min_survival_for(plan: Plan, step_ms: float, table: SurvivalTable) -> float:
+    """How likely a path has to be for a drafter whose steps take `step_ms` to follow it; 1 to not ask it.
+
+    `plan` is what would be verified without it. Asking is worth its time where such drafters, beside plans
+    that promised as much, have added more tokens per millisecond than the plan itself promises; and a
+    further step where the token that it adds is likely enough for that.
+    """
+    rate = plan.num_expected / max(plan.ms, 1e-9)
+    tokens, ms = table.gain(plan.num_expected, step_ms)
+    return min(_NEVER, rate * step_ms) if tokens > rate * ms else _NEVER
+
+
 def judge(plan: Plan, picked: Mapping[int, int], table: SurvivalTable) -> None:
-    """Learn from a pass. `picked` is the target's pick after each true row of the plan; -1: before them.
+    """Learn from a pass. `picked` is the target's pick after each true row of the plan, in order; -1: before.
 
     What was guessed behind a true row is judged, also where it was not verified.
     """
     true_at = {-1: picked[-1]}
     rows = {id(candidate): row for row, candidate in enumerate(plan.rows)}
     for at, candidate in enumerate(plan.considered):
-        if candidate.parent not in true_at:
+        pick = true_at.get(candidate.parent)
+        if pick is None:
             continue
-        is_right = candidate.token == true_at[candidate.parent]
-        table.observe(candidate.guesses, is_right=is_right)
+        is_right = candidate.token == pick
+        table.learn(candidate.guesses, candidate.chance, is_right=is_right)
         row = rows.get(id(candidate), -1)
-        if is_right and row >= 0 and row in picked:
+        if is_right and row in picked:
             true_at[at] = picked[row]
+    _judge_costly(plan, list(picked.values()), table)
 
 
-def _best_width(
-    considered: Sequence[Candidate], order: list[int], num_pending: int, costs: Costs
-) -> tuple[float, int, list[int]]:
-    """Tokens per millisecond of the best width, that width, and what it verifies."""
-    best: tuple[float, int, list[int]] = (0.0, 0, [])
+def _judge_costly(plan: Plan, truth: Sequence[int], table: SurvivalTable) -> None:
+    """Learn what a costly drafter added to the tokens that the plan without it would have yielded."""
+    asked = plan.costly
+    if asked is None:
+        table.forget_gain(plan.num_expected)
+    else:
+        num_added = len(truth) - num_written(asked.without, truth)
+        table.learn_gain(asked.without.num_expected, num_added, asked.ms + plan.ms - asked.without.ms)
+
+
+def num_written(plan: Plan, truth: Sequence[int]) -> int:
+    """Tokens that verifying `plan` yields where the target writes `truth`; no more than these."""
+    children = zip(plan.parents, plan.rows, strict=True)
+    child_of = {(parent, candidate.token): row for row, (parent, candidate) in enumerate(children)}
+    row, count = -1, 1
+    while count < len(truth) and (child := child_of.get((row, truth[count - 1]))) is not None:
+        row, count = child, count + 1
+    return min(count, len(truth))
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Candidates to verify in one pass, and the tokens per millisecond that they promise."""
+
+    rate: float
+    width: int
+    ms: float
+    chosen: list[int]
+
+
+def _widths(
+    considered: Sequence[Candidate], kept: list[int], lanes: Sequence[int], num_pending: int, costs: Costs
+) -> Iterator[_Choice]:
+    """For each width the likeliest of `kept` that fit."""
+    expected = list(accumulate((considered[at].survival for at in kept), initial=1.0))
     for width, pass_ms in costs.pass_ms.items():
-        if width < num_pending:
-            continue
-        chosen = order[: width - num_pending]
-        num_leaves = max(1, len(chosen) - len({considered[at].parent for at in chosen} - {-1}))
-        cost = pass_ms + (num_leaves - 1) * costs.lane_ms
-        rate = (1.0 + sum(considered[at].survival for at in chosen)) / cost
-        if rate > best[0]:
-            best = rate, width, chosen
-    return best
-
-
-def _kind(guess: DraftToken) -> tuple[str, int, int]:
-    return guess.origin, min(guess.match_length, 16), int(guess.share * 8)
-
-
-def _prior(guess: DraftToken) -> float:
-    if guess.source == "neural":
-        return guess.share
-    by_match = _PRIOR_BY_MATCH[min(guess.match_length, len(_PRIOR_BY_MATCH) - 1)]
-    return by_match * (0.3 + 0.7 * guess.share)
+        room = width - num_pending
+        if room >= 0:
+            count = min(room, len(kept))
+            num_lanes = len({lanes[at] for at in kept[:count]})
+            ms = pass_ms + max(0, num_lanes - 1) * costs.lane_ms
+            yield _Choice(expected[count] / ms, width, ms, kept[:count])

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from completion_engine.drafting.draft import Draft, DraftToken
 
-Estimate = Callable[[Sequence[DraftToken]], float]
-_MOST = 0.98  # siblings exclude each other: their chances add up to no more than this
+
+class OddsOf(Protocol):
+    """What speaks for a token against all that nobody guessed."""
+
+    def __call__(self, guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
+        """From who guessed it, how deep, and whether it is anybody's first choice there."""
+        ...
+
+
+_CUT = -2  # the parent of what was cut off for its depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,67 +36,97 @@ class Candidate:
     survival: float
 
 
-def merge(drafts: Sequence[Draft], estimate: Estimate, max_depth: int) -> list[Candidate]:
-    """Candidates of all drafts, parents before children; equal tokens behind equal paths are one."""
+def merge(drafts: Sequence[Draft], odds_of: OddsOf, max_depth: int) -> list[Candidate]:
+    """Candidates of all drafts, parents before children; equal tokens behind equal paths are one.
+
+    Siblings exclude each other: each has its odds' part of all odds, one part being left for other tokens.
+    """
     at_of: dict[tuple[int, int], int] = {}
-    guesses: list[list[DraftToken]] = []
     places: list[tuple[int, int, int]] = []
+    guesses: list[list[DraftToken]] = []
+    first_choices: set[int] = set()
     for draft in drafts:
         merged: list[int] = []
+        parents: set[int] = set()
         for guess in draft:
             parent = merged[guess.parent] if guess.parent >= 0 else -1
             depth = places[parent][2] + 1 if parent >= 0 else 0
-            if depth >= max_depth or parent == -2:
-                merged.append(-2)
+            if depth >= max_depth or parent == _CUT:
+                merged.append(_CUT)
                 continue
             at = at_of.setdefault((parent, guess.token), len(places))
             if at == len(places):
                 places.append((guess.token, parent, depth))
-                guesses.append([])
-            guesses[at].append(guess)
+                guesses.append([guess])
+            else:
+                guesses[at].append(guess)
             merged.append(at)
-    return _valued(places, guesses, estimate)
+            if parent not in parents:
+                parents.add(parent)
+                first_choices.add(at)
+    odds = [
+        odds_of(said, place[2], is_first=at in first_choices)
+        for at, (said, place) in enumerate(zip(guesses, places, strict=True))
+    ]
+    return _valued(places, guesses, odds)
 
 
 def _valued(
-    places: list[tuple[int, int, int]], guesses: list[list[DraftToken]], estimate: Estimate
+    places: Sequence[tuple[int, int, int]], guesses: Sequence[list[DraftToken]], odds: Sequence[float]
 ) -> list[Candidate]:
-    chances = [estimate(said) for said in guesses]
     total: dict[int, float] = {}
-    for (_, parent, _), chance in zip(places, chances, strict=True):
-        total[parent] = total.get(parent, 0.0) + chance
+    for (_, parent, _), weight in zip(places, odds, strict=True):
+        total[parent] = total.get(parent, 1.0) + weight
+    survivals: list[float] = []
     found: list[Candidate] = []
-    for (token, parent, depth), said, chance in zip(places, guesses, chances, strict=True):
-        fair = chance * min(1.0, _MOST / max(total[parent], 1e-9))
-        above = found[parent].survival if parent >= 0 else 1.0
-        found.append(Candidate(token, parent, depth, tuple(said), fair, above * fair))
+    for (token, parent, depth), said, weight in zip(places, guesses, odds, strict=True):
+        chance = weight / total[parent]
+        survival = chance * survivals[parent] if parent >= 0 else chance
+        survivals.append(survival)
+        found.append(Candidate(token, parent, depth, tuple(said), chance, survival))
     return found
 
 
+def by_lane(candidates: Sequence[Candidate]) -> list[int]:
+    """The lane of each candidate, the most promising lane being 0.
+
+    A lane is a path that goes on with the child that promises most tokens; the other children begin lanes
+    of their own. So the first n lanes hang together, and are the n branches that promise most.
+    """
+    promise = [candidate.survival for candidate in candidates]
+    best_child: dict[int, int] = {}
+    for at in range(len(candidates) - 1, -1, -1):
+        if at in best_child:
+            promise[at] += promise[best_child[at]]
+        rival = best_child.get(candidates[at].parent)
+        if rival is None or promise[at] >= promise[rival]:
+            best_child[candidates[at].parent] = at
+    beginnings = [
+        at
+        for at, candidate in enumerate(candidates)
+        if candidate.parent < 0 or best_child[candidate.parent] != at
+    ]
+    rank = {at: lane for lane, at in enumerate(sorted(beginnings, key=lambda at: -promise[at]))}
+    lanes: list[int] = []
+    for at, candidate in enumerate(candidates):
+        lanes.append(rank[at] if at in rank else lanes[candidate.parent])
+    return lanes
+
+
 def grow(candidates: Sequence[Candidate], max_nodes: int, max_lanes: int) -> list[int]:
-    """The likeliest candidates, best first, that hang together in at most `max_lanes` branches.
+    """The likeliest candidates of the most promising `max_lanes` lanes, best first.
 
     Any beginning of the result is a tree too: survival only falls along a path.
     """
-    order = sorted(range(len(candidates)), key=lambda at: -candidates[at].survival)
-    taken: set[int] = {-1}
-    has_child: set[int] = set()
-    chosen: list[int] = []
-    num_lanes = 1
-    for at in order:
-        if len(chosen) == max_nodes:
-            break
-        parent = candidates[at].parent
-        if parent not in taken:
-            continue
-        if parent in has_child:
-            if num_lanes == max_lanes:
-                continue
-            num_lanes += 1
-        has_child.add(parent)
-        taken.add(at)
-        chosen.append(at)
-    return chosen
+    lanes = by_lane(candidates)
+    kept = [at for at in by_survival(candidates) if lanes[at] < max_lanes]
+    return kept[:max_nodes]
+
+
+def by_survival(candidates: Sequence[Candidate]) -> list[int]:
+    """All candidates, the likeliest first; a parent stands before its equally likely child."""
+    survivals = [-candidate.survival for candidate in candidates]
+    return sorted(range(len(candidates)), key=survivals.__getitem__)
 
 
 def in_lane_order(candidates: Sequence[Candidate], chosen: Sequence[int]) -> list[int]:

@@ -127,7 +127,7 @@ def one_tree_oracle(traces: Traces) -> Outcome:
     for trace in traces.traces:
         edges: list[list[tuple[int, float]]] = []
         for at, asked in enumerate(trace.asked):
-            plan = Plan((), (), tuple(merge(asked.drafts, lambda _: 0.5, widest - 1)), widest)
+            plan = Plan((), (), tuple(merge(asked.drafts, lambda *_, **__: 1.0, widest - 1)), widest)
             longest = _true_depth(plan, trace.tokens[at:])
             lengths = range(min(longest, widest - 1) + 1)  # a shorter draft may end at a better place
             edges.append([(length + 1, _cheapest(traces.costs, length + 1)) for length in lengths])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -27,7 +29,7 @@ def drafts(draw: st.DrawFn) -> list[Draft]:
     return found
 
 
-def shares(guesses: Sequence[DraftToken]) -> float:
+def shares(guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
     return max(guess.share for guess in guesses)
 
 
@@ -57,14 +59,38 @@ def test_merging_keeps_every_path_once_with_all_that_was_said_for_it(
 
 
 @given(drafts())
-def test_chances_of_siblings_exclude_each_other_and_survival_falls_along_a_path(found: list[Draft]) -> None:
+def test_siblings_share_what_others_leave_and_survival_falls_along_a_path(found: list[Draft]) -> None:
+    """Odds of siblings are to each other as they were given; one part is left for what nobody guessed."""
     candidates = merge(found, shares, 8)
     for parent in {one.parent for one in candidates}:
-        assert sum(one.chance for one in candidates if one.parent == parent) < 1.0
+        siblings = [one for one in candidates if one.parent == parent]
+        left = 1.0 - sum(one.chance for one in siblings)
+        assert left > 0.0
+        for one in siblings:
+            assert one.chance / left == pytest.approx(max(guess.share for guess in one.guesses))
     for one in candidates:
         above = candidates[one.parent].survival if one.parent >= 0 else 1.0
         assert one.survival == pytest.approx(above * one.chance)
         assert one.survival <= above
+
+
+def test_the_first_choice_of_a_source_is_told_from_its_others() -> None:
+    told: dict[int, bool] = {}
+
+    def listen(guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
+        told[guesses[0].token] = is_first
+        return 1.0
+
+    guess = DraftToken(0, "ngram", "index", 3, 0.5)
+    merge(
+        [
+            (replace(guess, token=1), replace(guess, token=2), replace(guess, token=3, parent=0)),
+            (replace(guess, token=4), replace(guess, token=2), replace(guess, token=5, parent=1)),
+        ],
+        listen,
+        8,
+    )
+    assert told == {1: True, 2: False, 3: True, 4: True, 5: True}
 
 
 @given(drafts(), st.integers(0, 24), st.integers(1, 4))
@@ -80,6 +106,18 @@ def test_any_beginning_of_what_is_grown_is_a_tree_within_its_lanes(
         assert num_leaves(candidates, begun) <= max_lanes
     survivals = [candidates[at].survival for at in chosen]
     assert survivals == sorted(survivals, reverse=True)
+
+
+@given(drafts(), st.integers(1, 4))
+def test_no_other_branches_promise_more_than_those_that_are_grown(found: list[Draft], max_lanes: int) -> None:
+    """Against all sets of as many leaves, by brute force."""
+    candidates = merge(found, shares, 8)[:9]
+    chosen = grow(candidates, len(candidates), max_lanes)
+    promised = sum(candidates[at].survival for at in chosen)
+    leaves = set(range(len(candidates))) - {one.parent for one in candidates}
+    for some in combinations(sorted(leaves), min(max_lanes, len(leaves))):
+        covered = set().union(*(ancestors(candidates, leaf) for leaf in some))
+        assert sum(candidates[at].survival for at in covered) <= promised + 1e-9
 
 
 @given(drafts(), st.integers(1, 4))
@@ -105,6 +143,10 @@ def test_rows_stand_behind_their_parents_and_each_leaf_ends_a_lane(
     assert len(layout.lanes) == max(1, num_leaves(candidates, rows))
     if rows:
         assert rows[0] == chosen[0]  # the likeliest child runs on in the trunk
+
+
+def ancestors(candidates: Sequence[Candidate], at: int) -> set[int]:
+    return {at, *ancestors(candidates, candidates[at].parent)} if at >= 0 else set()
 
 
 def num_leaves(candidates: Sequence[Candidate], rows: Sequence[int]) -> int:
