@@ -208,15 +208,20 @@ class Precision:
 
 
 def choose_precision(name: str, device: torch.device) -> Precision:
-    """`auto` takes bf16 where the machine computes in it, else float32. Raises UserError."""
+    """What a dtype's name means on this machine. Raises UserError for what cannot be.
+
+    `auto` holds weights in bytes where the machine multiplies those fast, else computes in bf16, else in
+    float32.
+    """
     computes_bf16 = device.type == "cuda" or can_pack(torch.empty(1, 1, dtype=torch.bfloat16))
     best = torch.bfloat16 if computes_bf16 else torch.float32
-    if name == "int8":
-        if not can_quantise(torch.empty(1, 1, device=device)):
-            raise UserError(
-                "This machine does not multiply bytes fast (int8 needs a CPU with AVX-512 VNNI).",
-                advice="Set dtype to auto.",
-            )
+    has_bytes = can_quantise(torch.empty(1, 1, device=device))
+    if name == "int8" and not has_bytes:
+        raise UserError(
+            "This machine does not multiply bytes fast (int8 needs a CPU with AVX-512 VNNI).",
+            advice="Set dtype to auto.",
+        )
+    if name == "int8" or (name == "auto" and has_bytes):
         return Precision("int8", best, "int8")
     known = {"auto": best, "bfloat16": torch.bfloat16, "float32": torch.float32}
     if name not in known:
@@ -247,6 +252,8 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
         model.eval().requires_grad_(False).to(place)
         capacity = capacity or CAPACITY[place.type]
         capacity = min(capacity, getattr(model.config, "max_position_embeddings", None) or capacity)
+        if dtype == "auto" and not FusedDecoder.serves(model.config):
+            precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
         return LanguageModel(_decoder_for(model, capacity, precision.kind), place, precision, capacity)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise MachineError(

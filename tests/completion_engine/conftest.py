@@ -46,8 +46,9 @@ def free_targets(tiny_model_dir: Path) -> dict[str, LanguageModel]:
     from transformers import AutoModelForCausalLM
 
     fused = load_language_model(tiny_model_dir, "cpu", "auto", 512)
-    model = AutoModelForCausalLM.from_pretrained(tiny_model_dir, dtype=fused.precision.dtype).requires_grad_(False)
-    modules = LanguageModel(ModuleDecoder(model.eval()), torch.device("cpu"), fused.precision, 512)
+    model = AutoModelForCausalLM.from_pretrained(tiny_model_dir, dtype=fused.precision.dtype)
+    decoder = ModuleDecoder(model.eval().requires_grad_(False))
+    modules = LanguageModel(decoder, torch.device("cpu"), fused.precision, 512)
     return {"fused": _free(fused), "modules": _free(modules)}
 
 

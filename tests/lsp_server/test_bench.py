@@ -86,7 +86,7 @@ def test_a_file_without_tasks_is_a_clear_error(tmp_path: Path, content: bytes) -
 
 def test_groups_take_turns() -> None:
     a, b = (
-        [Sample(f"{group}{at}", "", "", "", "", "") for at in range(num)] for group, num in (("a", 3), ("b", 1))
+        [Sample(f"{name}{at}", "", "", "", "", "") for at in range(num)] for name, num in (("a", 3), ("b", 1))
     )
     assert [sample.name for sample in interleaved(a, b)] == ["a0", "b0", "a1", "a2"]
 

@@ -138,7 +138,11 @@ def _load(folder: Path, target: LanguageModel) -> Any:
 
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=target.precision.dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
+            folder,
+            dtype=target.precision.dtype,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
         )
         model.eval().requires_grad_(False).to(target.device)
     except (torch.OutOfMemoryError, MemoryError) as error:
