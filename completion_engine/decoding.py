@@ -13,7 +13,7 @@ from typing import Protocol
 from torch import Tensor
 
 from completion_engine.drafting.draft import Draft, Drafter, DraftToken, Pass
-from completion_engine.drafting.policy import Plan, SurvivalTable, choose, judge
+from completion_engine.drafting.policy import Costly, Plan, SurvivalTable, choose, judge, min_survival_for
 from completion_engine.lanes import MAX_LANES
 from completion_engine.language_model import PREFILL_ROWS, LanguageModel
 from completion_engine.prompt import Prompt
@@ -177,20 +177,28 @@ class Decoding:
         costs = self._target.costs_from(num_pending, self._max_lanes)
         free = self._cache.capacity - self._cache.num_cached
         room = max(0, min(max(costs.pass_ms), free) - num_pending)
-        drafts = [
-            self._usable(draft)
-            for drafter in self._drafters
-            for draft in drafter.drafts(room, self.written.allows, 0.0)
-        ]
+        cheap = (drafter for drafter in self._drafters if not drafter.step_ms)
+        drafts = [draft for drafter in cheap for draft in self._ask(drafter, room, 0.0)]
         plan = choose(drafts, self._table, num_pending, costs)
+        for drafter in self._drafters:
+            min_survival = min_survival_for(plan, drafter.step_ms, self._table) if drafter.step_ms else 1.0
+            if min_survival < 1.0:
+                asked_at = time.perf_counter()
+                drafts += self._ask(drafter, room, min_survival)
+                asked = Costly(plan, (time.perf_counter() - asked_at) * 1e3)
+                plan = choose(drafts, self._table, num_pending, costs, asked)
         self.stats.num_drafted += len(plan.rows)
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
         return plan
 
-    def _usable(self, draft: Draft) -> Draft:
-        """What of a draft the target can be asked about: a drafter may be of another vocabulary."""
-        bad = (at for at, guess in enumerate(draft) if not 0 <= guess.token < self._sampler.num_tokens)
-        return draft[: next(bad, len(draft))]
+    def _ask(self, drafter: Drafter, room: int, min_survival: float) -> list[Draft]:
+        """A drafter's drafts, as far as the target can be asked: a drafter may be of another vocabulary."""
+        num_tokens = self._sampler.num_tokens
+        usable: list[Draft] = []
+        for draft in drafter.drafts(room, self.written.allows, min_survival):
+            bad = (at for at, guess in enumerate(draft) if not 0 <= guess.token < num_tokens)
+            usable.append(draft[: next(bad, len(draft))])
+        return usable
 
     def _lent(self, num_idle: int) -> Sequence[int]:
         """What a drafter wants to see run in rows that would be idle, a chain behind the last row."""
