@@ -38,12 +38,12 @@ _BY_ORIGIN = {
     "lookahead": 1.0,
     "index": 0.59,
     "recent": -0.35,
-    "model": 2.96,
-    "distilled": 2.96,
+    "model": 3.6,
+    "distilled": 3.0,
 }
 _PER_LOG_MATCH = 1.11
 _PER_LOGIT_SHARE = 0.26
-_PER_NEURAL_LOGIT = 1.0  # a model's share is a probability, and says all that a match would
+_PER_NEURAL_LOGIT = 0.9  # a model's share is a probability, and says all that a match would
 _FIRST_CHOICE = 0.78
 _AGREED = -0.38
 _DEEPER = -0.42

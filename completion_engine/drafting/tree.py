@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from completion_engine.drafting.draft import Draft, DraftToken
 
@@ -20,8 +19,7 @@ class OddsOf(Protocol):
 _CUT = -2  # the parent of what was cut off for its depth
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):  # one is made for every guess of every pass: tuples are made fastest
     """A guessed token of the merged tree, with all that was said for it.
 
     `survival` estimates that the target writes the whole path down to here, `chance` that it writes this

@@ -23,7 +23,7 @@ from lsp_server.bench.drafting_replay import (
 from lsp_server.bench.drafting_trace import Traces
 
 ACCEPTANCE_COLUMNS = ("source", "by", "bucket", "guesses", "right")
-ARM_COLUMNS = ("way of drafting", "width", "tokens/pass", "drafted/pass", "ms/token")
+ARM_COLUMNS = ("way of drafting", "width", "tokens/pass", "drafted/pass", "costly asked", "ms/token")
 _LENGTHS = ("0", "1", "2", "3", "4-5", "6-8", "9-12", "13-20", "21+")
 _UPPER = (0, 1, 2, 3, 5, 8, 12, 20)
 _SHARES = 5
@@ -48,6 +48,7 @@ def measure_drafting(traces: Traces) -> dict[str, Any]:
         "num_tokens": sum(len(trace.tokens) for trace in traces.traces),
         "pass_ms": {str(width): round(ms, 2) for width, ms in traces.costs.pass_ms.items()},
         "lane_ms": round(traces.costs.lane_ms, 3),
+        "step_ms": {source: round(ms, 3) for source, ms in traces.step_ms.items()},
         "acceptance": acceptance(traces),
         "arms": [_as_dict("nothing", (), nothing(traces)), *(_arm_dict(one) for one in done)],
         "oracles": [_as_dict(name, (), outcome) for name, outcome in oracles.items()],
@@ -92,6 +93,7 @@ def arm_rows(found: Mapping[str, Any]) -> list[list[str]]:
             "/".join(map(str, row["widths"])),
             f"{row['tokens_per_pass']:.2f}",
             f"{row['drafted_per_pass']:.1f}" if row["drafted_per_pass"] else "",
+            f"{row['costly_asked']:.0%}" if row["costly_asked"] else "",
             f"{row['ms_per_token']:.2f}",
         ]
         for row in (*found["arms"], *found["oracles"])
@@ -140,6 +142,7 @@ def _as_dict(name: str, widths: Sequence[int], outcome: Outcome) -> dict[str, An
         "name": name,
         "widths": list(widths),
         "tokens_per_pass": round(outcome.tokens_per_pass, 3),
+        "costly_asked": round(outcome.num_costly / max(1, outcome.num_passes), 3),
         "drafted_per_pass": round(outcome.num_drafted / max(1, outcome.num_passes), 2),
         "ms_per_token": round(outcome.ms_per_token, 3),
     }

@@ -12,9 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from completion_engine.costs import Costs
-from completion_engine.drafting.draft import Draft
-from completion_engine.drafting.policy import Plan, SurvivalTable, choose, judge
-from completion_engine.drafting.tree import merge
+from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.policy import (
+    Costly,
+    Plan,
+    SurvivalTable,
+    choose,
+    judge,
+    min_survival_for,
+    num_written,
+)
+from completion_engine.drafting.tree import Candidate, merge
 from lsp_server.bench.drafting_trace import Asked, Trace, Traces
 
 ALL = "all sources"
@@ -45,11 +53,12 @@ class Arm:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the passes of one arm came to."""
+    """What the passes of one arm came to. Before `num_costly` of them a costly drafter was asked."""
 
     num_tokens: int = 0
     num_passes: int = 0
     num_drafted: int = 0
+    num_costly: int = 0
     ms: float = 0.0
 
     @property
@@ -88,14 +97,14 @@ def replay(traces: Traces, arms: Iterable[Arm]) -> list[Replayed]:
     found = [Replayed(arm) for arm in arms]
     for trace in traces.traces:
         for one in found:
-            _play(one, trace, one.arm.costs_of(traces.costs))
+            _play(one, trace, traces)
     return found
 
 
 def nothing(traces: Traces) -> Outcome:
     """Plain decoding in the narrowest pass."""
     count = sum(len(trace.tokens) for trace in traces.traces)
-    return Outcome(count, count, 0, count * min(traces.costs.pass_ms.values()))
+    return Outcome(count, count, ms=count * min(traces.costs.pass_ms.values()))
 
 
 def either_or_oracle(traces: Traces, arms: Sequence[Arm]) -> Outcome:
@@ -107,55 +116,99 @@ def either_or_oracle(traces: Traces, arms: Sequence[Arm]) -> Outcome:
     total = Outcome()
     for trace in traces.traces:
         edges: list[list[tuple[int, float]]] = []
-        for at in range(len(trace.tokens)):
-            here = [(1, min(traces.costs.pass_ms.values()))]
-            for one in learners:
-                costs = one.arm.costs_of(traces.costs)
-                plan = choose(one.arm.drafts_of(trace.asked[at]), one.table, 1, costs)
-                here.append((len(_picked(plan, trace.tokens[at:])), pass_ms(plan, costs)))
-            edges.append(here)
+        for at, asked in enumerate(trace.asked):
+            truth = trace.tokens[at:]
+            plans = [_planned(one, asked, traces) for one in learners]
+            here = [(num_written(plan, truth), _ms(plan)) for plan in plans]
+            edges.append([(1, min(traces.costs.pass_ms.values())), *here])
         _add_shortest(total, edges)
         for one in learners:
-            _play(one, trace, one.arm.costs_of(traces.costs))
+            _play(one, trace, traces)
     return total
 
 
 def one_tree_oracle(traces: Traces) -> Outcome:
-    """The cheapest sequence of passes when each verifies just the true path among all that was drafted."""
+    """The cheapest sequence of passes when each verifies just the true path among all that was drafted.
+
+    A costly drafter has to run as deep as it alone knows that path.
+    """
     total = Outcome()
     widest = max(traces.costs.pass_ms)
     for trace in traces.traces:
         edges: list[list[tuple[int, float]]] = []
         for at, asked in enumerate(trace.asked):
-            plan = Plan((), (), tuple(merge(asked.drafts, lambda *_, **__: 1.0, widest - 1)), widest)
-            longest = _true_depth(plan, trace.tokens[at:])
-            lengths = range(min(longest, widest - 1) + 1)  # a shorter draft may end at a better place
-            edges.append([(length + 1, _cheapest(traces.costs, length + 1)) for length in lengths])
+            here = [(1, _cheapest(traces.costs, 1))]
+            step_ms = 0.0
+            path = _true_path(merge(asked.drafts, lambda *_, **__: 1.0, widest - 1), trace.tokens[at:])
+            for candidate in path:  # a shorter draft may end at a better place
+                prices = [traces.step_ms.get(guess.source, 0.0) for guess in candidate.guesses]
+                depth = candidate.depth + 1
+                step_ms = max(step_ms, min(prices) * depth)
+                here.append((depth + 1, _cheapest(traces.costs, depth + 1) + step_ms))
+            edges.append(here)
         _add_shortest(total, edges)
     return total
 
 
-def _cheapest(costs: Costs, num_rows: int) -> float:
-    return min(ms for width, ms in costs.pass_ms.items() if width >= num_rows)
-
-
-def pass_ms(plan: Plan, costs: Costs) -> float:
-    """What verifying a plan costs."""
-    num_leaves = len(plan.rows) - len(set(plan.parents) - {-1})
-    return costs.pass_ms[plan.width] + max(0, num_leaves - 1) * costs.lane_ms
-
-
-def _play(one: Replayed, trace: Trace, costs: Costs) -> None:
+def _play(one: Replayed, trace: Trace, traces: Traces) -> None:
     at = 0
     while at < len(trace.tokens):
-        plan = choose(one.arm.drafts_of(trace.asked[at]), one.table, 1, costs)
+        plan = _planned(one, trace.asked[at], traces)
         picked = _picked(plan, trace.tokens[at:])
         judge(plan, picked, one.table)
         at += len(picked)
         one.outcome.num_tokens += len(picked)
         one.outcome.num_passes += 1
         one.outcome.num_drafted += len(plan.rows)
-        one.outcome.ms += pass_ms(plan, costs)
+        one.outcome.num_costly += plan.costly is not None
+        one.outcome.ms += _ms(plan)
+
+
+def _planned(one: Replayed, asked: Asked, traces: Traces) -> Plan:
+    """The plan of an arm, as decoding makes it: costly drafters are asked where that is thought worth it."""
+    drafts = one.arm.drafts_of(asked)
+    costs = one.arm.costs_of(traces.costs)
+    cheap = [draft for draft in drafts if draft[0].source not in traces.step_ms]
+    plan = choose(cheap, one.table, 1, costs)
+    for source, step_ms in traces.step_ms.items():
+        told = [draft for draft in drafts if draft[0].source == source]
+        bar = min_survival_for(plan, step_ms, one.table) if told else 1.0
+        if bar < 1.0:
+            cut, num_steps = _as_asked(told[0], bar)
+            plan = choose([*cheap, cut], one.table, 1, costs, Costly(plan, num_steps * step_ms))
+    return plan
+
+
+def _as_asked(draft: Draft, min_survival: float) -> tuple[Draft, int]:
+    """What a drafter would have told that stops where its likeliest path falls under `min_survival`.
+
+    That, and the steps it takes: one for each depth.
+    """
+    survivals: list[float] = []
+    depths: list[int] = []
+    best: dict[int, float] = {-1: 1.0}  # the likeliest path that ends at a depth
+    for guess in draft:
+        above, depth = (survivals[guess.parent], depths[guess.parent] + 1) if guess.parent >= 0 else (1.0, 0)
+        survivals.append(above * guess.share)
+        depths.append(depth)
+        best[depth] = max(best.get(depth, 0.0), survivals[-1])
+    deepest = len(best) - 1
+    num_steps = next((depth for depth in range(1, deepest) if best[depth - 1] < min_survival), deepest)
+    place: dict[int, int] = {-1: -1}
+    kept: list[DraftToken] = []
+    for at, guess in enumerate(draft):
+        if depths[at] < num_steps:
+            place[at] = len(kept)
+            kept.append(replace(guess, parent=place[guess.parent]))
+    return tuple(kept), num_steps
+
+
+def _ms(plan: Plan) -> float:
+    return plan.ms + (plan.costly.ms if plan.costly else 0.0)
+
+
+def _cheapest(costs: Costs, num_rows: int) -> float:
+    return min(ms for width, ms in costs.pass_ms.items() if width >= num_rows)
 
 
 def _picked(plan: Plan, truth: Sequence[int]) -> dict[int, int]:
@@ -173,15 +226,16 @@ def _picked(plan: Plan, truth: Sequence[int]) -> dict[int, int]:
     return picked
 
 
-def _true_depth(plan: Plan, truth: Sequence[int]) -> int:
-    """Tokens of the longest true path among all that was considered; the last one stays the target's."""
-    true, depth = {-1}, 0
-    for at, candidate in enumerate(plan.considered):
-        is_within = candidate.parent in true and candidate.depth < len(truth) - 1
-        if is_within and candidate.token == truth[candidate.depth]:
-            true.add(at)
-            depth = max(depth, candidate.depth + 1)
-    return depth
+def _true_path(candidates: Sequence[Candidate], truth: Sequence[int]) -> list[Candidate]:
+    """The candidates that the target writes, in order; the last true token stays its own."""
+    path: list[Candidate] = []
+    last = -1
+    for at, candidate in enumerate(candidates):
+        is_next = candidate.parent == last and len(path) < len(truth) - 1
+        if is_next and candidate.token == truth[len(path)]:
+            path.append(candidate)
+            last = at
+    return path
 
 
 def _add_shortest(total: Outcome, edges: Sequence[Sequence[tuple[int, float]]]) -> None:

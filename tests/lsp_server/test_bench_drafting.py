@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,30 @@ def test_lanes_are_paid_for() -> None:
     two = [[chain([1, 2, 3]), draft] for draft in right(4, "recent")]
     (done,) = replay(traces_of(two), [Arm(ALL, is_tree=True, widths=(8,))])
     assert done.outcome.ms > done.outcome.num_passes * COSTS.pass_ms[8]
+
+
+def neural(tokens: Sequence[int], share: float) -> Draft:
+    return tuple(DraftToken(token, "neural", "model", at, share, at - 1) for at, token in enumerate(tokens))
+
+
+@pytest.mark.parametrize(("step_ms", "num_passes", "num_steps"), [(1.0, 3, 21), (40.0, 24, 0)])
+def test_a_costly_drafter_is_asked_where_its_steps_pay(
+    step_ms: float, num_passes: int, num_steps: int
+) -> None:
+    drafts = [[neural(TRUTH[at : at + 7], 0.95)] for at in range(len(TRUTH))]
+    traces = replace(traces_of(drafts), step_ms={"neural": step_ms})
+    (done,) = replay(traces, [Arm(ALL, is_tree=False, widths=(8,))])
+    assert done.outcome.num_passes == num_passes
+    assert done.outcome.num_costly == (num_passes if num_steps else 0)
+    assert done.outcome.ms == num_passes * 30.0 + num_steps * step_ms
+
+
+def test_an_oracle_pays_for_the_steps_that_it_needs() -> None:
+    """Two tokens cost a pass each, or one pass and one step."""
+    tokens = [[neural(TRUTH[:1], 0.5)], []]
+    for step_ms, ms in ((1.0, 31.0), (50.0, 60.0)):
+        traces = replace(traces_of(tokens, TRUTH[:2]), step_ms={"neural": step_ms})
+        assert one_tree_oracle(traces).ms == ms
 
 
 def test_either_or_takes_the_source_that_is_right_each_time() -> None:
