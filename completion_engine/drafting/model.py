@@ -14,7 +14,7 @@ from completion_engine.language_model import PREFILL_ROWS, LanguageModel
 from completion_engine.tokenizer import Tokenizer
 
 _BREADTH = 3  # tokens looked at after each drafted one; the first goes on, the others are leaves
-_LEAST_SHARE = 0.05
+_LEAST_SHARE = 0.05  # of a runner-up
 
 
 class ModelDrafter:
@@ -51,14 +51,14 @@ class ModelDrafter:
         path, parent, survival = list(self._path), -1, 1.0
         for depth in range(max_depth):
             shares, tokens = self._likeliest(self._logits_after(path), allowed if depth == 0 else None)
+            if not tokens:
+                break
             place = len(tree)
             tree.extend(
                 DraftToken(token, "neural", "model", depth, share, parent)
                 for share, token in zip(shares, tokens, strict=True)
-                if share >= _LEAST_SHARE
+                if share >= min(_LEAST_SHARE, shares[0])
             )
-            if place == len(tree):
-                break
             survival *= shares[0]
             if survival < min_survival:
                 break
