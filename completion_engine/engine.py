@@ -187,6 +187,7 @@ class CompletionEngine:
             "capacity": target.capacity,
             "num_weight_bytes": target.num_weight_bytes,
             "num_cache_bytes": self._slots.num_bytes,
+            "num_drafter_bytes": sum(drafter.num_bytes for drafter in self._drafters.values()),
         }
 
     def _begin(

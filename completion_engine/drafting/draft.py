@@ -60,9 +60,18 @@ class Drafter(Protocol):
     """Anything that can guess the next tokens.
 
     `step_ms` is what one more depth of its draft costs, as measured; 0 where a draft costs next to nothing.
+    `num_bytes` is the memory of its weights and caches; small tables of tokens do not count.
     """
 
-    step_ms: float
+    @property
+    def step_ms(self) -> float:
+        """See the class."""
+        ...
+
+    @property
+    def num_bytes(self) -> int:
+        """See the class."""
+        ...
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         """A new completion starts behind `prompt`; `cache` is the target's, and follows what is written."""

@@ -30,6 +30,7 @@ class LookaheadDrafter:
     """
 
     step_ms = 0.0
+    num_bytes = 0
 
     def __init__(self) -> None:
         self._pool: OrderedDict[Gram, list[Gram]] = OrderedDict()

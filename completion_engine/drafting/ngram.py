@@ -17,6 +17,7 @@ class NgramDrafter:
     """Guesses what followed the same tokens elsewhere."""
 
     step_ms = 0.0
+    num_bytes = 0
 
     def __init__(self) -> None:
         self._recent = TokenBuffer()

@@ -36,6 +36,7 @@ class RecycledDrafter:
     """
 
     step_ms = 0.0
+    num_bytes = 0
 
     def __init__(self) -> None:
         self._successors: OrderedDict[tuple[int, ...], Successors] = OrderedDict()

@@ -68,6 +68,7 @@ class Recorder:
     """
 
     step_ms = 0.0
+    num_bytes = 0
 
     def __init__(self, drafters: Sequence[Drafter], target: LanguageModel) -> None:
         self._drafters = drafters

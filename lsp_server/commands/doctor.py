@@ -142,6 +142,7 @@ def speed_checks(settings: Settings, root: Path, report: Report) -> list[Check]:
         Check("model", "ok", model),
         _check("loading", f"{load_s:.1f} s", is_ok=load_s < 30, advice="A faster disk or more memory helps."),
         *_pass_checks(engine["pass_ms"]),
+        _drafters_check(engine),
         index_check(root, loaded.tokenizer.fingerprint),
     ]
 
@@ -155,6 +156,12 @@ def index_check(root: Path, fingerprint: str) -> Check:
         advice = f"An editor builds it by itself; or run: slipstream index {root}"
         return Check("index", "slow", f"none of {root} yet", advice)
     return Check("index", "ok", f"{num_bytes / 1e6:.1f} MB for {root}")
+
+
+def _drafters_check(engine: dict[str, Any]) -> Check:
+    names = ", ".join(engine["drafters"]) or "none: plain decoding"
+    num_bytes = engine["num_drafter_bytes"]
+    return Check("drafters", "ok", f"{names} ({num_bytes / 1e6:.0f} MB)" if num_bytes else names)
 
 
 def _pass_checks(pass_ms: dict[str, float]) -> list[Check]:

@@ -76,6 +76,7 @@ class Scripted:
     """A drafter that proposes what a function of the path gives: a tree of (token, parent), as in a draft."""
 
     step_ms = 0.0
+    num_bytes = 0
 
     def __init__(self, script: Callable[[list[int]], Sequence[tuple[int, int]]]) -> None:
         self._script = script

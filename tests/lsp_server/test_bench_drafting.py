@@ -57,6 +57,7 @@ class Listener:
     """A drafter that guesses nothing and notes the passes it is shown, beside the text so far."""
 
     step_ms = 0.0
+    num_bytes = 0
 
     def __init__(self) -> None:
         self.path: list[int] = []
