@@ -79,6 +79,14 @@ def models(context: typer.Context) -> None:
     models_app(args=context.args, prog_name="slipstream models")
 
 
+@app.command(context_settings=PASS_ON, add_help_option=False)
+def distill(context: typer.Context) -> None:
+    """Train a small drafter for a target."""
+    from lsp_server.commands.distill import app as distill_app  # noqa: PLC0415 - loads torch
+
+    distill_app(args=context.args, prog_name="slipstream distill")
+
+
 app.command()(doctor.doctor)
 app.command(hidden=True)(demo.demo)
 

@@ -1,0 +1,148 @@
+"""What the target makes of windows of code, kept on disk in shards: states, keys and values.
+
+Collection goes on where it stopped: a shard is drawn from its own seed and appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from completion_engine.distillation.network import Batch
+from completion_engine.distillation.windows import Report, Window, draw_windows
+from completion_engine.errors import UserError
+from completion_engine.kv_cache import KVCache
+from completion_engine.language_model import PREFILL_ROWS, LanguageModel
+from completion_engine.tokenizer import Tokenizer
+
+_WINDOWS_PER_SHARD = 16
+_PADDING = -1
+_FACTS = "collection.json"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionPlan:
+    """What is collected. Shards of different plans must not be mixed."""
+
+    target: str
+    num_characters: int
+    window_tokens: int
+    memory_layer: int
+    seed: int = 0
+
+
+class Collection:
+    """The shards below one folder."""
+
+    def __init__(self, folder: Path, plan: CollectionPlan) -> None:
+        """Raises UserError for a folder that was begun with another plan."""
+        self._folder = folder
+        self.plan = plan
+        facts = folder / _FACTS
+        told = json.dumps(asdict(plan))
+        if facts.is_file() and facts.read_text(encoding="utf-8") != told:
+            raise UserError(
+                f"{folder} holds states of other code, another target or other settings.",
+                advice="Name another --out, or delete that folder.",
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        facts.write_text(told, encoding="utf-8")
+
+    def collect(
+        self,
+        texts: Sequence[str],
+        num_tokens: int,
+        parts: tuple[LanguageModel, Tokenizer],
+        report: Report,
+    ) -> None:
+        """Fill shards until there are `num_tokens` positions; those that are there already are kept."""
+        target, tokenizer = parts
+        num_shards = -(-num_tokens // (_WINDOWS_PER_SHARD * self.plan.window_tokens))
+        for number in range(num_shards):
+            path = self._path(number)
+            if not path.is_file():
+                rng = random.Random(f"{self.plan.seed}/{number}")  # noqa: S311 - a reproducible draw
+                drawn = draw_windows(texts, tokenizer, self.plan.window_tokens, rng)
+                windows = []
+                for at, window in enumerate(islice(drawn, _WINDOWS_PER_SHARD)):
+                    report("Running the target", number * _WINDOWS_PER_SHARD + at, self._total(num_shards))
+                    windows.append(run_window(window, target, self.plan))
+                _write(path, {name: torch.stack([w[name] for w in windows]) for name in windows[0]})
+            report("Running the target", (number + 1) * _WINDOWS_PER_SHARD, self._total(num_shards))
+
+    @property
+    def shards(self) -> list[Path]:
+        """Shards on disk, in order."""
+        return sorted(self._folder.glob("shard-*.safetensors"))
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"shard-{number:05}.safetensors"
+
+    @staticmethod
+    def _total(num_shards: int) -> int:
+        return num_shards * _WINDOWS_PER_SHARD
+
+
+class Shards:
+    """The windows of some shards, read when they are asked for."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._files: list[Any] = [safe_open(path, framework="pt") for path in paths]
+        self._places = [
+            (file, at) for file in self._files for at in range(file.get_slice("tokens").get_shape()[0])
+        ]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def window_tokens(self) -> int:
+        """Positions of a window."""
+        return int(self._files[0].get_slice("tokens").get_shape()[1])
+
+    def batch(self, numbers: Sequence[int], device: torch.device) -> Batch:
+        """The windows of these numbers, side by side."""
+
+        def read(name: str) -> Tensor:
+            found = [file.get_slice(name)[at : at + 1] for file, at in (self._places[n] for n in numbers)]
+            return torch.cat(found).to(device)
+
+        tokens = read("tokens").long()
+        is_real = tokens != _PADDING
+        return Batch(tokens.clamp_(min=0), read("hidden"), read("keys"), read("values"), is_real)
+
+
+@torch.inference_mode()
+def run_window(window: Window, target: LanguageModel, plan: CollectionPlan) -> dict[str, Tensor]:
+    """The target's states, keys and values of one window, padded to the plan's length."""
+    cache = KVCache(target.cache_shape)
+    tokens = list(window.tokens)
+    while cache.num_cached < len(tokens):
+        chunk = tokens[cache.num_cached : cache.num_cached + PREFILL_ROWS]
+        target.forward(chunk, cache, 0)
+        cache.keep(chunk)
+    length = plan.window_tokens
+    padded = torch.full((length,), _PADDING, dtype=torch.int32)
+    padded[: len(tokens)] = torch.tensor(tokens, dtype=torch.int32)
+    return {
+        "tokens": padded,
+        "hidden": cache.hidden[:length].cpu().clone(),
+        "keys": cache.keys[plan.memory_layer, :, :length].cpu().clone(),
+        "values": cache.values[plan.memory_layer, :, :length].cpu().clone(),
+    }
+
+
+def _write(path: Path, tensors: dict[str, Tensor]) -> None:
+    unfinished = path.with_suffix(".part")
+    save_file(tensors, unfinished)
+    unfinished.replace(path)

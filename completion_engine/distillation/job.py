@@ -1,0 +1,133 @@
+"""One drafter from beginning to end: read code, run the target over it, train, measure, write the files.
+
+Every part goes on where it stopped. The only place that knows the order of the parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from completion_engine.attention import pad_rows
+from completion_engine.distillation.collection import Collection, CollectionPlan, Shards
+from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
+from completion_engine.distillation.network import DrafterNetwork
+from completion_engine.distillation.training import Trainer, TrainingPlan
+from completion_engine.distillation.windows import Corpus, Report, read_corpus
+from completion_engine.drafting.distilled import DrafterFiles
+from completion_engine.drafting.distilled_network import DistilledNetwork, DrafterShape
+from completion_engine.errors import UserError
+from completion_engine.language_model import LanguageModel
+from completion_engine.tokenizer import Tokenizer
+
+WORK = "work"
+_MEMORY_DEPTH = 2 / 3  # of the target's layers
+_MLP_RATIO = 2.3  # of the hidden size, about
+_MLP_STEP = 64
+_COUNTED_CHARS = 40_000_000  # of code, to find the tokens that it uses
+_TEXTS_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DistillPlan:
+    """What to train. `num_tokens` positions of the target are collected; the drafter guesses `vocabulary`.
+
+    It is measured in the code below `held_out`; without one, in a part of the files it is trained on
+    that is kept aside.
+    """
+
+    target: str
+    num_tokens: int = 1_200_000
+    window_tokens: int = 1024
+    vocabulary: int = 16_384
+    training: TrainingPlan = field(default_factory=TrainingPlan)
+    num_measured: int = 60
+    tokens_measured: int = 40
+    held_out: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Distilled:
+    """What came out: facts for people, and how far its drafts go."""
+
+    files: DrafterFiles
+    acceptance: Acceptance
+    num_train_files: int
+    num_held_out_files: int
+    num_positions: int
+
+    @property
+    def num_parameters(self) -> int:
+        """Weights that are the drafter's own."""
+        return sum(weight.numel() for weight in self.files.weights.values())
+
+
+def distill(
+    folder: Path, out: Path, plan: DistillPlan, parts: tuple[LanguageModel, Tokenizer], report: Report
+) -> Distilled:
+    """Train a drafter on the code in `folder` and write it to `out`, where work in progress lies too.
+
+    Raises UserError where the code is too little or the target is of an architecture that cannot be read.
+    """
+    target, tokenizer = parts
+    if target.rotary is None:
+        raise UserError(
+            "A target of this architecture cannot be given a drafter.",
+            advice="Distillation serves Llama, Qwen2, Qwen3 and Mistral models.",
+        )
+    corpus = read_corpus(folder, plan.held_out, report)
+    window_tokens = min(plan.window_tokens, target.capacity - pad_rows(1))
+    layer = round(target.cache_shape.num_layers * _MEMORY_DEPTH)
+    collection = Collection(out / WORK, CollectionPlan(plan.target, corpus.num_chars, window_tokens, layer))
+    collection.collect(corpus.train, plan.num_tokens, parts, report)
+    shards = Shards(collection.shards)
+    tokens = frequent_tokens(corpus, tokenizer, plan.vocabulary, report)
+    network = DrafterNetwork(_shape_for(target, layer, len(tokens)), target)
+    head = target.head_rows(tokens.to(target.device))
+    trainer = Trainer(network, head, tokens.to(target.device), plan.training, out / WORK)
+    trainer.run(shards, report)
+    weights = {name: weight.detach().to(torch.bfloat16) for name, weight in network.weights.items()}
+    examination = Examination(corpus.held_out, window_tokens, plan.num_measured, plan.tokens_measured)
+    fast = DistilledNetwork(weights, tokens, network.shape, target)
+    acceptance = measure_acceptance(fast, tokens, parts, examination, report)
+    files = DrafterFiles(plan.target, network.shape, acceptance.temperatures, tokens, weights)
+    files.save(out)
+    num_positions = len(shards) * shards.window_tokens
+    return Distilled(files, acceptance, len(corpus.train), len(corpus.held_out), num_positions)
+
+
+def _shape_for(target: LanguageModel, memory_layer: int, num_tokens: int) -> DrafterShape:
+    shape = target.cache_shape
+    return DrafterShape(
+        num_layers=shape.num_layers,
+        num_kv_heads=shape.num_kv_heads,
+        head_size=shape.head_size,
+        hidden_size=shape.hidden_size,
+        vocab_size=target.vocab_size,
+        memory_layer=memory_layer,
+        num_heads=max(1, shape.hidden_size // shape.head_size // shape.num_kv_heads) * shape.num_kv_heads,
+        mlp_size=max(1, round(shape.hidden_size * _MLP_RATIO / _MLP_STEP)) * _MLP_STEP,
+        num_tokens=num_tokens,
+    )
+
+
+def frequent_tokens(corpus: Corpus, tokenizer: Tokenizer, num_tokens: int, report: Report) -> Tensor:
+    """The ids [num_tokens] that the code uses most, most frequent first, with those that end an infill."""
+    counts = torch.zeros(tokenizer.num_tokens, dtype=torch.long)
+    num_chars = 0
+    total = min(corpus.num_chars, _COUNTED_CHARS)
+    for first in range(0, len(corpus.train), _TEXTS_AT_ONCE):
+        report("Counting tokens", min(num_chars, total), total)
+        texts = list(corpus.train[first : first + _TEXTS_AT_ONCE])
+        ids = [token for tokens in tokenizer.encode_many(texts) for token in tokens]
+        counts += torch.bincount(torch.tensor(ids, dtype=torch.long), minlength=len(counts))
+        num_chars += sum(map(len, texts))
+        if num_chars >= _COUNTED_CHARS:
+            break
+    report("Counting tokens", total, total)
+    counts[list(tokenizer.end_ids)] = int(counts.max()) + 1
+    num_seen = int((counts > 0).sum())
+    return counts.argsort(descending=True, stable=True)[: min(num_tokens, num_seen)]

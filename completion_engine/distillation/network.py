@@ -1,0 +1,122 @@
+"""The drafter's network as it is trained: the same products as `drafting.distilled_network`, with gradients.
+
+Works on whole windows: every position of a window is a place to draft from, and sees what the target has
+cached up to itself. Knows nothing of files, optimisers or prompts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from completion_engine.decoder import rotate
+from completion_engine.drafting.distilled_network import EPS, DrafterShape
+from completion_engine.language_model import LanguageModel
+
+_RIDGE = 0.05  # of the mean of the squares' diagonal
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Windows with what the target made of them.
+
+    `tokens` [num_windows, length]; `hidden` [num_windows, length, hidden_size] is what the head read;
+    `keys` and `values` [num_windows, num_kv_heads, length, head_size] of the memory layer;
+    `is_real` [num_windows, length] is false for padding.
+    """
+
+    tokens: Tensor
+    hidden: Tensor
+    keys: Tensor
+    values: Tensor
+    is_real: Tensor
+
+    @property
+    def length(self) -> int:
+        """Positions of a window."""
+        return self.tokens.shape[1]
+
+
+class DrafterNetwork(nn.Module):
+    """Weights named as in `DrafterShape.sizes`; embedding and rotation are the target's."""
+
+    def __init__(self, shape: DrafterShape, target: LanguageModel) -> None:
+        super().__init__()
+        if target.rotary is None:
+            raise ValueError("the target's rotation must be known")
+        self.shape = shape
+        self._table = target.embedding
+        self._cos, self._sin = target.rotary
+        self.weights = nn.ParameterDict({name: _initial(name, size) for name, size in shape.sizes.items()})
+
+    def step(self, tokens: Tensor, states: Tensor, batch: Batch, position: Tensor) -> Tensor:
+        """States [num_windows, n, hidden_size] behind `tokens` [num_windows, n], drafted from `states`.
+
+        Row i drafts from position i of the window and attends up to it; `position` [n] is where the
+        tokens stand.
+        """
+        w = self.weights
+        read = _normed(self._table[tokens].to(states.dtype)) * w["embedding_norm"]
+        x = functional.linear(read, w["embedding"])
+        x = x + functional.linear(_normed(states) * w["state_norm"], w["state"])
+        x = x + functional.linear(self._attend(x, batch, position), w["attended"])
+        gate, up = functional.linear(_normed(x) * w["mlp_norm"], w["gate_up"]).chunk(2, dim=-1)
+        x = x + functional.linear(functional.silu(gate) * up, w["down"])
+        result: Tensor = _normed(x) * w["output_norm"]
+        return result
+
+    def _attend(self, x: Tensor, batch: Batch, position: Tensor) -> Tensor:
+        w, shape = self.weights, self.shape
+        num_windows, num_rows, _ = x.shape
+        q = functional.linear(_normed(x) * w["attention_norm"], w["query"], w["query_bias"])
+        q = q.view(num_windows, num_rows, shape.num_heads, shape.head_size)
+        q = rotate(q, self._cos[position].to(q.dtype), self._sin[position].to(q.dtype)).transpose(1, 2)
+        num_groups = shape.num_heads // shape.num_kv_heads
+        keys = batch.keys[:, :, :num_rows].repeat_interleave(num_groups, 1)
+        values = batch.values[:, :, :num_rows].repeat_interleave(num_groups, 1)
+        heads = functional.scaled_dot_product_attention(
+            q, keys.to(q.dtype), values.to(q.dtype), is_causal=True
+        )
+        return heads.transpose(1, 2).reshape(num_windows, num_rows, -1)
+
+    @torch.no_grad()
+    def fit_linear(self, batches: list[Batch]) -> None:
+        """Begin at the best linear guess of the next state from the token and the state before it.
+
+        Ridge regression in closed form; the rest of the network then learns what is missing. The output
+        norm takes the scale of the target's states.
+        """
+        size = self.shape.hidden_size
+        device = self._table.device
+        squares = torch.zeros(2 * size, 2 * size, device=device)
+        products = torch.zeros(2 * size, size, device=device)
+        scale = torch.stack([batch.hidden[batch.is_real].float().pow(2).mean(0) for batch in batches])
+        scale = scale.mean(0).sqrt().clamp_(min=EPS)
+        for batch in batches:
+            real = batch.is_real[:, 1:]
+            read = _normed(self._table[batch.tokens[:, 1:]].float())[real]
+            states = _normed(batch.hidden[:, :-1].float())[real]
+            x = torch.cat([read, states], -1)
+            squares += x.T @ x
+            products += x.T @ (batch.hidden[:, 1:].float()[real] / scale)
+        squares += torch.eye(2 * size, device=device) * squares.diagonal().mean() * _RIDGE
+        found = torch.linalg.solve(squares.double(), products.double()).T.float()
+        self.weights["embedding"].copy_(found[:, :size])
+        self.weights["state"].copy_(found[:, size:])
+        self.weights["output_norm"].copy_(scale)
+
+
+def _initial(name: str, size: tuple[int, ...]) -> nn.Parameter:
+    """Norms begin at one, what adds to the stream at nothing, all else at small random numbers."""
+    if len(size) == 1:
+        return nn.Parameter(torch.zeros(size) if name.endswith("bias") else torch.ones(size))
+    if name in {"attended", "down"}:
+        return nn.Parameter(torch.zeros(size))
+    return nn.Parameter(torch.randn(size) * size[1] ** -0.5)
+
+
+def _normed(x: Tensor) -> Tensor:
+    return functional.rms_norm(x, x.shape[-1:], None, EPS)

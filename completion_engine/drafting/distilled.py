@@ -1,0 +1,232 @@
+"""Drafts by a small network that was trained to run ahead of one target: a tree of its likeliest paths.
+
+A pure function of what the target has cached and of what is written behind it; keeps nothing between
+drafts. Owns the files of a drafter: `config.json` and `drafter.safetensors`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from completion_engine.drafting.distilled_network import DistilledNetwork, DrafterShape
+from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.errors import DataError
+from completion_engine.kv_cache import KVCache
+from completion_engine.language_model import LanguageModel
+
+CONFIG, WEIGHTS = "config.json", "drafter.safetensors"
+_FORMAT = 1
+_TOKENS = "tokens"
+_NUM_BEAMS = 3  # paths that go on at each depth
+_BREADTH = 4  # tokens looked at behind each of them
+_LEAST_SURVIVAL = 0.03  # of a guess that is told at all
+_HEALED_BREADTH = 64  # tokens looked at where the first one has to spell something
+_MAX_KNOWN = 8  # tokens that the target has not run yet; behind more the states drift too far
+_TIMED_STEPS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterFiles:
+    """A drafter as it lies on disk.
+
+    `temperatures` by depth make shares of its logits that are right as often as they say; the last holds
+    for all deeper ones. `tokens` [num_tokens] int32 are the ids that it can guess.
+    """
+
+    target: str
+    shape: DrafterShape
+    temperatures: tuple[float, ...]
+    tokens: Tensor
+    weights: Mapping[str, Tensor]
+
+    def save(self, folder: Path) -> None:
+        """Write both files into `folder`, which is made."""
+        folder.mkdir(parents=True, exist_ok=True)
+        halves = {name: weight.to(torch.bfloat16).contiguous() for name, weight in self.weights.items()}
+        save_file({_TOKENS: self.tokens.to(torch.int32), **halves}, folder / WEIGHTS)
+        told = {
+            "format": _FORMAT,
+            "target": self.target,
+            "shape": asdict(self.shape),
+            "temperatures": list(self.temperatures),
+        }
+        (folder / CONFIG).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> DrafterFiles:
+        """Raises DataError when the files are missing, damaged or of another format."""
+        try:
+            told = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+            _check_format(told["format"])
+            shape = DrafterShape(**told["shape"])
+            weights = load_file(folder / WEIGHTS)
+            tokens = weights.pop(_TOKENS)
+            files = cls(told["target"], shape, tuple(map(float, told["temperatures"])), tokens, weights)
+            files.check()
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"The drafter in {folder} cannot be read: {error}.",
+                advice="Train it again with `slipstream distill`, or remove it.",
+            ) from error
+        return files
+
+    def check(self) -> None:
+        """Raises ValueError unless the parts fit together."""
+        sizes = {name: tuple(weight.shape) for name, weight in self.weights.items()}
+        if sizes != self.shape.sizes or tuple(self.tokens.shape) != (self.shape.num_tokens,):
+            raise ValueError("the weights have other sizes than the configuration says")
+        if not 0 <= int(self.tokens.min()) <= int(self.tokens.max()) < self.shape.vocab_size:
+            raise ValueError("it guesses tokens that do not exist")
+        if not self.temperatures or min(self.temperatures) <= 0:
+            raise ValueError("temperatures must be positive")
+
+
+class DistilledDrafter:
+    """Guesses from the target's own last state and from what one of its layers has cached."""
+
+    def __init__(
+        self, network: DistilledNetwork, tokens: Tensor, temperatures: Sequence[float], timed_on: KVCache
+    ) -> None:
+        """`timed_on` is a cache of the target's shape whose contents do not matter."""
+        self._network = network
+        self._tokens = tokens.long()
+        self._temperatures = tuple(temperatures)
+        self._cache = timed_on
+        self._path: list[int] = []
+        self.step_ms = self._measure()
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the weights."""
+        return self._network.num_bytes
+
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
+        """See `Drafter.begin`."""
+        self._path, self._cache = list(prompt), cache
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """See `Drafter.extend`."""
+        self._path.extend(tokens)
+
+    def observe(self, done: Pass) -> None:
+        """See `Drafter.observe`. It has learnt all it will."""
+
+    def lend(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
+        """See `Drafter.lend`."""
+        return ()
+
+    def end(self) -> None:
+        """See `Drafter.end`."""
+
+    @torch.inference_mode()
+    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+        """See `Drafter.drafts`. Guesses nothing behind an empty cache or a long run of uncached tokens."""
+        num_cached = self._cache.num_cached
+        known = self._path[num_cached:]
+        if not num_cached or not 0 < len(known) <= _MAX_KNOWN or max_tokens < 1:
+            return []
+        states = self._cache.hidden[num_cached - 1 : num_cached]
+        for at, token in enumerate(known):
+            states, logits = self._step([token], states, num_cached + at)
+        tree: list[DraftToken] = []
+        beams = [(-1, 1.0)]  # place in the tree, survival
+        for depth in range(max_tokens):
+            found = self._likeliest(logits, depth, allowed)
+            beams, rows = _grow(tree, beams, found, depth)
+            alive = [at for at, (_, survival) in enumerate(beams) if survival >= min_survival]
+            position = len(self._path) + depth
+            if not alive or depth + 1 == max_tokens or position >= self._cache.capacity:
+                break
+            beams, rows = [beams[at] for at in alive], [rows[at] for at in alive]
+            states, logits = self._step([tree[place].token for place, _ in beams], states[rows], position)
+        return [tuple(tree)] if tree else []
+
+    def _step(self, tokens: list[int], states: Tensor, position: int) -> tuple[Tensor, Tensor]:
+        rows = torch.tensor(tokens, device=states.device)
+        return self._network.step(rows, states, self._cache, position)
+
+    def _likeliest(self, logits: Tensor, depth: int, allowed: Allowed) -> list[list[tuple[float, int]]]:
+        """For each beam the shares and ids of its best few tokens, best first; at depth 0 `allowed` ones."""
+        temperature = self._temperatures[min(depth, len(self._temperatures) - 1)]
+        scaled = logits.float() / temperature
+        breadth = min(_BREADTH if depth else _HEALED_BREADTH, scaled.shape[-1])
+        best = torch.topk(scaled, breadth)
+        shares = (best.values - scaled.logsumexp(-1, keepdim=True)).exp().tolist()
+        ids = self._tokens[best.indices].tolist()
+        found = [list(zip(*pair, strict=True)) for pair in zip(shares, ids, strict=True)]
+        return found if depth else [_among(found[0], allowed)]
+
+    def _measure(self) -> float:
+        """Milliseconds of one more depth, the median of a few."""
+        cache = self._cache
+        num_cached = cache.num_cached
+        cache.keep([0] * (min(512, cache.capacity - 1) - num_cached))
+        states = cache.hidden[:1].expand(_NUM_BEAMS, -1)
+        times = []
+        with torch.inference_mode():
+            for _ in range(_TIMED_STEPS):
+                begin = time.perf_counter()
+                _, logits = self._step([0] * _NUM_BEAMS, states, cache.num_cached)
+                self._likeliest(logits, 1, bool)
+                times.append((time.perf_counter() - begin) * 1e3)
+        cache.rewind(num_cached)
+        return sorted(times)[_TIMED_STEPS // 2]
+
+
+def load_distilled(folder: Path, target: LanguageModel) -> DistilledDrafter:
+    """The drafter in `folder`, ready to draft for `target`.
+
+    Raises DataError for damaged files, UserError where it was made for another target.
+    """
+    files = DrafterFiles.read(folder)
+    network = DistilledNetwork(files.weights, files.tokens, files.shape, target)
+    tokens = files.tokens.to(target.device)
+    return DistilledDrafter(network, tokens, files.temperatures, KVCache(target.cache_shape))
+
+
+def _check_format(found: object) -> None:
+    if found != _FORMAT:
+        raise ValueError(f"its format is {found}, not {_FORMAT}")
+
+
+def _among(found: Sequence[tuple[float, int]], allowed: Allowed) -> list[tuple[float, int]]:
+    """The best few that are allowed; their shares are of what is allowed, for nothing else can come."""
+    kept = [pair for pair in found if allowed(pair[1])]
+    if len(kept) == len(found):
+        return kept[:_BREADTH]
+    total = sum(share for share, _ in kept)
+    return [(share / total, token) for share, token in kept[:_BREADTH]]
+
+
+def _grow(
+    tree: list[DraftToken],
+    beams: Sequence[tuple[int, float]],
+    found: Sequence[Sequence[tuple[float, int]]],
+    depth: int,
+) -> tuple[list[tuple[int, float]], list[int]]:
+    """Append the likeliest guesses to the tree; the new beams, and the row that each came from."""
+    guesses = [
+        (survival * share, share, token, place, row)
+        for row, ((place, survival), pairs) in enumerate(zip(beams, found, strict=True))
+        for share, token in pairs
+    ]
+    guesses.sort(key=lambda guess: -guess[0])
+    grown: list[tuple[int, float]] = []
+    rows: list[int] = []
+    for survival, share, token, parent, row in guesses[: 2 * _NUM_BEAMS]:
+        if survival < _LEAST_SURVIVAL:
+            break
+        if len(grown) < _NUM_BEAMS:
+            grown.append((len(tree), survival))
+            rows.append(row)
+        tree.append(DraftToken(token, "neural", "distilled", depth, share, parent))
+    return grown, rows
