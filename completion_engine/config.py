@@ -15,11 +15,11 @@ DEFAULT_DRAFTERS = ("ngram", "recycled", "neural")
 class EngineConfig:
     """Target, drafters and the machine to run them on.
 
-    `draft_model` is a smaller model of the target's family that drafts in place of the target's own trained
-    drafter. `drafts_trees` verifies guesses of all sources in one tree where the machine can do that
-    exactly, else their likeliest chain. `prefix_chars` and `suffix_chars` bound the text around the
-    cursor that the target sees; 0 takes what suits the device. `num_slots` documents keep their KV cache
-    at the same time.
+    `draft_model` drafts in place of the target's own trained drafter: a smaller model of the target's
+    family, or a folder that `slipstream distill` wrote. `drafts_trees` verifies guesses of all sources
+    in one tree where the machine can do that exactly, else their likeliest chain. `prefix_chars` and
+    `suffix_chars` bound the text around the cursor that the target sees; 0 takes what suits the device.
+    `num_slots` documents keep their KV cache at the same time.
     """
 
     target: str = DEFAULT_TARGET

@@ -6,8 +6,10 @@ Owns which neural drafter serves which target. Knows nothing of requests.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from completion_engine.config import EngineConfig
+from completion_engine.drafting.distilled import WEIGHTS, load_distilled
 from completion_engine.drafting.draft import Drafter
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.model import ModelDrafter, check_same_vocabulary
@@ -17,6 +19,7 @@ from completion_engine.language_model import LanguageModel, load_language_model
 from completion_engine.models import ModelStore
 from completion_engine.tokenizer import Tokenizer, load_tokenizer
 
+_TRAINED = Path(__file__).parent / "drafters"  # trained drafters that come with the package, by target
 Report = Callable[[str, int, int], None]
 ShouldStop = Callable[[], bool]
 
@@ -53,6 +56,10 @@ def _neural(
     report: Report | None,
     should_stop: ShouldStop | None,
 ) -> Drafter | None:
+    """The draft model or the drafter that is named, else the one that comes with the target."""
+    folder = Path(config.draft_model) if config.draft_model else _TRAINED / config.target
+    if (folder / WEIGHTS).is_file():
+        return load_distilled(folder, target)
     if not config.draft_model:
         return None
     folder = ModelStore().ensure(config.draft_model, report, should_stop)
