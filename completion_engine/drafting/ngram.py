@@ -72,21 +72,20 @@ def _tree(origin: str, lookup: Lookup, allowed: Allowed) -> Draft:
     """A lookup's tree below the tokens that are allowed first."""
     tree: list[DraftToken] = []
     place: dict[int, int] = {}
-    total = max(1, sum(node.count for node in lookup.nodes if node.parent == -1))
     for at, node in enumerate(lookup.nodes):  # parents before children
         is_first = node.parent == -1
         if (is_first and not allowed(node.token)) or not (is_first or node.parent in place):
             continue
         place[at] = len(tree)
-        above = total if is_first else lookup.nodes[node.parent].count
+        above = 1.0 if is_first else lookup.nodes[node.parent].probability
         parent = -1 if is_first else place[node.parent]
         tree.append(
             DraftToken(
                 token=node.token,
                 source="ngram",
                 origin=origin,
-                match_length=lookup.match_length + node.depth,
-                share=min(1.0, node.count / max(1, above)),
+                match_length=node.match_length + node.depth,
+                share=node.probability / above,
                 parent=parent,
                 document=node.document,
                 offset=node.offset,

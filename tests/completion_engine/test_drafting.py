@@ -84,6 +84,19 @@ def test_the_repository_is_drafted_from_with_its_place() -> None:
     assert [guess.offset for guess in draft] == [3, 4, 5]
 
 
+def test_each_guess_tells_the_evidence_for_itself() -> None:
+    """Behind a match of four tokens 50 follows, behind one of two 70 does, and both go on with 51."""
+    text = [1, 2, 3, 4, 50, 51, 8, 9, 3, 4, 70, 51, 7, 6, 1, 2, 3, 4]
+    (draft,) = begun(text).drafts(2, anything, 0.0)
+    matches = {(guess.token, guess.parent >= 0): guess.match_length for guess in draft}
+    share = {guess.token: guess.share for guess in draft if guess.parent < 0}
+    assert matches[50, False] == 4
+    assert matches[70, False] == 2
+    assert share[50] > share[70] > 0
+    assert share[50] + share[70] < 1
+    assert all(0 < guess.share < 1 for guess in draft)
+
+
 def test_the_prompt_itself_and_what_was_written_are_drafted_from() -> None:
     drafter = begun([1, 2, 3, 4, 9])
     drafter.extend([1, 2])
