@@ -28,7 +28,7 @@ _FORMAT = 1
 _TOKENS = "tokens"
 _NUM_BEAMS = 3  # paths that go on at each depth
 _BREADTH = 4  # tokens looked at behind each of them
-_LEAST_SURVIVAL = 0.03  # of a guess that is told at all
+_LEAST_SURVIVAL = 0.03  # of a guess that is not the best of its depth
 _HEALED_BREADTH = 64  # tokens looked at where the first one has to spell something
 _MAX_KNOWN = 8  # tokens that the target has not run yet; behind more the states drift too far
 _TIMED_STEPS = 9
@@ -223,7 +223,7 @@ def _grow(
     grown: list[tuple[int, float]] = []
     rows: list[int] = []
     for survival, share, token, parent, row in guesses[: 2 * _NUM_BEAMS]:
-        if survival < _LEAST_SURVIVAL:
+        if grown and survival < _LEAST_SURVIVAL:
             break
         if len(grown) < _NUM_BEAMS:
             grown.append((len(tree), survival))

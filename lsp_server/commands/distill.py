@@ -56,7 +56,7 @@ def main(  # noqa: PLR0913 - one argument per option
         int, typer.Option("--places", min=1, help="Places to measure at.")
     ] = _DEFAULTS.num_measured,
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
-    plot: Annotated[bool, typer.Option("--plot", help="Draw how far drafts go.")] = True,
+    plot: Annotated[bool, typer.Option("--plot/--no-plot", help="Draw how far drafts go.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
 ) -> None:
     """Train a drafter for a target on the code in FOLDER. Goes on where it was stopped."""
