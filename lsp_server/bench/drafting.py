@@ -9,17 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from completion_engine.drafting.draft import Draft
-from lsp_server.bench.drafting_replay import (
-    ALL,
-    Arm,
-    Outcome,
-    Replayed,
-    arms_of,
+from lsp_server.bench.drafting_hindsight import (
+    best_arm,
+    best_arm_of_each_prompt,
     either_or_oracle,
     nothing,
     one_tree_oracle,
-    replay,
 )
+from lsp_server.bench.drafting_replay import ALL, Arm, Outcome, Replayed, arms_of, replay
 from lsp_server.bench.drafting_trace import Traces
 
 ACCEPTANCE_COLUMNS = ("source", "by", "bucket", "guesses", "right")
@@ -32,14 +29,10 @@ _SHARES = 5
 def measure_drafting(traces: Traces) -> dict[str, Any]:
     """All figures as one JSON object."""
     arms = arms_of(traces)
-    done = replay(traces, arms)
+    done = [nothing(traces), *replay(traces, arms)]
     policy = _policy_of(done, traces)
-    single = [arm for arm in arms if arm.origin != ALL]
-    oracles = {
-        "either/or oracle": either_or_oracle(traces, single),
-        "either/or oracle, merged arms too": either_or_oracle(traces, arms),
-        "one-tree oracle": one_tree_oracle(traces),
-    }
+    others = [one for one in done if one is not policy]
+    oracles = _in_hindsight(traces, others, arms)
     return {
         "bench": "drafting",
         "target": traces.target,
@@ -50,11 +43,13 @@ def measure_drafting(traces: Traces) -> dict[str, Any]:
         "lane_ms": round(traces.costs.lane_ms, 3),
         "step_ms": {source: round(ms, 3) for source, ms in traces.step_ms.items()},
         "acceptance": acceptance(traces),
-        "arms": [_as_dict("nothing", (), nothing(traces)), *(_arm_dict(one) for one in done)],
+        "policy": policy.arm.name,
+        "best_arm": _title(best_arm(others).arm),
+        "arms": [_arm_dict(one) for one in done],
         "oracles": [_as_dict(name, (), outcome) for name, outcome in oracles.items()],
-        "policy_ms_per_token": round(policy.ms_per_token, 3),
+        "policy_ms_per_token": round(policy.outcome.ms_per_token, 3),
         "regret": {
-            name: round(policy.ms_per_token / max(1e-9, outcome.ms_per_token) - 1, 4)
+            name: round(policy.outcome.ms_per_token / max(1e-9, outcome.ms_per_token) - 1, 4)
             for name, outcome in oracles.items()
         },
     }
@@ -100,10 +95,26 @@ def arm_rows(found: Mapping[str, Any]) -> list[list[str]]:
     ]
 
 
-def _policy_of(done: Sequence[Replayed], traces: Traces) -> Outcome:
+def _policy_of(done: Sequence[Replayed], traces: Traces) -> Replayed:
     widths = tuple(sorted(traces.costs.pass_ms))
     whole = Arm(ALL, traces.costs.max_lanes > 1, widths)
-    return next(one.outcome for one in done if one.arm == whole)
+    return next(one for one in done if one.arm == whole)
+
+
+def _title(arm: Arm) -> str:
+    return f"{arm.name}, width {'/'.join(map(str, arm.widths))}"
+
+
+def _in_hindsight(traces: Traces, others: Sequence[Replayed], arms: Sequence[Arm]) -> dict[str, Outcome]:
+    """What hindsight reaches, by name, the least of it first; `others` is every way but the policy itself."""
+    single = [arm for arm in arms if arm.origin != ALL]
+    return {
+        "best arm over all prompts": best_arm(others).outcome,
+        "best arm of each prompt": best_arm_of_each_prompt(others),
+        "either/or oracle: best single source of each pass": either_or_oracle(traces, single),
+        "either/or oracle: best arm of each pass": either_or_oracle(traces, arms),
+        "one-tree oracle: the true path of each pass": one_tree_oracle(traces),
+    }
 
 
 def _judged(draft: Draft, truth: Sequence[int]) -> Iterator[tuple[tuple[str, str, str], bool]]:

@@ -1,6 +1,5 @@
-"""Replays traces offline: what ways of drafting would have cost, and what hindsight would have chosen.
+"""Replays traces offline: what ways of drafting would have cost.
 
-Pure.
 A way of drafting (an arm) is the policy itself, restricted to some sources, shapes and widths, learning as it
 goes. A replay follows the true tokens: what an arm's pass accepts decides where its next pass stands.
 Pure: knows no model and no clock.
@@ -9,7 +8,7 @@ Pure: knows no model and no clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 
 from completion_engine.costs import Costs
 from completion_engine.drafting.draft import Draft, DraftToken
@@ -20,17 +19,16 @@ from completion_engine.drafting.policy import (
     choose,
     judge,
     min_survival_for,
-    num_written,
 )
-from completion_engine.drafting.tree import Candidate, merge
 from lsp_server.bench.drafting_trace import Asked, Trace, Traces
 
 ALL = "all sources"
+NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A way of drafting: from the sources of `origin` (or all), as a tree or a chain, at some widths."""
+    """A way of drafting: from the sources of `origin`, all or none, as a tree or a chain, at some widths."""
 
     origin: str
     is_tree: bool
@@ -39,7 +37,8 @@ class Arm:
     @property
     def name(self) -> str:
         """What tables call it."""
-        return f"{self.origin}, {'tree' if self.is_tree else 'chain'}"
+        shape = "tree" if self.is_tree else "chain"
+        return NOTHING if self.origin == NOTHING else f"{self.origin}, {shape}"
 
     def drafts_of(self, asked: Asked) -> list[Draft]:
         """The drafts that this arm looks at."""
@@ -74,11 +73,22 @@ class Outcome:
 
 @dataclass(slots=True)
 class Replayed:
-    """An arm with what it has learnt and done so far."""
+    """An arm with what it has learnt so far, and what each trace came to."""
 
     arm: Arm
     table: SurvivalTable = field(default_factory=SurvivalTable)
-    outcome: Outcome = field(default_factory=Outcome)
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> Outcome:
+        """All traces together."""
+        return total(self.outcomes)
+
+
+def total(outcomes: Iterable[Outcome]) -> Outcome:
+    """Several outcomes as one."""
+    columns = zip(*map(astuple, outcomes), strict=True)
+    return Outcome(*map(sum, columns))
 
 
 def arms_of(traces: Traces) -> list[Arm]:
@@ -97,74 +107,27 @@ def replay(traces: Traces, arms: Iterable[Arm]) -> list[Replayed]:
     found = [Replayed(arm) for arm in arms]
     for trace in traces.traces:
         for one in found:
-            _play(one, trace, traces)
+            play(one, trace, traces)
     return found
 
 
-def nothing(traces: Traces) -> Outcome:
-    """Plain decoding in the narrowest pass."""
-    count = sum(len(trace.tokens) for trace in traces.traces)
-    return Outcome(count, count, ms=count * min(traces.costs.pass_ms.values()))
-
-
-def either_or_oracle(traces: Traces, arms: Sequence[Arm]) -> Outcome:
-    """The cheapest sequence of passes, each by one of `arms` or without a draft, the truth being known.
-
-    What an arm would verify depends on what it has learnt: here, from its own replay of the traces before.
-    """
-    learners = [Replayed(arm) for arm in arms]
-    total = Outcome()
-    for trace in traces.traces:
-        edges: list[list[tuple[int, float]]] = []
-        for at, asked in enumerate(trace.asked):
-            truth = trace.tokens[at:]
-            plans = [_planned(one, asked, traces) for one in learners]
-            here = [(num_written(plan, truth), _ms(plan)) for plan in plans]
-            edges.append([(1, min(traces.costs.pass_ms.values())), *here])
-        _add_shortest(total, edges)
-        for one in learners:
-            _play(one, trace, traces)
-    return total
-
-
-def one_tree_oracle(traces: Traces) -> Outcome:
-    """The cheapest sequence of passes when each verifies just the true path among all that was drafted.
-
-    A costly drafter has to run as deep as it alone knows that path.
-    """
-    total = Outcome()
-    widest = max(traces.costs.pass_ms)
-    for trace in traces.traces:
-        edges: list[list[tuple[int, float]]] = []
-        for at, asked in enumerate(trace.asked):
-            here = [(1, _cheapest(traces.costs, 1))]
-            step_ms = 0.0
-            path = _true_path(merge(asked.drafts, lambda *_, **__: 1.0, widest - 1), trace.tokens[at:])
-            for candidate in path:  # a shorter draft may end at a better place
-                prices = [traces.step_ms.get(guess.source, 0.0) for guess in candidate.guesses]
-                depth = candidate.depth + 1
-                step_ms = max(step_ms, min(prices) * depth)
-                here.append((depth + 1, _cheapest(traces.costs, depth + 1) + step_ms))
-            edges.append(here)
-        _add_shortest(total, edges)
-    return total
-
-
-def _play(one: Replayed, trace: Trace, traces: Traces) -> None:
-    at = 0
+def play(one: Replayed, trace: Trace, traces: Traces) -> None:
+    """One more trace for an arm: it learns from what the target wrote there."""
+    at, came_to = 0, Outcome()
     while at < len(trace.tokens):
-        plan = _planned(one, trace.asked[at], traces)
+        plan = planned(one, trace.asked[at], traces)
         picked = _picked(plan, trace.tokens[at:])
         judge(plan, picked, one.table)
         at += len(picked)
-        one.outcome.num_tokens += len(picked)
-        one.outcome.num_passes += 1
-        one.outcome.num_drafted += len(plan.rows)
-        one.outcome.num_costly += plan.costly is not None
-        one.outcome.ms += _ms(plan)
+        came_to.num_tokens += len(picked)
+        came_to.num_passes += 1
+        came_to.num_drafted += len(plan.rows)
+        came_to.num_costly += plan.costly is not None
+        came_to.ms += ms_of(plan)
+    one.outcomes.append(came_to)
 
 
-def _planned(one: Replayed, asked: Asked, traces: Traces) -> Plan:
+def planned(one: Replayed, asked: Asked, traces: Traces) -> Plan:
     """The plan of an arm, as decoding makes it: costly drafters are asked where that is thought worth it."""
     drafts = one.arm.drafts_of(asked)
     costs = one.arm.costs_of(traces.costs)
@@ -203,12 +166,9 @@ def _as_asked(draft: Draft, min_survival: float) -> tuple[Draft, int]:
     return tuple(kept), num_steps
 
 
-def _ms(plan: Plan) -> float:
+def ms_of(plan: Plan) -> float:
+    """Milliseconds of a pass and of the costly draft before it."""
     return plan.ms + (plan.costly.ms if plan.costly else 0.0)
-
-
-def _cheapest(costs: Costs, num_rows: int) -> float:
-    return min(ms for width, ms in costs.pass_ms.items() if width >= num_rows)
 
 
 def _picked(plan: Plan, truth: Sequence[int]) -> dict[int, int]:
@@ -224,27 +184,3 @@ def _picked(plan: Plan, truth: Sequence[int]) -> dict[int, int]:
         picked[at] = token
         at = child_of.get((at, token))
     return picked
-
-
-def _true_path(candidates: Sequence[Candidate], truth: Sequence[int]) -> list[Candidate]:
-    """The candidates that the target writes, in order; the last true token stays its own."""
-    path: list[Candidate] = []
-    last = -1
-    for at, candidate in enumerate(candidates):
-        is_next = candidate.parent == last and len(path) < len(truth) - 1
-        if is_next and candidate.token == truth[len(path)]:
-            path.append(candidate)
-            last = at
-    return path
-
-
-def _add_shortest(total: Outcome, edges: Sequence[Sequence[tuple[int, float]]]) -> None:
-    """Add the cheapest way through a trace; `edges[at]`: tokens and milliseconds of passes from there."""
-    best: list[tuple[float, int]] = [(0.0, 0)]  # milliseconds and passes from a position to the end
-    for here in reversed(edges):
-        left = len(best)
-        options = [(ms + best[-min(n, left)][0], 1 + best[-min(n, left)][1]) for n, ms in here]
-        best.append(min(options))
-    total.ms += best[-1][0]
-    total.num_passes += best[-1][1]
-    total.num_tokens += len(edges)

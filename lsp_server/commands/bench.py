@@ -23,6 +23,7 @@ from lsp_server.bench.drafting import (
     arm_rows,
     measure_drafting,
 )
+from lsp_server.bench.drafting_plot import write_drafting_plot
 from lsp_server.bench.drafting_record import record
 from lsp_server.bench.drafting_trace import Traces, load, save
 from lsp_server.bench.exactness import ExactnessReport, compare
@@ -61,6 +62,7 @@ Sources = Annotated[
 Target = Annotated[str, typer.Option("--target", help="Model id or path.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="auto, bfloat16, float32 or int8.")]
 DraftModel = Annotated[str, typer.Option("--draft-model", help="A smaller model of the same family.")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Draw a picture (.svg, .png, .pdf).")]
 
 
 @app.command()
@@ -132,7 +134,7 @@ def peers(  # noqa: PLR0913 - one argument per option
     llama_python: Annotated[
         Path | None, typer.Option("--llama-python", help="A Python interpreter that has llama-cpp-python.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw a picture (.svg, .png, .pdf).")] = None,
+    plot: Plot = None,
     json: Json = False,
 ) -> None:
     """Transformers, llama.cpp and Slipstream, plain and drafted: the same prompts in turn, one run."""
@@ -163,9 +165,12 @@ def drafting(  # noqa: PLR0913 - one argument per option
     traces: Annotated[
         Path | None, typer.Option("--traces", help="Replay this recording; record it if there is none.")
     ] = None,
+    plot: Plot = None,
     json: Json = False,
 ) -> None:
     """How often each source is right, what ways of drafting come to, and what the policy leaves lying."""
+    if plot:
+        check_plot(plot)
     if traces is not None and traces.exists():
         recorded = load(traces)
     else:
@@ -175,11 +180,14 @@ def drafting(  # noqa: PLR0913 - one argument per option
         if traces is not None:
             save(recorded, traces)
     found = measure_drafting(recorded)
+    if plot:
+        write_drafting_plot(found, plot)
     if not json:
         _show_rows("Guesses behind true ones", ACCEPTANCE_COLUMNS, acceptance_rows(found))
         _show_rows("Replayed over the same positions", ARM_COLUMNS, arm_rows(found))
         regrets = (f"{regret:+.1%} against the {name}" for name, regret in found["regret"].items())
-        console().print("The policy's time per token:", *regrets, sep="\n  ", markup=False)
+        best = f"(the best arm over all prompts was {found['best_arm']})"
+        console().print("The policy's time per token:", *regrets, best, sep="\n  ", markup=False)
     write_json(found)
 
 

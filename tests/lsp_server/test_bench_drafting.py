@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,16 +22,16 @@ from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import load_language_model
 from completion_engine.tokenizer import load_tokenizer
 from lsp_server.bench.drafting import acceptance, measure_drafting
-from lsp_server.bench.drafting_record import record
-from lsp_server.bench.drafting_replay import (
-    ALL,
-    Arm,
-    arms_of,
+from lsp_server.bench.drafting_hindsight import (
+    best_arm,
+    best_arm_of_each_prompt,
     either_or_oracle,
     nothing,
     one_tree_oracle,
-    replay,
 )
+from lsp_server.bench.drafting_plot import write_drafting_plot
+from lsp_server.bench.drafting_record import record
+from lsp_server.bench.drafting_replay import ALL, Arm, arms_of, replay
 from lsp_server.bench.drafting_trace import Asked, Trace, Traces, load, save
 from lsp_server.bench.prompts import from_folder
 
@@ -162,8 +163,8 @@ def test_a_drafter_that_is_always_right_fills_every_pass(width: int, num_passes:
 def test_a_drafter_that_is_always_wrong_costs_what_no_drafter_costs() -> None:
     traces = traces_of([[chain([1, 2, 3])]] * len(TRUTH))
     (done,) = replay(traces, [Arm("prompt", is_tree=False, widths=(8, 16))])
-    assert done.outcome.num_passes == nothing(traces).num_passes == len(TRUTH)
-    assert done.outcome.ms_per_token == nothing(traces).ms_per_token == 30.0
+    assert done.outcome.num_passes == nothing(traces).outcome.num_passes == len(TRUTH)
+    assert done.outcome.ms_per_token == nothing(traces).outcome.ms_per_token == 30.0
 
 
 def test_lanes_are_paid_for() -> None:
@@ -210,6 +211,20 @@ def test_either_or_takes_the_source_that_is_right_each_time() -> None:
     assert min(alone) > 3
 
 
+def test_hindsight_may_choose_once_for_all_or_for_each_prompt() -> None:
+    """Two prompts, two sources, each right on one of them; the second prompt is the longer one."""
+    sources = ("prompt", "recent")
+    traces = tuple(
+        Trace(origin, TRUTH[start:], tuple(Asked((draft,), {}) for draft in right(7, origin)[start:]))
+        for origin, start in zip(sources, (12, 0), strict=True)
+    )
+    both = Traces("tiny", "cpu", COSTS, {}, traces)
+    done = [nothing(both), *replay(both, [Arm(origin, is_tree=False, widths=(8,)) for origin in sources])]
+    assert best_arm(done).arm.origin == "recent"
+    assert best_arm(done).outcome.num_passes == 12 + 3
+    assert best_arm_of_each_prompt(done).num_passes == 2 + 3
+
+
 guesses = st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 6), st.floats(0, 1)), max_size=8)
 
 
@@ -229,8 +244,10 @@ def test_no_way_of_drafting_beats_the_oracle_that_sees_all_drafts(drawn: list[tu
     best = one_tree_oracle(traces)
     either = either_or_oracle(traces, arms)
     assert best.num_tokens == either.num_tokens == len(drawn)
-    assert best.ms <= either.ms <= nothing(traces).ms
-    for one in replay(traces, arms):
+    assert best.ms <= either.ms <= nothing(traces).outcome.ms
+    done = replay(traces, arms)
+    assert best_arm(done).outcome.ms >= best_arm_of_each_prompt(done).ms >= best.ms - 1e-9
+    for one in done:
         assert one.outcome.num_tokens == len(drawn)
         assert best.ms <= one.outcome.ms + 1e-9
 
@@ -247,3 +264,14 @@ def test_the_policy_has_a_regret_against_each_oracle() -> None:
     assert set(found["regret"]) == {row["name"] for row in found["oracles"]}
     assert {"nothing", "prompt, chain", "all sources, tree"} <= {row["name"] for row in found["arms"]}
     assert found["policy_ms_per_token"] >= found["oracles"][-1]["ms_per_token"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs the extra `bench`")
+def test_the_picture_shows_every_way_once_and_marks_the_policy(tmp_path: Path) -> None:
+    found = measure_drafting(traces_of([[draft] for draft in right(20)]))
+    write_drafting_plot(found, tmp_path / "drafting.svg")
+    drawn = (tmp_path / "drafting.svg").read_text(encoding="utf-8")
+    shown = [line.strip(" <!->") for line in drawn.splitlines() if line.strip().startswith("<!--")]
+    assert shown.count("prompt, chain") == shown.count("policy: all sources, tree") == 1
+    assert "all sources, tree" not in shown
+    assert set(found["regret"]) <= set(shown)
