@@ -120,7 +120,7 @@ class FusedDecoder:
 
     def head_rows(self, tokens: Tensor) -> Tensor:
         """See `Decoder.head_rows`."""
-        return self._head.dense()[tokens].to(self._embedding.dtype)
+        return self._head.rows(tokens).to(self._embedding.dtype)
 
     @staticmethod
     def serves(config: Any) -> bool:

@@ -55,11 +55,14 @@ class Linear:
             return _linear(x, self._weight, self._bias, "none", [], "")  # type: ignore[no-any-return]  # untyped op
         return functional.linear(x, self._weight, self._bias)
 
-    def dense(self) -> Tensor:
-        """The weight [num_outputs, num_inputs] as it was given, up to the rounding of `int8`; a copy."""
+    def rows(self, outputs: Tensor) -> Tensor:
+        """A copy of some outputs' weights [num_rows, num_inputs], up to the rounding of `int8`.
+
+        `outputs` [num_rows] are their numbers.
+        """
         if self._quantised is not None:
-            return self._quantised.dense()
-        return self._weight.to_dense() if self._is_packed else self._weight.clone()
+            return self._quantised.rows(outputs)
+        return (self._weight.to_dense() if self._is_packed else self._weight)[outputs]
 
 
 def stack(*layers: nn.Linear, kind: Kind = "float") -> Linear:

@@ -61,10 +61,10 @@ class QuantisedLinear:
         y = self.of_levels(levels, x.dtype).mul_(scales)
         return y if self._bias is None else y.add_(self._bias)
 
-    def dense(self) -> Tensor:
-        """The rounded weight [num_outputs, num_inputs], float32."""
+    def rows(self, outputs: Tensor) -> Tensor:
+        """The rounded weights of some outputs [num_rows, num_inputs], float32; `outputs` [num_rows]."""
         levels: Tensor = self._weight.to_dense()
-        return levels.T.float().mul_(self._scales[:, None])
+        return levels.T[outputs].float().mul_(self._scales[outputs, None])
 
     def of_levels(self, levels: Tensor, dtype: torch.dtype) -> Tensor:
         """The product of `quantise_rows`' levels, without their scales and without bias."""

@@ -23,7 +23,10 @@ from completion_engine.drafting.draft import Draft
 from completion_engine.errors import DataError, UserError
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel, load_language_model
+from completion_engine.linear import Kind, Linear
+from completion_engine.quantised import can_quantise
 
+needs_vnni = pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="no fast products of bytes here")
 PROMPT = [40 + 7 * at % 200 for at in range(30)]
 
 
@@ -230,6 +233,17 @@ def test_a_drafter_of_another_target_is_refused(
 ) -> None:
     with pytest.raises(UserError, match="another target"):
         dataclasses.replace(shape, **change).check_target(target)
+
+
+@pytest.mark.parametrize("kind", ["float", pytest.param("int8", marks=needs_vnni)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_rows_of_a_laid_out_weight_can_be_read_back(kind: Kind, dtype: torch.dtype) -> None:
+    """The drafter takes the head's rows from the target, which holds them in the machine's own layout."""
+    weight = torch.randn(96, 64, generator=torch.Generator().manual_seed(2)).to(dtype)
+    chosen = torch.tensor([5, 80, 0])
+    found = Linear(weight, kind=kind).rows(chosen)
+    tolerance = 0.02 if kind == "int8" else 0.0
+    torch.testing.assert_close(found.to(dtype), weight[chosen], atol=tolerance, rtol=tolerance)
 
 
 def test_what_was_saved_is_read_back(files: DrafterFiles, folder: Path) -> None:
