@@ -61,7 +61,9 @@ Sources = Annotated[
 ]
 Target = Annotated[str, typer.Option("--target", help="Model id or path.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="auto, bfloat16, float32 or int8.")]
-DraftModel = Annotated[str, typer.Option("--draft-model", help="A smaller model of the same family.")]
+DraftModel = Annotated[
+    str, typer.Option("--draft-model", help="A smaller model of its family, or a trained drafter's folder.")
+]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Draw a picture (.svg, .png, .pdf).")]
 
 
