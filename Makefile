@@ -52,7 +52,7 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing Slipstream and its test tools; the first time this takes some minutes"
-	@$(PIP) install -c constraints.txt -e '.[test]'
+	@$(PIP) install -c constraints.txt -e '.[test,bench]'
 	@touch $@ $(VENV)/installed
 
 clean:
