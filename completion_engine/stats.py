@@ -13,9 +13,9 @@ SOURCES = ("ngram", "neural", "recycled")
 class CompletionStats:
     """Counters of one completion; times in `ms` are milliseconds per stage.
 
-    `num_forwards` counts target passes in decoding. A token that several sources guessed counts in
-    `accepted_by_source` for the one that was asked first, in the order of `sources.build_drafters`. `num_cached_tokens` of the `num_prompt_tokens`
-    were taken over from the KV cache.
+    `num_forwards` counts target passes in decoding. `num_cached_tokens` of the `num_prompt_tokens` were
+    taken over from the KV cache. A token that several sources guessed counts in `accepted_by_source`
+    for the one that was asked first, in the order of `sources.build_drafters`.
     """
 
     num_tokens: int = 0
