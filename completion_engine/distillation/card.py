@@ -34,7 +34,7 @@ never their text. Trained with `slipstream distill`; weights under the Apache Li
 | own parameters | {found.num_parameters / 1e6:.1f} M (bf16); embedding and head are the target's |
 | tokens it can guess | {shape.num_tokens:,} |
 | reads | the target's last state, and keys and values that its layer {shape.memory_layer} has cached |
-| trained on | {found.num_positions:,} positions of {found.num_train_files:,} files |
+| trained on | {found.num_positions:,} tokens in windows drawn from {found.num_train_files:,} files |
 | steps | {training.num_steps:,} of {training.batch_windows} windows of {plan.window_tokens:,} tokens |
 | loss | divergence from the target's distribution, first 1, then {training.draft_tokens} tokens ahead |
 

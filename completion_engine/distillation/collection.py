@@ -106,9 +106,9 @@ class Shards:
         return len(self._places)
 
     @property
-    def window_tokens(self) -> int:
-        """Positions of a window."""
-        return int(self._files[0].get_slice("tokens").get_shape()[1])
+    def num_positions(self) -> int:
+        """Tokens of all windows, padding left out."""
+        return sum(int((file.get_tensor("tokens") != _PADDING).sum()) for file in self._files)
 
     def batch(self, numbers: Sequence[int], device: torch.device) -> Batch:
         """The windows of these numbers, side by side."""

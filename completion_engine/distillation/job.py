@@ -95,8 +95,7 @@ def distill(
     acceptance = measure_acceptance(fast, tokens, parts, examination, report)
     files = DrafterFiles(plan.target, network.shape, acceptance.temperatures, tokens, weights)
     files.save(out)
-    num_positions = len(shards) * shards.window_tokens
-    return Distilled(files, acceptance, len(corpus.train), len(corpus.held_out), num_positions)
+    return Distilled(files, acceptance, len(corpus.train), len(corpus.held_out), shards.num_positions)
 
 
 def _shape_for(target: LanguageModel, memory_layer: int, num_tokens: int) -> DrafterShape:

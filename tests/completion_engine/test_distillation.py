@@ -199,6 +199,7 @@ def test_padding_is_told_from_tokens(shards: Shards) -> None:
     assert batch.tokens.shape == batch.is_real.shape == (16, WINDOW)
     assert int(batch.tokens.min()) >= 0
     assert batch.is_real[:, 0].all()
+    assert shards.num_positions == int(batch.is_real.sum())
 
 
 def test_frequent_tokens_come_first_and_ends_are_among_them(corpus: Corpus, tokenizer: Tokenizer) -> None:
@@ -343,7 +344,7 @@ def test_the_card_names_code_figures_and_licence(
     wanted = [
         "license: apache-2.0",
         "project-0, project-1, project-2",
-        f"{found.num_positions:,} positions",
+        f"{found.num_positions:,} tokens in windows",
         "![Acceptance by depth](acceptance.svg)",
         f"| 1 | {found.acceptance.num_tried[0]:,} |",
     ]
