@@ -72,7 +72,8 @@ class Baseline:
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         report("Loading transformers' model", 0, 0)
         folder = ModelStore().ensure(engine["target"], report)
-        dtype = getattr(torch, engine["dtype"])
+        # Weights in bytes are our own; transformers then runs what they were made from.
+        dtype = torch.bfloat16 if engine["dtype"] == "int8" else getattr(torch, engine["dtype"])
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
         kind = engine["device"].partition(":")[0]
         return cls(

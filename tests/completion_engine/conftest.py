@@ -55,6 +55,7 @@ def free_targets(tiny_model_dir: Path) -> dict[str, LanguageModel]:
 @pytest.fixture
 def make_engine(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., CompletionEngine]:
     def make(**options: object) -> CompletionEngine:
+        options.setdefault("target", "tiny")
         options.setdefault("prefix_chars", 400)
         options.setdefault("suffix_chars", 200)
         return CompletionEngine(EngineConfig(**options), target, tokenizer)
