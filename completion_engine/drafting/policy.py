@@ -13,7 +13,7 @@ from itertools import accumulate
 from completion_engine.costs import Costs
 from completion_engine.drafting.draft import Draft
 from completion_engine.drafting.survival import SurvivalTable
-from completion_engine.drafting.tree import Candidate, by_lane, by_survival, in_lane_order, merge
+from completion_engine.drafting.tree import Candidate, by_lane, by_survival, grow, in_lane_order, merge
 
 __all__ = ["Costly", "Plan", "SurvivalTable", "choose", "judge", "min_survival_for"]
 
@@ -66,7 +66,7 @@ def choose(
     lanes, order = by_lane(considered), by_survival(considered)
     best = _Choice(0.0, max(costs.pass_ms), max(costs.pass_ms.values()), [])
     for num_lanes in range(1, 1 + min(max(1, costs.max_lanes), 1 + max(lanes, default=0))):
-        kept = [at for at in order if lanes[at] < num_lanes]
+        kept = grow(order, lanes, num_lanes)
         for found in _widths(considered, kept, lanes, num_pending, costs):
             best = found if found.rate > best.rate else best
     rows = in_lane_order(considered, best.chosen)

@@ -62,15 +62,6 @@ class RecycledDrafter:
         for row in (*rejected, *done.path):  # what is true counts as newer
             self._remember(contexts[row], found[row])
 
-    def study(self, tokens: Sequence[int], logits: Tensor) -> None:
-        """Learn from `logits` [num_studied, vocab_size] behind the last ones of `tokens`, a part of a prompt.
-
-        For when there is time, outside of a pass: until a prompt is known, there is little to recycle.
-        """
-        first = len(tokens) - logits.shape[0]
-        for at, found in enumerate(successors(logits), first + 1):
-            self._remember(tuple(tokens[max(0, at - _MAX_KEY) : at]), found)
-
     def drafts(
         self,
         max_tokens: int,

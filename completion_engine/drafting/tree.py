@@ -111,14 +111,12 @@ def by_lane(candidates: Sequence[Candidate]) -> list[int]:
     return lanes
 
 
-def grow(candidates: Sequence[Candidate], max_nodes: int, max_lanes: int) -> list[int]:
-    """The likeliest candidates of the most promising `max_lanes` lanes, best first.
+def grow(order: Sequence[int], lanes: Sequence[int], max_lanes: int) -> list[int]:
+    """Of the candidates in `order`, likeliest first, those in the most promising `max_lanes` lanes.
 
     Any beginning of the result is a tree too: survival only falls along a path.
     """
-    lanes = by_lane(candidates)
-    kept = [at for at in by_survival(candidates) if lanes[at] < max_lanes]
-    return kept[:max_nodes]
+    return [at for at in order if lanes[at] < max_lanes]
 
 
 def by_survival(candidates: Sequence[Candidate]) -> list[int]:

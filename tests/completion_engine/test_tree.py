@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion_engine.drafting.draft import Draft, DraftToken
-from completion_engine.drafting.tree import Candidate, grow, in_lane_order, merge
+from completion_engine.drafting.tree import Candidate, by_lane, by_survival, grow, in_lane_order, merge
 from completion_engine.lanes import lay_out
 
 
@@ -31,6 +31,11 @@ def drafts(draw: st.DrawFn) -> list[Draft]:
 
 def shares(guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
     return max(guess.share for guess in guesses)
+
+
+def grown(candidates: Sequence[Candidate], max_nodes: int, max_lanes: int) -> list[int]:
+    """What the policy takes for so many lanes, up to a width."""
+    return grow(by_survival(candidates), by_lane(candidates), max_lanes)[:max_nodes]
 
 
 def path_of(candidates: Sequence[Candidate], at: int) -> tuple[int, ...]:
@@ -98,7 +103,7 @@ def test_any_beginning_of_what_is_grown_is_a_tree_within_its_lanes(
     found: list[Draft], max_nodes: int, max_lanes: int
 ) -> None:
     candidates = merge(found, shares, 8)
-    chosen = grow(candidates, max_nodes, max_lanes)
+    chosen = grown(candidates, max_nodes, max_lanes)
     assert len(set(chosen)) == len(chosen) <= max_nodes
     for num_rows in range(len(chosen) + 1):
         begun = chosen[:num_rows]
@@ -112,7 +117,7 @@ def test_any_beginning_of_what_is_grown_is_a_tree_within_its_lanes(
 def test_no_other_branches_promise_more_than_those_that_are_grown(found: list[Draft], max_lanes: int) -> None:
     """Against all sets of as many leaves, by brute force."""
     candidates = merge(found, shares, 8)[:9]
-    chosen = grow(candidates, len(candidates), max_lanes)
+    chosen = grown(candidates, len(candidates), max_lanes)
     promised = sum(candidates[at].survival for at in chosen)
     leaves = set(range(len(candidates))) - {one.parent for one in candidates}
     for some in combinations(sorted(leaves), min(max_lanes, len(leaves))):
@@ -123,7 +128,7 @@ def test_no_other_branches_promise_more_than_those_that_are_grown(found: list[Dr
 @given(drafts(), st.integers(1, 4))
 def test_with_room_and_lanes_for_all_nothing_is_left_out(found: list[Draft], max_lanes: int) -> None:
     candidates = merge(found, shares, 8)
-    chosen = grow(candidates, len(candidates), len(candidates) + max_lanes)
+    chosen = grown(candidates, len(candidates), len(candidates) + max_lanes)
     assert sorted(chosen) == list(range(len(candidates)))
 
 
@@ -132,7 +137,7 @@ def test_rows_stand_behind_their_parents_and_each_leaf_ends_a_lane(
     found: list[Draft], max_nodes: int, max_lanes: int
 ) -> None:
     candidates = merge(found, shares, 8)
-    chosen = grow(candidates, max_nodes, max_lanes)
+    chosen = grown(candidates, max_nodes, max_lanes)
     rows = in_lane_order(candidates, chosen)
     assert sorted(rows) == sorted(chosen)
     place = {at: row for row, at in enumerate(rows, 1)} | {-1: 0}
