@@ -1,7 +1,7 @@
 """Any causal model of transformers, run through its own modules over our static cache.
 
-The way for architectures that `FusedDecoder` does not know: transformers' attention registry takes our
-attention, and a small cache object hands it our keys and values.
+The way for architectures that we have no decoder for, and for GPUs that our kernels cannot run on:
+transformers' attention registry takes our attention, and a small cache object hands it our keys and values.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from completion_engine.attention import OpenLanes
+from completion_engine.decoder import FusedDecoder, rotary_tables
 from completion_engine.errors import UserError
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
@@ -27,11 +28,12 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """query [1, num_heads, num_rows, head_size]; key, value [1, num_kv_heads, num_rows, head_size]."""
     scale = options.get("scaling") or query.shape[-1] ** -0.5
-    return _view.get().attend(query[0].transpose(0, 1), key[0], value[0], scale)[None], None
+    q, k, v = query[0].transpose(0, 1).contiguous(), key[0].contiguous(), value[0].contiguous()
+    return _view.get().attend(q, k, v, scale)[None], None
 
 
-def _mask(*_: Any, **__: Any) -> Tensor:
-    return _view.get().lanes.mask[None, None]
+def _mask(*_: Any, **__: Any) -> None:
+    """None is needed: our attention knows itself what its rows see."""
 
 
 AttentionInterface.register(_NAME, _attention)
@@ -71,13 +73,13 @@ class _CacheView:
 
     def get_mask_sizes(self, *_: Any) -> tuple[int, int]:
         """Keys that a mask covers, and where they begin."""
-        return self.lanes.mask.shape[-1], 0
+        return self.lanes.num_keys, 0
 
 
 class ModuleDecoder:
     """Forward pass through transformers' modules; the same contract as `FusedDecoder`."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, num_positions: int) -> None:
         config = model.config
         try:
             model.set_attn_implementation(_NAME)
@@ -87,6 +89,7 @@ class ModuleDecoder:
                 advice="Choose a model whose attention transformers lets be replaced.",
             ) from error
         self._model = model
+        self._rotary = rotary_tables(model, num_positions) if FusedDecoder.serves(config) else None
         self.num_layers = config.num_hidden_layers
         self.num_kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         self.head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -101,20 +104,18 @@ class ModuleDecoder:
         return weight
 
     @property
-    def rotary(self) -> None:
-        """See `Decoder.rotary`. Every architecture turns in its own way, or not at all."""
-        return
+    def rotary(self) -> tuple[Tensor, Tensor] | None:
+        """See `Decoder.rotary`. Other families turn in their own ways, or not at all."""
+        return self._rotary
 
     def head_rows(self, tokens: Tensor) -> Tensor:
         """See `Decoder.head_rows`."""
         weight: Tensor = self._model.get_output_embeddings().weight
         return weight[tokens]
 
-    def forward(
-        self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int
-    ) -> Tensor | None:
+    def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """See `Decoder.forward`."""
-        lanes = OpenLanes(layout, caches, self._model.dtype, rows.device)
+        lanes = OpenLanes(layout, caches, rows.device)
         view = _CacheView(lanes, caches[0].num_cached, self.num_layers)
         token = _view.set(view)
         try:
@@ -124,9 +125,10 @@ class ModuleDecoder:
                 past_key_values=view,
                 use_cache=True,
                 output_hidden_states=True,
-                logits_to_keep=max(num_logits, 1),
+                logits_to_keep=max(num_logits, 1),  # 0 would keep all
             )
         finally:
             _view.reset(token)
         lanes.store_hidden(output.hidden_states[-1][0])
-        return output.logits[0, -num_logits:] if num_logits else None
+        logits: Tensor = output.logits[0]
+        return logits[len(logits) - num_logits :]

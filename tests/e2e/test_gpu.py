@@ -1,20 +1,30 @@
-"""What must hold on a GPU; skipped, with a message, where there is none."""
+"""What must hold on a GPU; skipped, with a message, where there is none. Nothing here has run on one yet."""
 
 from __future__ import annotations
 
+import random
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from completion_engine.config import EngineConfig
+from completion_engine.decoders import decoder_for
 from completion_engine.engine import CompletionEngine
+from completion_engine.gpu.memory import GEOMETRIES
+from completion_engine.kv_cache import KVCache
+from completion_engine.language_model import LanguageModel
+from completion_engine.precision import choose_precision
+from completion_engine.request import CompletionRequest
 from lsp_server.bench.exactness import compare
+from lsp_server.bench.gpu.random_models import random_model
 from lsp_server.bench.prompts import from_folder
+
+NUM_PROMPTS = 500
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.real_model,
     pytest.mark.skipif(
         not torch.cuda.is_available(), reason="no CUDA device: the GPU path is not tested here"
     ),
@@ -26,9 +36,82 @@ def engine(real_model_dir: Path) -> CompletionEngine:
     return CompletionEngine.from_folder(real_model_dir, EngineConfig(device="cuda"))
 
 
+@pytest.fixture(scope="module", params=["bfloat16", "int8", "int4"])
+def target(request: pytest.FixtureRequest) -> LanguageModel:
+    """The 0.5B's geometry with random weights: no model file is needed."""
+    device = torch.device("cuda")
+    precision = choose_precision(request.param, device)
+    model = random_model(GEOMETRIES["0.5B"], device, precision.dtype)
+    decoder, branches = decoder_for(model, 4096, precision.kind, device)
+    return LanguageModel(decoder, device, precision, 4096, branches)
+
+
+@pytest.mark.real_model
 def test_drafts_change_no_token_on_the_gpu(engine: CompletionEngine) -> None:
     plain = CompletionEngine(EngineConfig(device="cuda", drafters=()), engine.target, engine.tokenizer)
     samples = from_folder(Path(__file__).parents[2] / "completion_engine", 20, seed=1)
     report = compare({"tree": engine}, plain, samples, 64)["tree"]
     assert report.num_prompts == 20
     assert report.num_differing == 0
+
+
+@pytest.mark.real_model
+def test_the_first_answer_is_there_soon(real_model_dir: Path) -> None:
+    begin = time.perf_counter()
+    engine = CompletionEngine.from_folder(real_model_dir, EngineConfig(device="cuda"))
+    engine.complete(CompletionRequest("def add(left, right):\n    return ", "", deadline_ms=0))
+    assert time.perf_counter() - begin < 60  # kernels may have to be compiled
+
+
+def test_the_target_runs_on_our_kernels_and_verifies_trees_of_any_width(target: LanguageModel) -> None:
+    assert target.is_row_invariant
+    assert target.verifies_trees
+    assert target.max_lanes > max(target.widths)
+
+
+def test_trees_woven_around_the_truth_change_no_bit(target: LanguageModel) -> None:
+    """Many short prompts; at each step a random tree that holds a part of the true answer somewhere."""
+    rng = random.Random(0)  # noqa: S311 - reproducible draws, no secrets
+    for _ in range(NUM_PROMPTS):
+        prompt = [rng.randrange(target.vocab_size) for _ in range(rng.randrange(2, 300))]
+        truth, plain = _written(target, prompt, 8)
+        cache, at = _primed(target, prompt), 0
+        while at < 6:
+            rest = [prompt[-1], *truth][at:]
+            depth = rng.randrange(1, min(4, len(rest)))
+            parents = [-1, *(rng.randrange(row) for row in range(1, rng.randrange(2, 12)))]
+            tokens = [rest[0], *(rng.randrange(target.vocab_size) for _ in parents[1:])]
+            path = [0]
+            for token in rest[1 : depth + 1]:
+                path.append(len(parents))
+                parents.append(path[-2])
+                tokens.append(token)
+            logits = target.forward(tokens, cache, len(tokens), parents)
+            assert [int(logits[row].argmax()) for row in path[:-1]] == rest[1 : depth + 1]
+            kept = path[:-1]
+            target.keep(cache, parents, kept, [tokens[row] for row in kept])
+            at += len(kept)
+        end = cache.num_cached
+        assert cache.tokens == plain.tokens[:end]
+        assert torch.equal(cache.keys[:, :, :end], plain.keys[:, :, :end])
+        assert torch.equal(cache.values[:, :, :end], plain.values[:, :, :end])
+
+
+def _primed(target: LanguageModel, prompt: list[int]) -> KVCache:
+    """A cache that holds all of the prompt but its last token."""
+    cache = KVCache(target.cache_shape)
+    while cache.num_cached < len(prompt) - 1:
+        chunk = prompt[cache.num_cached : -1][: target.prefill_rows]
+        target.forward(chunk, cache, 0)
+        cache.keep(chunk)
+    return cache
+
+
+def _written(target: LanguageModel, prompt: list[int], num_tokens: int) -> tuple[list[int], KVCache]:
+    """What the target writes alone, one token a pass, and the cache that this leaves."""
+    cache, tokens = _primed(target, prompt), [prompt[-1]]
+    for _ in range(num_tokens):
+        logits = target.forward(tokens[-1:], cache, 1)
+        cache.keep(tokens[-1:])
+        tokens.append(int(logits[0].argmax()))
+    return tokens[1:], cache

@@ -1,0 +1,105 @@
+"""Weights times rows: the one kernel behind every matrix product, for weights in 16, 8 and 4 bits.
+
+A program owns a block of outputs for a block of rows and walks its share of the inputs in fixed steps. Where
+the outputs alone do not fill the machine, the inputs are split into parts of fixed length; whoever
+reads the result adds the parts in their order. Neither depends on how many rows there are.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def levels_at(weight, columns, inputs, num_inputs: tl.constexpr, is_used):
+    """A tile [inputs, columns] of weights [num_outputs, num_inputs]."""
+    at = columns[None, :].to(tl.int64) * num_inputs + inputs[:, None]
+    return tl.load(weight + at, mask=is_used, other=0)
+
+
+@triton.jit
+def nibbles_at(weight, columns, inputs, num_bytes: tl.constexpr, is_used):
+    """Two tiles [inputs, columns] of 4-bit levels, less 8: a byte holds an input and one half a block on."""
+    at = columns[None, :].to(tl.int64) * num_bytes + inputs[:, None]
+    packed = tl.load(weight + at, mask=is_used, other=0x88).to(tl.int32)
+    return (packed & 15) - 8, (packed >> 4) - 8
+
+
+@triton.jit
+def part_of_product(
+    rows, weight, scales, row_at, columns, first, end,
+    num_outputs: tl.constexpr, num_inputs: tl.constexpr, bits: tl.constexpr,
+    row_block: tl.constexpr, column_block: tl.constexpr, input_block: tl.constexpr,
+):  # fmt: skip
+    """The sum over inputs `first` to `end`, [row_block, column_block] float32."""
+    dtype: tl.constexpr = rows.dtype.element_ty
+    total = tl.zeros([row_block, column_block], dtype=tl.float32)
+    is_output = (columns < num_outputs)[None, :]
+    base = row_at[:, None] * num_inputs
+    if bits == 4:
+        half: tl.constexpr = input_block // 2
+        num_groups: tl.constexpr = num_inputs // input_block
+        inner = tl.arange(0, half)
+        for start in range(first, end, input_block):
+            low, high = nibbles_at(weight, columns, start // 2 + inner, num_inputs // 2, is_output)
+            left = tl.load(rows + base + start + inner[None, :])
+            right = tl.load(rows + base + start + half + inner[None, :])
+            levels = tl.dot(left, low.to(tl.float32).to(dtype), input_precision="ieee")
+            levels = tl.dot(right, high.to(tl.float32).to(dtype), levels, input_precision="ieee")
+            group = columns * num_groups + start // input_block
+            total += levels * tl.load(scales + group, mask=columns < num_outputs, other=0.0)[None, :]
+    else:
+        inner = tl.arange(0, input_block)
+        for start in range(first, end, input_block):
+            inputs = start + inner
+            is_input = inputs < num_inputs
+            x = tl.load(rows + base + inputs[None, :], mask=is_input[None, :], other=0.0)
+            w = levels_at(weight, columns, inputs, num_inputs, is_input[:, None] & is_output)
+            if bits == 8:
+                w = w.to(tl.float32).to(dtype)
+            total = tl.dot(x, w, total, input_precision="ieee")
+        if bits == 8:
+            total *= tl.load(scales + columns, mask=columns < num_outputs, other=0.0)[None, :]
+    return total
+
+
+@triton.jit(do_not_specialize=["num_rows"])
+def product(
+    rows, weight, scales, parts, num_rows,
+    num_outputs: tl.constexpr, num_inputs: tl.constexpr, bits: tl.constexpr, part_inputs: tl.constexpr,
+    row_block: tl.constexpr, column_block: tl.constexpr, input_block: tl.constexpr,
+):  # fmt: skip
+    """parts [num_parts, num_rows, num_outputs] of rows [>= num_rows up to whole blocks, num_inputs]."""
+    columns = tl.program_id(0) * column_block + tl.arange(0, column_block)
+    row_at = tl.program_id(1) * row_block + tl.arange(0, row_block)
+    part = tl.program_id(2)
+    first = part * part_inputs
+    total = part_of_product(
+        rows, weight, scales, row_at, columns, first, tl.minimum(first + part_inputs, num_inputs),
+        num_outputs, num_inputs, bits, row_block, column_block, input_block,
+    )  # fmt: skip
+    at = (part * num_rows + row_at[:, None]).to(tl.int64) * num_outputs + columns[None, :]
+    is_wanted = (row_at < num_rows)[:, None] & (columns < num_outputs)[None, :]
+    tl.store(parts + at, total.to(parts.dtype.element_ty), mask=is_wanted)
+
+
+@triton.jit(do_not_specialize=["num_rows"])
+def gated_product(
+    rows, gate, gate_scales, up, up_scales, result, num_rows,
+    num_outputs: tl.constexpr, num_inputs: tl.constexpr, bits: tl.constexpr,
+    row_block: tl.constexpr, column_block: tl.constexpr, input_block: tl.constexpr,
+):  # fmt: skip
+    """result [num_rows, num_outputs] = silu(rows @ gate.T) * (rows @ up.T)."""
+    columns = tl.program_id(0) * column_block + tl.arange(0, column_block)
+    row_at = tl.program_id(1) * row_block + tl.arange(0, row_block)
+    opened = part_of_product(
+        rows, gate, gate_scales, row_at, columns, 0, num_inputs,
+        num_outputs, num_inputs, bits, row_block, column_block, input_block,
+    )  # fmt: skip
+    raised = part_of_product(
+        rows, up, up_scales, row_at, columns, 0, num_inputs,
+        num_outputs, num_inputs, bits, row_block, column_block, input_block,
+    )  # fmt: skip
+    value = opened / (1.0 + tl.exp(-opened)) * raised
+    at = row_at[:, None].to(tl.int64) * num_outputs + columns[None, :]
+    is_wanted = (row_at < num_rows)[:, None] & (columns < num_outputs)[None, :]
+    tl.store(result + at, value.to(result.dtype.element_ty), mask=is_wanted)

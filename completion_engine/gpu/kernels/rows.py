@@ -1,0 +1,160 @@
+"""What stands between the products, one program a row or a head: embedding, norms, rotary, cache writes.
+
+Each also adds up the parts that a product left, in their order. For `told` see `kernels.attention`.
+"""
+
+import triton
+import triton.language as tl
+
+from completion_engine.gpu.kernels.attention import HEADER
+
+
+@triton.jit
+def normed(x, norm, inner, is_inner, size: tl.constexpr, eps):
+    """RMS norm of x float32 [block], whose first `size` entries count."""
+    variance = tl.sum(x * x, 0) / size
+    return (
+        x * (1.0 / tl.sqrt(variance + eps)) * tl.load(norm + inner, mask=is_inner, other=0.0).to(tl.float32)
+    )
+
+
+@triton.jit
+def embed(told, embedding, norm, x, y, eps, hidden_size: tl.constexpr, block: tl.constexpr):
+    """x [num_rows, hidden_size]: the tokens' embeddings; y: their norm."""
+    row = tl.program_id(0)
+    inner = tl.arange(0, block)
+    is_inner = inner < hidden_size
+    token = tl.load(told + HEADER + row)
+    value = tl.load(embedding + token * hidden_size + inner, mask=is_inner, other=0.0)
+    tl.store(x + row * hidden_size + inner, value, mask=is_inner)
+    result = normed(value.to(tl.float32), norm, inner, is_inner, hidden_size, eps)
+    tl.store(y + row * hidden_size + inner, result.to(y.dtype.element_ty), mask=is_inner)
+
+
+@triton.jit(do_not_specialize=["num_rows"])
+def add_and_norm(
+    parts, norm, x, y, num_rows, eps,
+    num_parts: tl.constexpr, hidden_size: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    """x [num_rows, hidden_size] += the product whose parts these are; y: the norm of the new x."""
+    row = tl.program_id(0)
+    inner = tl.arange(0, block)
+    is_inner = inner < hidden_size
+    total = tl.load(parts + row * hidden_size + inner, mask=is_inner, other=0.0)
+    for part in range(1, num_parts):
+        total += tl.load(parts + (part * num_rows + row) * hidden_size + inner, mask=is_inner, other=0.0)
+    old = tl.load(x + row * hidden_size + inner, mask=is_inner, other=0.0).to(tl.float32)
+    value = (old + total).to(x.dtype.element_ty)
+    tl.store(x + row * hidden_size + inner, value, mask=is_inner)
+    result = normed(value.to(tl.float32), norm, inner, is_inner, hidden_size, eps)
+    tl.store(y + row * hidden_size + inner, result.to(y.dtype.element_ty), mask=is_inner)
+
+
+@triton.jit
+def half_head(
+    parts, bias, at, num_rows, row, num_columns: tl.constexpr, num_parts: tl.constexpr, has_bias: tl.constexpr
+):
+    """Columns `at` of a row of a product: its parts added up, and the bias."""
+    total = tl.load(parts + row * num_columns + at)
+    for part in range(1, num_parts):
+        total += tl.load(parts + (part * num_rows + row) * num_columns + at)
+    if has_bias:
+        total += tl.load(bias + at).to(tl.float32)
+    return total
+
+
+@triton.jit(do_not_specialize=["layer"])
+def place_heads(
+    told, parts, bias, q_norm, k_norm, cos, sin, queries, layer, eps,
+    num_rows: tl.constexpr, num_parts: tl.constexpr, num_heads: tl.constexpr, num_kv: tl.constexpr,
+    head_size: tl.constexpr, capacity: tl.constexpr, has_bias: tl.constexpr, has_norms: tl.constexpr,
+):  # fmt: skip
+    """Finish the product of queries, keys and values; one program a row and a head, keys behind queries.
+
+    queries [num_rows, num_heads, head_size] and keys are normed where the model does that, and turned by
+    their positions (cos, signed sin [num_positions, head_size]); keys and values go into the cache.
+    """
+    row, head = tl.program_id(0), tl.program_id(1)
+    dtype: tl.constexpr = queries.dtype.element_ty
+    half: tl.constexpr = head_size // 2
+    columns: tl.constexpr = (num_heads + 2 * num_kv) * head_size
+    if row < tl.load(told + 4):
+        inner = tl.arange(0, half)
+        at = head * head_size + inner
+        left = half_head(parts, bias, at, num_rows, row, columns, num_parts, has_bias)
+        right = half_head(parts, bias, at + half, num_rows, row, columns, num_parts, has_bias)
+        start = tl.load(told + 3)
+        place = (start + row) * head_size + inner
+        if head >= num_heads + num_kv:
+            values = tl.load(told + 1).to(tl.pointer_type(dtype))
+            base = (layer * num_kv + head - num_heads - num_kv).to(tl.int64) * capacity * head_size
+            tl.store(values + base + place, left.to(dtype))
+            tl.store(values + base + place + half, right.to(dtype))
+        else:
+            if has_norms:
+                spread = tl.sqrt((tl.sum(left * left, 0) + tl.sum(right * right, 0)) / head_size + eps)
+                is_query = head < num_heads
+                left_norm = tl.where(is_query, tl.load(q_norm + inner), tl.load(k_norm + inner))
+                right_norm = tl.where(
+                    is_query, tl.load(q_norm + half + inner), tl.load(k_norm + half + inner)
+                )
+                left = left / spread * left_norm.to(tl.float32)
+                right = right / spread * right_norm.to(tl.float32)
+            position = start + tl.load(told + HEADER + num_rows + row)
+            c = tl.load(cos + position * head_size + half + inner).to(tl.float32)
+            s = tl.load(sin + position * head_size + half + inner).to(tl.float32)
+            turned = (left * c - right * s).to(dtype)
+            turned_right = (right * c + left * s).to(dtype)
+            if head < num_heads:
+                at = (row * num_heads + head) * head_size + inner
+                tl.store(queries + at, turned)
+                tl.store(queries + at + half, turned_right)
+            else:
+                keys = tl.load(told).to(tl.pointer_type(dtype))
+                base = (layer * num_kv + head - num_heads).to(tl.int64) * capacity * head_size
+                tl.store(keys + base + place, turned)
+                tl.store(keys + base + place + half, turned_right)
+
+
+@triton.jit
+def move_rows(
+    told, sources, states,
+    num_kv: tl.constexpr, head_size: tl.constexpr, hidden_size: tl.constexpr, num_layers: tl.constexpr,
+    capacity: tl.constexpr, num_rows: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    """Rows behind the cached positions move to where `sources` [num_rows] says they come from.
+
+    One program for the keys and one for the values of each layer and head, then one for each block of the
+    hidden states. All is read before anything is written: sources and places overlap.
+    """
+    at = tl.program_id(0)
+    dtype: tl.constexpr = states.dtype.element_ty
+    num_heads: tl.constexpr = num_layers * num_kv
+    start = tl.load(told + 3)
+    rows = tl.arange(0, num_rows)
+    source = start + tl.load(sources + rows)
+    inner = tl.arange(0, block)
+    if at < 2 * num_heads:
+        part = tl.load(told + at // num_heads).to(tl.pointer_type(dtype))
+        part += (at % num_heads).to(tl.int64) * capacity * head_size
+        size = head_size
+    else:
+        part = tl.load(told + 2).to(tl.pointer_type(dtype))
+        inner += (at - 2 * num_heads) * block
+        size = hidden_size
+    mask = (start + rows < capacity)[:, None] & (inner < size)[None, :]
+    value = tl.load(part + source[:, None] * size + inner[None, :], mask=mask)
+    tl.debug_barrier()
+    tl.store(part + (start + rows)[:, None] * size + inner[None, :], value, mask=mask)
+
+
+@triton.jit
+def store_hidden(told, y, hidden_size: tl.constexpr, block: tl.constexpr):
+    """Keep the last hidden states y [num_rows, hidden_size] in the cache."""
+    row = tl.program_id(0)
+    if row < tl.load(told + 4):
+        inner = tl.arange(0, block)
+        is_inner = inner < hidden_size
+        hidden = tl.load(told + 2).to(tl.pointer_type(y.dtype.element_ty))
+        value = tl.load(y + row * hidden_size + inner, mask=is_inner)
+        tl.store(hidden + (tl.load(told + 3) + row) * hidden_size + inner, value, mask=is_inner)

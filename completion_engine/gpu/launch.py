@@ -1,0 +1,181 @@
+"""Launching the kernels: grids, block sizes and buffers. The only module that uses `kernels`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from completion_engine.gpu.kernels import attention, product, rows
+from completion_engine.gpu.passes import ROW_BLOCK, Packet
+from completion_engine.gpu.tiles import Tiles
+from completion_engine.gpu.weights import Weight
+
+CHUNK = 256  # keys whose sum is made by one program; part of what fixes a row's bits
+KEY_BLOCK = 64
+TILE_ROWS = 8
+_LOG2_E = math.log2(math.e)
+_EXACT: dict[str, Any] = {"enable_fp_fusion": False}  # else one variant may round once, another twice
+_WIDE_BLOCK = 2 * ROW_BLOCK  # rows of a product at once where there are more than one block of them
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Geometry of attention."""
+
+    num_heads: int
+    num_kv_heads: int
+    head_size: int
+    capacity: int
+
+    @property
+    def num_chunks(self) -> int:
+        """Chunks of keys in a full cache."""
+        return -(-self.capacity // CHUNK)
+
+
+def run_product(weight: Weight, tiles: Tiles, x: Tensor, parts: Tensor) -> None:
+    """`x @ weight.T` into `parts` [num_parts, num_rows, num_outputs]; x lies in whole blocks of rows."""
+    num_rows = parts.shape[1]
+    row_block = _row_block(num_rows)
+    grid = (
+        triton.cdiv(weight.num_outputs, tiles.column_block),
+        triton.cdiv(num_rows, row_block),
+        parts.shape[0],
+    )
+    product.product[grid](
+        x, weight.levels, _scales(weight), parts, num_rows,
+        weight.num_outputs, weight.num_inputs, weight.bits, tiles.part_inputs,
+        row_block, tiles.column_block, tiles.input_block,
+        num_warps=tiles.num_warps, num_stages=tiles.num_stages, **_EXACT,
+    )  # fmt: skip
+
+
+def run_gated_product(gate: Weight, up: Weight, tiles: Tiles, x: Tensor, result: Tensor) -> None:
+    """`silu(x @ gate.T) * (x @ up.T)` into `result` [num_rows, num_outputs]."""
+    num_rows = len(result)
+    row_block = _row_block(num_rows)
+    grid = (triton.cdiv(gate.num_outputs, tiles.column_block), triton.cdiv(num_rows, row_block))
+    product.gated_product[grid](
+        x, gate.levels, _scales(gate), up.levels, _scales(up), result, num_rows,
+        gate.num_outputs, gate.num_inputs, gate.bits,
+        row_block, tiles.column_block, tiles.input_block,
+        num_warps=tiles.num_warps, num_stages=tiles.num_stages, **_EXACT,
+    )  # fmt: skip
+
+
+def run_embed(  # noqa: PLR0913 - every buffer by itself
+    packet: Packet, embedding: Tensor, norm: Tensor, eps: float, x: Tensor, y: Tensor
+) -> None:
+    """The tokens' embeddings into x [num_rows, hidden_size], their norm into y."""
+    size = x.shape[1]
+    rows.embed[(len(x),)](
+        packet.told, embedding, norm, x, y, eps, size, triton.next_power_of_2(size), **_EXACT
+    )
+
+
+def run_add_and_norm(parts: Tensor, norm: Tensor, eps: float, x: Tensor, y: Tensor) -> None:
+    """x += the sum of parts [num_parts, num_rows, hidden_size]; y = the norm of the new x."""
+    num_parts, num_rows, size = parts.shape
+    rows.add_and_norm[(num_rows,)](
+        parts, norm, x, y, num_rows, eps, num_parts, size, triton.next_power_of_2(size), **_EXACT
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeadWeights:
+    """What one layer does to its heads besides the product, and the turns of all positions."""
+
+    bias: Tensor | None
+    q_norm: Tensor | None
+    k_norm: Tensor | None
+    cos: Tensor
+    sin: Tensor
+
+
+def run_place_heads(  # noqa: PLR0913 - as above
+    packet: Packet, parts: Tensor, weights: HeadWeights, heads: Heads, layer: int, eps: float, queries: Tensor
+) -> None:
+    """Finish queries [num_rows, num_heads, head_size]; write keys and values into the cache."""
+    num_parts, num_rows, _ = parts.shape
+    grid = (num_rows, heads.num_heads + 2 * heads.num_kv_heads)
+    absent = weights.cos  # never read where there is no such weight
+    rows.place_heads[grid](
+        packet.told, parts,
+        absent if weights.bias is None else weights.bias,
+        absent if weights.q_norm is None else weights.q_norm,
+        absent if weights.k_norm is None else weights.k_norm,
+        weights.cos, weights.sin, queries, layer, eps,
+        num_rows, num_parts, heads.num_heads, heads.num_kv_heads, heads.head_size, heads.capacity,
+        weights.bias is not None, weights.q_norm is not None,
+        num_warps=1, **_EXACT,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What attention leaves by chunk: see `kernels.attention.attend`."""
+
+    sums: Tensor
+    tops: Tensor
+    totals: Tensor
+
+
+def run_attention(  # noqa: PLR0913 - as above
+    packet: Packet, queries: Tensor, heads: Heads, layer: int, scale: float, partial: Partial, result: Tensor
+) -> None:
+    """Attention of `queries` [num_rows, num_heads, head_size] into `result` of the same shape."""
+    num_groups = heads.num_heads // heads.num_kv_heads
+    tile_groups = triton.next_power_of_2(num_groups)
+    tile_rows = max(TILE_ROWS, ROW_BLOCK // tile_groups)
+    num_rows = packet.num_rows
+    num_tiles = num_rows if packet.is_tree else triton.cdiv(num_rows, tile_rows)
+    attention.attend[(heads.num_chunks, heads.num_kv_heads, num_tiles)](
+        packet.told, queries, partial.sums, partial.tops, partial.totals, layer, scale * _LOG2_E,
+        num_rows, heads.num_kv_heads, num_groups, heads.head_size, heads.capacity,
+        packet.is_tree, tile_rows, tile_groups, KEY_BLOCK, CHUNK,
+        num_warps=4, num_stages=2, **_EXACT,
+    )  # fmt: skip
+    attention.join_chunks[(num_rows, heads.num_heads)](
+        packet.told, partial.sums, partial.tops, partial.totals, result,
+        num_rows, heads.num_heads, heads.head_size, CHUNK,
+        num_warps=1, **_EXACT,
+    )  # fmt: skip
+
+
+def run_move_rows(packet: Packet, sources: Tensor, heads: Heads, num_layers: int, states: Tensor) -> None:
+    """Row `sources[i]` of the pass moves to row i, in all keys, values and hidden states.
+
+    sources [num_rows] int64; `states` [num_rows, hidden_size] only tells what a hidden state looks like.
+    """
+    num_rows, size = states.shape
+    block = heads.head_size
+    programs = 2 * num_layers * heads.num_kv_heads + triton.cdiv(size, block)
+    rows.move_rows[(programs,)](
+        packet.told, sources, states,
+        heads.num_kv_heads, heads.head_size, size, num_layers, heads.capacity,
+        num_rows, block,
+    )  # fmt: skip
+
+
+def run_store_hidden(packet: Packet, y: Tensor) -> None:
+    """Keep y [num_rows, hidden_size] in the cache's hidden states."""
+    size = y.shape[1]
+    rows.store_hidden[(len(y),)](packet.told, y, size, triton.next_power_of_2(size), **_EXACT)
+
+
+def _row_block(num_rows: int) -> int:
+    return ROW_BLOCK if num_rows <= ROW_BLOCK else _WIDE_BLOCK
+
+
+def _scales(weight: Weight) -> Tensor:
+    return weight.levels if weight.scales is None else weight.scales
+
+
+def num_processors(device: torch.device) -> int:
+    """Multiprocessors of a GPU; 1 elsewhere."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1

@@ -1,0 +1,73 @@
+"""Whether a target can run on our kernels here, and making it ready there. Says why where it cannot."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from completion_engine.decoder import Decoder, FusedDecoder
+from completion_engine.errors import UserError
+from completion_engine.gpu.memory import check_fits, plan_memory, read_geometry
+from completion_engine.gpu.weights import Bits
+from completion_engine.linear import Kind
+
+logger = logging.getLogger(__name__)
+
+BITS: dict[Kind, Bits] = {"float": 16, "int8": 8, "int4": 4}
+_LEAST_CAPABILITY = (8, 0)  # bf16 matrix instructions and asynchronous copies
+_NUM_SLOTS = 4
+
+
+def check_memory(folder: Path, kind: Kind, capacity: int, device: torch.device) -> None:
+    """Raises MachineError before anything is loaded that will not fit."""
+    geometry = read_geometry(folder)
+    if geometry is not None:
+        free_bytes, _ = torch.cuda.mem_get_info(device)
+        plan = plan_memory(geometry, BITS[kind], capacity, _NUM_SLOTS)
+        check_fits(plan, geometry, free_bytes, f"The model in {folder}")
+
+
+def graphed_decoder(model: Any, capacity: int, device: torch.device, kind: Kind) -> Decoder | None:
+    """The target on our kernels, its weights moved to `device`; None, with a message, where that cannot be.
+
+    Raises UserError where weights were asked for that only our kernels can read.
+    """
+    reason = why_not(model.config, device)
+    if not reason:
+        from completion_engine.gpu.selftest import fault_of_kernels  # noqa: PLC0415 - needs triton
+
+        fault = fault_of_kernels(device, model.dtype, BITS[kind])
+        reason = f"of the kernels, {fault}" if fault else ""
+    if not reason:
+        from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
+
+        return GraphedDecoder(model, capacity, device, BITS[kind])
+    if kind != "float":
+        raise UserError(f"Weights in {kind} cannot be used here: {reason}.", advice="Set dtype to auto.")
+    logger.warning("The GPU is used through plain torch, which is slower: %s.", reason)
+    return None
+
+
+def why_not(config: Any, device: torch.device) -> str:
+    """Why our kernels cannot run a model of this configuration on `device`; empty where they can."""
+    if device.type == "cuda" and torch.cuda.get_device_capability(device) < _LEAST_CAPABILITY:
+        return "the GPU's compute capability is below 8.0"
+    if importlib.util.find_spec("triton") is None:
+        return "triton is not installed"
+    return why_not_model(config)
+
+
+def why_not_model(config: Any) -> str:
+    """Why our kernels cannot run a model of this configuration anywhere; empty where they can."""
+    if not FusedDecoder.serves(config):
+        return f"models of the kind {config.model_type!r} have no kernels"
+    if getattr(config, "attention_bias", False) or getattr(config, "mlp_bias", False):
+        return "the model has biases that the kernels do not add"
+    head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    if head_size < 16 or head_size & (head_size - 1):
+        return f"heads of {head_size} numbers do not fill matrix instructions"
+    return ""

@@ -1,0 +1,190 @@
+"""What a target will take of a GPU's memory, reckoned before anything is loaded; and what would fit instead.
+
+Pure: numbers in, a plan out. Owns the geometries of the models that the tables speak of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from completion_engine.errors import MachineError
+from completion_engine.gpu.weights import GROUP, Bits
+
+WIDEST_PASS = 256
+CHUNK = 256
+_FIXED_BYTES = 900_000_000  # of the CUDA context, kernels and captured graphs; not measured yet
+_SLACK = 1.03  # an allocator cannot use every byte
+_CAPACITIES = (8192, 4096, 2048)
+_SCALE_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """The sizes of a model of the Llama family that decide over memory and speed."""
+
+    num_layers: int
+    hidden_size: int
+    mlp_size: int
+    num_heads: int
+    num_kv_heads: int
+    head_size: int
+    vocab_size: int
+    is_tied: bool
+
+    @classmethod
+    def of_config(cls, config: Mapping[str, Any]) -> Geometry:
+        """From a `config.json`. Raises KeyError where it is of another family."""
+        heads = config["num_attention_heads"]
+        return cls(
+            config["num_hidden_layers"],
+            config["hidden_size"],
+            config["intermediate_size"],
+            heads,
+            config.get("num_key_value_heads") or heads,
+            config.get("head_dim") or config["hidden_size"] // heads,
+            config["vocab_size"],
+            bool(config.get("tie_word_embeddings", True)),
+        )
+
+    @property
+    def num_layer_weights(self) -> int:
+        """Weights of all layers' matrices."""
+        heads = (self.num_heads + 2 * self.num_kv_heads) * self.head_size
+        attention = self.hidden_size * (heads + self.num_heads * self.head_size)
+        return self.num_layers * (attention + 3 * self.hidden_size * self.mlp_size)
+
+    def pass_bytes(self, bits: Bits = 16) -> int:
+        """Bytes of weights that one pass has to read: every layer and the head."""
+        return _held_bytes(self.num_layer_weights, bits) + 2 * self.vocab_size * self.hidden_size
+
+    def weight_bytes(self, bits: Bits = 16) -> int:
+        """Memory of the weights: what a pass reads, and the embedding where it is not the head."""
+        ends = 0 if self.is_tied else 2 * self.vocab_size * self.hidden_size
+        return self.pass_bytes(bits) + ends
+
+    def cache_bytes(self, capacity: int) -> int:
+        """Memory of one document's keys, values and hidden states in 16 bits."""
+        per_position = 2 * self.num_layers * self.num_kv_heads * self.head_size + self.hidden_size
+        return 2 * per_position * capacity
+
+    def work_bytes(self, capacity: int) -> int:
+        """Memory of the static buffers: attention's chunks, the parts of products, logits, rows."""
+        chunks = -(-capacity // CHUNK) * self.num_heads * (self.head_size + 2)
+        parts = 8 * (2 * self.hidden_size + (self.num_heads + 2 * self.num_kv_heads) * self.head_size)
+        rows = 2 * self.hidden_size + 2 * self.num_heads * self.head_size + self.mlp_size + self.vocab_size
+        return WIDEST_PASS * (4 * (chunks + parts) + 2 * rows)
+
+
+GEOMETRIES: Mapping[str, Geometry] = MappingProxyType(
+    {
+        "0.5B": Geometry(24, 896, 4864, 14, 2, 64, 151936, is_tied=True),
+        "1.5B": Geometry(28, 1536, 8960, 12, 2, 128, 151936, is_tied=True),
+        "3B": Geometry(36, 2048, 11008, 16, 2, 128, 151936, is_tied=True),
+        "7B": Geometry(28, 3584, 18944, 28, 4, 128, 152064, is_tied=False),
+        "14B": Geometry(48, 5120, 13824, 40, 8, 128, 152064, is_tied=False),
+        "32B": Geometry(64, 5120, 27648, 40, 8, 128, 152064, is_tied=False),
+    }
+)
+"""Qwen2.5-Coder's sizes, as their publisher's config.json files say."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Bytes by use, for one way to run a model: weights in `bits`, `num_slots` caches of `capacity`."""
+
+    bits: Bits
+    capacity: int
+    num_slots: int
+    num_weight_bytes: int
+    num_cache_bytes: int
+    num_work_bytes: int
+
+    @property
+    def num_bytes(self) -> int:
+        """All of it, with what CUDA itself takes."""
+        used = self.num_weight_bytes + self.num_cache_bytes + self.num_work_bytes
+        return int(used * _SLACK) + _FIXED_BYTES
+
+
+def plan_memory(geometry: Geometry, bits: Bits, capacity: int, num_slots: int) -> MemoryPlan:
+    """What this way to run the model takes."""
+    return MemoryPlan(
+        bits,
+        capacity,
+        num_slots,
+        geometry.weight_bytes(bits),
+        num_slots * geometry.cache_bytes(capacity),
+        geometry.work_bytes(capacity),
+    )
+
+
+def check_fits(plan: MemoryPlan, geometry: Geometry, free_bytes: int, name: str) -> None:
+    """Raises MachineError, saying what would fit, unless the plan does."""
+    if plan.num_bytes <= free_bytes:
+        return
+    raise MachineError(
+        f"{name} needs {_gigabytes(plan.num_bytes)} of GPU memory and {_gigabytes(free_bytes)} are free "
+        f"(weights {_gigabytes(plan.num_weight_bytes)}, {plan.num_slots} caches of {plan.capacity} positions "
+        f"{_gigabytes(plan.num_cache_bytes)}, work space {_gigabytes(plan.num_work_bytes)}).",
+        advice=advise(plan, geometry, free_bytes),
+    )
+
+
+def advise(plan: MemoryPlan, geometry: Geometry, free_bytes: int) -> str:
+    """The smallest change that would fit: other weights, a shorter cache, else another model."""
+    for other in _smaller(plan, geometry):
+        if other.num_bytes <= free_bytes:
+            dtype = "" if other.bits == plan.bits else f"dtype int{other.bits}"
+            capacity = "" if other.capacity == plan.capacity else f"a cache of {other.capacity} positions"
+            changes = " and ".join(change for change in (dtype, capacity) if change)
+            return f"It would fit with {changes} ({_gigabytes(other.num_bytes)})."
+    sizes = [
+        size
+        for size, known in GEOMETRIES.items()
+        if plan_memory(known, plan.bits, plan.capacity, plan.num_slots).num_bytes <= free_bytes
+    ]
+    if sizes:
+        return f"Choose a smaller target: a model of {sizes[-1]} would fit as it is."
+    return "Free GPU memory that other programs hold, or set device to cpu."
+
+
+def largest_fitting(free_bytes: int, capacity: int = 8192, num_slots: int = 4) -> dict[Bits, str]:
+    """By the bits of its weights the largest of `GEOMETRIES` that fits; kinds with none are left out."""
+    kinds: tuple[Bits, ...] = (16, 8, 4)
+    return {
+        bits: size
+        for bits in kinds
+        for size, geometry in GEOMETRIES.items()
+        if plan_memory(geometry, bits, capacity, num_slots).num_bytes <= free_bytes
+    }
+
+
+def _smaller(plan: MemoryPlan, geometry: Geometry) -> Iterator[MemoryPlan]:
+    """Ways to run the same model in less memory, the least change first."""
+    kinds: list[Bits] = [bits for bits in (16, 8, 4) if bits <= plan.bits]
+    lengths = [plan.capacity, *(length for length in _CAPACITIES if length < plan.capacity)]
+    for bits in kinds:
+        for length in lengths:
+            yield plan_memory(geometry, bits, length, plan.num_slots)
+
+
+def read_geometry(folder: Path) -> Geometry | None:
+    """The geometry of the model in `folder`; None where it is of another family or cannot be read."""
+    try:
+        return Geometry.of_config(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _held_bytes(num_weights: int, bits: Bits) -> int:
+    scales = num_weights // GROUP * _SCALE_BYTES if bits == 4 else 0
+    return num_weights * bits // 8 + scales
+
+
+def _gigabytes(num_bytes: int) -> str:
+    return f"{num_bytes / 1e9:.1f} GB"

@@ -1,0 +1,151 @@
+"""What one pass is told and where it puts what it computes: buffers that stay where they are.
+
+A captured graph reads and writes fixed addresses, so all that changes from pass to pass stands in one small
+packet of integers. Knows no weights and no kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from completion_engine.kv_cache import KVCache
+from completion_engine.lanes import Layout
+
+HEADER = 8  # numbers before the tokens; must be `kernels.attention.HEADER`
+ROW_BLOCK = 16  # rows that a product takes at least; fewer would not fill a matrix instruction
+WIDTHS = (8, 16, 24, 32, 64, 128, 256)  # rows that a captured pass may have
+
+
+@dataclass(frozen=True, slots=True)
+class PassShape:
+    """What distinguishes one captured graph from another."""
+
+    num_rows: int
+    is_tree: bool
+    wants_logits: bool
+
+
+def shape_for(layout: Layout, num_logits: int) -> PassShape:
+    """The smallest shape that holds a pass. Raises ValueError where none does."""
+    num_rows = len(layout.depths)
+    width = next((width for width in WIDTHS if width >= num_rows), 0)
+    if not width:
+        raise ValueError(f"{num_rows} rows are more than the {WIDTHS[-1]} of the widest pass")
+    return PassShape(width, len(layout.lanes) > 1, num_logits > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """The one input of a pass, int64 on the device; `told` is what kernels read.
+
+    Addresses of keys, values and hidden states; the position of the first row; the numbers of rows in use and
+    of rows known to be true; two spare numbers; then tokens [num_rows], depths [num_rows] and, for a tree,
+    ancestors [num_rows, num_rows]: the row that stands at each depth on the way to a row, itself included.
+    """
+
+    told: Tensor
+    num_rows: int
+    is_tree: bool
+
+    @classmethod
+    def empty(cls, shape: PassShape, device: torch.device) -> Packet:
+        """A packet of the shape's size that tells of no rows."""
+        size = HEADER + 2 * shape.num_rows + (shape.num_rows**2 if shape.is_tree else 0)
+        return cls(torch.zeros(size, dtype=torch.int64, device=device), shape.num_rows, shape.is_tree)
+
+    def tell(self, rows: Tensor, layout: Layout, cache: KVCache, num_known: int = 1) -> None:
+        """The pass to come: `rows` [<= num_rows] token ids as `layout` places them, behind `cache`.
+
+        The first `num_known` rows are true already, the others are drafted.
+        """
+        header = [
+            cache.keys.data_ptr(),
+            cache.values.data_ptr(),
+            cache.hidden.data_ptr(),
+            cache.num_cached,
+            len(layout.depths),
+            num_known,
+        ]
+        numbers = header + [0] * (HEADER - len(header) + self.num_rows)
+        numbers += layout.depths + (0,) * (self.num_rows - len(layout.depths))
+        if self.is_tree:
+            numbers += ancestors_of(layout, self.num_rows)
+        staged = torch.tensor(numbers)
+        if self.told.is_cuda:
+            staged = staged.pin_memory()
+        self.told.copy_(staged, non_blocking=True)
+        self.told[HEADER : HEADER + len(rows)] = rows
+
+    @property
+    def start(self) -> Tensor:
+        """Position of the first row, [1]."""
+        return self.told[3:4]
+
+    @property
+    def num_used(self) -> Tensor:
+        """Rows in use, [1]."""
+        return self.told[4:5]
+
+    @property
+    def num_known(self) -> Tensor:
+        """Rows that were true before the pass, [1]."""
+        return self.told[5:6]
+
+    @property
+    def tokens(self) -> Tensor:
+        """[num_rows]."""
+        return self.told[HEADER : HEADER + self.num_rows]
+
+    @property
+    def depths(self) -> Tensor:
+        """[num_rows]."""
+        return self.told[HEADER + self.num_rows : HEADER + 2 * self.num_rows]
+
+    @property
+    def ancestors(self) -> Tensor:
+        """[num_rows, num_rows]; of trees only."""
+        return self.told[HEADER + 2 * self.num_rows :].view(self.num_rows, self.num_rows)
+
+
+def ancestors_of(layout: Layout, num_rows: int) -> list[int]:
+    """The table of `Packet`, row by row; what stands deeper than a row is 0."""
+    table: list[int] = []
+    for lane in layout.lanes:
+        for row in range(lane.first, lane.end):
+            path = lane.path[: layout.depths[row] + 1]
+            table += [*path, *[0] * (num_rows - len(path))]
+    return table + [0] * (num_rows * (num_rows - len(layout.depths)))
+
+
+@dataclass(slots=True)
+class Arena:
+    """Work space that all shapes share, since passes run one after the other.
+
+    A buffer is made the first time it is asked for, as large as the widest pass needs, and never moves.
+    """
+
+    device: torch.device
+    max_rows: int
+    _flat: dict[str, Tensor] = field(default_factory=dict)
+
+    def rows(self, name: str, num_rows: int, row_shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """[num_rows, *row_shape], the same memory for every number of rows."""
+        size = 1
+        for length in row_shape:
+            size *= length
+        most = -(-self.max_rows // ROW_BLOCK) * ROW_BLOCK  # products read whole blocks of rows
+        if name not in self._flat:
+            self._flat[name] = torch.zeros(most * size, dtype=dtype, device=self.device)
+        flat = self._flat[name]
+        if flat.numel() != most * size or flat.dtype != dtype:
+            raise ValueError(f"the buffer {name} is asked for in two sizes")
+        return flat[: num_rows * size].view(num_rows, *row_shape)
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory held."""
+        return sum(flat.nbytes for flat in self._flat.values())

@@ -1,0 +1,131 @@
+"""Where the kernels run in tests: on the GPU in bf16 where there is one, else interpreted on the CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from completion_engine.costs import PassClock
+from completion_engine.gpu.branches import InPlaceBranches
+from completion_engine.language_model import LanguageModel
+from completion_engine.precision import Precision
+from completion_engine.threads import Crew
+
+HAS_GPU = torch.cuda.is_available()
+
+
+def as_floats(handle: Any) -> Any:
+    """An interpreted tensor's numbers; the interpreter keeps bf16 as 16-bit integers."""
+    if str(handle.dtype.scalar) == "bf16":
+        return (handle.data.astype(np.uint32) << 16).view(np.float32)
+    return handle.data.astype(np.float32)
+
+
+def dot_alike(_builder: object, a: Any, b: Any, total: Any, *_: object) -> Any:
+    """A matrix product that treats every row of a tile alike, as hardware does.
+
+    The interpreter's own asks numpy in float32, whose sums depend on where in a tile a row stands, and takes
+    bf16 for integers. Sums in float64 differ by too little to show in float32.
+    """
+    result = as_floats(a).astype(np.float64) @ as_floats(b).astype(np.float64) + total.data
+    return type(total)(result.astype(np.float32), total.dtype.scalar)
+
+
+@pytest.fixture(scope="session")
+def device() -> Iterator[torch.device]:
+    """The place of tests that launch kernels; skips them where they cannot be launched."""
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("triton is not installed: the GPU kernels are NOT tested here")
+    if HAS_GPU:
+        yield torch.device("cuda")
+        return
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InterpreterBuilder, "create_dot", dot_alike)
+        yield torch.device("cpu")
+
+
+@pytest.fixture(scope="session", params=["bfloat16"] if HAS_GPU else ["float32", "bfloat16"])
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    """What the kernels compute in."""
+    found: torch.dtype = getattr(torch, request.param)
+    return found
+
+
+@pytest.fixture(scope="session")
+def tolerance(dtype: torch.dtype) -> float:
+    """The largest relative error, as a norm, that rounding explains."""
+    return 1e-2 if dtype == torch.bfloat16 else 1e-5
+
+
+class Untimed(LanguageModel):
+    """Its passes are not measured: interpreted, that takes most of a minute."""
+
+    def _measure_passes(self) -> PassClock:
+        return PassClock(dict.fromkeys(self.widths, 1.0), 0.0)
+
+    def _hire(self) -> Crew:
+        return self.crew
+
+
+@pytest.fixture(scope="session")
+def random_model() -> Callable[[str], Any]:
+    """Makes a random model of one layer of some family, in float32."""
+
+    def make(kind: str) -> Any:
+        from transformers import AutoConfig, AutoModelForCausalLM
+
+        config = AutoConfig.for_model(
+            kind,
+            vocab_size=90,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=1,
+            num_attention_heads=3,
+            num_key_value_heads=1,
+            head_dim=16,
+            max_position_embeddings=1024,
+            tie_word_embeddings=kind == "qwen3",
+            initializer_range=0.3,
+        )
+        torch.manual_seed(0)
+        made = AutoModelForCausalLM.from_config(config)
+        for name, weight in made.named_parameters():
+            if weight.ndim == 1:
+                torch.nn.init.uniform_(weight, 0.5 if "norm" in name else -1.0, 1.5)
+        return made.eval().requires_grad_(False)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def graphed(device: torch.device) -> Callable[[Any], Any]:
+    """Makes a decoder on our kernels from a copy of a model, for caches of 300 positions."""
+
+    def make(model: Any) -> Any:
+        from completion_engine.gpu.decoder import GraphedDecoder
+
+        dtype = torch.bfloat16 if HAS_GPU else torch.float32
+        return GraphedDecoder(deepcopy(model).to(dtype), 300, device)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def decoder(random_model: Callable[[str], Any], graphed: Callable[[Any], Any]) -> Any:
+    """The decoder behind `target`."""
+    return graphed(random_model("qwen2"))
+
+
+@pytest.fixture(scope="session")
+def target(decoder: Any, device: torch.device) -> LanguageModel:
+    """A random target on our kernels."""
+    dtype = decoder.embedding.dtype
+    return Untimed(decoder, device, Precision(str(dtype), dtype), 300, InPlaceBranches())

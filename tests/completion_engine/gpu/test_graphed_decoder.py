@@ -1,0 +1,109 @@
+"""A whole target on our kernels: near the fused decoder, and exact whatever is drafted, kept and rewound."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from completion_engine.decoder import Decoder, FusedDecoder
+from completion_engine.kv_cache import CacheShape, KVCache
+from completion_engine.lanes import lay_out
+from completion_engine.language_model import LanguageModel
+
+CAPACITY, NUM_TOKENS = 300, 90
+
+
+def shape_of(decoder: Decoder, device: torch.device) -> CacheShape:
+    sizes = (decoder.num_layers, decoder.num_kv_heads, decoder.head_size, decoder.hidden_size)
+    return CacheShape(*sizes, CAPACITY, decoder.embedding.dtype, device)
+
+
+def test_rows_are_invariant_and_branches_exact(target: LanguageModel) -> None:
+    assert target.is_row_invariant
+    assert target.verifies_trees
+    assert target.max_lanes > 16
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
+def test_it_computes_what_the_fused_decoder_computes(
+    kind: str, device: torch.device, random_model: Callable[[str], Any], graphed: Callable[[Any], Decoder]
+) -> None:
+    model = random_model(kind)
+    ours, theirs = graphed(model), FusedDecoder(model, CAPACITY)
+    tolerance = 2e-2 if device.type == "cuda" else 1e-5
+    caches = [
+        KVCache(shape_of(decoder, place))
+        for decoder, place in ((ours, device), (theirs, torch.device("cpu")))
+    ]
+    generator = torch.Generator().manual_seed(0)
+    for num_rows in (40, 8, 16):
+        rows = torch.randint(0, NUM_TOKENS, (num_rows,), generator=generator)
+        layout = lay_out(range(-1, num_rows - 1))
+        found = ours.forward(rows.to(device), layout, caches[:1], 2)
+        wanted = theirs.forward(rows, layout, caches[1:], 2)
+        assert found is not None
+        assert wanted is not None
+        assert (found.cpu() - wanted).norm() < tolerance * wanted.norm()
+        for cache in caches:
+            cache.keep(rows.tolist())
+    end = caches[0].num_cached
+    for left, right in (
+        (caches[0].keys[:, :, :end], caches[1].keys[:, :, :end]),
+        (caches[0].values[:, :, :end], caches[1].values[:, :, :end]),
+        (caches[0].hidden[:end], caches[1].hidden[:end]),
+    ):
+        assert (left.cpu() - right).norm() < tolerance * right.norm()
+
+
+def test_random_trees_kept_and_rewound_leave_the_bits_of_a_plain_run(target: LanguageModel) -> None:
+    """Any tree, any true path in it, some of it forgotten again: the cache is that of one long chain."""
+    rng = random.Random(1)  # noqa: S311 - as above
+    cache, text = KVCache(target.cache_shape), [1, 2, 3]
+    target.forward(text, cache, 0)
+    cache.keep(text)
+    for _ in range(6):
+        parents = [-1, *(rng.randrange(max(0, row - 3), row) for row in range(1, rng.randrange(2, 14)))]
+        tokens = [rng.randrange(NUM_TOKENS) for _ in parents]
+        target.forward(tokens, cache, len(tokens), parents)
+        path = [rng.randrange(len(parents))]
+        while parents[path[0]] >= 0:
+            path.insert(0, parents[path[0]])
+        target.keep(cache, parents, path, [tokens[row] for row in path])
+        text += [tokens[row] for row in path]
+        assert cache.tokens == text
+        length = rng.randrange(len(text) - 2, len(text) + 1)
+        cache.rewind(length)
+        del text[length:]
+    plain = KVCache(target.cache_shape)
+    target.forward(text, plain, 0)
+    plain.keep(text)
+    end = len(text)
+    assert torch.equal(cache.keys[:, :, :end], plain.keys[:, :, :end])
+    assert torch.equal(cache.values[:, :, :end], plain.values[:, :, :end])
+    assert torch.equal(cache.hidden[:end], plain.hidden[:end])
+
+
+def test_two_documents_share_the_captured_passes(target: LanguageModel) -> None:
+    texts, caches = ([5, 6, 7], [8, 9, 10]), [KVCache(target.cache_shape) for _ in range(2)]
+    for tokens, cache in zip(texts, caches, strict=True):
+        target.forward(tokens, cache, 1)
+        cache.keep(tokens)
+    first = target.forward([1, 2], caches[0], 1)
+    alone = KVCache(target.cache_shape)
+    target.forward(texts[0], alone, 0)
+    alone.keep(texts[0])
+    again = target.forward([1, 2], alone, 1)
+    assert first is not None
+    assert again is not None
+    assert torch.equal(first, again)
+
+
+def test_rows_that_do_not_fit_are_refused(target: LanguageModel) -> None:
+    cache = KVCache(target.cache_shape)
+    cache.keep([0] * (CAPACITY - 7))
+    with pytest.raises(ValueError, match="do not fit"):
+        target.forward([1, 2, 3], cache, 1, [-1, 0, 0])
