@@ -1,7 +1,7 @@
 """Attention of one pass over the lanes of a tree: every row sees its ancestors where a chain would put them.
 
 Keeps the property that exactness rests on: a row's result depends on its own token and what stands before it,
-not on how many rows run beside it (rows in whole groups, keys in whole blocks).
+not on how many rows run beside it (rows in whole groups, keys in whole blocks, sums over a block at a time).
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from completion_engine.cpu import heads
+from completion_engine.cpu.language import array_of
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Lane, Layout
 
 ROWS = 8  # every pass runs a multiple of this many rows; see `pad_rows`
-KEY_BLOCK = 512  # attention reads whole blocks of keys, as torch's CPU kernel walks them
+SUM_BLOCK = 1024  # values are summed over so many keys at a time; longer sums would run in another order
+_KEY_BLOCK = {"cpu": 128, "cuda": 512}  # attention reads whole blocks of keys
 
 
 def pad_rows(num_rows: int) -> int:
@@ -24,16 +27,46 @@ def pad_rows(num_rows: int) -> int:
     return -(-num_rows // ROWS) * ROWS
 
 
-def num_keys_for(end: int, capacity: int) -> int:
+def num_keys_for(end: int, capacity: int, device: torch.device) -> int:
     """Keys to read for rows that end at position `end`: whole blocks, so that sums do not change."""
-    return min(-(-end // KEY_BLOCK) * KEY_BLOCK, capacity)
+    block = _KEY_BLOCK[device.type]
+    return min(-(-end // block) * block, capacity)
 
 
-def causal_mask(positions: Tensor, num_keys: int, dtype: torch.dtype) -> Tensor:
-    """Additive mask [num_rows, num_keys]: each row sees the keys up to its own position."""
-    hidden = torch.arange(num_keys, device=positions.device) > positions[:, None]
-    shape = (positions.shape[0], num_keys)
-    return torch.zeros(shape, dtype=dtype, device=positions.device).masked_fill_(hidden, float("-inf"))
+def attend(q: Tensor, memory: tuple[Tensor, Tensor], near: Tensor, num_seen: Tensor, scale: float) -> Tensor:
+    """Attention of q [num_rows, num_heads, head_size] to the first `num_seen` [num_rows] keys; shaped as q.
+
+    `memory` holds keys and values [num_kv_heads, num_keys, head_size]. `near` has for each row a key
+    [num_kv_heads, num_rows or 1, head_size] like those which matter to it; why is said in `heads.fold`.
+    """
+    keys, values = memory
+    if q.device.type != "cpu":
+        return attend_on_device(q, keys, values, num_seen, scale)
+    num_kv, num_keys, head_size = keys.shape
+    folded = q.new_empty(num_kv, q.numel() // (num_kv * head_size), head_size)
+    scores = q.new_empty(num_kv, folded.shape[1], num_keys)
+    heads.fold(array_of(q), array_of(near), scale, array_of(folded), array_of(scores))
+    scores.baddbmm_(folded, keys.transpose(1, 2), alpha=scale)
+    heads.softmax(array_of(scores), array_of(num_seen))
+    found = torch.bmm(scores[:, :, :SUM_BLOCK], values[:, :SUM_BLOCK])
+    for first in range(SUM_BLOCK, num_keys, SUM_BLOCK):
+        block = slice(first, first + SUM_BLOCK)
+        found.baddbmm_(scores[:, :, block], values[:, block])
+    unfolded = torch.empty_like(q)
+    heads.unfold(array_of(found), array_of(unfolded))
+    return unfolded
+
+
+def attend_on_device(q: Tensor, keys: Tensor, values: Tensor, num_seen: Tensor, scale: float) -> Tensor:
+    """`attend` by torch's own attention, for GPUs that our kernels cannot run on."""
+    num_rows, num_kv = q.shape[0], keys.shape[0]
+    folded = q.view(num_rows, num_kv, -1, q.shape[-1]).permute(1, 2, 0, 3)
+    is_seen = torch.arange(keys.shape[1], device=q.device) < num_seen[:, None]
+    mask = is_seen.repeat(folded.shape[1], 1)[None, None]
+    found = functional.scaled_dot_product_attention(
+        folded.flatten(1, 2)[None], keys[None], values[None], mask, scale=scale
+    )
+    return found.view(folded.shape).permute(2, 0, 1, 3).reshape(q.shape)
 
 
 def window_of(lane: Lane, num_rows: int) -> tuple[int, int]:
@@ -46,15 +79,13 @@ def window_of(lane: Lane, num_rows: int) -> tuple[int, int]:
 class OpenLane:
     """A lane during one pass: its cache, which rows attend there, and which keys they see."""
 
-    def __init__(self, lane: Lane, cache: KVCache, mask: Tensor) -> None:
+    def __init__(self, lane: Lane, cache: KVCache, positions: Tensor, num_keys: int) -> None:
         self.cache = cache
-        self._start, self._stop = cache.num_cached, cache.num_cached + len(lane.path)
-        is_run = lane.path == tuple(range(len(lane.path)))
-        self._path: slice | list[int] = slice(0, len(lane.path)) if is_run else list(lane.path)
-        self._window = first, end = window_of(lane, mask.shape[0])
+        self._start, self._num_keys = cache.num_cached, num_keys
+        self._path = torch.tensor(lane.path, device=positions.device)
+        self._window = first, end = window_of(lane, len(positions))
         self._own = slice(lane.first - first, lane.end - first)
-        self._mask = mask[first:end]
-        self._folded: Tensor | None = None
+        self._num_seen = positions[first:end] + 1
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
         """The lane's own rows [num_own, num_heads, head_size], once their keys and values are written.
@@ -62,51 +93,41 @@ class OpenLane:
         q [num_rows, num_heads, head_size]; k, v [num_kv_heads, num_rows, head_size], all rows of the pass.
         """
         keys, values = self.cache.keys[layer], self.cache.values[layer]
-        keys[:, self._start : self._stop] = k[:, self._path]
-        values[:, self._start : self._stop] = v[:, self._path]
+        self._write(k, v, keys, values)
         first, end = self._window
-        num_rows, num_kv, head_size = end - first, k.shape[0], q.shape[-1]
-        num_keys, num_groups = self._mask.shape[-1], q.shape[1] // num_kv
-        folded = q[first:end].view(num_rows, num_kv, num_groups, head_size).permute(1, 2, 0, 3)
-        heads = functional.scaled_dot_product_attention(
-            folded.reshape(1, num_kv, num_groups * num_rows, head_size),
-            keys[None, :, :num_keys],
-            values[None, :, :num_keys],
-            self._mask_of(num_groups),
-            scale=scale,
-        )
-        heads = heads.view(num_kv, num_groups, num_rows, head_size).permute(2, 0, 1, 3)
-        return heads[self._own].reshape(-1, q.shape[1], head_size)
+        memory = keys[:, : self._num_keys], values[:, : self._num_keys]
+        return attend(q[first:end], memory, k[:, first:end].contiguous(), self._num_seen, scale)[self._own]
 
     def store_hidden(self, hidden: Tensor) -> None:
         """Keep the last hidden states [num_rows, hidden_size] of the lane's path."""
-        self.cache.hidden[self._start : self._stop] = hidden[self._path]
+        self.cache.hidden[self._start : self._start + len(self._path)] = hidden[self._path]
 
-    def _mask_of(self, num_groups: int) -> Tensor:
-        """The mask for queries whose groups are folded into the rows."""
-        if self._folded is None:
-            self._folded = self._mask.repeat(num_groups, 1)[None, None]
-        return self._folded
+    def _write(self, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> None:
+        if k.device.type == "cpu":
+            path = array_of(self._path)
+            heads.place(array_of(k), array_of(v), path, array_of(keys), array_of(values), self._start)
+            return
+        stop = self._start + len(self._path)
+        keys[:, self._start : stop] = k[:, self._path]
+        values[:, self._start : stop] = v[:, self._path]
 
 
 class OpenLanes:
     """All lanes of one pass. `positions` [num_rows] are the rows' places in the text."""
 
-    def __init__(
-        self, layout: Layout, caches: Sequence[KVCache], dtype: torch.dtype, device: torch.device
-    ) -> None:
+    def __init__(self, layout: Layout, caches: Sequence[KVCache], device: torch.device) -> None:
         start = caches[0].num_cached
         self.positions = torch.tensor(layout.depths, device=device) + start
-        num_keys = num_keys_for(start + max(layout.depths) + 1, caches[0].capacity)
-        self.mask = causal_mask(self.positions, num_keys, dtype)
+        self.num_keys = num_keys_for(start + max(layout.depths) + 1, caches[0].capacity, device)
         self._lanes = [
-            OpenLane(lane, cache, self.mask) for lane, cache in zip(layout.lanes, caches, strict=True)
+            OpenLane(lane, cache, self.positions, self.num_keys)
+            for lane, cache in zip(layout.lanes, caches, strict=True)
         ]
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
         """All rows [num_rows, num_heads, head_size]; arguments as in `OpenLane.attend`."""
-        heads = [lane.attend(layer, q, k, v, scale) for lane in self._lanes]
-        return heads[0] if len(heads) == 1 else torch.cat(heads)
+        found = [lane.attend(layer, q, k, v, scale) for lane in self._lanes]
+        return found[0] if len(found) == 1 else torch.cat(found)
 
     def store_hidden(self, hidden: Tensor) -> None:
         """Keep the last hidden states [num_rows, hidden_size] of all rows."""

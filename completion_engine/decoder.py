@@ -1,8 +1,8 @@
 """The forward pass of a target: token rows in, logits out, keys and values into a static cache.
 
-Two kinds behind one call. `FusedDecoder` runs the Llama family (Llama, Qwen2, Qwen3, Mistral) with packed
-weights; `ModuleDecoder` runs any other causal model through transformers' own modules.
-Both keep one property: a row's logits, keys and values depend only on its own token and on
+Two kinds behind one call, and a third in `gpu`: `FusedDecoder` runs the Llama family (Llama, Qwen2, Qwen3,
+Mistral) on the CPU with packed weights, `ModuleDecoder` any causal model through transformers' own modules.
+All keep one property: a row's logits, keys and values depend only on its own token and on
 what stands before it, not on how many rows run beside it (see ARCHITECTURE.md, "Exactness").
 """
 
@@ -13,9 +13,11 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from completion_engine.attention import OpenLanes
+from completion_engine.cpu.heads import norm_heads, split_heads
+from completion_engine.cpu.language import array_of
+from completion_engine.cpu.residual import Residual
 from completion_engine.gated_mlp import gated_mlp
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
@@ -48,14 +50,12 @@ class Decoder(Protocol):
         """The head's weights of some tokens [num_tokens, hidden_size]; a copy."""
         ...
 
-    def forward(
-        self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int
-    ) -> Tensor | None:
+    def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """Run `rows` [num_rows], a multiple of `ROWS`, behind what is cached.
 
         `layout` says where each row stands; `caches` holds one cache a lane, and gets the rows' keys, values
         and hidden states (its length stays as it is). Returns the logits [num_logits, vocab_size]
-        of the last `num_logits` rows, or None when none are wanted.
+        of the last `num_logits` rows.
         """
         ...
 
@@ -65,13 +65,13 @@ class _Layer:
 
     def __init__(self, layer: Any, kind: Kind) -> None:
         attention, mlp = layer.self_attn, layer.mlp
-        self.input_norm = layer.input_layernorm.weight.detach()
-        self.post_norm = layer.post_attention_layernorm.weight.detach()
+        norm = array_of(layer.post_attention_layernorm.weight.detach())
+        self.input_norm = array_of(layer.input_layernorm.weight.detach())
         self.qkv = stack(attention.q_proj, attention.k_proj, attention.v_proj)
         self.out = Linear(attention.o_proj.weight, attention.o_proj.bias)
-        self.mlp = gated_mlp(mlp.gate_proj, mlp.up_proj, mlp.down_proj, kind)
-        self.q_norm = attention.q_norm.weight.detach() if hasattr(attention, "q_norm") else None
-        self.k_norm = attention.k_norm.weight.detach() if hasattr(attention, "k_norm") else None
+        self.mlp = gated_mlp(norm, mlp.gate_proj, mlp.up_proj, mlp.down_proj, kind)
+        self.q_norm = array_of(attention.q_norm.weight.detach()) if hasattr(attention, "q_norm") else None
+        self.k_norm = array_of(attention.k_norm.weight.detach()) if hasattr(attention, "k_norm") else None
 
     @property
     def num_bytes(self) -> int:
@@ -79,7 +79,7 @@ class _Layer:
 
 
 class FusedDecoder:
-    """The Llama family: rotary grouped attention and a gated MLP, fused and packed at load.
+    """The Llama family on the CPU: rotary grouped attention and a gated MLP, packed at load.
 
     Takes the weights over from a transformers model and lets go of its modules layer by layer. The kind
     `int8` holds the MLPs and the head in bytes; attention's own products are too small to gain by it.
@@ -97,8 +97,9 @@ class FusedDecoder:
         self._scale = float(attention.scaling)
         self._eps = float(config.rms_norm_eps)
         self._embedding: Tensor = model.model.embed_tokens.weight.detach()
-        self._norm = model.model.norm.weight.detach()
-        self._cos, self._sin = _rotary_tables(model, num_positions)
+        self._norm = array_of(model.model.norm.weight.detach())
+        self._cos, self._sin = rotary_tables(model, num_positions)
+        self._turns = array_of(self._cos[:, 0]), array_of(self._sin[:, 0])
         self._head = Linear(model.lm_head.weight, kind=kind)
         self._layers: list[_Layer] = []
         for index in range(self.num_layers):
@@ -132,40 +133,34 @@ class FusedDecoder:
             and not (getattr(config, "sliding_window", None) and config.model_type == "mistral")
         )
 
-    def forward(
-        self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int
-    ) -> Tensor | None:
+    def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """See `Decoder.forward`."""
-        lanes = OpenLanes(layout, caches, self._embedding.dtype, rows.device)
-        rotary = self._cos[lanes.positions], self._sin[lanes.positions]
-        x = self._embedding[rows]
+        lanes = OpenLanes(layout, caches, rows.device)
+        x = Residual(self._embedding[rows], self._eps)
         for index, layer in enumerate(self._layers):
-            q, k, v = self._project(layer, x, rotary)
+            q, k, v = self._project(layer, x, lanes.positions)
             heads = lanes.attend(index, q, k, v, self._scale)
-            x = x + layer.out(heads.flatten(1))
-            x = x + layer.mlp(self._normed(x, layer.post_norm))
-        x = self._normed(x, self._norm)
-        lanes.store_hidden(x)
-        return self._head(x[-num_logits:]) if num_logits else None
+            x.add(layer.out(heads.flatten(1)))
+            layer.mlp(x)
+        hidden = x.normed(self._norm)
+        lanes.store_hidden(hidden)
+        return self._head(hidden[-num_logits:]) if num_logits else hidden.new_empty(0, self.vocab_size)
 
-    def _project(
-        self, layer: _Layer, x: Tensor, rotary: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rotated queries [rows, num_heads, head_size]; keys and values [num_kv_heads, rows, head_size]."""
-        num_rows, num_kv = x.shape[0], self.num_kv_heads
-        qkv = layer.qkv(self._normed(x, layer.input_norm)).view(num_rows, -1, self.head_size)
-        heads, v = torch.split(qkv, [self.num_heads + num_kv, num_kv], dim=1)
+    def _project(self, layer: _Layer, x: Residual, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Turned queries [num_rows, num_heads, head_size]; k and v [num_kv_heads, num_rows, head_size]."""
+        num_rows, num_heads, num_kv = len(positions), self.num_heads, self.num_kv_heads
+        qkv = layer.qkv(x.normed(layer.input_norm))
+        heads = array_of(qkv.view(num_rows, -1, self.head_size))
         if layer.q_norm is not None and layer.k_norm is not None:
-            q, k = torch.split(heads, [self.num_heads, num_kv], dim=1)
-            heads = torch.cat([self._normed(q, layer.q_norm), self._normed(k, layer.k_norm)], dim=1)
-        q, k = torch.split(rotate(heads, *rotary), [self.num_heads, num_kv], dim=1)
-        return q, k.transpose(0, 1), v.transpose(0, 1)
+            norm_heads(heads, 0, num_heads, layer.q_norm, self._eps)
+            norm_heads(heads, num_heads, num_heads + num_kv, layer.k_norm, self._eps)
+        q = qkv.new_empty(num_rows, num_heads, self.head_size)
+        k, v = (qkv.new_empty(num_kv, num_rows, self.head_size) for _ in range(2))
+        split_heads(heads, *self._turns, array_of(positions), array_of(q), array_of(k), array_of(v))
+        return q, k, v
 
-    def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
-        return functional.rms_norm(x, weight.shape, weight, self._eps)
 
-
-def _rotary_tables(model: Any, num_positions: int) -> tuple[Tensor, Tensor]:
+def rotary_tables(model: Any, num_positions: int) -> tuple[Tensor, Tensor]:
     """Cosines and signed sines [num_positions, 1, head_size], from the model's own rotary module."""
     weight = model.model.embed_tokens.weight
     positions = torch.arange(num_positions, device=weight.device)[None]

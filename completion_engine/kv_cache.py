@@ -22,6 +22,7 @@ class CacheShape:
     capacity: int
     dtype: torch.dtype
     device: torch.device
+    keys_by_channel: bool = False
 
     @property
     def num_bytes(self) -> int:
@@ -33,8 +34,9 @@ class CacheShape:
 class KVCache:
     """Keys and values of one document's prompt and what was written after it.
 
-    `keys` and `values` are [num_layers, num_kv_heads, capacity, head_size]; `hidden` [capacity, hidden_size]
-    is what the head reads, for drafters that build on it. `tokens[:num_cached]` are the tokens
+    `keys` and `values` are [num_layers, num_kv_heads, capacity, head_size]; where the shape says so keys lie
+    in memory by channel, as the CPU's product that makes the scores reads them. `hidden` [capacity,
+    hidden_size] is what the head reads, for drafters that build on it. `tokens[:num_cached]` are the tokens
     for which all three are valid: `0 <= num_cached == len(tokens) <= capacity`.
     """
 
@@ -42,6 +44,8 @@ class KVCache:
         size = (shape.num_layers, shape.num_kv_heads, shape.capacity, shape.head_size)
         self.shape = shape
         self.keys = torch.zeros(size, dtype=shape.dtype, device=shape.device)
+        if shape.keys_by_channel:
+            self.keys = self.keys.view(*size[:2], size[3], size[2]).transpose(2, 3)
         self.values = torch.zeros(size, dtype=shape.dtype, device=shape.device)
         self.hidden = torch.zeros(shape.capacity, shape.hidden_size, dtype=shape.dtype, device=shape.device)
         self.tokens: list[int] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from completion_engine.kv_cache import CacheShape, KVCache, num_common
 
@@ -53,8 +54,29 @@ def lay_out(parents: Sequence[int]) -> Layout:
     return Layout(tuple(len(path) - 1 for path in paths), tuple(lanes))
 
 
+class Branches(Protocol):
+    """Where the rows of a tree's further branches lie, and how what proves true gets into the trunk."""
+
+    max_lanes: int
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory held."""
+        ...
+
+    def open(self, trunk: KVCache, layout: Layout) -> list[KVCache]:
+        """One cache for each lane, all holding what the trunk holds; room for a pass is made."""
+        ...
+
+    def keep(self, trunk: KVCache, layout: Layout, rows: Sequence[int], tokens: Sequence[int]) -> None:
+        """Declare the path `rows` true, whose tokens are `tokens`: its keys and values move to the trunk."""
+        ...
+
+
 class Lanes:
     """The caches of further branches, brought up to date with the trunk when they are used."""
+
+    max_lanes = MAX_LANES
 
     def __init__(self, shape: CacheShape) -> None:
         self._shape = shape

@@ -6,24 +6,26 @@ With `tokenizer` the only module that knows transformers. Knows nothing of draft
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from completion_engine.attention import ROWS, pad_rows
-from completion_engine.costs import Costs
+from completion_engine.attention import ROWS, SUM_BLOCK, pad_rows
+from completion_engine.costs import Costs, PassClock
 from completion_engine.decoder import Decoder, FusedDecoder
-from completion_engine.errors import DataError, MachineError, UserError
+from completion_engine.decoders import decoder_for
+from completion_engine.errors import DataError, MachineError
+from completion_engine.gpu.loading import check_memory
 from completion_engine.kv_cache import CacheShape, KVCache
-from completion_engine.lanes import Lanes, lay_out
-from completion_engine.linear import Kind, can_pack
-from completion_engine.quantised import can_quantise
+from completion_engine.lanes import Branches, Lanes, lay_out
+from completion_engine.precision import Precision, choose_device, choose_precision
+from completion_engine.threads import Crew, take_free_threads, thread_counts
 
 PREFILL_ROWS = 64
+_PREFILL_ROWS_CUDA = 256
 CAPACITY = {"cpu": 2048, "cuda": 8192}  # positions of a KV slot
 WIDTHS = (8, 16, 24)  # rows of a verification pass that the policy may choose from
 
@@ -31,45 +33,64 @@ WIDTHS = (8, 16, 24)  # rows of a verification pass that the policy may choose f
 class LanguageModel:
     """A target ready to run. All calls belong to one thread."""
 
-    def __init__(self, decoder: Decoder, device: torch.device, precision: Precision, capacity: int) -> None:
-        self._decoder = decoder
+    def __init__(
+        self,
+        decoder: Decoder,
+        device: torch.device,
+        precision: Precision,
+        capacity: int,
+        branches: Branches | None = None,
+    ) -> None:
+        """`branches` is where the decoder wants the rows of a tree; each branch in a lane by default."""
+        self.decoder = decoder
         self.device = device
         self.precision = precision
         self.capacity = capacity
-        self._lanes = Lanes(self.cache_shape)
+        self._keys_by_channel = device.type == "cpu" and branches is None
+        self._branches = branches or Lanes(self.cache_shape)
+        self.crew = Crew({torch.get_num_threads(): 1.0})
         self.is_row_invariant = self._rows_are_invariant()
         self.verifies_trees = self.is_row_invariant and self._branches_are_exact()
+        self.max_lanes = self._branches.max_lanes if self.verifies_trees else 1
+        self.prefill_rows = PREFILL_ROWS if device.type == "cpu" else _PREFILL_ROWS_CUDA
         self.widths = WIDTHS if self.is_row_invariant else (ROWS,)
-        self.pass_ms, self.lane_ms = self._measure_passes()
+        self.clock = self._measure_passes()
+        self.crew = self._hire()
+        self.crew.muster(time.monotonic())
+
+    @property
+    def pass_ms(self) -> dict[int, float]:
+        """Milliseconds of a pass by width, as they are now."""
+        return self.clock.pass_ms
 
     @property
     def vocab_size(self) -> int:
         """Entries of a row of logits; may be padded beyond the tokenizer's."""
-        return self._decoder.vocab_size
+        return self.decoder.vocab_size
 
     @property
     def embedding(self) -> Tensor:
         """What the first layer reads of each token, [vocab_size, hidden_size]."""
-        return self._decoder.embedding
+        return self.decoder.embedding
 
     @property
     def rotary(self) -> tuple[Tensor, Tensor] | None:
         """See `Decoder.rotary`."""
-        return self._decoder.rotary
+        return self.decoder.rotary
 
     def head_rows(self, tokens: Tensor) -> Tensor:
         """The head's weights of some tokens [num_tokens, hidden_size]; a copy."""
-        return self._decoder.head_rows(tokens)
+        return self.decoder.head_rows(tokens)
 
     @property
     def num_weight_bytes(self) -> int:
         """Memory of the weights."""
-        return self._decoder.num_weight_bytes
+        return self.decoder.num_weight_bytes
 
     @property
     def cache_shape(self) -> CacheShape:
         """Geometry of a KV cache for this target."""
-        decoder = self._decoder
+        decoder = self.decoder
         return CacheShape(
             decoder.num_layers,
             decoder.num_kv_heads,
@@ -78,22 +99,28 @@ class LanguageModel:
             self.capacity,
             self.precision.dtype,
             self.device,
+            self._keys_by_channel,
         )
 
     def costs_from(self, num_pending: int, max_lanes: int = 1) -> Costs:
         """What passes that hold `num_pending` known rows cost; wider ones than measured in proportion."""
+        known, lane_ms = self.clock.pass_ms, self.clock.lane_ms
         if num_pending <= min(self.widths):
-            return Costs(self.pass_ms, self.lane_ms, max_lanes)
+            return Costs(known, lane_ms, max_lanes)
         base, top = min(self.widths), max(self.widths)
-        slope = (self.pass_ms[top] - self.pass_ms[base]) / max(1, top - base)
+        slope = (known[top] - known[base]) / max(1, top - base)
         first = pad_rows(num_pending)
-        pass_ms = {width: self.pass_ms[base] + slope * (width - base) for width in (first, first + ROWS)}
-        return Costs(pass_ms, self.lane_ms, max_lanes)
+        pass_ms = {width: known[base] + slope * (width - base) for width in (first, first + ROWS)}
+        return Costs(pass_ms, lane_ms, max_lanes)
+
+    def saw(self, expected_ms: float, ms: float) -> None:
+        """A pass that was expected to take `expected_ms`, by the figures of now, took `ms`."""
+        self.crew.saw(self.clock.saw(expected_ms, ms), time.monotonic())
 
     @torch.inference_mode()
     def forward(
         self, tokens: Sequence[int], cache: KVCache, num_logits: int, parents: Sequence[int] | None = None
-    ) -> Tensor | None:
+    ) -> Tensor:
         """Run `tokens` behind what is cached; logits [num_logits, vocab_size] of the last ones.
 
         `parents` [num_tokens] makes a tree of them: the row that each follows, -1 for the first. Without it
@@ -106,39 +133,44 @@ class LanguageModel:
             raise ValueError(f"{num_rows} rows do not fit behind {cache.num_cached} of {cache.capacity}")
         padding = [0] * (num_rows - len(tokens))
         rows = torch.tensor([*tokens, *padding], device=self.device)
-        caches = self._lanes.open(cache, layout)
-        logits = self._decoder.forward(rows, layout, caches, num_logits + len(padding) if num_logits else 0)
-        return None if logits is None else logits[:num_logits]
+        self.crew.muster(time.monotonic())
+        caches = self._branches.open(cache, layout)
+        logits = self.decoder.forward(rows, layout, caches, num_logits + len(padding) if num_logits else 0)
+        return logits[:num_logits]
 
     @torch.inference_mode()
     def keep(
         self, cache: KVCache, parents: Sequence[int], path: Sequence[int], tokens: Sequence[int]
     ) -> None:
         """Keep the rows `path` of the pass just run, whose tokens are `tokens`; `parents` as in `forward`."""
-        self._lanes.keep(cache, lay_out(parents), path, tokens)
+        self._branches.keep(cache, lay_out(parents), path, tokens)
 
     def _rows_are_invariant(self) -> bool:
         """Whether a position comes out bit for bit the same alone, in a chain and in a prefill chunk.
 
-        Where it does, the cache holds the same bits however it was filled, and a pass may have any width.
-        Where it does not, every pass of decoding runs one fixed width, which keeps drafts from
-        changing the text.
+        Asked at the beginning, and where attention's sums go on in a further block. Where it does, the cache
+        holds the same bits however it was filled, and a pass may have any width. Where it does not, every
+        pass of decoding runs one fixed width, which keeps drafts from changing the text.
         """
+        border = min(SUM_BLOCK, self.capacity // 2)
+        return self._steps_agree(0, PREFILL_ROWS, 3) and self._steps_agree(border - ROWS, 3 * ROWS, 5)
+
+    def _steps_agree(self, start: int, num_tokens: int, step: int) -> bool:
+        """Whether tokens behind `start` positions of noise come out the same in one pass and in steps."""
         generator = torch.Generator().manual_seed(0)
-        tokens = torch.randint(0, self.vocab_size, (PREFILL_ROWS,), generator=generator).tolist()
+        tokens = torch.randint(0, self.vocab_size, (num_tokens,), generator=generator).tolist()
         together, apart = KVCache(self.cache_shape), KVCache(self.cache_shape)
-        wanted = self.forward(tokens, together, ROWS)
-        step, logits = 3, None
-        for first in range(0, len(tokens), step):
+        for stored, copied in ((together.keys, apart.keys), (together.values, apart.values)):
+            noise = torch.randn(stored[:, :, :start].shape, generator=generator)
+            stored[:, :, :start] = copied[:, :, :start] = noise.to(stored)
+        together.keep([0] * start)
+        apart.keep([0] * start)
+        wanted = logits = self.forward(tokens, together, ROWS)
+        for first in range(0, num_tokens, step):
             chunk = tokens[first : first + step]
             logits = self.forward(chunk, apart, len(chunk))
             apart.keep(chunk)
-        if wanted is None or logits is None:
-            raise AssertionError("logits were asked for")
-        end = len(tokens)
-        same_keys = torch.equal(together.keys[:, :, :end], apart.keys[:, :, :end])
-        same_values = torch.equal(together.values[:, :, :end], apart.values[:, :, :end])
-        return same_keys and same_values and torch.equal(wanted[-1], logits[-1])
+        return _hold_same(together, apart, start + num_tokens) and torch.equal(wanted[-1], logits[-1])
 
     def _branches_are_exact(self) -> bool:
         """Whether a path gives the same bits in a branch of a tree as in a chain."""
@@ -154,79 +186,71 @@ class LanguageModel:
         path = [0, 1, 5, 6, 7]
         kept = [tokens[row] for row in path]
         wanted = self.forward(kept, chain, len(kept))
-        if wanted is None or logits is None:
-            raise AssertionError("logits were asked for")
         self.keep(tree, parents, path, kept)
         chain.keep(kept)
-        end = tree.num_cached
-        same_keys = torch.equal(tree.keys[:, :, :end], chain.keys[:, :, :end])
-        same_values = torch.equal(tree.values[:, :, :end], chain.values[:, :, :end])
-        return same_keys and same_values and torch.equal(logits[path], wanted)
+        return _hold_same(tree, chain, tree.num_cached) and torch.equal(logits[path], wanted)
 
-    def _measure_passes(self) -> tuple[dict[int, float], float]:
-        """Milliseconds of one verification pass by width, and of a lane more: medians of a few, in turn."""
-        cache = KVCache(self.cache_shape)
-        cache.keep([0] * min(512, self.capacity // 2))
+    def _measure_passes(self) -> PassClock:
+        """One verification pass by width, and one with a lane more."""
         base = min(self.widths)
         shapes = {width: list(range(-1, width - 1)) for width in self.widths}
         if self.verifies_trees:
             shapes[0] = [*range(-1, base - 2), 0]
-        times: dict[int, list[float]] = {shape: [] for shape in shapes}
+        found = self._time_passes({shape: (parents, self.crew) for shape, parents in shapes.items()})
+        lane_ms = found.pop(0, 0.0) - found[base]
+        return PassClock(found, lane_ms)
+
+    def _hire(self) -> Crew:
+        """As many threads as torch was given, and fewer for when others need the cores; each with its pace.
+
+        Only those of now where the number of threads would change a bit.
+        """
+        used = torch.get_num_threads()
+        counts = {used, *thread_counts()} if self.device.type == "cpu" else {used}
+        crews = {count: Crew({count: 1.0}) for count in sorted(counts, reverse=True)}
+        if not all(self._threads_agree(crews[used], crews[count]) for count in counts - {used}):
+            return crews[used]
+        if used < max(counts):
+            # Others need the cores now: what more threads are worth is seen when they are free.
+            return Crew({count: used / count for count in counts}, num_threads=used)
+        parents = range(-1, min(self.widths) - 1)
+        found = self._time_passes({count: (parents, crew) for count, crew in crews.items()})
+        return Crew({count: ms / found[used] for count, ms in found.items()})
+
+    def _threads_agree(self, crew: Crew, other: Crew) -> bool:
+        """Whether two numbers of threads give the same bits, for narrow passes and for wide ones."""
+        generator = torch.Generator().manual_seed(2)
+        tokens = torch.randint(0, self.vocab_size, (PREFILL_ROWS + ROWS,), generator=generator).tolist()
+        known, new = tokens[:PREFILL_ROWS], tokens[PREFILL_ROWS:]
+        found: list[tuple[Tensor, KVCache]] = []
+        for some in (crew, other):
+            self.crew = some
+            cache = KVCache(self.cache_shape)
+            self.forward(known, cache, 0)
+            cache.keep(known)
+            found.append((self.forward(new, cache, ROWS), cache))
+        (logits, cache), (others, other_cache) = found
+        return _hold_same(cache, other_cache, len(tokens)) and torch.equal(logits, others)
+
+    def _time_passes(self, passes: Mapping[int, tuple[Sequence[int], Crew]]) -> dict[int, float]:
+        """Milliseconds of some passes, each given by parents and threads: the quickest of a few, in turn."""
+        cache = KVCache(self.cache_shape)
+        cache.keep([0] * min(512, self.capacity // 2))
+        times: dict[int, list[float]] = {name: [] for name in passes}
         for _ in range(6):
-            for shape, parents in shapes.items():
+            for name, (parents, crew) in passes.items():
+                self.crew = crew
                 begin = time.perf_counter()
                 logits = self.forward([0] * len(parents), cache, len(parents), parents)
-                assert logits is not None  # noqa: S101 - logits were asked for
                 logits[0, 0].item()
-                times[shape].append((time.perf_counter() - begin) * 1e3)
-        found = {shape: sorted(taken[1:])[2] for shape, taken in times.items()}
-        lane_ms = max(0.0, found.pop(0, 0.0) - found[base])
-        return found, lane_ms
+                times[name].append((time.perf_counter() - begin) * 1e3)
+        return {name: min(taken[1:]) for name, taken in times.items()}
 
 
-def choose_device(name: str) -> torch.device:
-    """`auto` takes the GPU when there is one. Raises UserError for a device that is not there."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name not in {"cpu", "cuda"}:
-        raise UserError(f"Unknown device {name!r}.", advice="Choose auto, cpu or cuda.")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "The device cuda was asked for, but torch finds no usable GPU.",
-            advice="Set device to auto or cpu, or install a torch build for your GPU.",
-        )
-    return torch.device(name)
-
-
-@dataclass(frozen=True, slots=True)
-class Precision:
-    """What the target computes in, and whether its large weights are held in bytes."""
-
-    name: str
-    dtype: torch.dtype
-    kind: Kind = "float"
-
-
-def choose_precision(name: str, device: torch.device) -> Precision:
-    """What a dtype's name means on this machine. Raises UserError for what cannot be.
-
-    `auto` holds weights in bytes where the machine multiplies those fast, else computes in bf16, else in
-    float32.
-    """
-    computes_bf16 = device.type == "cuda" or can_pack(torch.empty(1, 1, dtype=torch.bfloat16))
-    best = torch.bfloat16 if computes_bf16 else torch.float32
-    has_bytes = can_quantise(torch.empty(1, 1, device=device))
-    if name == "int8" and not has_bytes:
-        raise UserError(
-            "This machine does not multiply bytes fast (int8 needs a CPU with AVX-512 VNNI).",
-            advice="Set dtype to auto.",
-        )
-    if name == "int8" or (name == "auto" and has_bytes):
-        return Precision("int8", best, "int8")
-    known = {"auto": best, "bfloat16": torch.bfloat16, "float32": torch.float32}
-    if name not in known:
-        raise UserError(f"Unknown dtype {name!r}.", advice="Choose auto, bfloat16, float32 or int8.")
-    return Precision(str(known[name]).removeprefix("torch."), known[name])
+def _hold_same(cache: KVCache, other: KVCache, end: int) -> bool:
+    """Whether keys and values are the same bits up to position `end`."""
+    same_keys = torch.equal(cache.keys[:, :, :end], other.keys[:, :, :end])
+    return same_keys and torch.equal(cache.values[:, :, :end], other.values[:, :, :end])
 
 
 def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:
@@ -239,6 +263,10 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
 
     place = choose_device(device)
     precision = choose_precision(dtype, place)
+    if place.type == "cuda":
+        check_memory(folder, precision.kind, capacity or CAPACITY["cuda"], place)
+    else:
+        take_free_threads()
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers is untyped
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # as above
     try:
@@ -249,12 +277,13 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
             trust_remote_code=False,
             use_safetensors=True,
         )
-        model.eval().requires_grad_(False).to(place)
+        model.eval().requires_grad_(False)
         capacity = capacity or CAPACITY[place.type]
         capacity = min(capacity, getattr(model.config, "max_position_embeddings", None) or capacity)
         if dtype == "auto" and not FusedDecoder.serves(model.config):
             precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
-        return LanguageModel(_decoder_for(model, capacity, precision.kind), place, precision, capacity)
+        decoder, branches = decoder_for(model, capacity, precision.kind, place)
+        return LanguageModel(decoder, place, precision, capacity, branches)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise MachineError(
             f"The model in {folder} does not fit into the memory of {place}.",
@@ -265,16 +294,3 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
             f"The model in {folder} cannot be loaded: {error}",
             advice="Fetch it again with `slipstream models pull`.",
         ) from error
-
-
-def _decoder_for(model: Any, num_positions: int, kind: Kind) -> Decoder:
-    if FusedDecoder.serves(model.config):
-        return FusedDecoder(model, num_positions, kind)
-    if kind != "float":
-        raise UserError(
-            f"Models of the kind {model.config.model_type!r} cannot run in {kind} here.",
-            advice="Set dtype to auto.",
-        )
-    from completion_engine.module_decoder import ModuleDecoder  # noqa: PLC0415 - rarely needed
-
-    return ModuleDecoder(model)

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from completion_engine.quantised import QuantisedLinear
 
-Kind = Literal["float", "int8"]  # the weights' own type, or 8-bit levels where the caller asks for them
+Kind = Literal["float", "int8", "int4"]  # how weights are held: in their own type or rounded; int4 on a GPU
 _ROWS_HINT = 8
 _linear = torch.ops.mkldnn._linear_pointwise
 _lay_out = torch.ops.mkldnn._reorder_linear_weight

@@ -7,13 +7,13 @@ models.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
-_MAX_LEVEL = 127
-_ZERO_POINT = 128  # oneDNN is fast for unsigned inputs only
-_SMALLEST_SCALE = 1e-30  # of a row of zeros; its inverse is still finite
-_ROWS_AT_ONCE = 256  # of weights being rounded, so that what lies between stays in the caches
+from completion_engine.cpu.language import Floats, array_of
+from completion_engine.cpu.rows import ZERO_LEVEL, round_rows, scale_rows
+
 _product = torch.ops.onednn.qlinear_pointwise
 _lay_out = torch.ops.onednn.qlinear_prepack
 
@@ -28,38 +28,39 @@ def can_quantise(weight: Tensor) -> bool:
     )
 
 
-def quantise_rows(x: Tensor) -> tuple[Tensor, Tensor]:
+def quantise_rows(x: Tensor) -> tuple[Tensor, Floats]:
     """Nearest levels of each row, and what a level stands for.
 
     `x` is [num_rows, num_inputs]; returns levels [num_rows, num_inputs] uint8, 128 standing for zero, and
-    float32 scales [num_rows, 1], such that `(levels - 128) * scales` is near `x`.
+    float32 scales [num_rows], such that `(levels - 128) * scales` is near `x`.
     """
-    x = x.float()
-    scales = x.abs().amax(-1, keepdim=True).div_(_MAX_LEVEL).clamp_(min=_SMALLEST_SCALE)
-    return (x * scales.reciprocal()).add_(_ZERO_POINT + 0.5).to(torch.uint8), scales
+    levels = torch.empty(x.shape, dtype=torch.uint8)
+    scales: Floats = np.empty(len(x), np.float32)
+    round_rows(array_of(x.contiguous()), levels.numpy(), scales)
+    return levels, scales
 
 
 class QuantisedLinear:
     """`x @ weight.T + bias` with weight and x rounded to 8 bits; the result has the type of x.
 
-    `weight` is [num_outputs, num_inputs] of any floating type.
+    `weight` is [num_outputs, num_inputs], float32 or bf16.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        parts = [quantise_rows(part) for part in torch.split(weight.detach(), _ROWS_AT_ONCE)]
-        levels = torch.cat([levels for levels, _ in parts])
-        signed = levels.bitwise_xor_(_ZERO_POINT).view(torch.int8)  # 128 less, in two's complement
+        levels, scales = quantise_rows(weight.detach())
+        signed = levels.bitwise_xor_(ZERO_LEVEL).view(torch.int8)  # 128 less, in two's complement
         self.num_bytes = signed.nbytes
         self._weight = _lay_out(signed, None)
-        self._scales = torch.cat([scales for _, scales in parts]).flatten()
+        self._scales = torch.from_numpy(scales)
         self._zero_points = torch.zeros(len(weight), dtype=torch.int8)
-        self._bias = None if bias is None else bias.detach().float()
+        self._bias = np.zeros(len(weight), np.float32) if bias is None else bias.detach().float().numpy()
 
     def __call__(self, x: Tensor) -> Tensor:
         """The product; x is [num_rows, num_inputs]."""
         levels, scales = quantise_rows(x)
-        y = self.of_levels(levels, x.dtype).mul_(scales)
-        return y if self._bias is None else y.add_(self._bias)
+        y = torch.empty(len(x), len(self._scales), dtype=x.dtype)
+        scale_rows(array_of(self.of_levels(levels, x.dtype)), scales, self._bias, array_of(y))
+        return y
 
     def rows(self, outputs: Tensor) -> Tensor:
         """The rounded weights of some outputs [num_rows, num_inputs], float32; `outputs` [num_rows]."""
@@ -69,7 +70,7 @@ class QuantisedLinear:
     def of_levels(self, levels: Tensor, dtype: torch.dtype) -> Tensor:
         """The product of `quantise_rows`' levels, without their scales and without bias."""
         y: Tensor = _product(
-            levels, 1.0, _ZERO_POINT, self._weight, self._scales, self._zero_points,
+            levels, 1.0, ZERO_LEVEL, self._weight, self._scales, self._zero_points,
             None, 1.0, 0, dtype, "none", [], "",
         )  # fmt: skip
         return y

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.config import EngineConfig
+from completion_engine.costs import PassClock
 from completion_engine.decoding import Decoding, Finish, Limits, Means, run
 from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import SurvivalTable
@@ -35,7 +36,7 @@ def target(tiny_model_dir: Path) -> LanguageModel:
 
 
 def _free(target: LanguageModel) -> LanguageModel:
-    target.pass_ms, target.lane_ms = dict.fromkeys(target.widths, 1.0), 0.0
+    target.clock = PassClock(dict.fromkeys(target.widths, 1.0), 0.0)
     return target
 
 
@@ -47,7 +48,7 @@ def free_targets(tiny_model_dir: Path) -> dict[str, LanguageModel]:
 
     fused = load_language_model(tiny_model_dir, "cpu", "auto", 512)
     model = AutoModelForCausalLM.from_pretrained(tiny_model_dir, dtype=fused.precision.dtype)
-    decoder = ModuleDecoder(model.eval().requires_grad_(False))
+    decoder = ModuleDecoder(model.eval().requires_grad_(False), 512)
     modules = LanguageModel(decoder, torch.device("cpu"), fused.precision, 512)
     return {"fused": _free(fused), "modules": _free(modules)}
 

@@ -1,0 +1,78 @@
+"""Kernels that look for the best of many tokens. Arrays of numbers are float32 or bf16 (see `language`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from completion_engine.cpu.language import (
+    LOWEST_RANK,
+    Array,
+    Floats,
+    exponential,
+    highest_rank,
+    inlined,
+    kernel,
+    rank_of,
+    widened,
+)
+
+_F32 = np.float32
+_BLOCK = 256  # logits whose largest is found in vectors; then only promising blocks are searched
+
+
+@kernel
+def largest(logits: Array, num_tokens: int, places: Array) -> None:
+    """The place of the largest of each row's first `num_tokens`, of equal ones the first.
+
+    logits are [num_rows, vocab_size], places [num_rows].
+    """
+    for row in range(logits.shape[0]):
+        numbers = logits[row]
+        top, place = LOWEST_RANK, 0
+        for first in range(0, num_tokens, _BLOCK):
+            end = min(first + _BLOCK, num_tokens)
+            if highest_rank(numbers[first:end]) > top:
+                for at in range(first, end):
+                    rank = rank_of(numbers[at])
+                    if rank > top:
+                        top, place = rank, at
+        places[row] = place
+
+
+@kernel
+def likeliest(logits: Array, temperature: float, places: Array, shares: Floats) -> None:
+    """The best few tokens of each row, best first, and their shares of its softmax at a temperature.
+
+    logits [num_rows, num_tokens]; places (integers) and shares [num_rows, num_best].
+    """
+    num_tokens, num_best = logits.shape[1], places.shape[1]
+    ranks = np.empty(num_best, np.int32)
+    inverse = _F32(1) / _F32(temperature)
+    for row in range(logits.shape[0]):
+        numbers, best_places = logits[row], places[row]
+        ranks[:] = LOWEST_RANK
+        for first in range(0, num_tokens, _BLOCK):
+            end = min(first + _BLOCK, num_tokens)
+            if highest_rank(numbers[first:end]) > ranks[num_best - 1]:
+                for at in range(first, end):
+                    rank = rank_of(numbers[at])
+                    if rank > ranks[num_best - 1]:
+                        _enter(rank, at, ranks, best_places)
+        top = widened(numbers[places[row, 0]])
+        total = _F32(0)
+        for at in range(num_tokens):
+            total += exponential((widened(numbers[at]) - top) * inverse)
+        for best in range(num_best):
+            shares[row, best] = exponential((widened(numbers[places[row, best]]) - top) * inverse) / total
+
+
+@inlined
+def _enter(rank: Any, place: Any, ranks: Any, places: Any) -> None:
+    """Take a place among the best instead of the last of them; equal ones stay in front."""
+    at = ranks.shape[0] - 1
+    while at > 0 and rank > ranks[at - 1]:
+        ranks[at], places[at] = ranks[at - 1], places[at - 1]
+        at -= 1
+    ranks[at], places[at] = rank, place

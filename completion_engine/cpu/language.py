@@ -1,0 +1,151 @@
+"""What the kernels are written with: their compiler, numbers in bf16, and functions that fill registers.
+
+Numbers in bf16 come as uint16, for numpy has no such type; kernels compute in float32. numba compiles a
+kernel on its first call and keeps the result on disk, in the user's cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import torch
+from numba import config, njit, types
+from numba.extending import overload
+from numpy.typing import NDArray
+from platformdirs import user_cache_dir
+from torch import Tensor
+
+LOWEST_RANK = np.int32(-0x7FFFFFFF)
+
+Array = NDArray[Any]
+Floats = NDArray[np.float32]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+# Sums may run in any order that is the same each time. Numbers that are none or infinite keep their meaning.
+_LIBERTIES = {"reassoc", "contract", "nsz", "arcp"}
+_F32, _U32, _I32 = np.float32, np.uint32, np.int32
+
+
+def folder_for(sources: Iterable[Path]) -> Path:
+    """Where kernels made of these files are kept.
+
+    numba itself looks at a kernel's own file only, and would go on with what it inlined from another.
+    """
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sorted(sources)))
+    return Path(user_cache_dir("slipstream", appauthor=False)) / "kernels" / digest.hexdigest()[:16]
+
+
+_KEPT_IN = folder_for(Path(__file__).parent.glob("*.py"))
+
+
+def kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`function` on arrays, compiled; it runs without the interpreter's lock."""
+    options: dict[str, Any] = {"fastmath": _LIBERTIES, "nogil": True, "error_model": "numpy"}
+    before: str = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets its settings by name
+    config.CACHE_DIR = str(_KEPT_IN)  # type: ignore[attr-defined]  # as above
+    try:
+        compiled: Callable[_P, _R] = njit(cache=True, **options)(function)
+    except RuntimeError:  # no place to keep it
+        compiled = njit(**options)(function)
+    finally:
+        config.CACHE_DIR = before  # type: ignore[attr-defined]  # as above
+    return compiled
+
+
+def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`function` as a part of the kernels that call it."""
+    compiled: Callable[_P, _R] = njit(inline="always", error_model="numpy")(function)
+    return compiled
+
+
+def array_of(tensor: Tensor) -> Array:
+    """The memory of a CPU tensor as a kernel reads and writes it."""
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.view(torch.uint16)
+    array: Array = tensor.numpy()
+    return array
+
+
+def widened(number: Any) -> Any:
+    """A stored number as float32; only within kernels."""
+    raise NotImplementedError
+
+
+def narrowed(number: Any, array: Any) -> Any:
+    """A float32 as `array` stores numbers, the nearest, of two the even one; only within kernels."""
+    raise NotImplementedError
+
+
+@overload(widened, inline="always", strict=False)
+def _widened(number: Any) -> Callable[[Any], Any]:
+    if number == types.uint16:
+        return lambda number: _U32(_U32(number) << _U32(16)).view(np.float32)
+    return lambda number: number
+
+
+@overload(narrowed, inline="always", strict=False)
+def _narrowed(number: Any, array: Any) -> Callable[[Any, Any], Any]:  # noqa: ARG001 - named as what it replaces
+    if array.dtype == types.uint16:
+        return _nearest_bf16
+    return lambda number, array: number  # noqa: ARG005 - as above
+
+
+def _nearest_bf16(number: Any, array: Any) -> Any:  # noqa: ARG001 - as above
+    bits = _F32(number).view(np.uint32)
+    odd = _U32(_U32(bits >> _U32(16)) & _U32(1))
+    return np.uint16(_U32(bits + _U32(0x7FFF) + odd) >> _U32(16))
+
+
+@inlined
+def exponential(x: Any) -> Any:
+    """e**x to 2e-7 of its size, between 2**-126 and 2**126.
+
+    A power of two by its bits and a polynomial (Taylor's, fitted on half a power to either side).
+    """
+    power = min(max(x * _F32(1.44269504), _F32(-126.0)), _F32(126.0))
+    whole = np.floor(power + _F32(0.5))
+    part = power - whole
+    y = _F32(1.5403530e-4)
+    y = y * part + _F32(1.3333558e-3)
+    y = y * part + _F32(9.6181291e-3)
+    y = y * part + _F32(5.5504109e-2)
+    y = y * part + _F32(2.4022651e-1)
+    y = y * part + _F32(6.9314718e-1)
+    y = y * part + _F32(1.0)
+    return y * _U32(_U32(_I32(whole) + _I32(127)) << _U32(23)).view(np.float32)
+
+
+@inlined
+def magnitude(x: Any) -> Any:
+    """The bits of |x|, which are ordered as the numbers are: the largest of many is found in vectors."""
+    return _I32(_F32(x).view(np.int32) & _I32(0x7FFFFFFF))
+
+
+@inlined
+def rank_of(number: Any) -> Any:
+    """A stored number as an integer that is ordered as the numbers are; both zeros are one."""
+    wide = _F32(widened(number))
+    sign = _I32(wide.view(np.int32) >> 31)
+    return _I32(_I32(magnitude(wide) ^ sign) - sign)
+
+
+@inlined
+def number_of(rank: Any) -> Any:
+    """The float32 of a rank."""
+    sign = _I32(rank >> 31)
+    return _I32(_I32(_I32(rank ^ sign) - sign) | _I32(sign << 31)).view(np.float32)
+
+
+@inlined
+def highest_rank(numbers: Any) -> Any:
+    """The largest rank of some numbers, found in vectors; `LOWEST_RANK` where there are none."""
+    top = LOWEST_RANK
+    for at in range(numbers.shape[0]):
+        rank = rank_of(numbers[at])
+        top = _I32(max(top, rank))
+    return top

@@ -1,0 +1,251 @@
+"""The CPU's kernels: each gives what its formula says, and a row the same bits beside any others."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional
+
+from completion_engine.cpu import choice, heads, rows
+from completion_engine.cpu.language import array_of, kernel, narrowed, widened
+from completion_engine.cpu.language import exponential as exponential_of
+from completion_engine.cpu.residual import Residual
+
+EPS = 1e-6
+TYPES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+NUM_ROWS, HIDDEN, NUM_HEADS, NUM_KV, HEAD_SIZE = 11, 96, 6, 2, 16
+
+
+@kernel
+def round_all(x: np.ndarray, stored: np.ndarray) -> None:
+    for at in range(x.shape[0]):
+        stored[at] = narrowed(x[at], stored)
+
+
+@kernel
+def widen_all(stored: np.ndarray, x: np.ndarray) -> None:
+    for at in range(x.shape[0]):
+        x[at] = widened(stored[at])
+
+
+@kernel
+def exponentials(x: np.ndarray, y: np.ndarray) -> None:
+    for at in range(x.shape[0]):
+        y[at] = exponential_of(x[at])
+
+
+def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def near(found: Tensor, exact: Tensor, dtype: torch.dtype) -> bool:
+    step = 2**-8 if dtype == torch.bfloat16 else 1e-5
+    return bool((found.float() - exact.float()).abs().max() <= step * exact.float().abs().max())
+
+
+@settings(deadline=None)  # the first call compiles
+@given(st.lists(st.floats(-(2.0**126), 2.0**126, width=32), min_size=1, max_size=70))
+def test_numbers_are_rounded_to_bf16_as_torch_does(numbers: list[float]) -> None:
+    x = torch.tensor(numbers)
+    stored, back = torch.empty(len(x), dtype=torch.bfloat16), np.empty(len(x), np.float32)
+    round_all(x.numpy(), array_of(stored))
+    assert torch.equal(stored, x.to(torch.bfloat16))
+    widen_all(array_of(stored), back)
+    assert torch.equal(torch.from_numpy(back), stored.float())
+
+
+@settings(deadline=None)  # the first call compiles
+@given(st.lists(st.floats(-200, 200, width=32), min_size=1, max_size=70))
+def test_the_exponential_is_right_to_the_last_bits(numbers: list[float]) -> None:
+    found = np.empty(len(numbers), np.float32)
+    exponentials(np.array(numbers, np.float32), found)
+    for x, y in zip(numbers, found, strict=True):
+        bounded = min(max(x, -126 * math.log(2)), 126 * math.log(2))
+        # Near the ends the rounding of x itself counts.
+        assert y == pytest.approx(math.exp(bounded), rel=1e-6 + 1.2e-7 * abs(bounded))
+
+
+@TYPES
+def test_the_stream_sums_up_and_is_normed(dtype: torch.dtype) -> None:
+    embedded, added = (random(NUM_ROWS, HIDDEN, seed=seed, dtype=dtype) for seed in (0, 1))
+    weight, shares = random(HIDDEN, seed=2, dtype=dtype), np.linspace(0, 2, NUM_ROWS, dtype=np.float32)
+    stream = Residual(embedded, EPS)
+    first = functional.rms_norm(embedded.float(), (HIDDEN,), weight.float(), EPS)
+    assert near(stream.normed(array_of(weight)), first, dtype)
+    stream.add(added, shares)
+    total = embedded.float() + added.float() * torch.from_numpy(shares)[:, None]
+    levels, scales = stream.normed_levels(array_of(weight))
+    exact = functional.rms_norm(total, (HIDDEN,), weight.float(), EPS)
+    found = (levels.float() - rows.ZERO_LEVEL) * torch.from_numpy(scales)[:, None]
+    assert (found - exact).abs().max() <= 0.51 * scales.max()
+
+
+@TYPES
+def test_rows_are_normed(dtype: torch.dtype) -> None:
+    x, normed = random(NUM_ROWS, HIDDEN, dtype=dtype), torch.empty(NUM_ROWS, HIDDEN, dtype=dtype)
+    rows.norm(array_of(x), EPS, array_of(normed))
+    assert near(normed, functional.rms_norm(x.float(), (HIDDEN,), None, EPS), dtype)
+
+
+@TYPES
+def test_the_gate_is_silu_times_up(dtype: torch.dtype) -> None:
+    gate_up = 3 * random(NUM_ROWS, 2 * HIDDEN, dtype=dtype)
+    gated = torch.empty(NUM_ROWS, HIDDEN, dtype=dtype)
+    rows.gate(array_of(gate_up), array_of(gated))
+    gate, up = gate_up.float().chunk(2, 1)
+    assert near(gated, functional.silu(gate) * up, dtype)
+    shares = np.linspace(0.1, 2, NUM_ROWS, dtype=np.float32)
+    levels, scales = np.empty((NUM_ROWS, HIDDEN), np.uint8), np.empty(NUM_ROWS, np.float32)
+    rows.gate_levels(array_of(gate_up), shares, levels, scales)
+    share = torch.from_numpy(shares)[:, None]
+    exact = functional.silu(gate * share) * up * share
+    found = (torch.from_numpy(levels).float() - rows.ZERO_LEVEL) * torch.from_numpy(scales)[:, None]
+    assert (found - exact).abs().max() <= 0.51 * scales.max()
+
+
+@TYPES
+def test_heads_are_turned_and_split(dtype: torch.dtype) -> None:
+    packed = random(NUM_ROWS, NUM_HEADS + 2 * NUM_KV, HEAD_SIZE, dtype=dtype)
+    angles = random(40, HEAD_SIZE // 2, seed=1).repeat(1, 2)
+    sign = torch.tensor([-1.0, 1.0]).repeat_interleave(HEAD_SIZE // 2)
+    cos, sin = angles.cos().to(dtype), (angles.sin() * sign).to(dtype)
+    positions = torch.arange(NUM_ROWS) * 3
+    q = torch.empty(NUM_ROWS, NUM_HEADS, HEAD_SIZE, dtype=dtype)
+    k, v = (torch.empty(NUM_KV, NUM_ROWS, HEAD_SIZE, dtype=dtype) for _ in range(2))
+    heads.split_heads(*map(array_of, (packed, cos, sin, positions, q, k, v)))
+    wide, turn, lift = packed.float(), cos[positions, None].float(), sin[positions, None].float()
+    turned = wide * turn + wide.roll(HEAD_SIZE // 2, -1) * lift
+    assert near(q, turned[:, :NUM_HEADS], dtype)
+    assert near(k.transpose(0, 1), turned[:, NUM_HEADS : NUM_HEADS + NUM_KV], dtype)
+    assert torch.equal(v.transpose(0, 1), packed[:, -NUM_KV:])
+
+
+@TYPES
+def test_only_the_heads_asked_for_are_normed(dtype: torch.dtype) -> None:
+    packed, weight = random(NUM_ROWS, 5, HEAD_SIZE, dtype=dtype), random(HEAD_SIZE, seed=1, dtype=dtype)
+    before = packed.clone()
+    heads.norm_heads(array_of(packed), 1, 3, array_of(weight), EPS)
+    exact = functional.rms_norm(before[:, 1:3].float(), (HEAD_SIZE,), weight.float(), EPS)
+    assert near(packed[:, 1:3], exact, dtype)
+    assert torch.equal(packed[:, [0, 3, 4]], before[:, [0, 3, 4]])
+
+
+@TYPES
+def test_folding_relates_scores_to_the_near_keys_and_unfolding_turns_it_back(dtype: torch.dtype) -> None:
+    q = random(NUM_ROWS, NUM_HEADS, HEAD_SIZE, dtype=dtype)
+    own = random(NUM_KV, NUM_ROWS, HEAD_SIZE, seed=1, dtype=dtype)
+    folded = torch.empty(NUM_KV, NUM_HEADS // NUM_KV * NUM_ROWS, HEAD_SIZE, dtype=dtype)
+    scores = torch.empty(NUM_KV, folded.shape[1], 7, dtype=dtype)
+    heads.fold(array_of(q), array_of(own), 0.5, array_of(folded), array_of(scores))
+    by_head = q.view(NUM_ROWS, NUM_KV, -1, HEAD_SIZE).permute(1, 2, 0, 3)
+    assert torch.equal(folded.view(by_head.shape), by_head)
+    exact = -0.5 * (by_head.float() * own[:, None].float()).sum(-1)
+    assert near(scores.view(*exact.shape, 7), exact[..., None].expand(*exact.shape, 7), dtype)
+    back = torch.empty_like(q)
+    heads.unfold(array_of(folded), array_of(back))
+    assert torch.equal(back, q)
+
+
+@TYPES
+def test_the_softmax_covers_what_a_row_sees(dtype: torch.dtype) -> None:
+    scores = 20 * random(NUM_KV, 3 * NUM_ROWS, 50, dtype=dtype)
+    num_seen = torch.arange(NUM_ROWS) + 30
+    is_hidden = torch.arange(50) >= num_seen.repeat(3)[:, None]
+    exact = scores.float().masked_fill(is_hidden, -math.inf).softmax(-1)
+    heads.softmax(array_of(scores), array_of(num_seen))
+    assert near(scores, exact, dtype)
+    assert not scores[:, is_hidden].any()
+
+
+def test_the_softmax_bears_scores_of_any_size() -> None:
+    scores = torch.tensor([[[3e38, -3e38, 0.0], [-3e38, -3e38, 1e30], [-90.0, -91.0, 5e37]]])
+    heads.softmax(scores.numpy(), np.array([3, 2, 2]))
+    exact = [[1.0, 0, 0], [0.5, 0.5, 0], [1 / (1 + math.exp(-1)), 1 / (1 + math.exp(1)), 0]]
+    assert torch.allclose(scores[0], torch.tensor(exact), atol=1e-6)
+
+
+@settings(deadline=None)
+@given(st.data(), st.sampled_from([torch.bfloat16, torch.float32]))
+def test_the_largest_of_the_first_so_many_is_found_and_of_equal_ones_the_first(
+    data: st.DataObject, dtype: torch.dtype
+) -> None:
+    width = data.draw(st.integers(1, 700))
+    few = data.draw(st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=5))
+    seed, num_tokens = data.draw(st.integers(0, 2**31)), data.draw(st.integers(1, width))
+    picks = torch.randint(0, len(few), (3, width), generator=torch.Generator().manual_seed(seed))
+    logits, places = torch.tensor(few)[picks].to(dtype), np.empty(3, np.int64)
+    choice.largest(array_of(logits), num_tokens, places)
+    for row, place in zip(logits[:, :num_tokens].tolist(), places.tolist(), strict=True):
+        assert place == row.index(max(row))
+
+
+@TYPES
+@pytest.mark.parametrize("num_tokens", [5, 256, 1000])
+def test_the_likeliest_tokens_come_with_their_shares(dtype: torch.dtype, num_tokens: int) -> None:
+    logits = 4 * random(3, num_tokens, dtype=dtype)
+    places, shares = np.empty((3, 5), np.int64), np.empty((3, 5), np.float32)
+    choice.likeliest(array_of(logits), 0.8, places, shares)
+    exact = (logits.float() / 0.8).softmax(-1)
+    found = torch.from_numpy(shares)
+    assert torch.allclose(exact.gather(1, torch.from_numpy(places)), found, rtol=1e-4)
+    assert torch.allclose(exact.topk(5).values, found, rtol=1e-4)
+    assert all(len(set(row)) == 5 for row in places.tolist())
+
+
+@TYPES
+@pytest.mark.parametrize("first", [0, 3, NUM_ROWS - 1])
+def test_a_row_does_not_feel_the_rows_beside_it(dtype: torch.dtype, first: int) -> None:
+    x = random(NUM_ROWS, 2 * HIDDEN, dtype=dtype)
+    weight = random(2 * HIDDEN, seed=1, dtype=dtype)
+
+    def run(part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        gated = torch.empty(len(part), HIDDEN, dtype=dtype)
+        rows.gate(array_of(part), array_of(gated))
+        scores = part.clone()[None]
+        heads.softmax(array_of(scores), np.full(len(part), HIDDEN))
+        return Residual(part, EPS).normed(array_of(weight)), gated, scores[0]
+
+    for together, apart in zip(run(x), run(x[first:]), strict=True):
+        assert torch.equal(together[first:], apart)
+
+
+def test_a_change_in_any_of_their_files_compiles_kernels_anew(tmp_path: Path) -> None:
+    """numba's own cache goes on with what it inlined from a file that has changed since."""
+    package = tmp_path / "completion_engine"
+    shutil.copytree(Path(rows.__file__).parent, package / "cpu")
+    (package / "__init__.py").touch()
+    program = (
+        "import numpy as np; from completion_engine.cpu import rows;"
+        "y = np.empty((1, 1), np.float32);"
+        "rows.gate(np.ones((1, 2), np.float32), y); print(float(y[0, 0]))"
+    )
+
+    def run() -> float:
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        found = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return float(found.stdout)
+
+    assert run() == pytest.approx(1 / (1 + math.exp(-1)))
+    language = package / "cpu" / "language.py"
+    text = language.read_text()
+    assert "return y * _U32" in text
+    language.write_text(text.replace("return y * _U32", "return _F32(0) * y * _U32"))
+    assert run() == pytest.approx(1.0)
