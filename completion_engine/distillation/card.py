@@ -35,7 +35,7 @@ never their text. Trained with `slipstream distill`; weights under the Apache Li
 | tokens it can guess | {shape.num_tokens:,} |
 | reads | the target's last state, and keys and values that its layer {shape.memory_layer} has cached |
 | trained on | {found.num_positions:,} tokens in windows drawn from {found.num_train_files:,} files |
-| steps | {training.num_steps:,} of {training.batch_windows} windows of {plan.window_tokens:,} tokens |
+| steps | {_steps(plan)} |
 | loss | divergence from the target's distribution, first 1, then {training.draft_tokens} tokens ahead |
 
 ## How far its drafts go
@@ -49,6 +49,12 @@ Greedy drafts at every token that the target wrote by itself at {plan.num_measur
 
 {_corpus(code)}
 {_measured(plan.held_out)}"""
+
+
+def _steps(plan: DistillPlan) -> str:
+    training = plan.training
+    told = f"{training.num_steps:,} of {training.batch_windows} windows of {plan.window_tokens:,} tokens"
+    return f"{told}, beginning with an earlier drafter" if plan.begin_with else told
 
 
 def _figures(found: Distilled) -> str:

@@ -128,7 +128,7 @@ def _write_on(
         chunk = tokens[cache.num_cached :][:PREFILL_ROWS]
         logits = target.forward(chunk, cache, 1)
         cache.keep(chunk)
-        if cache.num_cached == len(tokens) and logits is not None:
+        if cache.num_cached == len(tokens):
             tokens.append(int(logits[0, : tokenizer.num_tokens].argmax()))
     return tokens
 

@@ -36,7 +36,8 @@ class DistillPlan:
     """What to train. `num_tokens` positions of the target are collected; the drafter guesses `vocabulary`.
 
     It is measured in the code below `held_out`; without one, in a part of the files it is trained on
-    that is kept aside.
+    that is kept aside. Training begins with the drafter in `begin_with`, whose shape and tokens then hold,
+    or else anew.
     """
 
     target: str
@@ -47,6 +48,7 @@ class DistillPlan:
     num_measured: int = 60
     tokens_measured: int = 40
     held_out: Path | None = None
+    begin_with: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ def distill(
 ) -> Distilled:
     """Train a drafter on the code in `folder` and write it to `out`, where work in progress lies too.
 
-    Raises UserError where the code is too little or the target is of an architecture that cannot be read.
+    Raises UserError where the code is too little, or the target is of an architecture that cannot be read or
+    does not fit the drafter to begin with; DataError where that one is damaged.
     """
     target, tokenizer = parts
     if target.rotary is None:
@@ -78,17 +81,18 @@ def distill(
             "A target of this architecture cannot be given a drafter.",
             advice="Distillation serves Llama, Qwen2, Qwen3 and Mistral models.",
         )
+    begun = _read_begun(plan.begin_with, target) if plan.begin_with else None
     corpus = read_corpus(folder, plan.held_out, report)
     window_tokens = min(plan.window_tokens, target.capacity - pad_rows(1))
-    layer = round(target.cache_shape.num_layers * _MEMORY_DEPTH)
+    layer = begun.shape.memory_layer if begun else round(target.cache_shape.num_layers * _MEMORY_DEPTH)
     collection = Collection(out / WORK, CollectionPlan(plan.target, corpus.num_chars, window_tokens, layer))
     collection.collect(corpus.train, plan.num_tokens, parts, report)
     shards = Shards(collection.shards)
-    tokens = frequent_tokens(corpus, tokenizer, plan.vocabulary, report)
-    network = DrafterNetwork(_shape_for(target, layer, len(tokens)), target)
+    tokens = begun.tokens.long() if begun else frequent_tokens(corpus, tokenizer, plan.vocabulary, report)
+    network = DrafterNetwork(begun.shape if begun else _shape_for(target, layer, len(tokens)), target)
     head = target.head_rows(tokens.to(target.device))
     trainer = Trainer(network, head, tokens.to(target.device), plan.training, out / WORK)
-    trainer.run(shards, report)
+    trainer.run(shards, report, begun.weights if begun else None)
     weights = {name: weight.detach().to(torch.bfloat16) for name, weight in network.weights.items()}
     examination = Examination(corpus.held_out, window_tokens, plan.num_measured, plan.tokens_measured)
     fast = DistilledNetwork(weights, tokens, network.shape, target)
@@ -96,6 +100,12 @@ def distill(
     files = DrafterFiles(plan.target, network.shape, acceptance.temperatures, tokens, weights)
     files.save(out)
     return Distilled(files, acceptance, len(corpus.train), len(corpus.held_out), shards.num_positions)
+
+
+def _read_begun(folder: Path, target: LanguageModel) -> DrafterFiles:
+    begun = DrafterFiles.read(folder)
+    begun.shape.check_target(target)
+    return begun
 
 
 def _shape_for(target: LanguageModel, memory_layer: int, num_tokens: int) -> DrafterShape:

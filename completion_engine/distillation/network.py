@@ -6,6 +6,7 @@ cached up to itself. Knows nothing of files, optimisers or prompts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -81,6 +82,12 @@ class DrafterNetwork(nn.Module):
             q, keys.to(q.dtype), values.to(q.dtype), is_causal=True
         )
         return heads.transpose(1, 2).reshape(num_windows, num_rows, -1)
+
+    @torch.no_grad()
+    def take(self, weights: Mapping[str, Tensor]) -> None:
+        """Go on with these weights, named and sized as in `DrafterShape.sizes`."""
+        for name, weight in self.weights.items():
+            weight.copy_(weights[name])
 
     @torch.no_grad()
     def fit_linear(self, batches: list[Batch]) -> None:

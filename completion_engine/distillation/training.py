@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ _CHECKPOINT = "checkpoint.safetensors"
 _WARMUP_STEPS = 10
 _INITIAL_BATCHES = 12
 _LOGGED_OF_MEAN = 0.05
+_SORTED_BATCHES = 16  # whose windows are put side by side by length, so that little padding is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +99,20 @@ class Trainer:
         ]
         self._rates = (plan.matrix_rate, plan.other_rate)
 
-    def run(self, shards: Shards, report: Report) -> list[float]:
-        """Train to the end of the plan; the running mean of the divergence after every step done here."""
+    def run(self, shards: Shards, report: Report, begun: Mapping[str, Tensor] | None = None) -> list[float]:
+        """Train to the end of the plan; the running mean of the divergence after every step done here.
+
+        Begins at the last checkpoint, or else with the weights `begun`, or else at a linear guess.
+        """
         device = self._head.device
         if not self._restore():
-            first = range(min(len(shards), _INITIAL_BATCHES * self.plan.batch_windows))
-            self.network.fit_linear([shards.batch([number], device) for number in first])
+            if begun is None:
+                first = range(min(len(shards), _INITIAL_BATCHES * self.plan.batch_windows))
+                self.network.fit_linear([shards.batch([number], device) for number in first])
+            else:
+                self.network.take(begun)
         losses: list[float] = []
-        for numbers in self._order(len(shards)):
+        for numbers in self._order(shards.lengths):
             loss = self.step(shards.batch(numbers, device))
             losses.append(loss if not losses else losses[-1] + _LOGGED_OF_MEAN * (loss - losses[-1]))
             report("Training", self.num_done, self.plan.num_steps)
@@ -164,15 +171,27 @@ class Trainer:
     def _generator(self) -> torch.Generator:
         return torch.Generator().manual_seed(self.plan.seed * 1_000_003 + self.num_done)
 
-    def _order(self, num_windows: int) -> Iterator[list[int]]:
-        """Numbers of the windows of every step that is left: each epoch in an order of its own."""
-        size = min(self.plan.batch_windows, num_windows)
-        per_epoch = num_windows // size
+    def _order(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Numbers of the windows of every step that is left; `lengths` are those of all windows."""
+        num_batches = -(-len(lengths) // min(self.plan.batch_windows, len(lengths)))
         while self.num_done < self.plan.num_steps:
-            epoch, at = divmod(self.num_done, per_epoch)
-            order = list(range(num_windows))
-            random.Random(f"{self.plan.seed}/{epoch}").shuffle(order)  # noqa: S311 - a reproducible order
-            yield order[at * size : (at + 1) * size]
+            epoch, at = divmod(self.num_done, num_batches)
+            for batch in self._epoch(lengths, epoch)[at:]:
+                if self.num_done < self.plan.num_steps:
+                    yield batch
+
+    def _epoch(self, lengths: Sequence[int], number: int) -> list[list[int]]:
+        """All windows in an order of this epoch's own, by batches of about equally long ones."""
+        rng = random.Random(f"{self.plan.seed}/{number}")  # noqa: S311 - a reproducible order
+        size = self.plan.batch_windows
+        order = rng.sample(range(len(lengths)), len(lengths))
+        groups = [
+            order[at : at + _SORTED_BATCHES * size] for at in range(0, len(order), _SORTED_BATCHES * size)
+        ]
+        ordered = [window for group in groups for window in sorted(group, key=lengths.__getitem__)]
+        batches = [ordered[at : at + size] for at in range(0, len(ordered), size)]
+        rng.shuffle(batches)
+        return batches
 
     def _save(self) -> None:
         """Weights and the optimisers' memory, all at once."""
@@ -199,8 +218,7 @@ class Trainer:
                 f"Training in {self._folder} was begun with other settings.",
                 advice=f"Use the same settings, or delete {path}.",
             )
-        for name, weight in self.network.weights.items():
-            weight.data.copy_(tensors[f"network.{name}"])
+        self.network.take({name: tensors[f"network.{name}"] for name in self.network.weights})
         kept: list[dict[int, dict[str, Tensor]]] = [{} for _ in self._optimizers]
         for full_name, tensor in tensors.items():
             if full_name.startswith("optimizer."):

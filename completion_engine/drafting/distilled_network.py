@@ -8,21 +8,26 @@ copy of these products in `completion_engine.distillation.network`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from completion_engine.attention import attend, num_keys_for
+from completion_engine.cpu import rows
+from completion_engine.cpu.language import array_of
 from completion_engine.decoder import rotate
 from completion_engine.errors import UserError
+from completion_engine.gated_mlp import gated
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
 from completion_engine.linear import Kind, Linear
 from completion_engine.quantised import can_quantise
 
 EPS = 1e-6
+Attend = Callable[[Tensor], Tensor]  # both [num_beams, num_heads * head_size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +109,7 @@ class DistilledNetwork:
         def product(weight: Tensor, bias: Tensor | None = None) -> Linear:
             return Linear(weight.to(place.dtype), None if bias is None else bias.to(place.dtype), kind)
 
-        self._layer = shape.memory_layer
-        self._heads = (shape.num_kv_heads, shape.num_heads // shape.num_kv_heads, shape.head_size)
+        self.num_heads, self.memory_layer = shape.num_heads, shape.memory_layer
         inputs = [w["embedding"] * w["embedding_norm"], w["state"] * w["state_norm"]]
         self._join = product(torch.cat(inputs, 1))
         self._query = product(w["query"] * w["attention_norm"], w["query_bias"])
@@ -122,28 +126,32 @@ class DistilledNetwork:
 
         `states` stand before the tokens, all of which stand at `position`.
         """
+        return self.advance(tokens, states, lambda q: self._attend(q, cache, position))
+
+    def advance(self, tokens: Tensor, states: Tensor, gather: Attend) -> tuple[Tensor, Tensor]:
+        """The same with attention from outside: `gather` gets queries not turned yet."""
         inputs = torch.cat([_normed(self._embedding[tokens]), _normed(states)], 1)
         x = self._join(inputs)
-        x = x + self._attended(self._attend(self._query(_normed(x)), cache, position))
-        gate, up = self._gate_up(_normed(x)).chunk(2, dim=-1)
-        x = x + self._down(functional.silu(gate) * up)
+        x = x + self._attended(gather(self._query(_normed(x))))
+        x = x + self._down(gated(self._gate_up(_normed(x))))
         states = _normed(x) * self._output_norm
         return states, self._head(states)
 
     def _attend(self, q: Tensor, cache: KVCache, position: int) -> Tensor:
         """Attention of queries [num_beams, num_heads * head_size] to what the target has cached."""
-        num_kv, num_groups, head_size = self._heads
-        num_beams, num_cached = q.shape[0], cache.num_cached
+        num_beams, num_cached, head_size = q.shape[0], cache.num_cached, cache.shape.head_size
         q = rotate(q.view(num_beams, -1, head_size), self._cos[position], self._sin[position])
-        folded = q.view(num_beams, num_kv, num_groups, head_size).transpose(0, 1)
-        heads = functional.scaled_dot_product_attention(
-            folded.reshape(1, num_kv, -1, head_size),
-            cache.keys[self._layer, None, :, :num_cached],
-            cache.values[self._layer, None, :, :num_cached],
-        )
-        heads = heads.view(num_kv, num_beams, num_groups * head_size).transpose(0, 1)
-        return heads.reshape(num_beams, -1)
+        num_keys = num_keys_for(num_cached, cache.capacity, q.device)
+        keys, values = (x[self.memory_layer, :, :num_keys] for x in (cache.keys, cache.values))
+        num_seen = torch.full((num_beams,), num_cached, device=q.device)
+        near = keys[:, num_cached - 1 : num_cached].contiguous()
+        return attend(q, (keys, values), near, num_seen, head_size**-0.5).flatten(1)
 
 
 def _normed(x: Tensor) -> Tensor:
+    """The root mean square norm of x [num_rows, hidden_size]."""
+    if x.device.type == "cpu":
+        normed = torch.empty_like(x)
+        rows.norm(array_of(x), EPS, array_of(normed))
+        return normed
     return functional.rms_norm(x, x.shape[-1:], None, EPS)

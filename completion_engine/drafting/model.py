@@ -81,7 +81,7 @@ class ModelDrafter:
             chunk = path[cache.num_cached : cache.num_cached + PREFILL_ROWS]
             logits = self._model.forward(chunk, cache, 1)
             cache.keep(chunk)
-            if cache.num_cached == len(path) and logits is not None:
+            if cache.num_cached == len(path):
                 return logits[0]
 
     def _likeliest(self, logits: Tensor, allowed: Allowed | None) -> tuple[list[float], list[int]]:

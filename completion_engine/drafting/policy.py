@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from completion_engine.costs import Costs
-from completion_engine.drafting.draft import Draft
+from completion_engine.drafting.draft import Draft, DraftToken
 from completion_engine.drafting.survival import SurvivalTable
 from completion_engine.drafting.tree import Candidate, by_lane, by_survival, grow, in_lane_order, merge
 
-__all__ = ["Costly", "Plan", "SurvivalTable", "choose", "judge", "min_survival_for"]
+__all__ = ["Costly", "Plan", "SurvivalTable", "choose", "credited", "judge", "min_survival_for"]
 
 _NEVER = 1.0  # a path's survival never exceeds it
 
@@ -120,6 +120,11 @@ def _judge_costly(plan: Plan, truth: Sequence[int], table: SurvivalTable) -> Non
     else:
         num_added = len(truth) - num_written(asked.without, truth)
         table.learn_gain(asked.without.num_expected, num_added, asked.ms + plan.ms - asked.without.ms)
+
+
+def credited(candidate: Candidate, table: SurvivalTable) -> DraftToken:
+    """The guess that said most for a token: its source is credited where several guessed the same."""
+    return max(candidate.guesses, key=lambda guess: table.odds((guess,), candidate.depth, is_first=True))
 
 
 def num_written(plan: Plan, truth: Sequence[int]) -> int:

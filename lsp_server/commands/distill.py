@@ -31,6 +31,10 @@ HeldOut = Annotated[
     Path | None,
     typer.Option("--held-out", help="Code to measure on; without it, a twentieth of FOLDER's files."),
 ]
+BeginWith = Annotated[
+    Path | None,
+    typer.Option("--from", help="A drafter to begin with, as this command wrote it; keeps its vocabulary."),
+]
 
 
 @app.command()
@@ -40,6 +44,7 @@ def main(  # noqa: PLR0913 - one argument per option
     out: Out,
     target: Annotated[str, typer.Option("--target", help="Model id or path.")] = DEFAULT_TARGET,
     held_out: HeldOut = None,
+    begin_with: BeginWith = None,
     tokens: Annotated[
         int, typer.Option("--tokens", min=1, help="Positions of the target to learn from.")
     ] = _DEFAULTS.num_tokens,
@@ -60,9 +65,9 @@ def main(  # noqa: PLR0913 - one argument per option
     json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
 ) -> None:
     """Train a drafter for a target on the code in FOLDER. Goes on where it was stopped."""
-    for place in (folder, *([held_out] if held_out else [])):
+    for place in filter(None, (folder, held_out, begin_with)):
         if not place.is_dir():
-            raise UserError(f"There is no folder {place}.", advice="Name a folder with source code.")
+            raise UserError(f"There is no folder {place}.", advice="Name one that is there.")
     out.mkdir(parents=True, exist_ok=True)
     if plot:
         check_plot(out / _PICTURE)
@@ -74,6 +79,7 @@ def main(  # noqa: PLR0913 - one argument per option
         training=TrainingPlan(num_steps=steps),
         num_measured=places,
         held_out=held_out,
+        begin_with=begin_with,
     )
     with progress_bar(quiet=json) as report:
         model_folder = ModelStore().ensure(target, report)

@@ -25,6 +25,7 @@ from completion_engine.tokenizer import Tokenizer, load_tokenizer
 
 WINDOW = 96
 TRAINING = TrainingPlan(num_steps=12, batch_windows=4, checkpoint_steps=4, num_common=64, num_others=32)
+FIXED = dataclasses.replace(TRAINING, num_steps=1, matrix_rate=0.0, other_rate=0.0)
 
 
 def say_nothing(what: str, done: int, total: int) -> None:
@@ -202,6 +203,34 @@ def test_padding_is_told_from_tokens(shards: Shards) -> None:
     assert shards.num_positions == int(batch.is_real.sum())
 
 
+def test_a_batch_is_no_longer_than_its_windows(shards: Shards) -> None:
+    number = min(range(len(shards)), key=shards.lengths.__getitem__)
+    alone = shards.batch([number], torch.device("cpu"))
+    whole = shards.batch(range(len(shards)), torch.device("cpu"))
+    assert alone.length < shards.lengths[number] + 32
+    assert alone.hidden.shape[1] == alone.keys.shape[2] == alone.values.shape[2] == alone.length
+    assert torch.equal(alone.hidden[0], whole.hidden[number, : alone.length])
+    assert torch.equal(alone.values[0], whole.values[number, :, : alone.length])
+
+
+def test_an_epoch_takes_every_window_once_and_long_ones_together(
+    trained: Path, target: LanguageModel, tmp_path: Path
+) -> None:
+    drawn = drawn_by(5)
+    lengths = [drawn.randrange(10, 1000) for _ in range(130)]
+    trainer = make_trainer(trained, target, tmp_path, dataclasses.replace(TRAINING, num_steps=66))
+    batches = []
+    for batch in trainer._order(lengths):
+        batches.append(batch)
+        trainer.num_done += 1
+    assert len(batches) == 66
+    for epoch in (batches[:33], batches[33:]):
+        assert sorted(window for batch in epoch for window in batch) == list(range(130))
+    assert batches[:33] != batches[33:]
+    padding = sum(max(map(lengths.__getitem__, batch)) * len(batch) for batch in batches) / 2 - sum(lengths)
+    assert padding < 0.1 * sum(lengths)
+
+
 def test_frequent_tokens_come_first_and_ends_are_among_them(corpus: Corpus, tokenizer: Tokenizer) -> None:
     tokens = frequent_tokens(corpus, tokenizer, 30, say_nothing).tolist()
     assert len(tokens) == len(set(tokens)) == 30
@@ -273,6 +302,46 @@ def test_training_that_was_stopped_ends_where_it_would_have(
     assert len(rest.run(shards, say_nothing)) == TRAINING.num_steps - 4
     for name, weight in whole.network.weights.items():
         torch.testing.assert_close(rest.network.weights[name], weight)
+
+
+def test_training_goes_on_from_a_drafter_that_was_trained_before(
+    code: Path,
+    trained: Path,
+    plan: DistillPlan,
+    target: LanguageModel,
+    tokenizer: Tokenizer,
+    tmp_path: Path,
+) -> None:
+    once_more = dataclasses.replace(plan, begin_with=trained, vocabulary=17, training=FIXED)
+    found = distill(code, tmp_path, once_more, (target, tokenizer), say_nothing)
+    begun = DrafterFiles.read(trained)
+    assert found.files.shape == begun.shape
+    assert torch.equal(found.files.tokens, begun.tokens.long())
+    for name, weight in begun.weights.items():
+        torch.testing.assert_close(found.files.weights[name], weight)
+    assert "beginning with an earlier drafter" in card_of(found, once_more, code)
+
+
+def test_a_drafter_of_another_target_is_no_beginning(
+    code: Path,
+    trained: Path,
+    plan: DistillPlan,
+    target: LanguageModel,
+    tokenizer: Tokenizer,
+    tmp_path: Path,
+) -> None:
+    begun = DrafterFiles.read(trained)
+    other = dataclasses.replace(begun, shape=dataclasses.replace(begun.shape, num_layers=99))
+    other.save(tmp_path / "other")
+    with pytest.raises(UserError, match="made for another target"):
+        distill(
+            code,
+            tmp_path / "out",
+            dataclasses.replace(plan, begin_with=tmp_path / "other"),
+            (target, tokenizer),
+            say_nothing,
+        )
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_checkpoint_of_other_settings_is_refused(

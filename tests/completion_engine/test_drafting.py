@@ -18,6 +18,7 @@ from completion_engine.drafting.policy import (
     Plan,
     SurvivalTable,
     choose,
+    credited,
     judge,
     min_survival_for,
     num_written,
@@ -182,6 +183,17 @@ def test_a_source_that_keeps_failing_is_believed_less() -> None:
         plan = choose([good, bad], table, 1, CHAINS)
         judge(plan, written_by(plan, [1, 2, 9]), table)
     assert choose([good, bad], table, 1, CHAINS).rows[0].token == 1
+
+
+def test_a_token_that_several_guessed_counts_for_the_one_who_was_surest() -> None:
+    drafts = [
+        chain([5], share=0.05, match_length=1),
+        chain([5], share=0.98, origin="distilled", source="neural"),
+    ]
+    for order in (drafts, drafts[::-1]):
+        (row,) = choose(order, SurvivalTable(), 1, COSTS).rows
+        assert len(row.guesses) == 2
+        assert credited(row, SurvivalTable()).source == "neural"
 
 
 def test_what_was_not_verified_is_judged_too() -> None:
