@@ -1,9 +1,14 @@
-"""What a pass of the target costs, as measured at load. Plain numbers."""
+"""What a pass of the target costs: as measured at load, and as found since. Plain numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
+
+_STEP = 0.1  # a pass moves the estimate by this share of what it was off, on a logarithmic scale
+_MAX_SURPRISE = 2.0  # one pass counts as at most so many times slower or faster than was thought
+_MAX_LANE = 0.5  # of the narrowest pass: a lane that seems dearer was measured while something else ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +18,40 @@ class Costs:
     pass_ms: Mapping[int, float]
     lane_ms: float = 0.0
     max_lanes: int = 1
+
+
+class PassClock:
+    """What passes take on this machine now: their proportions as at load, their level as the last ones took.
+
+    A program that starts beside many others, as an editor's does, measures too much, and a laptop on its
+    battery takes longer later.
+    """
+
+    def __init__(self, pass_ms: Mapping[int, float], lane_ms: float) -> None:
+        """`pass_ms` by width and `lane_ms` as measured; a wider pass never counts as cheaper."""
+        widths = sorted(pass_ms)
+        self._pass_ms = dict(zip(widths, accumulate((pass_ms[width] for width in widths), max), strict=True))
+        self._lane_ms = min(max(0.0, lane_ms), _MAX_LANE * self._pass_ms[widths[0]])
+        self._level = 1.0
+
+    @property
+    def pass_ms(self) -> dict[int, float]:
+        """Milliseconds of a pass by width."""
+        return {width: ms * self._level for width, ms in self._pass_ms.items()}
+
+    @property
+    def lane_ms(self) -> float:
+        """Milliseconds of each lane beyond the first."""
+        return self._lane_ms * self._level
+
+    def saw(self, expected_ms: float, ms: float) -> float:
+        """A pass that was expected to take `expected_ms`, by the figures of now, took `ms`.
+
+        Returns how many times as long as such a pass took at load.
+        """
+        if expected_ms <= 0 or ms <= 0:
+            return self._level
+        pace = self._level * ms / expected_ms
+        surprise = min(max(ms / expected_ms, 1 / _MAX_SURPRISE), _MAX_SURPRISE)
+        self._level *= surprise**_STEP
+        return pace

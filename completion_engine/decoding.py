@@ -13,9 +13,16 @@ from typing import Protocol
 from torch import Tensor
 
 from completion_engine.drafting.draft import Draft, Drafter, DraftToken, Pass
-from completion_engine.drafting.policy import Costly, Plan, SurvivalTable, choose, judge, min_survival_for
-from completion_engine.lanes import MAX_LANES
-from completion_engine.language_model import PREFILL_ROWS, LanguageModel
+from completion_engine.drafting.policy import (
+    Costly,
+    Plan,
+    SurvivalTable,
+    choose,
+    credited,
+    judge,
+    min_survival_for,
+)
+from completion_engine.language_model import LanguageModel
 from completion_engine.prompt import Prompt
 from completion_engine.request import Cancellation, CancelledError
 from completion_engine.sampling import Sampler
@@ -81,7 +88,7 @@ class Decoding:
         self._slot, self._cache = slot, slot.cache
         self._target, self._sampler = means.target, means.sampler
         self._drafters, self._table = means.drafters, means.table
-        self._max_lanes = MAX_LANES if means.drafts_trees and self._target.verifies_trees else 1
+        self._max_lanes = self._target.max_lanes if means.drafts_trees else 1
         self._num_prompt = len(prompt.tokens)
         self._num_checked = 0
         known, origins = self._known_after(prompt)
@@ -106,22 +113,23 @@ class Decoding:
         """For each written token the draft it was accepted from; None where the target wrote it itself."""
         return self._origins
 
-    def prepare(self) -> None:
-        """Compute all of the prompt but its last token."""
-        while len(pending := self._pending()) > 1:
-            self._prefill(pending[: min(PREFILL_ROWS, len(pending) - 1)])
+    def prepare(self) -> bool:
+        """Compute a chunk of the prompt. False when all of it but the last token is there."""
+        pending = self._pending()
+        if len(pending) > 1:
+            self._prefill(pending[: min(self._target.prefill_rows, len(pending) - 1)])
+        return len(pending) - 1 > self._target.prefill_rows
 
     def step(self) -> None:
         """One pass of the target: a chunk of the prompt, or a verification."""
         pending = self._pending()
-        room = PREFILL_ROWS if self._target.is_row_invariant else self._target.widths[0]
+        room = self._target.prefill_rows if self._target.is_row_invariant else self._target.widths[0]
         if len(pending) > room:
-            self._prefill(pending[: min(PREFILL_ROWS, len(pending) - 1)])
+            self._prefill(pending[: min(self._target.prefill_rows, len(pending) - 1)])
             return
         plan = self._draft(len(pending))
         lent = self._lent(plan.width - len(pending) - len(plan.rows))
-        logits = self._forward(pending, plan, lent)
-        self._keep(pending, plan, lent, logits)
+        self._keep(pending, plan, self._verify(pending, plan, lent))
 
     def finish(self, rules: TextRules, max_tokens: int) -> Finish | None:
         """Whether what is written ends the completion. Looks at each token once, in order."""
@@ -170,7 +178,9 @@ class Decoding:
         begin = time.perf_counter()
         self._target.forward(chunk, self._cache, 0)
         self._cache.keep(chunk)
-        self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
+        pass_ms = (time.perf_counter() - begin) * 1e3
+        self._target.saw(min(self._target.costs_from(len(chunk)).pass_ms.values()), pass_ms)
+        self.stats.ms["prefill"] += pass_ms
 
     def _draft(self, num_pending: int) -> Plan:
         begin = time.perf_counter()
@@ -205,16 +215,19 @@ class Decoding:
         wishes = (drafter.lend(num_idle) for drafter in self._drafters if num_idle > 0)
         return next((wish for wish in wishes if wish), ())
 
-    def _forward(self, pending: list[int], plan: Plan, lent: Sequence[int]) -> Tensor:
+    def _verify(self, pending: list[int], plan: Plan, lent: Sequence[int]) -> Pass:
         begin = time.perf_counter()
-        tokens = [*pending, *(candidate.token for candidate in plan.rows), *lent]
+        tokens = [pending[-1], *(candidate.token for candidate in plan.rows), *lent]
         parents = _parents(len(pending), plan, len(lent))
-        logits = self._target.forward(tokens, self._cache, len(plan.rows) + 1 + len(lent), parents)
-        if logits is None:
-            raise AssertionError("logits were asked for")
+        logits = self._target.forward([*pending[:-1], *tokens], self._cache, len(tokens), parents)
+        picked = self._pick(logits, plan, len(lent))
+        pass_ms = (time.perf_counter() - begin) * 1e3
         self.stats.num_forwards += 1
-        self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
-        return logits
+        self.stats.ms["verify"] += pass_ms
+        self._target.saw(plan.ms, pass_ms)
+        parents, num_real = _parents(1, plan, len(lent)), len(plan.rows) + 1
+        verdict = verify(tokens[:num_real], parents[:num_real], picked[:num_real])
+        return Pass(tokens, parents, logits, picked, (0, *verdict.path))
 
     def _pick(self, logits: Tensor, plan: Plan, num_lent: int) -> list[int]:
         """The target's pick after the last written token, each drafted and each lent one, [num_rows]."""
@@ -231,26 +244,21 @@ class Decoding:
                 picked[row] = self._sampler.pick_out_of(logits[row], owed[row].candidates(), position + depth)
         return picked
 
-    def _keep(self, pending: list[int], plan: Plan, lent: Sequence[int], logits: Tensor) -> None:
+    def _keep(self, pending: list[int], plan: Plan, done: Pass) -> None:
         begin = time.perf_counter()
-        num_real = len(plan.rows) + 1
-        picked = self._pick(logits, plan, len(lent))
-        tokens = [pending[-1], *(candidate.token for candidate in plan.rows), *lent]
-        parents = _parents(1, plan, len(lent))
-        verdict = verify(tokens[:num_real], parents[:num_real], picked[:num_real])
-        path = [*range(len(pending)), *(len(pending) - 1 + row for row in verdict.path)]
-        parents_run = _parents(len(pending), plan, len(lent))
-        self._target.keep(self._cache, parents_run, path, [*pending, *verdict.written[:-1]])
+        written = [*(done.tokens[row] for row in done.path[1:]), done.picked[done.path[-1]]]
+        path = [*range(len(pending) - 1), *(len(pending) - 1 + row for row in done.path)]
+        parents = _parents(len(pending), plan, len(done.tokens) - len(plan.rows) - 1)
+        self._target.keep(self._cache, parents, path, [*pending, *written[:-1]])
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
-        judge(plan, {row - 1: picked[row] for row in (0, *verdict.path)}, self._table)
-        accepted = [plan.rows[row - 1].guesses[0] for row in verdict.path]
-        self.stats.num_accepted += verdict.num_accepted
+        judge(plan, {row - 1: done.picked[row] for row in done.path}, self._table)
+        accepted = [credited(plan.rows[row - 1], self._table) for row in done.path[1:]]
+        self.stats.num_accepted += len(accepted)
         for guess in accepted:
             self.stats.accepted_by_source[guess.source] += 1
-        done = Pass(tokens, parents, logits, picked, (0, *verdict.path))
         for drafter in self._drafters:
             drafter.observe(done)
-        self._extend(list(verdict.written), [*accepted, None])
+        self._extend(written, [*accepted, None])
 
     def _extend(self, tokens: list[int], origins: list[DraftToken | None]) -> None:
         """Append true tokens; nothing counts behind an end token."""

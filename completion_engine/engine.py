@@ -6,45 +6,39 @@ Text and limits in, verified text out. Knows nothing of LSP or editors.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from completion_engine.ahead import Expected, NextLine, Unfinished
+from completion_engine.alternatives import decoding_of, rank_branches
 from completion_engine.config import EngineConfig
 from completion_engine.decoding import Decoding, Finish, Limits, Means, TextRules, run
-from completion_engine.drafting.draft import Drafter, DraftToken
+from completion_engine.drafting.draft import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.language_model import LanguageModel, load_language_model
 from completion_engine.models import CATALOGUE, ModelStore
 from completion_engine.models.catalogue import DEFAULT_ANCHOR_LINES
 from completion_engine.prompt import Prompt, PromptBuilder
+from completion_engine.provenance import Origins
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.sampling import Sampler
 from completion_engine.slots import SlotPool
 from completion_engine.sources import Report, ShouldStop, build_drafters
-from completion_engine.stats import Completion, CompletionStats, Piece
+from completion_engine.stats import Completion, CompletionStats
 from completion_engine.stopping import StopRules
 from completion_engine.suggestion import polish
 from completion_engine.suggestions.place import Place
+from completion_engine.task import Task
 from completion_engine.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.written import Written
-from ngram_cache import NgramIndex
 
 PREFIX_CHARS = {"cpu": 2400, "cuda": 12_000}
 SUFFIX_CHARS = {"cpu": 800, "cuda": 3000}
 MAX_NEW_TOKENS = 256
+_MAX_TOKENS_AHEAD = 32  # behind a suggestion
 _PASS_MARGIN = 1.2  # a pass takes this much longer than measured in quiet, in the deadline's view
-
-
-@dataclass(slots=True)
-class _Unfinished:
-    """Writing that a deadline cut short; continued when there is nothing else to do."""
-
-    decoding: Decoding
-    rules: StopRules
-    max_tokens: int
 
 
 class CompletionEngine:
@@ -73,7 +67,7 @@ class CompletionEngine:
         )
         self._table = SurvivalTable()
         self._drafters = build_drafters(config, target, tokenizer) if drafters is None else drafters
-        self._unfinished: _Unfinished | None = None
+        self._ahead: Unfinished | Expected | None = None
 
     @classmethod
     def load(
@@ -119,29 +113,39 @@ class CompletionEngine:
         Raises CancelledError as soon as the step under way when the request is cancelled is over.
         """
         begin = time.perf_counter()
-        self._unfinished = None
-        stats = CompletionStats(device=str(self._target.device), target=self.config.target)
-        place = _place_of(request)
-        rules = StopRules(place)
-        decoding = self._begin(request, place, stats)
+        stats = self._new_stats()
+        task, decoding = self._begin(request, stats)
+        rules = StopRules(task.place)
         limits = Limits(
             min(request.max_tokens, self._max_new_tokens),
             self._target.pass_ms[self._target.widths[0]] * _PASS_MARGIN,
             begin + request.deadline_ms / 1e3 if request.deadline_ms > 0 else float("inf"),
             begin + max(request.patience_ms, request.deadline_ms) / 1e3,
         )
-        try:
-            finish = run(decoding, rules, limits, request.cancellation)
-        finally:
-            decoding.end()
+        finish = _run(decoding, rules, limits, request)
+        completion = self._answer(task, decoding, finish, begin)
+        if request.num_candidates > 1:
+            others = self._alternatives(task, decoding, finish, limits)
+            completion = replace(
+                completion, alternatives=_distinct(others, completion, request.num_candidates)
+            )
         if finish.reason == "deadline":
-            self._unfinished = _Unfinished(decoding, rules, limits.max_tokens)
-        return self._answer(request, place, decoding, finish, begin)
+            self._ahead = Unfinished(task, rules, limits.max_tokens)
+        elif completion.text:
+            num_tokens = completion.stats.num_tokens + _MAX_TOKENS_AHEAD
+            self._ahead = Unfinished(task, NextLine(completion.text), num_tokens)
+        return completion
 
     def prepare(self, request: CompletionRequest, prompt: Prompt | None = None) -> None:
         """Compute the keys and values of the request's prompt and write nothing; `prompt` as in `write`."""
-        stats = CompletionStats(device=str(self._target.device), target=self.config.target)
-        self._begin(request, _place_of(request), stats, prompt).prepare()
+        _, decoding = self._begin(request, self._new_stats(), prompt)
+        while decoding.prepare():
+            pass
+
+    def expect(self, request: CompletionRequest) -> None:
+        """The request may come soon: `idle` computes its prompt, in place of other work ahead."""
+        _, decoding = self._begin(request, self._new_stats())
+        self._ahead = Expected(decoding)
 
     def write(
         self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
@@ -150,23 +154,20 @@ class CompletionEngine:
 
         `prompt` takes the place of the one that would be built.
         """
-        stats = CompletionStats(device=str(self._target.device), target=self.config.target)
-        decoding = self._begin(request, _place_of(request), stats, prompt)
-        run(decoding, rules, Limits(min(max_tokens, self._max_new_tokens)), request.cancellation)
-        decoding.end()
+        _, decoding = self._begin(request, self._new_stats(), prompt)
+        _run(decoding, rules, Limits(min(max_tokens, self._max_new_tokens)), request)
         return decoding
 
     def idle(self, cancellation: Cancellation) -> bool:
-        """One step of background work: write on where a deadline cut. False when nothing is left."""
-        work = self._unfinished
-        if work is None or cancellation.is_cancelled:
+        """One step of background work: write on where an answer ended, or prepare what is expected.
+
+        False when nothing is left.
+        """
+        if self._ahead is None or cancellation.is_cancelled:
             return False
-        if work.decoding.finish(work.rules, work.max_tokens) is not None:
-            work.decoding.end()
-            self._unfinished = None
-            return False
-        work.decoding.step()
-        return True
+        if not self._ahead.step(self._new_stats()):
+            self._ahead = None
+        return self._ahead is not None
 
     def forget(self, document: str) -> None:
         """A document was closed: its cache may be taken over."""
@@ -190,34 +191,56 @@ class CompletionEngine:
             "num_drafter_bytes": sum(drafter.num_bytes for drafter in self._drafters.values()),
         }
 
+    def _new_stats(self) -> CompletionStats:
+        return CompletionStats(device=str(self._target.device), target=self.config.target)
+
     def _begin(
-        self, request: CompletionRequest, place: Place, stats: CompletionStats, prompt: Prompt | None = None
-    ) -> Decoding:
+        self, request: CompletionRequest, stats: CompletionStats, prompt: Prompt | None = None
+    ) -> tuple[Task, Decoding]:
         begin = time.perf_counter()
+        self._ahead = None
+        place = _place_of(request)
         prompt = prompt or self._prompts.build(request.document, place.prefix, place.suffix)
         slot = self._slots.acquire(request.document, prompt.tokens)
         sampler = Sampler(self.tokenizer.num_tokens, request.temperature, request.seed)
         ngram = self._drafters.get("ngram")
         if isinstance(ngram, NgramDrafter):
-            ngram.index, ngram.document = request.index, request.document
-        written = Written(self.tokenizer, prompt.healed)
+            ngram.index, ngram.document = request.index, request.indexed_as or request.document
         means = Means(
             self._target, sampler, tuple(self._drafters.values()), self._table, self.config.drafts_trees
         )
-        decoding = Decoding(means, slot, prompt, written, stats)
+        task = Task(request, place, prompt, slot, means, self.tokenizer)
+        decoding = task.decoding(stats)
         stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
-        return decoding
+        return task, decoding
 
-    def _answer(
-        self, request: CompletionRequest, place: Place, decoding: Decoding, finish: Finish, begin: float
-    ) -> Completion:
+    def _alternatives(
+        self, task: Task, first: Decoding, finish: Finish, limits: Limits
+    ) -> Iterator[Completion]:
+        """Other texts at the same place, the likeliest first, until patience ends; not all differ."""
+        patient = replace(limits, deadline_at=limits.patience_at)
+        if finish.reason == "deadline":  # what the deadline cut off is the likeliest of all
+            begin, first = time.perf_counter(), task.decoding(self._new_stats())
+            finish = _run(first, StopRules(task.place), patient, task.request)
+            yield self._answer(task, first, finish, begin)
+        for branch in rank_branches(task, first, finish.num_chars):
+            begin = time.perf_counter()
+            if begin > limits.patience_at:
+                return
+            decoding = decoding_of(task, first, branch, self._new_stats())
+            end = _run(decoding, StopRules(task.place), patient, task.request)
+            if end.reason != "deadline" or end.num_chars >= decoding.written.ends[branch.num_shared]:
+                yield self._answer(task, decoding, end, begin)
+
+    def _answer(self, task: Task, decoding: Decoding, finish: Finish, begin: float) -> Completion:
         polishing = time.perf_counter()
         stats = decoding.stats
         generated = decoding.written.text[: finish.num_chars]
-        suggestion = polish(place, generated, is_complete=True)  # `num_chars` is a sensible end already
+        suggestion = polish(task.place, generated, is_complete=True)  # `num_chars` is a sensible end already
         stats.num_tokens = sum(end <= finish.num_chars for end in decoding.written.ends)
         stats.finish_reason = finish.reason
-        pieces = self._pieces(request.index, decoding, suggestion.text)
+        written = zip(decoding.written.ends, decoding.origins, strict=True)
+        pieces = Origins(self.tokenizer, task.request.index).pieces(suggestion.text, written)
         now = time.perf_counter()
         stats.ms["postprocess"] = (now - polishing) * 1e3
         stats.ms["total"] = (now - begin) * 1e3
@@ -225,31 +248,26 @@ class CompletionEngine:
         rule = finish.rule or suggestion.rule if suggestion.rule in {"", "blank"} else suggestion.rule
         return Completion(suggestion.text, suggestion.num_replaced, stats, pieces, rule)
 
-    def _pieces(self, index: NgramIndex | None, decoding: Decoding, text: str) -> tuple[Piece, ...]:
-        """The shown text cut where its origin changes. Rules may have cut it, so it is read along."""
-        pieces: list[Piece] = []
-        start = 0
-        for end, origin in zip(decoding.written.ends, decoding.origins, strict=True):
-            chunk = text[start:end]
-            start = end
-            if not chunk:
-                continue
-            source = origin.source if origin else "target"
-            evidence = self._evidence(index, origin)
-            if pieces and (pieces[-1].source, pieces[-1].evidence) == (source, evidence):
-                pieces[-1] = Piece(pieces[-1].text + chunk, source, evidence)
-            else:
-                pieces.append(Piece(chunk, source, evidence))
-        return tuple(pieces)
 
-    def _evidence(self, index: NgramIndex | None, origin: DraftToken | None) -> str:
-        """Where a drafted token was read: `path:line`, or the kind of place."""
-        if origin is None:
-            return ""
-        if origin.document < 0 or index is None:
-            return {"prompt": "this file", "recent": "recent suggestions"}.get(origin.origin, "")
-        before = self.tokenizer.spell(index.tokens_before(origin.document, origin.offset).tolist())
-        return f"{index.path_of(origin.document)}:{before.count(10) + 1}"
+def _run(decoding: Decoding, rules: TextRules, limits: Limits, request: CompletionRequest) -> Finish:
+    """`run` for a request; the drafters learn from what was written, whatever ends it."""
+    try:
+        return run(decoding, rules, limits, request.cancellation)
+    finally:
+        decoding.end()
+
+
+def _distinct(others: Iterable[Completion], shown: Completion, num_candidates: int) -> tuple[Completion, ...]:
+    """The first texts that differ from what is shown and from each other, as many as are wanted beside it."""
+    known = {"", shown.text}
+    found: list[Completion] = []
+    for other in others:
+        if other.text not in known:
+            known.add(other.text)
+            found.append(other)
+        if len(found) + 1 >= num_candidates:
+            break
+    return tuple(found)
 
 
 def _anchor_lines(target: str) -> int:

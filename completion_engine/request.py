@@ -39,7 +39,9 @@ class CompletionRequest:
 
     `prefix` and `suffix` are the document's text left and right of the cursor, with `\\n` line ends;
     the engine chooses its own window out of them. `document` is any stable name of the document
-    (its path or URI): it picks the KV slot. `index` is the repository to draft from, if there is one.
+    (its path or URI): it picks the KV slot. `index` is the repository to draft from, if there is one; it
+    calls the document `indexed_as`, or by the same name where that is empty.
+    With `num_candidates` above 1 somebody waits to choose: alternatives are written until `patience_ms`.
     """
 
     prefix: str
@@ -47,10 +49,12 @@ class CompletionRequest:
     language: str = ""
     document: str = ""
     index: NgramIndex | None = None
+    indexed_as: str = ""
     max_tokens: int = 64
     deadline_ms: float = 100.0
     patience_ms: float = 1500.0
     multiline: Multiline = "auto"
     temperature: float = 0.0
     seed: int = 0
+    num_candidates: int = 1
     cancellation: Cancellation = field(default_factory=Cancellation)

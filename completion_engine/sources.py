@@ -49,6 +49,12 @@ def build_drafters(
     return found
 
 
+def trained_folder(target: str) -> Path | None:
+    """Where the drafter lies that comes with the package for `target`; None where there is none."""
+    folder = _TRAINED / target
+    return folder if (folder / WEIGHTS).is_file() else None
+
+
 def _neural(
     config: EngineConfig,
     target: LanguageModel,
@@ -57,9 +63,9 @@ def _neural(
     should_stop: ShouldStop | None,
 ) -> Drafter | None:
     """The draft model or the drafter that is named, else the one that comes with the target."""
-    folder = Path(config.draft_model) if config.draft_model else _TRAINED / config.target
-    if (folder / WEIGHTS).is_file():
-        return load_distilled(folder, target)
+    trained = Path(config.draft_model) if config.draft_model else trained_folder(config.target)
+    if trained is not None and (trained / WEIGHTS).is_file():
+        return load_distilled(trained, target)
     if not config.draft_model:
         return None
     folder = ModelStore().ensure(config.draft_model, report, should_stop)

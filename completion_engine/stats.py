@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 STAGES = ("queue", "prompt", "prefill", "draft", "verify", "postprocess", "total")
@@ -15,7 +15,7 @@ class CompletionStats:
 
     `num_forwards` counts target passes in decoding. `num_cached_tokens` of the `num_prompt_tokens` were
     taken over from the KV cache. A token that several sources guessed counts in `accepted_by_source`
-    for the one that was asked first, in the order of `sources.build_drafters`.
+    for the one whose guess said most for it (`policy.credited`).
     """
 
     num_tokens: int = 0
@@ -51,13 +51,29 @@ class CompletionStats:
 class Piece:
     """A run of suggested characters with one origin.
 
-    `source` is `target`, `ngram`, `recycled` or `neural`. `evidence` says more where there is more to
-    say: the file and line an n-gram draft was read from.
+    `source` is `target`, `ngram`, `recycled` or `neural`. What an n-gram draft was read from is a file of the
+    index (`path` as the index names it, `line` from 0) or another `place`.
     """
 
     text: str
     source: str
-    evidence: str = ""
+    place: str = ""
+    path: str = ""
+    line: int = 0
+
+    @property
+    def origin(self) -> tuple[str, str, str, int]:
+        """All but the text."""
+        return (self.source, self.place, self.path, self.line)
+
+    @property
+    def evidence(self) -> str:
+        """Where the draft was read, for people: `path:line` with lines from 1, or the kind of place."""
+        return f"{self.path}:{self.line + 1}" if self.path else self.place
+
+    def joined(self, text: str) -> Piece:
+        """This piece with more characters of the same origin."""
+        return replace(self, text=self.text + text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +82,8 @@ class Completion:
 
     `text` is to be inserted at the cursor and replaces the first `num_replaced` characters of the
     suffix (an auto-closed bracket, an overlapping rest of the line). It is empty when there is nothing
-    worth showing; `rule` then names why.
+    worth showing; `rule` then names why. `alternatives` are other texts for the same place, the likeliest
+    first; there are none unless the request wants several candidates.
     """
 
     text: str
@@ -74,3 +91,4 @@ class Completion:
     stats: CompletionStats
     pieces: tuple[Piece, ...] = ()
     rule: str = ""
+    alternatives: tuple[Completion, ...] = ()

@@ -141,3 +141,14 @@ def test_documents_keep_their_caches_apart_up_to_the_number_of_slots(make_engine
     engine.write(replace(request("# c\n" + CODE[::-1]), document="c"), Free(), 2)
     engine.forget("a")
     assert engine.describe()["num_cache_bytes"] == 2 * engine.target.cache_shape.num_bytes
+
+
+def test_what_is_expected_is_computed_in_idle_moments_and_changes_no_answer(make_engine: Make) -> None:
+    expecting, other = make_engine(), make_engine()
+    wanted = request(CODE * 8 + "        res")
+    expecting.expect(wanted)
+    while expecting.idle(Cancellation()):
+        pass
+    completion = expecting.complete(wanted)
+    assert completion.stats.num_cached_tokens == completion.stats.num_prompt_tokens - 1
+    assert completion.text == other.complete(wanted).text

@@ -204,23 +204,27 @@ def test_the_cache_holds_the_same_bits_however_it_was_filled(
 class Disturbed:
     """A decoder whose logits depend on what runs beside a row, in passes that `is_disturbed` picks."""
 
-    def __init__(self, decoder: object, is_disturbed: Callable[[int, Layout], bool]) -> None:
-        self._decoder = decoder
+    def __init__(self, decoder: object, is_disturbed: Callable[[int, Layout, int], bool]) -> None:
+        self.decoder = decoder
         self._is_disturbed = is_disturbed
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._decoder, name)
+        return getattr(self.decoder, name)
 
     def forward(
         self, rows: torch.Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int
-    ) -> torch.Tensor | None:
-        logits = self._decoder.forward(rows, layout, caches, num_logits)  # type: ignore[attr-defined]
-        return logits + 0.5 if logits is not None and self._is_disturbed(len(rows), layout) else logits
+    ) -> torch.Tensor:
+        logits = self.decoder.forward(rows, layout, caches, num_logits)  # type: ignore[attr-defined]
+        is_disturbed = self._is_disturbed(len(rows), layout, caches[0].num_cached)
+        return logits + 0.5 if is_disturbed else logits
 
 
-def test_a_backend_with_row_dependent_sums_is_given_one_fixed_width(target: LanguageModel) -> None:
-    """The check at load must be able to fail: disturb the rows of a wide pass and it does."""
-    wide = Disturbed(target._decoder, lambda num_rows, _: num_rows > 8)
+@pytest.mark.parametrize("num_cached", [0, 200])
+def test_a_backend_with_row_dependent_sums_is_given_one_fixed_width(
+    target: LanguageModel, num_cached: int
+) -> None:
+    """The check at load must be able to fail: disturb the rows of a wide pass and it does, far in too."""
+    wide = Disturbed(target.decoder, lambda num_rows, _, start: num_rows > 8 and start >= num_cached)
     disturbed = LanguageModel(wide, target.device, target.precision, 512)  # type: ignore[arg-type]
     assert not disturbed.is_row_invariant
     assert disturbed.widths == (8,)
@@ -228,7 +232,7 @@ def test_a_backend_with_row_dependent_sums_is_given_one_fixed_width(target: Lang
 
 
 def test_a_backend_whose_branches_differ_is_given_chains(target: LanguageModel) -> None:
-    branched = Disturbed(target._decoder, lambda _, layout: len(layout.lanes) > 1)
+    branched = Disturbed(target.decoder, lambda _, layout, __: len(layout.lanes) > 1)
     disturbed = LanguageModel(branched, target.device, target.precision, 512)  # type: ignore[arg-type]
     assert disturbed.is_row_invariant
     assert not disturbed.verifies_trees
@@ -254,8 +258,7 @@ def test_the_fused_forward_agrees_with_transformers(tmp_path: Path, family: str)
     fused = load_language_model(tmp_path, "cpu", "float32", 512)
     cache = KVCache(fused.cache_shape)
     got = fused.forward(tokens, cache, len(tokens))
-    assert got is not None
-    assert not isinstance(fused._decoder, ModuleDecoder)
+    assert not isinstance(fused.decoder, ModuleDecoder)
     torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -274,10 +277,18 @@ def test_other_architectures_run_through_their_own_modules(tmp_path: Path) -> No
     with torch.inference_mode():
         wanted = reference(torch.tensor([tokens])).logits[0]
     model = load_language_model(tmp_path, "cpu", "float32", 512)
-    assert isinstance(model._decoder, ModuleDecoder)
+    assert isinstance(model.decoder, ModuleDecoder)
     cache = KVCache(model.cache_shape)
     model.forward(tokens[:16], cache, 0)
     cache.keep(tokens[:16])
     got = model.forward(tokens[16:], cache, 24)
-    assert got is not None
     torch.testing.assert_close(got, wanted[16:], rtol=1e-4, atol=1e-4)
+
+
+def test_a_trained_drafter_finds_the_same_turns_behind_both_decoders(
+    free_targets: dict[str, LanguageModel],
+) -> None:
+    fused, modules = free_targets["fused"].rotary, free_targets["modules"].rotary
+    assert fused is not None
+    assert modules is not None
+    assert all(torch.equal(one, other) for one, other in zip(fused, modules, strict=True))

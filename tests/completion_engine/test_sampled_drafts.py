@@ -37,7 +37,6 @@ def law(target: LanguageModel, tokenizer: Tokenizer) -> dict[Tokens, float]:
                 longer[written] = chance
                 continue
             logits = target.forward([*PROMPT, *written], KVCache(target.cache_shape), 1)
-            assert logits is not None
             shares = torch.softmax(logits[0, :NUM_CHOICES].double() / TEMPERATURE, -1).tolist()
             longer |= {(*written, token): chance * share for token, share in enumerate(shares)}
         chances = longer

@@ -50,6 +50,15 @@ COVERED: list[Case] = [
     ("python", "x = 1‸   ", " + 2", "x = 1 + 2"),
 ]
 
+TAKEN_IN_STEPS: list[tuple[str, str, str]] = [
+    ("python", "print(‸)\nx = 1\n", "foo(a, b[0]))\n"),
+    ("python", "x = ‸\ny = 1\n", "foo(a)[b](c)\n"),
+    ("python", "x = [‸]\n", "f(a) for a in b(c)]\n"),
+    ("python", "    return max(‸\n\n\ndef g():\n    pass\n", "(a, b), key=lambda x: x[0])\n"),
+    ("python", "def f():\n    ‸\n", 'return {"a": [g(1), (2, 3)]}\n'),
+    ("javascript", "x = ‸;\n", "[...a.map((b) => ({ b }))];\n"),
+]
+
 CLEANED: list[Case] = [
     ("python", "x = ‸ + z", "a b", "x = a + z"),
     ("python", "x = ‸", " 1", "x = 1"),
@@ -117,6 +126,20 @@ def test_a_suggestion_covers_what_it_writes_again(
 ) -> None:
     place = at(language, document)
     assert _applied(place, polish(place, generated, is_complete=True)) == after
+
+
+@pytest.mark.parametrize(("language", "document", "generated"), TAKEN_IN_STEPS)
+def test_a_suggestion_that_is_taken_in_steps_goes_on_to_the_same_text(
+    at: At, language: str, document: str, generated: str
+) -> None:
+    """A bracket that the part taken has opened may be closed by the rest."""
+    place = at(language, document)
+    whole = polish(place, generated, is_complete=True)
+    assert whole.text
+    for num_taken in range(1, len(whole.text)):
+        later = Place(place.prefix + whole.text[:num_taken], place.suffix, language)
+        rest = polish(later, generated[num_taken:], is_complete=True)
+        assert _applied(later, rest) == _applied(place, whole)
 
 
 @pytest.mark.parametrize(("language", "document", "generated", "after"), CLEANED)
