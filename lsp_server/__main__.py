@@ -1,6 +1,45 @@
-"""`python -m lsp_server` is the language server on standard input and output."""
+"""`python -m lsp_server` is the language server on standard input and output, as `slipstream serve` is.
 
-from lsp_server.app import serve_stdio
+`--shared` makes it a relay to the process that serves all windows, `--host NAME` makes it that process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def serve_alone() -> None:
+    """Serve one editor with an engine of its own."""
+    from lsp_server.app import serve_stdio  # noqa: PLC0415 - the relay goes without all this
+
+    serve_stdio()
+
+
+def host(name: str) -> None:
+    """Become the host of that name, unless there is one already."""
+    from lsp_server.sharing.place import find_place, open_door  # noqa: PLC0415 - as above
+
+    place = find_place(os.environ)
+    if place.name != name:
+        sys.exit("slipstream: the editor's server is another install than the one that Python finds.")
+    if (door := open_door(place)) is not None:
+        from lsp_server.app import serve_windows  # noqa: PLC0415 - as above
+
+        serve_windows(door)
+
+
+def main(arguments: list[str]) -> None:
+    """Serve in the way that the arguments say."""
+    if arguments[:1] == ["--host"]:
+        host(arguments[1])
+    elif "--shared" in arguments:
+        from lsp_server.sharing.relay import serve_shared  # noqa: PLC0415 - as above
+
+        serve_shared(serve_alone)
+    else:
+        serve_alone()
+
 
 if __name__ == "__main__":
-    serve_stdio()
+    main(sys.argv[1:])

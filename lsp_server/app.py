@@ -3,44 +3,119 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Coroutine, Iterator
 from importlib import metadata
+from typing import Any, BinaryIO, NoReturn
 
 from completion_engine.config import EngineConfig
-from lsp_server.engine_thread import Completer, Load, Report
+from completion_engine.request import CancelledError
+from lsp_server.engine_pool import EnginePool, OnTokens
+from lsp_server.engine_work import Completer, Load, Report
 from lsp_server.folder_worker import TokenSource
 from lsp_server.handlers import register
 from lsp_server.server import SlipstreamServer
 from lsp_server.settings import Settings
-from lsp_server.transport import claim_stdio
+from lsp_server.sharing.host import Host
+from lsp_server.sharing.log import LINE, HostLog
+from lsp_server.sharing.place import Door
+from lsp_server.transport import ByteSink, claim_stdio
 
 logger = logging.getLogger(__name__)
 
 # A thread that waits for the interpreter gets it within this; the default of 5 ms is felt while typing.
 SWITCH_INTERVAL_S = 0.0005
 
+# An engine's thread ends with the pass that it is in.
+STOP_S = 3.0
 
-def serve_stdio() -> None:
+# The host stays this long when nobody is there, so that a window that is loaded anew finds its engine ready.
+LINGER_S = 60.0
+LINGER_VARIABLE = "SLIPSTREAM_HOST_LINGER_S"
+
+LOADING_STEP_S = 0.1
+
+_loading = threading.Lock()
+
+
+def serve_stdio() -> NoReturn:
     """Serve one editor on standard input and output, then leave with its exit code."""
     stdin, stdout = claim_stdio()
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("pygls").setLevel(logging.ERROR)
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    server = SlipstreamServer(version(), load_for)
+    _log_to(logging.StreamHandler(sys.stderr), "%(levelname)s %(name)s: %(message)s")
+    _leave(_serve_one(stdin, stdout))
+
+
+def serve_windows(door: Door) -> NoReturn:
+    """Be the host of all windows that come through `door`, until nobody needs one."""
+    os.dup2(2, 1)  # whatever else prints, prints into the log
+    _log_to(HostLog(sys.stderr), LINE)
+    _leave(_serve_all(door, float(os.environ.get(LINGER_VARIABLE) or LINGER_S)))
+
+
+class WindowService:
+    """Windows of one user, each with a server of its own, on engines that they share."""
+
+    def __init__(self, engines: EnginePool) -> None:
+        self._engines = engines
+        self.has_stopped = True
+
+    @property
+    def is_sick(self) -> bool:
+        """See `Service`."""
+        return self._engines.is_sick
+
+    def describe(self) -> dict[str, Any]:
+        """See `Service`."""
+        return {"engines": self._engines.describe()}
+
+    async def serve(self, stdin: BinaryIO, stdout: ByteSink, window: int) -> int:
+        """See `Service`."""
+        logger.info("The window is here")
+        server = SlipstreamServer(version(), self._engines, window)
+        register(server)
+        code = await server.serve(stdin, stdout)
+        self.has_stopped &= server.has_stopped
+        logger.info("The window has gone, with code %d", code)
+        return code
+
+
+async def _serve_one(stdin: BinaryIO, stdout: BinaryIO) -> tuple[int, bool]:
+    engines = EnginePool(load_for)
+    server = SlipstreamServer(version(), engines)
     register(server)
+    code = await server.serve(stdin, stdout)
+    return code, await asyncio.to_thread(engines.stop, STOP_S) and server.has_stopped
+
+
+async def _serve_all(door: Door, linger_s: float) -> tuple[int, bool]:
+    engines = EnginePool(load_for, linger_s)
+    service = WindowService(engines)
+    await Host(door, service, linger_s).run()
+    return 0, await asyncio.to_thread(engines.stop, STOP_S) and service.has_stopped
+
+
+def _leave(serving: Coroutine[Any, Any, tuple[int, bool]]) -> NoReturn:
+    """Run to the end and leave with the exit code; `serving` says too whether all threads have ended."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        code = asyncio.run(server.serve(stdin, stdout))
+        code, has_stopped = asyncio.run(serving)
     except KeyboardInterrupt:
-        code = 130
-    if not server.has_stopped:
+        code, has_stopped = 130, False
+    if not has_stopped:
         # A thread is deep in a library, and the interpreter's end under its feet may crash or hang.
         logger.warning("Background work did not stop in time and is abandoned")
         logging.shutdown()
         os._exit(code)
     sys.exit(code)
+
+
+def _log_to(handler: logging.Handler, line: str) -> None:
+    logging.basicConfig(handlers=[handler], level=logging.INFO, format=line)
+    logging.getLogger("pygls").setLevel(logging.ERROR)
 
 
 def version() -> str:
@@ -51,23 +126,38 @@ def version() -> str:
         return "0"
 
 
-def load_for(settings: Settings, on_tokens: Callable[[TokenSource], None]) -> Load:
+def load_for(settings: Settings, on_tokens: OnTokens) -> Load:
     """How to load the engine that `settings` ask for. Its tokenizer is announced before the model is read."""
 
     def load(report: Report, should_stop: Callable[[], bool]) -> Completer:
         # All of these together take seconds to import, and the editor waits for its first answer meanwhile.
         from completion_engine.models import ModelStore  # noqa: PLC0415
-        from completion_engine.tokenizer import load_tokenizer  # noqa: PLC0415
 
         config = engine_config(settings)
         folder = ModelStore().ensure(config.target, report, should_stop)
-        tokenizer = load_tokenizer(folder)
-        on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many))
-        from completion_engine.engine import CompletionEngine  # noqa: PLC0415
+        with _loading_alone(report, should_stop):
+            from completion_engine.tokenizer import load_tokenizer  # noqa: PLC0415
 
-        return CompletionEngine.load(config, report, should_stop)
+            tokenizer = load_tokenizer(folder)
+            on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many))
+            from completion_engine.engine import CompletionEngine  # noqa: PLC0415
+
+            return CompletionEngine.load(config, report, should_stop)
 
     return load
+
+
+@contextlib.contextmanager
+def _loading_alone(report: Report, should_stop: Callable[[], bool]) -> Iterator[None]:
+    """One engine at a time: what the libraries import while they load is not safe on two threads."""
+    while not _loading.acquire(timeout=LOADING_STEP_S):
+        report("Waiting until another model is loaded", 0, 0)
+        if should_stop():
+            raise CancelledError
+    try:
+        yield
+    finally:
+        _loading.release()
 
 
 def engine_config(settings: Settings) -> EngineConfig:

@@ -47,13 +47,22 @@ def options(
 
 @app.command()
 def serve(
-    *, stdio: Annotated[bool, typer.Option("--stdio", help="Speak on stdin and stdout (the default).")] = True
+    *,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Speak on stdin and stdout (the default).")] = True,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Share one engine with your other editor windows.")
+    ] = False,
 ) -> None:
     """Run the language server."""
     del stdio
-    from lsp_server.app import serve_stdio  # noqa: PLC0415 - loads the protocol library
+    from lsp_server.__main__ import serve_alone  # noqa: PLC0415 - only here
 
-    serve_stdio()
+    if shared:
+        from lsp_server.sharing.relay import serve_shared  # noqa: PLC0415 - only here
+
+        serve_shared(serve_alone)
+    else:
+        serve_alone()
 
 
 app.command()(complete.complete)

@@ -1,6 +1,6 @@
-"""The one thread that owns the engine: loads it, completes, works ahead when idle, and ends.
+"""The one thread that owns an engine: loads it, completes, works ahead when idle, and ends.
 
-Owns the engine and its state. Must not know the event loop, the protocol, nor which request is the newest.
+Owns the engine and its state. Must not know the event loop, the protocol, nor which request comes first.
 """
 
 from __future__ import annotations
@@ -8,94 +8,44 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from dataclasses import replace
+from typing import Any
 
 from completion_engine.errors import SlipstreamError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.stats import Completion
+from lsp_server.agenda import Agenda
+from lsp_server.engine_work import Completer, EngineStatus, EngineUser, Job, Load, State
 
 logger = logging.getLogger(__name__)
 
-State = Literal["loading", "warming", "ready", "error"]
-
 # Background work waits this long after the last completion, so that it does not meet the next keystroke.
 IDLE_PAUSE_S = 0.05
+# Whoever types nothing for this long after a whole suggestion is reading it, and may accept it.
+READING_PAUSE_S = 0.25
 
 # How often an engine that warms up is asked whether it is warm.
 WARMING_POLL_S = 0.5
 
-
-class Completer(Protocol):
-    """What the thread needs of an engine; all of it is called on this thread only."""
-
-    def complete(self, request: CompletionRequest) -> Completion:
-        """One completion; raises CancelledError when its cancellation is set."""
-        ...
-
-    def idle(self, cancellation: Cancellation) -> bool:
-        """One unit of background work; False when there is none."""
-        ...
-
-    def forget(self, document: str) -> None:
-        """The document is closed."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """Target, device, memory and the like."""
-        ...
-
-
-Report = Callable[[str, int, int], None]
-Load = Callable[[Report, Callable[[], bool]], Completer]
-
-
-@dataclass(frozen=True, slots=True)
-class EngineStatus:
-    """The engine's state as others see it; `done` of `total` units of `message` while it loads."""
-
-    state: State = "loading"
-    message: str = ""
-    advice: str = ""
-    done: int = 0
-    total: int = 0
-    details: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Job:
-    """A request on its way through the thread; the last three are called or set from any thread."""
-
-    request: CompletionRequest
-    resolve: Callable[[Completion | BaseException], None]
-    on_idle_after_cancel: Callable[[float], None]
-    submitted_s: float = field(default_factory=time.perf_counter)
-    cancelled_s: float | None = None
-
-    def cancel(self) -> None:
-        """Ask the engine to stop at its next step."""
-        if self.cancelled_s is None:
-            self.cancelled_s = time.perf_counter()
-        self.request.cancellation.cancel()
+# An engine that failed so often in a row, or went on for so long after a cancellation, will not recover.
+MAX_FAILURES = 3
+STUCK_S = 30.0
 
 
 class EngineThread:
     """Runs one thing at a time, in this order: stop, load, forget, complete, work ahead.
 
-    `on_status` and `on_failure` (an error that is a bug of ours) are called on this thread.
+    Every user hears of each state; of an error in a completion hears the one who asked for it.
     """
 
-    def __init__(
-        self, on_status: Callable[[EngineStatus], None], on_failure: Callable[[BaseException], None]
-    ) -> None:
-        self._on_status = on_status
-        self._on_failure = on_failure
+    def __init__(self) -> None:
         self._changed = threading.Condition()
+        self._users: list[EngineUser] = []
+        self._agenda = Agenda()
         self._load: Load | None = None
-        self._pending: Job | None = None
-        self._forgotten: deque[str] = deque()
+        self._job: Job | None = None
+        self._num_failures = 0
         self._interrupt = Cancellation()
         self._may_idle = False
         self._idle_from_s = 0.0
@@ -109,9 +59,34 @@ class EngineThread:
         """Whether a request would be worked on now."""
         return self.status.state in {"warming", "ready"}
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a completion waits or is under way. May be read from any thread."""
+        return self._job is not None or self._agenda.has_jobs
+
+    @property
+    def is_sick(self) -> bool:
+        """Whether a new process alone would help: it fails every time, or does not come back."""
+        job = self._job
+        cancelled_s = job.cancelled_s if job is not None else None
+        is_stuck = cancelled_s is not None and time.perf_counter() - cancelled_s > STUCK_S
+        return is_stuck or self._num_failures >= MAX_FAILURES
+
     def start(self) -> None:
         """Start the thread; it waits for `load`."""
         self._thread.start()
+
+    def join_in(self, user: EngineUser) -> None:
+        """Somebody more uses the engine, and hears of its state as it is now."""
+        with self._changed:
+            self._users.append(user)
+            user.on_status(self.status)
+
+    def leave(self, user: EngineUser) -> None:
+        """Somebody uses the engine no more; what it asked for is dropped."""
+        with self._changed:
+            self._users.remove(user)
+            self._agenda.leave(user)
 
     def load(self, load: Load) -> None:
         """Give up the present engine, or the present loading, and load another."""
@@ -121,24 +96,33 @@ class EngineThread:
             self.status = EngineStatus()
 
     def submit(self, job: Job) -> None:
-        """Take `job` as the next one, in place of one that still waits; nobody hears of that one again."""
+        """Take `job` in place of its user's one that still waits; nobody hears of that one again."""
         with self._changed:
-            self._pending = job
+            self._agenda.submit(job)
             self._wake()
+
+    def expect(self, user: EngineUser, request: CompletionRequest) -> None:
+        """Work ahead for a request that may come soon, once nothing else was heard for a moment."""
+        with self._changed:
+            self._agenda.expect(user, request)
+            self._idle_from_s = time.perf_counter() + IDLE_PAUSE_S
+            self._changed.notify()
 
     def forget(self, document: str) -> None:
         """Tell the engine, when it has a moment, that a document is closed."""
         with self._changed:
-            self._forgotten.append(document)
+            self._agenda.close(document)
             self._changed.notify()
 
-    def stop(self, timeout_s: float) -> bool:
-        """End the thread. True when it has ended within `timeout_s`."""
+    def stop(self) -> None:
+        """Ask the thread to end and to let go of the engine; see `join`."""
         with self._changed:
             self._stopping = True
             self._wake()
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
+
+    def join(self, timeout_s: float) -> bool:
+        """True when the thread has ended within `timeout_s`."""
+        self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _wake(self) -> None:
@@ -148,6 +132,7 @@ class EngineThread:
     def _run(self) -> None:
         while (task := self._next()) is not None:
             task()
+        self._engine = None
 
     def _next(self) -> Callable[[], None] | None:
         """The next thing to do; waits for one, and returns None at the end."""
@@ -158,15 +143,17 @@ class EngineThread:
                 if (load := self._load) is not None:
                     self._load = None
                     return lambda: self._do_load(load)
-                if self._forgotten:
-                    return self._do_forget
-                if (job := self._pending) is not None:
-                    self._pending = None
+                if (document := self._agenda.take_closed()) is not None:
+                    return lambda: self._do_forget(document)
+                if (job := self._agenda.take_job(time.perf_counter())) is not None:
+                    self._job = job
                     return lambda: self._do_complete(job)
-                pause_s = self._idle_from_s - time.perf_counter() if self._may_idle else None
+                may_idle = self._may_idle or (self._agenda.is_expecting and self._engine is not None)
+                pause_s = self._idle_from_s - time.perf_counter() if may_idle else None
                 if pause_s is not None and pause_s <= 0:
                     self._interrupt = Cancellation()
-                    return self._do_idle
+                    expected = self._agenda.take_expected()
+                    return lambda: self._do_idle(expected)
                 if pause_s is None and self.status.state == "warming":
                     pause_s = WARMING_POLL_S
                 if not self._changed.wait(pause_s) and self.status.state == "warming":
@@ -175,6 +162,7 @@ class EngineThread:
     def _do_load(self, load: Load) -> None:
         self._engine = None
         self._may_idle = False
+        self._num_failures = 0
         self._publish(EngineStatus())
 
         def is_outdated() -> bool:
@@ -200,19 +188,20 @@ class EngineThread:
         if not is_outdated():
             self._publish(failure)
 
-    def _do_forget(self) -> None:
-        document = self._forgotten.popleft()
-        if self._engine is not None:
-            self._guarded(lambda engine: engine.forget(document))
+    def _do_forget(self, document: str) -> None:
+        self._guarded(lambda engine: engine.forget(document))
 
     def _do_complete(self, job: Job) -> None:
+        answer = self._answer(job)
+        self._job = None
         try:
-            job.resolve(self._answer(job))
+            job.resolve(answer)
         finally:
             if job.cancelled_s is not None:
                 job.on_idle_after_cancel((time.perf_counter() - job.cancelled_s) * 1000)
         self._may_idle = True
-        self._idle_from_s = time.perf_counter() + IDLE_PAUSE_S
+        is_cut = not isinstance(answer, Completion) or answer.stats.finish_reason == "deadline"
+        self._idle_from_s = time.perf_counter() + (IDLE_PAUSE_S if is_cut else READING_PAUSE_S)
 
     def _answer(self, job: Job) -> Completion | BaseException:
         if self._engine is None:
@@ -229,13 +218,17 @@ class EngineThread:
         except CancelledError as error:
             return error
         except Exception as error:
-            self._on_failure(error)
+            self._num_failures += 1
+            job.user.on_failure(error)
             return error
+        self._num_failures = 0
         completion.stats.ms["queue"] = queue_ms
         completion.stats.ms["total"] += queue_ms
         return completion
 
-    def _do_idle(self) -> None:
+    def _do_idle(self, expected: CompletionRequest | None) -> None:
+        if expected is not None:
+            self._guarded(lambda engine: engine.expect(expected))
         more = self._guarded(lambda engine: engine.idle(self._interrupt))
         self._may_idle = bool(more) or self._interrupt.is_cancelled
         if not self._may_idle:
@@ -250,7 +243,9 @@ class EngineThread:
         except CancelledError:
             return None
         except Exception as error:
-            self._on_failure(error)
+            with self._changed:
+                for user in self._users:
+                    user.on_failure(error)
             return None
 
     def _refresh(self) -> None:
@@ -264,4 +259,6 @@ class EngineThread:
             if self._load is not None and status.state != "loading":
                 return
             self.status = status
-        self._on_status(status)
+            # Within the lock: who joins in meanwhile hears of the states in their order.
+            for user in self._users:
+                user.on_status(status)

@@ -11,7 +11,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from lsp_server.framing import MAX_MESSAGE_BYTES
 
@@ -63,10 +63,22 @@ def start_reader(stream: BinaryIO, deliver: Callable[[bytes | None], None]) -> t
     return thread
 
 
+class ByteSink(Protocol):
+    """Where messages go to; both raise OSError or ValueError when nobody is there any more."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take all of `data`."""
+        ...
+
+    def flush(self) -> object:
+        """Pass on what was taken."""
+        ...
+
+
 class Writer:
     """Writes in the order of the calls, on its own thread: a client that does not read blocks nobody."""
 
-    def __init__(self, stream: BinaryIO, on_broken: Callable[[], None]) -> None:
+    def __init__(self, stream: ByteSink, on_broken: Callable[[], None]) -> None:
         self._stream = stream
         self._on_broken = on_broken
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()

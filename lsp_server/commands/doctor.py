@@ -5,8 +5,10 @@ Judges facts that others gather. Must not change anything on the machine.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,10 +21,12 @@ from lsp_server.commands.machine import (
     BF16_FEATURES,
     Machine,
     num_free_disk_bytes,
+    num_free_gpu_bytes,
     read_machine,
     version_of,
 )
 from lsp_server.commands.terminal import console, progress_bar, write_json
+from lsp_server.sharing.status import running_hosts
 from lsp_server.source_file import repository_of
 
 if TYPE_CHECKING:
@@ -70,7 +74,11 @@ def examine(folder: Path, report: Report) -> list[Check]:
     merged = settings_for(root)
     report("Looking at the machine", 0, 0)
     checks = [*version_checks(), *machine_checks(read_machine())]
+    free_bytes = num_free_gpu_bytes()
+    if free_bytes:
+        checks += gpu_checks(free_bytes, has_triton=bool(version_of("triton")))
     checks += model_checks(merged.settings, root, report)
+    checks += sharing_checks(running_hosts(os.environ))
     problems = [Check("settings", "slow", problem, "Correct or remove it.") for problem in merged.problems]
     return checks + (problems or [Check("settings", "ok", "no problems")])
 
@@ -105,6 +113,40 @@ def machine_checks(machine: Machine) -> list[Check]:
             "memory", memory, is_ok=has_memory, advice="Close other programs, or choose a smaller target."
         ),
         _check("gpu", machine.gpu or "none", is_ok=has_gpu, advice="A CUDA GPU makes it many times quicker."),
+    ]
+
+
+def sharing_checks(hosts: Iterable[dict[str, Any]]) -> list[Check]:
+    """Which processes serve editor windows together, and what each holds."""
+    checks = []
+    for host in hosts:
+        engines = ", ".join(f"{engine['target']} ({engine['state']})" for engine in host["engines"])
+        num_windows, gigabytes = host["num_windows"], host["num_memory_bytes"] / 1e9
+        windows = "1 window" if num_windows == 1 else f"{num_windows} windows"
+        found = f"process {host['pid']}: {windows}, {gigabytes:.1f} GB, {engines or 'no engine'}"
+        checks.append(Check("shared by windows", "ok", found))
+    return checks or [Check("shared by windows", "ok", "no process runs")]
+
+
+def gpu_checks(free_bytes: int, *, has_triton: bool) -> list[Check]:
+    """What fits on a GPU with `free_bytes`, and whether our kernels can run there."""
+    from completion_engine.gpu.memory import largest_fitting  # noqa: PLC0415 - loads torch
+
+    names = {16: "bfloat16", 8: "int8", 4: "int4"}
+    fitting = ", ".join(f"{size} in {names[bits]}" for bits, size in largest_fitting(free_bytes).items())
+    return [
+        _check(
+            "largest target on the gpu",
+            f"{fitting or 'none'} ({free_bytes / 1e9:.1f} GB free)",
+            is_ok=bool(fitting),
+            advice="Free GPU memory, or set device to cpu.",
+        ),
+        _check(
+            "gpu kernels",
+            "triton" if has_triton else "plain torch",
+            is_ok=has_triton,
+            advice="Install triton: targets then run on kernels of our own.",
+        ),
     ]
 
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+import psutil
+
 BF16_FEATURES = ("amx_bf16", "avx512_bf16", "bf16")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Facts; `num_..._bytes` are 0 where the system does not tell."""
+    """Facts; names are empty where the system does not tell."""
 
     processor: str
     features: tuple[str, ...]
@@ -30,15 +32,15 @@ class Machine:
 def read_machine() -> Machine:
     """The machine this runs on. Loads torch."""
     cpu = _fields("/proc/cpuinfo")
-    memory = _fields("/proc/meminfo")
+    memory = psutil.virtual_memory()
     flags = set((cpu.get("flags") or cpu.get("Features") or "").split())
     interesting = ("avx2", "avx512f", "avx512_vnni", *BF16_FEATURES, "amx_int8", "asimd", "sve")
     return Machine(
         processor=cpu.get("model name") or platform.processor() or platform.machine(),
         features=tuple(name for name in interesting if name in flags),
         num_cores=num_usable_cores(),
-        num_memory_bytes=_kilobytes(memory, "MemTotal"),
-        num_free_memory_bytes=_kilobytes(memory, "MemAvailable"),
+        num_memory_bytes=memory.total,
+        num_free_memory_bytes=memory.available,
         gpu=_gpu(),
     )
 
@@ -77,8 +79,11 @@ def _fields(path: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _kilobytes(fields: dict[str, str], name: str) -> int:
-    return int(fields.get(name, "0 kB").split()[0]) * 1024
+def num_free_gpu_bytes() -> int:
+    """Free memory of the first GPU; 0 where there is none. Loads torch."""
+    import torch  # noqa: PLC0415 - seconds that other commands need not pay
+
+    return torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else 0
 
 
 def _gpu() -> str:

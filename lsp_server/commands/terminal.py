@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,16 @@ def write(text: str) -> None:
 def write_json(value: Mapping[str, Any]) -> None:
     """Write one JSON object as one line to stdout."""
     write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def show_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on stdout."""
+    from rich.table import Table  # noqa: PLC0415 - 50 ms that `--help` need not pay
+
+    table = Table(*columns, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
 
 
 def show_error(error: SlipstreamError) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lsp_server.commands.doctor import gpu_checks
+
 RunCli = Callable[..., Any]
 
 
@@ -61,3 +63,12 @@ def test_problems_in_the_settings_are_rows(run_cli: RunCli, in_repository: Path)
     (in_repository / ".slipstream.toml").write_text("maxTokns = 4\n")
     table = run_cli("doctor").out
     assert "there is no setting maxTokns. Did you mean maxTokens?" in " ".join(table.split())
+
+
+def test_a_gpu_is_judged_by_what_fits() -> None:
+    fits, kernels = gpu_checks(20 * 10**9, has_triton=True)
+    assert fits.found.startswith("7B in bfloat16, 7B in int8, 14B in int4")
+    assert (fits.state, kernels.state) == ("ok", "ok")
+    none, plain = gpu_checks(10**8, has_triton=False)
+    assert (none.state, plain.state) == ("slow", "slow")
+    assert plain.advice

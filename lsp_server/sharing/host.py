@@ -1,0 +1,183 @@
+"""The host's side: takes windows in, each served by itself, and ends when nobody has come for a while.
+
+Owns the connections and the host's life. Must not know how a window is served, nor what an engine is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+from typing import Any, BinaryIO, Protocol
+
+import psutil
+
+from lsp_server.sharing.log import WINDOW_NUMBER
+from lsp_server.sharing.place import Door
+from lsp_server.sharing.wire import NUM_WORD_BYTES, STATUS, WELCOME, WINDOW, BlockWriter, uid_of_peer
+
+logger = logging.getLogger(__name__)
+
+# Whoever knocks says at once what it wants.
+GREETING_S = 10.0
+# Whoever still reads hears by then how it ended.
+GOODBYE_S = 1.0
+# Windows that are asked to end get this long.
+END_S = 8.0
+# Without free file descriptors nobody can be let in; trying again at once would only keep the loop busy.
+ACCEPT_PAUSE_S = 0.5
+
+
+class Service(Protocol):
+    """What the host lets windows in to."""
+
+    @property
+    def is_sick(self) -> bool:
+        """Whether only a new process would serve new windows well."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What there is, for people, as plain JSON values."""
+        ...
+
+    async def serve(self, stdin: BinaryIO, stdout: BlockWriter, window: int) -> int:
+        """Serve one window until it goes; returns its exit code."""
+        ...
+
+
+class Host:
+    """Runs until it is told to end (SIGTERM), or nobody was there for `linger_s`."""
+
+    def __init__(self, door: Door, service: Service, linger_s: float) -> None:
+        self._door = door
+        self._service = service
+        self._linger_s = linger_s
+        self._stopping = asyncio.Event()
+        self._visits: set[asyncio.Task[None]] = set()
+        self._windows: dict[int, socket.socket] = {}
+        self._num_windows = 0
+        self._is_retired = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._accepting: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Serve to the end; afterwards the door is closed and every window has been told."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
+        self._door.listener.setblocking(False)
+        self._accepting = asyncio.create_task(self._accept())
+        self._rest()
+        await self._stopping.wait()
+        self._close_door()
+        for connection in self._windows.values():
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RD)
+        if self._visits:
+            await asyncio.wait(self._visits, timeout=END_S)
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(self._door.listener)
+            except OSError as error:
+                logger.warning("Nobody can be let in: %s", error)
+                await asyncio.sleep(ACCEPT_PAUSE_S)
+                continue
+            visit = asyncio.create_task(self._receive(connection))
+            self._visits.add(visit)
+            visit.add_done_callback(self._visits.discard)
+
+    async def _receive(self, connection: socket.socket) -> None:
+        """Find out what somebody wants, and give it."""
+        with connection:
+            try:
+                if uid_of_peer(connection) not in {None, os.getuid()}:
+                    return
+                wanted = await _greeting(connection)
+                if wanted == WINDOW:
+                    await self._let_in(connection)
+                elif wanted == STATUS:
+                    connection.sendall(json.dumps(self._describe()).encode())
+                elif wanted:
+                    logger.warning("Somebody wants %r, which is nothing of ours", wanted)
+            except OSError as error:
+                logger.info("Somebody went before being served: %s", error)
+
+    async def _let_in(self, connection: socket.socket) -> None:
+        """Serve a window, unless a new host would do that better: one comes when this door is closed."""
+        if self._is_retired or self._stopping.is_set():
+            return
+        if self._service.is_sick:
+            self._retire()
+            return
+        connection.sendall(WELCOME)
+        self._num_windows += 1
+        window = self._num_windows
+        self._windows[window] = connection
+        WINDOW_NUMBER.set(window)
+        self._wake()
+        stdout = BlockWriter(connection)
+        try:
+            code = await self._service.serve(connection.makefile("rb"), stdout, window)
+            await asyncio.to_thread(stdout.end, code, GOODBYE_S)
+        except Exception:
+            logger.exception("The window cannot be served")
+        finally:
+            # Threads may wait on it still: this wakes them.
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            del self._windows[window]
+            self._rest()
+
+    def _retire(self) -> None:
+        """Leave new windows to a new host, and go with the last one that is here."""
+        logger.error("An engine does not recover: new windows get a new process")
+        self._is_retired = True
+        self._close_door()
+        self._rest()
+
+    def _close_door(self) -> None:
+        """Let nobody in any more."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            self._accepting = None
+            # Before its number can mean another file.
+            asyncio.get_running_loop().remove_reader(self._door.listener)
+            self._door.close()
+
+    def _wake(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _rest(self) -> None:
+        """End in a while if nobody comes."""
+        if not self._windows:
+            wait_s = 0.0 if self._is_retired else self._linger_s
+            self._wake()
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._stopping.set)
+
+    def _describe(self) -> dict[str, Any]:
+        process = psutil.Process()
+        facts = {"pid": process.pid, "num_memory_bytes": process.memory_info().rss}
+        return {**facts, "num_windows": len(self._windows), **self._service.describe()}
+
+
+async def _greeting(connection: socket.socket) -> bytes:
+    """The first word, as much of it as comes in time; the connection blocks afterwards."""
+    connection.setblocking(False)
+    word = b""
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(GREETING_S):
+            while len(word) < NUM_WORD_BYTES:
+                if not (more := await loop.sock_recv(connection, NUM_WORD_BYTES - len(word))):
+                    break
+                word += more
+    connection.setblocking(True)
+    return word

@@ -1,0 +1,54 @@
+"""The host's log: where it lies, which window a line is about, and that it stays small.
+
+Owns the file. Must not know what is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+NAME = "host.log"
+LINE = "%(asctime)s %(levelname)s %(name)s%(window)s: %(message)s"
+
+# A host that starts puts a longer log aside; one that runs begins anew at the second size.
+MAX_KEPT_BYTES = 1_000_000
+MAX_BYTES = 8_000_000
+
+# The number of the window that is served; 0 outside of all.
+WINDOW_NUMBER: ContextVar[int] = ContextVar("window", default=0)
+
+
+def log_path() -> Path:
+    """Where the log of this user's hosts lies."""
+    return platformdirs.user_log_path("slipstream") / NAME
+
+
+def open_log() -> int:
+    """A file descriptor to append to, or the number for nowhere: a host is worth more than its log."""
+    try:
+        path = log_path()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > MAX_KEPT_BYTES:
+            path.replace(path.with_suffix(".old.log"))
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError:
+        return subprocess.DEVNULL
+
+
+class HostLog(logging.StreamHandler[Any]):
+    """Writes to standard error, which is the log's file, and names the window."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler.emit`."""
+        number = WINDOW_NUMBER.get()
+        record.window = f" [{number}]" if number else ""
+        if os.fstat(2).st_size > MAX_BYTES:
+            os.ftruncate(2, 0)
+        super().emit(record)

@@ -1,0 +1,139 @@
+"""What an editor starts with `serve --shared`: bytes to the host and back, and the host's exit code.
+
+Owns the connection to the host, and the host's start where there is none. Must not know what passes through.
+Whatever goes wrong before the first byte, the window is served without a host.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from lsp_server.sharing.place import IS_SUPPORTED, Place, SharingError, find_place, for_host
+from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, read_word
+
+# A new host answers as soon as the interpreter has loaded the protocol's library, on a busy machine too.
+START_S = 40.0
+# One that runs answers at once, unless it hangs.
+ANSWER_S = 20.0
+POLL_S = 0.02
+# Several may end before they serve, because another one does already or because one was about to end.
+MAX_STARTS = 3
+
+# What a host gets to say after its editor has gone.
+GRACE_S = 10.0
+CHUNK_BYTES = 1 << 16
+
+
+def serve_shared(serve_alone: Callable[[], None]) -> None:
+    """Serve this process' editor through the host, or by `serve_alone`; ends the process as that does."""
+    try:
+        connection = connect(os.environ)
+    except SharingError as error:
+        sys.stderr.write(f"slipstream: this window gets an engine of its own: {error}.\n")
+        sys.stderr.flush()
+        serve_alone()
+        return
+    try:
+        code = relay(connection)
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
+    # A thread may wait for the editor for ever, and there is nothing to tidy up.
+    os._exit(code)
+
+
+def connect(environment: Mapping[str, str]) -> socket.socket:
+    """A connection to the host, which has taken this window in. Raises SharingError."""
+    if not IS_SUPPORTED:
+        raise SharingError("this system has no Unix domain sockets")
+    place = find_place(environment)
+    starts: list[subprocess.Popen[bytes]] = []
+    until = time.monotonic() + START_S
+    while time.monotonic() < until:
+        try:
+            if (connection := _knock(place)) is not None:
+                return connection
+            if not starts or (starts[-1].poll() == 0 and len(starts) < MAX_STARTS):
+                starts.append(_start_host(place, environment))
+        except OSError as error:
+            raise SharingError(f"the shared process cannot be reached: {error}") from error
+        if starts[-1].poll():
+            raise SharingError("the shared process does not start; its log says why")
+        time.sleep(POLL_S)
+    raise SharingError("the shared process does not start in time")
+
+
+def _knock(place: Place) -> socket.socket | None:
+    """A connection that the host has answered; None where there is no host, or one that ends."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(ANSWER_S)
+        connection.connect(place.socket_path)
+        connection.sendall(WINDOW)
+        if read_word(connection) == WELCOME:
+            connection.settimeout(None)
+            return connection
+    except (FileNotFoundError, ConnectionError):
+        pass
+    except TimeoutError as error:
+        connection.close()
+        raise SharingError("the shared process does not answer") from error
+    connection.close()
+    return None
+
+
+def _start_host(place: Place, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """A process that may become the host; it outlives this one. Raises OSError."""
+    from lsp_server.sharing.log import open_log  # noqa: PLC0415 - only to start a host
+
+    log = open_log()
+    try:
+        return subprocess.Popen(
+            # -P keeps the working folder off the module path: it may hold anything.
+            [sys.executable, "-P", "-m", "lsp_server", "--host", place.name],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            cwd="/",
+            env=for_host(environment),
+            start_new_session=True,
+        )
+    finally:
+        if log != subprocess.DEVNULL:
+            os.close(log)
+
+
+def relay(connection: socket.socket) -> int:
+    """Pass bytes between this process' streams and the host until either ends; returns the exit code."""
+    threading.Thread(target=_send, args=(connection,), name="to host", daemon=True).start()
+    reader = BlockReader(connection)
+    for block in reader.blocks():
+        try:
+            _write(block)
+        except OSError:
+            return 1
+    return reader.exit_code
+
+
+def _send(connection: socket.socket) -> None:
+    """Pass on what the editor says; at its end give the host a moment to end too."""
+    try:
+        while data := os.read(0, CHUNK_BYTES):
+            connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # the editor or the host has gone: both end the conversation
+    time.sleep(GRACE_S)
+    os._exit(1)
+
+
+def _write(data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(1, rest) :]

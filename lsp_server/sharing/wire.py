@@ -1,0 +1,94 @@
+"""What relay and host say to each other around the editor's bytes: who asks, who answers, how it ended.
+
+A connection begins with a word that says what is wanted, and the host welcomes a window with another. Then
+the editor's bytes go one way as they are, and the server's come back in blocks: four bytes of length, then so
+many bytes. A block of length 0 is the last one, and one byte behind it is the exit code. Owns this format.
+Must not know what the bytes mean. Imported by the relay, so nothing heavy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Iterator
+
+# All of one length.
+WINDOW = b"slipstream window 1\n"
+STATUS = b"slipstream status 1\n"
+WELCOME = b"slipstream welcome!\n"
+NUM_WORD_BYTES = len(WELCOME)
+
+_END = (0).to_bytes(4, "big")
+
+
+def read_word(connection: socket.socket) -> bytes:
+    """The first word of a connection; shorter where the other side went before its end.
+
+    Raises OSError, a TimeoutError among them.
+    """
+    word = b""
+    while len(word) < NUM_WORD_BYTES and (more := connection.recv(NUM_WORD_BYTES - len(word))):
+        word += more
+    return word
+
+
+class BlockWriter:
+    """The host's way to a window: each write is one block. May be used on any thread."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    def write(self, data: bytes) -> None:
+        """Send one block that is not empty; waits until it is taken. Raises OSError."""
+        with self._lock:
+            self._connection.sendall(len(data).to_bytes(4, "big") + data)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def end(self, code: int, timeout_s: float) -> None:
+        """Say how it ended, if the other side takes it in time; it assumes the worst by itself."""
+        if not self._lock.acquire(timeout=timeout_s):
+            return
+        try:
+            room = select.poll()
+            room.register(self._connection, select.POLLOUT)
+            with contextlib.suppress(OSError):
+                if room.poll(timeout_s * 1000):
+                    self._connection.send(_END + bytes([code]), socket.MSG_DONTWAIT)
+        finally:
+            self._lock.release()
+
+
+class BlockReader:
+    """The relay's way from the host. `exit_code` is 1 unless the host said otherwise at the end."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._stream = connection.makefile("rb")
+        self.exit_code = 1
+
+    def blocks(self) -> Iterator[bytes]:
+        """Each block as soon as all of it is there, to the end, whoever caused it."""
+        with contextlib.suppress(OSError):
+            while len(head := self._stream.read(4)) == 4:
+                if head == _END:
+                    self.exit_code = (self._stream.read(1) or b"\1")[0]
+                    return
+                num_bytes = int.from_bytes(head, "big")
+                if len(block := self._stream.read(num_bytes)) < num_bytes:
+                    return
+                yield block
+
+
+def uid_of_peer(connection: socket.socket) -> int | None:
+    """The user at the other end; None where the system does not tell."""
+    if sys.platform != "linux":
+        return None
+    size = struct.calcsize("3i")
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return int(uid)

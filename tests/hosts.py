@@ -1,0 +1,88 @@
+"""A place of their own for the hosts that tests start, and the certain end of every one of them.
+
+Owns the folder with the sockets and the log. Must not know what is served.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from lsp_server.sharing.place import find_place
+from lsp_server.sharing.status import running_hosts
+
+PATIENCE_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The hosts of servers that run with the environment `env`."""
+
+    folder: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"XDG_RUNTIME_DIR": str(self.folder)}
+
+    def facts(self) -> list[dict[str, Any]]:
+        """What each running host says of itself."""
+        return list(running_hosts({**self.env, "TMPDIR": str(self.folder)}))
+
+    def only(self) -> dict[str, Any]:
+        """What the one host says."""
+        (host,) = self.facts()
+        return host
+
+    def relay_env(self) -> dict[str, str]:
+        """The environment in which a relay finds the one host: the host's own."""
+        return psutil.Process(self.only()["pid"]).environ()
+
+    def serving(self, relay_pid: int) -> dict[str, Any]:
+        """What the host says that a relay of this Python belongs to."""
+        path = find_place(psutil.Process(relay_pid).environ()).socket_path
+        return next(host for host in self.facts() if host["socket"] == path)
+
+    def end(self) -> None:
+        """End all of them, by force if need be."""
+        for host in self.facts():
+            os.kill(host["pid"], signal.SIGTERM)
+            if not has_ended(host["pid"], PATIENCE_S):
+                os.kill(host["pid"], signal.SIGKILL)
+
+
+@contextmanager
+def own_hosts() -> Iterator[Hosts]:
+    """Hosts that nobody else finds; they are gone afterwards."""
+    # Not in pytest's folders: a socket's path must be short.
+    hosts = Hosts(Path(tempfile.mkdtemp(prefix="slip-")))
+    try:
+        yield hosts
+    finally:
+        hosts.end()
+        shutil.rmtree(hosts.folder)
+
+
+def has_ended(pid: int, timeout_s: float) -> bool:
+    """Whether a process ends in time; one that nobody collects counts as ended."""
+    until = time.monotonic() + timeout_s
+    while _runs(pid):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _runs(pid: int) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+    return False

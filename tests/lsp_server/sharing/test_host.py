@@ -1,0 +1,158 @@
+"""The host takes in whoever knocks properly, outlives whoever does not, and ends when it should."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from lsp_server.sharing import host as host_module
+from lsp_server.sharing.host import Host
+from lsp_server.sharing.place import Place, open_door
+from lsp_server.sharing.wire import STATUS, WELCOME, WINDOW, BlockReader, BlockWriter, read_word
+from tests.hosts import own_hosts
+
+LINGER_S = 0.5
+
+
+@dataclass
+class Echo:
+    """Serves a window by repeating each line; `fail` is a bug, `end` the proper end."""
+
+    is_sick: bool = False
+    windows: list[int] = field(default_factory=list)
+
+    def describe(self) -> dict[str, Any]:
+        return {"engines": []}
+
+    async def serve(self, stdin: BinaryIO, stdout: BlockWriter, window: int) -> int:
+        self.windows.append(window)
+        while line := await asyncio.to_thread(stdin.readline):
+            if line == b"fail\n":
+                raise ZeroDivisionError
+            if line == b"end\n":
+                return 0
+            stdout.write(line)
+        return 1
+
+
+@dataclass
+class Running:
+    """A host on the test's own loop."""
+
+    place: Place
+    service: Echo
+    task: asyncio.Task[None]
+
+    async def knock(self, word: bytes = WINDOW) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(5)
+        await asyncio.to_thread(connection.connect, self.place.socket_path)
+        await asyncio.to_thread(connection.sendall, word)
+        return connection
+
+    async def window(self) -> socket.socket:
+        connection = await self.knock()
+        assert await asyncio.to_thread(read_word, connection) == WELCOME
+        return connection
+
+    @property
+    def is_open(self) -> bool:
+        return Path(self.place.socket_path).exists()
+
+
+@pytest.fixture
+async def running() -> AsyncIterator[Running]:
+    with own_hosts() as hosts:
+        place, service = Place(hosts.folder, "name"), Echo()
+        door = open_door(place)
+        assert door is not None
+        task = asyncio.create_task(Host(door, service, LINGER_S).run())
+        running = Running(place, service, task)
+        yield running
+        async with asyncio.timeout(5):
+            await task
+        assert not running.is_open
+
+
+async def said(connection: socket.socket, *lines: bytes) -> tuple[list[bytes], int]:
+    """What comes back for these lines, and the exit code."""
+    for line in lines:
+        await asyncio.to_thread(connection.sendall, line)
+    reader = BlockReader(connection)
+    blocks = await asyncio.to_thread(lambda: list(reader.blocks()))
+    connection.close()
+    return blocks, reader.exit_code
+
+
+async def test_windows_are_served_at_the_same_time_and_end_each_in_its_way(running: Running) -> None:
+    one, other = await running.window(), await running.window()
+    assert await said(other, b"b\n", b"end\n") == ([b"b\n"], 0)
+    assert await said(one, b"a\n", b"fail\n") == ([b"a\n"], 1)
+    assert running.service.windows == [1, 2]
+
+
+async def test_an_editor_that_goes_is_exit_code_1(running: Running) -> None:
+    window = await running.window()
+    window.shutdown(socket.SHUT_WR)
+    assert await said(window) == ([], 1)
+
+
+@pytest.mark.parametrize("word", [b"", b"GET / HTTP/1.1\r\n\r\n  ", b"slip"])
+async def test_whoever_says_something_else_or_nothing_holds_nobody_up(
+    running: Running, word: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_module, "GREETING_S", 0.2)
+    strangers = [await running.knock(word) for _ in range(20)]
+    window = await running.window()
+    assert await said(window, b"a\n", b"end\n") == ([b"a\n"], 0)
+    for stranger in strangers:
+        assert await asyncio.to_thread(stranger.recv, 1) == b""
+        stranger.close()
+
+
+async def test_who_asks_is_told_the_facts(running: Running) -> None:
+    window = await running.window()
+    asking = await running.knock(STATUS)
+    with asking.makefile("rb") as stream:
+        facts = json.loads(await asyncio.to_thread(stream.read))
+    asking.close()
+    assert (facts["pid"], facts["num_windows"], facts["engines"]) == (os.getpid(), 1, [])
+    assert facts["num_memory_bytes"] > 0
+    await said(window, b"end\n")
+
+
+async def test_it_ends_a_while_after_the_last_window_and_not_before(running: Running) -> None:
+    window = await running.window()
+    await asyncio.sleep(1.5 * LINGER_S)
+    assert running.is_open
+    await said(window, b"end\n")
+    await asyncio.sleep(0.5 * LINGER_S)
+    assert running.is_open
+    await said(await running.window(), b"end\n")
+    await asyncio.sleep(0.7 * LINGER_S)
+    assert running.is_open
+
+
+async def test_a_sick_host_leaves_new_windows_to_a_new_one_and_goes_with_its_last(running: Running) -> None:
+    window = await running.window()
+    running.service.is_sick = True
+    refused = await running.knock()
+    assert await asyncio.to_thread(refused.recv, 1) == b""
+    refused.close()
+    assert not running.is_open
+    door = open_door(running.place)  # another process may be the host now
+    assert door is not None
+    door.close()
+    await asyncio.sleep(1.5 * LINGER_S)
+    assert not running.task.done()
+    assert await said(window, b"a\n", b"end\n") == ([b"a\n"], 0)
+    async with asyncio.timeout(LINGER_S):
+        await running.task

@@ -1,0 +1,149 @@
+"""The relay gives up in time on a host that is none, and passes every byte on with one that is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lsp_server.sharing import relay
+from lsp_server.sharing.place import SharingError, find_place, open_door
+from lsp_server.sharing.wire import BlockReader, BlockWriter
+from tests.hosts import own_hosts
+
+
+@pytest.fixture
+def environment() -> Iterator[dict[str, str]]:
+    """An environment without a host."""
+    with own_hosts() as hosts:
+        yield {**os.environ, **hosts.env, "XDG_STATE_HOME": str(hosts.folder / "state")}
+
+
+def test_a_host_that_does_not_answer_is_given_up(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "ANSWER_S", 0.2)
+    door = open_door(find_place(environment))
+    assert door is not None
+    with pytest.raises(SharingError, match="does not answer"):
+        relay.connect(environment)
+    door.close()
+
+
+def test_a_host_that_cannot_start_is_given_up_at_once(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    monkeypatch.setenv("XDG_STATE_HOME", environment["XDG_STATE_HOME"])
+    with pytest.raises(SharingError, match="does not start"):
+        relay.connect(environment)
+
+
+def test_a_python_that_is_not_there_is_told(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    monkeypatch.setenv("XDG_STATE_HOME", environment["XDG_STATE_HOME"])
+    with pytest.raises(SharingError, match="No such file"):
+        relay.connect(environment)
+
+
+def test_a_system_without_such_sockets_has_no_host(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "IS_SUPPORTED", False)
+    with pytest.raises(SharingError, match="no Unix domain sockets"):
+        relay.connect(environment)
+
+
+def test_without_a_host_the_window_is_served_alone_and_the_user_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(relay, "IS_SUPPORTED", False)
+    served = []
+    relay.serve_shared(lambda: served.append(True))
+    assert served == [True]
+    assert capsys.readouterr().err == (
+        "slipstream: this window gets an engine of its own: this system has no Unix domain sockets.\n"
+    )
+
+
+def test_blocks_of_any_size_arrive_whole_and_the_exit_code_behind_them() -> None:
+    sent = [b"x", b"y" * 3_000_000, b"\0\0\0\0\0", b"z" * 70_000]
+    host, window = socket.socketpair()
+    with host, window:
+        writer, reader = BlockWriter(host), BlockReader(window)
+
+        def send() -> None:
+            for block in sent:
+                writer.write(block)
+            writer.end(0, timeout_s=5)
+
+        thread = threading.Thread(target=send, daemon=True)
+        thread.start()
+        assert list(reader.blocks()) == sent
+        assert reader.exit_code == 0
+        thread.join()
+
+
+@pytest.mark.parametrize("said", [b"", b"\0\0", b"\0\0\0\5abc", b"\0\0\0\1a", b"\0\0\0\0"])
+def test_a_host_that_is_lost_in_the_middle_is_exit_code_1(said: bytes) -> None:
+    host, window = socket.socketpair()
+    with window:
+        with host:
+            host.sendall(said)
+        reader = BlockReader(window)
+        assert list(reader.blocks()) == ([b"a"] if said.endswith(b"a") else [])
+        assert reader.exit_code == 1
+
+
+def test_the_end_is_not_waited_for_where_nobody_reads() -> None:
+    host, window = socket.socketpair()
+    with host, window:
+        host.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            while True:
+                host.send(b"x" * 65536)
+        host.setblocking(True)
+        begin = time.monotonic()
+        BlockWriter(host).end(0, timeout_s=0.1)
+        assert time.monotonic() - begin < 5
+
+
+def test_the_end_is_never_put_into_the_middle_of_a_block() -> None:
+    host, window = socket.socketpair()
+    with window:
+        writer = BlockWriter(host)
+        thread = threading.Thread(target=lambda: suppress_broken(writer), daemon=True)
+        thread.start()
+        assert window.recv(4) == (3_000_000).to_bytes(4, "big")
+        writer.end(0, timeout_s=0.1)
+        host.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+        host.close()
+        with window.makefile("rb") as stream:
+            assert set(stream.read()) == set(b"y")
+
+
+def suppress_broken(writer: BlockWriter) -> None:
+    with contextlib.suppress(OSError):
+        writer.write(b"y" * 3_000_000)
+
+
+def test_the_log_is_put_aside_when_it_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lsp_server.sharing import log
+
+    monkeypatch.setattr(log, "log_path", lambda: tmp_path / "log" / "host.log")
+    for text in (b"x" * (log.MAX_KEPT_BYTES + 1), b"new"):
+        number = log.open_log()
+        os.write(number, text)
+        os.close(number)
+    assert (tmp_path / "log" / "host.log").read_bytes() == b"new"
+    assert (tmp_path / "log" / "host.old.log").stat().st_size > log.MAX_KEPT_BYTES
