@@ -6,14 +6,16 @@ Owns protocol types on the way out. Must not know how anything was computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from lsprotocol import types
 
-from completion_engine.stats import Completion
-from lsp_server.documents import Document, Place
-from lsp_server.engine_thread import EngineStatus
+from completion_engine.stats import Piece
+from lsp_server.documents import Document, typed_word
+from lsp_server.engine_work import EngineStatus
 from lsp_server.folder_worker import FolderReport
+from lsp_server.measurements import percent
 from lsp_server.positions import PositionEncoding, units_of
 from lsp_server.session import Offer, Record
 
@@ -32,6 +34,7 @@ _REASONS = {
     "superseded": "A newer request took its place.",
     "document-changed": "The document changed in another way while the suggestion was computed.",
     "unknown-document": "This document is not open.",
+    "unknown-suggestion": "This suggestion is not among the last ones.",
 }
 
 
@@ -41,54 +44,62 @@ def inline_completions(offers: Sequence[Offer], encoding: PositionEncoding) -> t
 
 
 def completions(offers: Sequence[Offer], encoding: PositionEncoding) -> types.CompletionList:
-    """The answer to `textDocument/completion`; incomplete, because each keystroke changes it."""
-    return types.CompletionList(is_incomplete=True, items=[_item(offer, encoding) for offer in offers])
+    """The answer to `textDocument/completion`; incomplete, because each keystroke changes it.
+
+    Clients apply its ranges to the line as it was when they asked, and match with what is typed now.
+    """
+    here = [offer for offer in offers if "\n" not in offer.typed]
+    items = [_item(offer, rank, encoding) for rank, offer in enumerate(here)]
+    return types.CompletionList(is_incomplete=True, items=items)
 
 
 def _inline_item(offer: Offer, encoding: PositionEncoding) -> types.InlineCompletionItem:
     return types.InlineCompletionItem(
-        insert_text=_inserted(offer), range=_replaced(offer, encoding), command=_accepted(offer)
+        insert_text=_with_line_ends(offer.text, offer.document),
+        range=_span(offer, offer.document.content(offer.line)[: offer.column], "", encoding),
+        command=_accepted(offer),
     )
 
 
-def _item(offer: Offer, encoding: PositionEncoding) -> types.CompletionItem:
-    first, *more = offer.text.strip().splitlines() or [""]
-    typed = _typed_word(offer)
-    start = offer.column - len(typed)
-    replaced = _replaced(offer, encoding)
-    replaced.start = _position(offer.document, (offer.line, start), encoding)
+def _item(offer: Offer, rank: int, encoding: PositionEncoding) -> types.CompletionItem:
+    """An item that replaces the word left of the cursor too: clients match that word with `filter_text`.
+
+    It sorts behind what other servers know for certain, and its range stays on the cursor's line.
+    """
+    before = offer.document.content(offer.line)[: offer.column - len(offer.typed)]
+    word = typed_word(before)
+    whole = f"{word}{offer.typed}{offer.text}"
+    first, *more = whole.strip().splitlines() or [""]
     return types.CompletionItem(
-        label=f"{typed}{first}{' …' if more else ''}",
+        label=f"{first} …" if more else first,
         kind=types.CompletionItemKind.Text,
         detail="Slipstream",
-        documentation=offer.text if more else None,
-        filter_text=f"{typed}{offer.text}",
-        sort_text="\uffff",
-        text_edit=types.TextEdit(range=replaced, new_text=f"{typed}{_inserted(offer)}"),
+        documentation=_fenced(whole, offer.document.language) if more else None,
+        filter_text=first,
+        sort_text=f"\uffff{rank}",
+        text_edit=types.TextEdit(
+            _span(offer, before, word, encoding), _with_line_ends(whole, offer.document)
+        ),
         insert_text_mode=types.InsertTextMode.AsIs,
         command=_accepted(offer),
     )
 
 
-def _typed_word(offer: Offer) -> str:
-    """The word left of the cursor: clients filter a completion by it."""
-    before = offer.document.content(offer.line)[: offer.column]
-    start = len(before)
-    while start and (before[start - 1].isalnum() or before[start - 1] == "_"):
-        start -= 1
-    return before[start:]
+def _with_line_ends(text: str, document: Document) -> str:
+    return text.replace("\n", document.newline)
 
 
-def _inserted(offer: Offer) -> str:
-    return offer.text.replace("\n", offer.document.newline)
+def _fenced(code: str, language: str) -> types.MarkupContent:
+    """Code that keeps its indentation where it is shown."""
+    return types.MarkupContent(types.MarkupKind.Markdown, f"````{language}\n{code}\n````")
 
 
-def _replaced(offer: Offer, encoding: PositionEncoding) -> types.Range:
-    end = offer.column + offer.num_replaced
-    return types.Range(
-        start=_position(offer.document, (offer.line, offer.column), encoding),
-        end=_position(offer.document, (offer.line, end), encoding),
-    )
+def _span(offer: Offer, before: str, taken: str, encoding: PositionEncoding) -> types.Range:
+    """From `taken`, the end of the line's text `before` the cursor, to the end of what the offer replaces."""
+    replaced = offer.document.content(offer.line)[offer.column :][: offer.num_replaced]
+    start = units_of(before.removesuffix(taken), encoding)
+    end = units_of(before, encoding) + units_of(replaced, encoding)
+    return types.Range(types.Position(offer.line, start), types.Position(offer.line, end))
 
 
 def _accepted(offer: Offer) -> types.Command:
@@ -97,17 +108,20 @@ def _accepted(offer: Offer) -> types.Command:
     )
 
 
-def _position(document: Document, place: Place, encoding: PositionEncoding) -> types.Position:
-    line, column = place
-    return types.Position(line=line, character=units_of(document.content(line)[:column], encoding))
+def shown_status(status: EngineStatus, inactive_by: str = "") -> dict[str, Any]:
+    """The parameters of `didChangeStatus`.
 
-
-def shown_status(status: EngineStatus) -> dict[str, Any]:
-    """The parameters of `didChangeStatus`."""
+    `inactive_by` names the rule by which nothing is suggested in the document that the user looks at.
+    """
+    message, kind = f"{status.message} {status.advice}".strip(), _KINDS[status.state]
+    if inactive_by and kind != "Error":
+        message, kind = _REASONS[inactive_by], "Inactive"
     return {
         "busy": status.state == "loading",
-        "message": f"{status.message} {status.advice}".strip(),
-        "kind": _KINDS[status.state],
+        "message": message,
+        "kind": kind,
+        "state": status.state,
+        "percent": percent(status.done, status.total) if status.state == "loading" else None,
     }
 
 
@@ -134,18 +148,16 @@ def index_state(report: FolderReport) -> dict[str, Any]:
     }
 
 
-def unknown_document() -> dict[str, Any]:
-    """The answer to `slipstream/why` about a document that is not open."""
-    return {
-        "triggered": False,
-        "shown": False,
-        "rule": "unknown-document",
-        "reason": _REASONS["unknown-document"],
-    }
+def unknown(rule: str) -> dict[str, Any]:
+    """The answer to `slipstream/why` about what is not known; `rule` says what that is."""
+    return {"triggered": False, "shown": False, "rule": rule, "reason": _REASONS[rule]}
 
 
-def explanation(record: Record) -> dict[str, Any]:
-    """The answer to `slipstream/why`: what happened at a place, and where each character came from."""
+def explanation(record: Record, folder: Path | None) -> dict[str, Any]:
+    """The answer to `slipstream/why`: what happened at a place, and where each character came from.
+
+    `folder` is the workspace folder whose index was drafted from.
+    """
     rule = record.outcome or record.completion.rule
     return {
         "triggered": record.is_triggered,
@@ -154,13 +166,17 @@ def explanation(record: Record) -> dict[str, Any]:
         "reason": _REASONS.get(rule, f"The rule {rule} filtered it." if rule else ""),
         "text": record.text,
         "num_replaced": record.completion.num_replaced,
-        "pieces": _pieces(record.completion),
+        "pieces": [_piece(piece, folder) for piece in record.completion.pieces],
         "stats": record.completion.stats.as_dict(),
     }
 
 
-def _pieces(completion: Completion) -> list[dict[str, str]]:
-    return [
-        {"text": piece.text, "source": piece.source, "evidence": piece.evidence}
-        for piece in completion.pieces
-    ]
+def _piece(piece: Piece, folder: Path | None) -> dict[str, Any]:
+    file = str(folder / piece.path) if folder and piece.path else None
+    return {
+        "text": piece.text,
+        "source": piece.source,
+        "evidence": piece.evidence,
+        "file": file,
+        "line": piece.line if file else None,
+    }

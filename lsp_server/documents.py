@@ -159,6 +159,14 @@ def plain_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
+def typed_word(before: str) -> str:
+    """The word at the end of `before`, a beginning of a line; clients filter completions by it."""
+    start = len(before)
+    while start and (before[start - 1].isalnum() or before[start - 1] == "_"):
+        start -= 1
+    return before[start:]
+
+
 def _length(line: str) -> int:
     """Characters of a line, its end counted as one."""
     return len(line) - line.endswith("\r\n")

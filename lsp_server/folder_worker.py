@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -16,7 +17,7 @@ from typing import Literal
 from lsp_server.documents import plain_newlines
 from lsp_server.positions import encodable
 from ngram_cache import NgramIndex
-from ngram_cache.indexing import Indexer
+from ngram_cache.indexing import Indexer, forget
 from ngram_cache.planning import IndexHooks, IndexSummary
 from ngram_cache.repository import RepositoryOptions
 
@@ -73,6 +74,7 @@ class FolderWorker:
         self._paths: set[Path] = set()
         self._buffers: dict[Path, list[str] | None] = {}
         self._shown: dict[Path, list[str]] = {}
+        self._purges: list[Future[int]] = []
         self._stopping = False
         self._indexer: Indexer | None = None
         self._is_unsaved = False
@@ -114,6 +116,17 @@ class FolderWorker:
             self._buffers[path] = lines
             self._changed.notify()
 
+    def purge(self) -> Future[int]:
+        """Forget what is known of the folder, here and on disk, then build it anew.
+
+        The result is there once all is forgotten: the number of files deleted, or an OSError.
+        """
+        done: Future[int] = Future()
+        with self._changed:
+            self._purges.append(done)
+            self._changed.notify()
+        return done
+
     def stop(self) -> None:
         """Ask the thread to end; see `join`."""
         with self._changed:
@@ -133,6 +146,8 @@ class FolderWorker:
                 logger.exception("The index of %s is in trouble", self.folder)
                 problem = f"The index of {self.folder} failed: {error}"
                 self._publish(FolderReport(self.folder, "error", problem=problem))
+        for purge in self._purges:
+            purge.cancel()
         self._save()
 
     def _next(self) -> Callable[[], None] | None:
@@ -140,6 +155,9 @@ class FolderWorker:
         with self._changed:
             while not self._stopping:
                 tokens = self._tokens
+                if self._purges:
+                    purges, self._purges = self._purges, []
+                    return lambda: self._purge(purges)
                 if tokens is not None and tokens != self._built:
                     return lambda: self._build(tokens)
                 if (indexer := self._indexer) is not None and (self._paths or self._buffers):
@@ -155,6 +173,19 @@ class FolderWorker:
             return lambda: self._ready(indexer.reconcile(sorted(paths)))
         path, lines = self._buffers.popitem()
         return lambda: self._overlay(indexer, path, lines)
+
+    def _purge(self, purges: list[Future[int]]) -> None:
+        self._indexer = self._built = None
+        self._is_unsaved = False
+        self._publish(FolderReport(self.folder))
+        try:
+            num_deleted = forget(self.folder.resolve())
+        except OSError as error:
+            for done in purges:
+                done.set_exception(error)
+        else:
+            for done in purges:
+                done.set_result(num_deleted)
 
     def _build(self, tokens: TokenSource) -> None:
         self._built = tokens
@@ -188,7 +219,7 @@ class FolderWorker:
             indexer.set_overlay(path, encodable(plain_newlines("".join(lines))))
 
     def _should_stop(self) -> bool:
-        return self._stopping or self._tokens != self._built
+        return self._stopping or bool(self._purges) or self._tokens != self._built
 
     def _report_progress(self, done: int, total: int, path: str) -> None:
         self._publish(FolderReport(self.folder, "building", path, done, total))

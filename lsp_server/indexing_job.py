@@ -18,6 +18,7 @@ import watchfiles
 from lsp_server.folder_worker import FolderReport, FolderWorker, TokenSource
 from lsp_server.settings import IndexSettings
 from ngram_cache import NgramIndex
+from ngram_cache.indexing import forget
 from ngram_cache.repository import RepositoryOptions
 
 logger = logging.getLogger(__name__)
@@ -103,6 +104,14 @@ class IndexingJobs:
             timer.cancel()
         if (worker := self._workers.get(folder)) is not None:
             worker.buffer_changed(path, None)
+
+    async def purge(self, folders: Iterable[Path]) -> None:
+        """Forget the folders' indexes, here and on disk; those in use are built anew. Raises OSError."""
+        for folder in folders:
+            if (worker := self._workers.get(folder)) is not None:
+                await asyncio.wrap_future(worker.purge())
+            else:
+                await asyncio.to_thread(forget, folder.resolve())
 
     def reports(self) -> list[FolderReport]:
         """Every folder's state."""

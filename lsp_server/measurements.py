@@ -12,12 +12,36 @@ from typing import Any
 
 from completion_engine.stats import STAGES, CompletionStats
 
-# Percentiles speak of this many last completions.
+# Percentiles speak of this many last completions, the plain list of latencies of this many.
 NUM_KEPT = 512
+NUM_LISTED = 64
 
 
 def _recent() -> deque[float]:
     return deque(maxlen=NUM_KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The suggestion that was given last."""
+
+    id: str
+    text: str
+    response_ms: float
+    stats: CompletionStats
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain JSON values. Without a pass of the target, tokens per pass are 0."""
+        num_tokens, num_forwards = self.stats.num_tokens, self.stats.num_forwards
+        return {
+            "id": self.id,
+            "text": self.text,
+            "response_ms": round(self.response_ms, 3),
+            "num_tokens": num_tokens,
+            "num_forwards": num_forwards,
+            "tokens_per_pass": round(num_tokens / num_forwards, 3) if num_forwards else 0.0,
+            "accepted_by_source": dict(self.stats.accepted_by_source),
+        }
 
 
 @dataclass(slots=True)
@@ -44,6 +68,7 @@ class Measurements:
     response_ms: deque[float] = field(default_factory=_recent)
     change_ms: deque[float] = field(default_factory=_recent)
     cancel_to_idle_ms: deque[float] = field(default_factory=_recent)
+    last: Answered | None = None
 
     def add_completion(self, stats: CompletionStats) -> None:
         """Count one completion that the engine finished."""
@@ -74,6 +99,8 @@ class Measurements:
             "accepted_by_source": dict(self.accepted_by_source),
             "ms": {stage: percentiles(values) for stage, values in self.stages_ms.items()},
             "response_ms": percentiles(self.response_ms),
+            "recent_response_ms": [round(ms, 3) for ms in tuple(self.response_ms)[-NUM_LISTED:]],
+            "last": self.last.as_dict() if self.last else None,
             "change_ms": percentiles(self.change_ms),
             "cancel_to_idle_ms": percentiles(self.cancel_to_idle_ms),
         }
@@ -82,13 +109,17 @@ class Measurements:
 _COUNTERS = tuple(name for name in Measurements.__dataclass_fields__ if name.startswith("num_"))
 
 
+def percent(done: int, total: int) -> int | None:
+    """`done` of `total` in whole percent; None while the total, 0, is not known."""
+    return min(100, 100 * done // total) if total else None
+
+
+_SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
 def percentiles(values: Iterable[float]) -> dict[str, float]:
-    """Count, median, 95th percentile and maximum, by nearest rank."""
+    """Count, median, 95th and 99th percentile and maximum, by nearest rank; zeros without values."""
     ordered = sorted(values)
-    if not ordered:
-        return {"count": 0, "p50": 0.0, "p95": 0.0, "max": 0.0}
-
-    def rank(share: float) -> float:
-        return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
-
-    return {"count": len(ordered), "p50": rank(0.5), "p95": rank(0.95), "max": round(ordered[-1], 3)}
+    ranks = {name: int(share * len(ordered)) for name, share in _SHARES.items()}  # below the count, always
+    found = {name: round(ordered[rank], 3) if ordered else 0.0 for name, rank in ranks.items()}
+    return {"count": len(ordered), **found, "max": round(ordered[-1], 3) if ordered else 0.0}

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from lsp_server.measurements import percent
+
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
 
@@ -42,7 +44,7 @@ class WorkDone:
     def report(self, message: str, done: int = 0, total: int = 0) -> None:
         """Say what is under way: `done` of `total` units, which is 0 while it is not known."""
         self._message = message
-        self._percentage = min(100, 100 * done // total) if total else None
+        self._percentage = percent(done, total)
         now = time.monotonic()
         if self._is_open and now - self._reported_s >= MIN_REPORT_S:
             self._reported_s = now
@@ -62,16 +64,17 @@ class WorkDone:
             )
         except JsonRpcException:
             return
-        if not self._has_ended:
-            self._is_open = True
-            self._send(
-                types.WorkDoneProgressBegin(
-                    title=self._title,
-                    message=self._message or None,
-                    percentage=self._percentage or 0,
-                    cancellable=False,
-                )
+        self._is_open = True
+        self._send(
+            types.WorkDoneProgressBegin(
+                title=self._title,
+                message=self._message or None,
+                percentage=self._percentage or 0,
+                cancellable=False,
             )
+        )
+        if self._has_ended:  # editors keep a bar that was created and never begun
+            self.end(self._message)
 
     def _send(
         self, value: types.WorkDoneProgressBegin | types.WorkDoneProgressReport | types.WorkDoneProgressEnd

@@ -13,8 +13,11 @@ from collections.abc import Callable
 from completion_engine.errors import SlipstreamError
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
-from lsp_server.engine_thread import EngineStatus, EngineThread, Job, Load
+from lsp_server.engine_pool import EngineKey, EnginePool, OnTokens, engine_key
+from lsp_server.engine_thread import EngineThread
+from lsp_server.engine_work import EngineStatus, EngineUser, Job
 from lsp_server.measurements import Measurements
+from lsp_server.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -24,41 +27,44 @@ class SupersededError(Exception):
 
 
 class Scheduler:
-    """Hands requests to the engine thread, newest first and one at a time. Used on the event loop only.
+    """Hands requests to an engine, newest first and one at a time. Used on the event loop only.
 
     `on_status` hears of each change of the engine's state, `on_failure` of each error that is a bug of
-    ours or that the user can do something about; both are called on the loop.
+    ours or that the user can do something about; both are called on the loop. `on_tokens` hears on any
+    thread which tokens the engine speaks.
     """
 
     def __init__(
         self,
         measurements: Measurements,
+        engines: EnginePool,
         on_status: Callable[[EngineStatus], None],
         on_failure: Callable[[BaseException], None],
+        on_tokens: OnTokens,
     ) -> None:
         self._measurements = measurements
+        self._engines = engines
+        self._on_tokens = on_tokens
         self._loop = asyncio.get_running_loop()
         self._current: tuple[Job, asyncio.Future[Completion]] | None = None
-        self._thread = EngineThread(
+        self._engine: EngineThread | None = None
+        self._key: EngineKey = ()
+        self._user = EngineUser(
             on_status=lambda status: self._call(on_status, status),
             on_failure=lambda error: self._call(on_failure, error),
         )
-        self._thread.start()
 
     @property
     def status(self) -> EngineStatus:
         """The engine's state now."""
-        return self._thread.status
+        return self._engine.status if self._engine is not None else EngineStatus()
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a completion waits or is under way. May be read from any thread."""
-        return self._current is not None
-
-    def load(self, load: Load) -> None:
-        """Load an engine in place of the present one; what is under way is given up."""
-        self._supersede()
-        self._thread.load(load)
+    def use(self, settings: Settings) -> None:
+        """Use the engine that these settings ask for; if it is another one, what is under way is given up."""
+        if (key := engine_key(settings)) != self._key:
+            self._supersede()
+            self._key = key
+            self._engine = self._engines.use(settings, self._user, self._on_tokens)
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The engine's answer. Empty, with a rule that says why, while there is no engine or when it fails.
@@ -67,16 +73,17 @@ class Scheduler:
         stops at its next step.
         """
         self._supersede()
-        if not self._thread.can_complete:
+        if self._engine is None or not self._engine.can_complete:
             return empty(f"engine-{self.status.state}")
         future: asyncio.Future[Completion] = self._loop.create_future()
         job = Job(
             request,
+            self._user,
             resolve=lambda answer: self._call(_settle, future, answer),
             on_idle_after_cancel=lambda ms: self._call(self._measurements.add_cancellation, ms),
         )
         self._current = (job, future)
-        self._thread.submit(job)
+        self._engine.submit(job)
         try:
             return await future
         except asyncio.CancelledError:
@@ -89,14 +96,21 @@ class Scheduler:
             if self._current is not None and self._current[0] is job:
                 self._current = None
 
+    def expect(self, request: CompletionRequest) -> None:
+        """The request may come soon: an idle engine prepares for it."""
+        if self._engine is not None:
+            self._engine.expect(self._user, request)
+
     def forget(self, document: str) -> None:
         """A document is closed: the engine may drop what it keeps for it."""
-        self._thread.forget(document)
+        if self._engine is not None:
+            self._engine.forget(document)
 
-    async def stop(self, timeout_s: float = 3.0) -> bool:
-        """Cancel what is under way and end the thread. True when it has ended in time."""
+    def close(self) -> None:
+        """Cancel what is under way and leave the engine to others."""
         self._supersede()
-        return await asyncio.to_thread(self._thread.stop, timeout_s)
+        self._engines.release(self._user)
+        self._engine = None
 
     def _supersede(self) -> None:
         """Give up the request that waits or is under way, and answer it now."""

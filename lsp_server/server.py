@@ -19,52 +19,58 @@ from pygls.protocol import default_converter
 
 from completion_engine.errors import SlipstreamError
 from lsp_server import conversion
-from lsp_server.engine_thread import EngineStatus, Load
-from lsp_server.folder_worker import FolderReport, TokenSource
+from lsp_server.engine_pool import EnginePool
+from lsp_server.engine_work import EngineStatus
+from lsp_server.folder_worker import FolderReport
 from lsp_server.indexing_job import IndexingJobs
 from lsp_server.progress import WorkDone
 from lsp_server.protocol import SlipstreamProtocol
 from lsp_server.scheduling import Scheduler
 from lsp_server.session import Session
-from lsp_server.settings import Settings
-from lsp_server.transport import Writer, start_reader
+from lsp_server.status_line import StatusLine
+from lsp_server.transport import ByteSink, Writer, start_reader
 
 logger = logging.getLogger(__name__)
 
-# A way to load the engine that the settings ask for; says which tokens it speaks as soon as it knows.
-LoadFor = Callable[[Settings, Callable[[TokenSource], None]], Load]
-
 
 class SlipstreamServer(LanguageServer):
-    """One editor's server. `has_stopped` once all its threads have ended."""
+    """One editor's server, on an engine out of `engines`. `has_stopped` once all its threads have ended.
+
+    `window` tells its documents from those of other servers on the same engine.
+    """
 
     protocol: SlipstreamProtocol
     scheduler: Scheduler
     indexing: IndexingJobs
     has_stopped = False
 
-    def __init__(self, version: str, load_for: LoadFor) -> None:
+    def __init__(self, version: str, engines: EnginePool, window: int = 0) -> None:
         super().__init__(
             "slipstream", version, protocol_cls=SlipstreamProtocol, converter_factory=default_converter
         )
-        self.session = Session()
-        self._load_for = load_for
-        self._loaded: tuple[object, ...] | None = None
+        self.session = Session(window=window)
+        self._engines = engines
         self._progress: dict[object, WorkDone] = {}
-        self._shown_status: dict[str, Any] = {}
+        self._status_line = StatusLine(lambda status: self.protocol.notify("didChangeStatus", status))
         self._told: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def serve(self, stdin: BinaryIO, stdout: BinaryIO) -> int:
+    async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
         """Answer messages until the client goes; returns the exit code, 0 after a proper `shutdown`."""
         inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
         deliver = self._from_thread(inbox.put_nowait)
         writer = Writer(stdout, on_broken=lambda: deliver(None))
         self.protocol.set_writer(writer)
-        self.scheduler = Scheduler(self.session.measurements, self._on_engine_status, self._on_failure)
         self.indexing = IndexingJobs(
             on_report=self._from_thread(self._on_index_report),
-            is_engine_busy=lambda: self.scheduler.is_busy,
+            is_engine_busy=lambda: self._engines.is_busy,
+        )
+        self.scheduler = Scheduler(
+            self.session.measurements,
+            self._engines,
+            self._on_engine_status,
+            self._on_failure,
+            self.indexing.set_tokens,
         )
         start_reader(stdin, deliver)
         while (body := await inbox.get()) is not None:
@@ -90,18 +96,15 @@ class SlipstreamServer(LanguageServer):
     def apply_settings(self) -> None:
         """Bring engine and indexes in line with the settings as they are now."""
         settings = self.session.configuration.settings
-        wanted = (
-            settings.target,
-            settings.drafters,
-            settings.draft_model,
-            settings.device,
-            settings.dtype,
-        )
-        if wanted != self._loaded:
-            self._loaded = wanted
-            self.scheduler.load(self._load_for(settings, self.indexing.set_tokens))
+        self.scheduler.use(settings)
         of = self.session.configuration.of
         self.indexing.set_folders({folder: of(folder).index for folder in self.session.folders.values()})
+        self.show_status()
+
+    def show_status(self) -> None:
+        """Bring the editor's status line in line with the engine, the settings and the focused document."""
+        refusal = self.session.refusal_of_focused()
+        self._status_line.show(conversion.shown_status(self.scheduler.status, refusal))
 
     def tell(self, problems: tuple[str, ...] | list[str], kind: types.MessageType) -> None:
         """Show each sentence to the user, once in this server's life."""
@@ -127,10 +130,7 @@ class SlipstreamServer(LanguageServer):
             self._on_failure(error)
 
     def _on_engine_status(self, status: EngineStatus) -> None:
-        shown = conversion.shown_status(status)
-        if shown != self._shown_status:
-            self._shown_status = shown
-            self.protocol.notify("didChangeStatus", shown)
+        self.show_status()
         if status.state == "loading":
             self._report_progress("engine", "Slipstream: model", status.message, status.done, status.total)
             return
@@ -172,7 +172,10 @@ class SlipstreamServer(LanguageServer):
 
     async def _end(self) -> None:
         """Stop everything that works, within seconds."""
+        self._status_line.stop()
         for task in tuple(self._tasks):
             task.cancel()
-        stopped = await asyncio.gather(self.scheduler.stop(), asyncio.to_thread(self.indexing.stop))
-        self.has_stopped = all(stopped)
+        for uri in self.session.documents:
+            self.scheduler.forget(self.session.document_key(uri))
+        self.scheduler.close()
+        self.has_stopped = await asyncio.to_thread(self.indexing.stop)

@@ -6,16 +6,16 @@ Owns this state; used on the event loop only. Must not know protocol types, the 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from completion_engine.stats import Completion
 from lsp_server.configuration import Configuration
-from lsp_server.documents import Document, Place, Snapshot
+from lsp_server.documents import Document, Place, Snapshot, plain_newlines, typed_word
 from lsp_server.measurements import Measurements
-from lsp_server.positions import PositionEncoding
+from lsp_server.positions import PositionEncoding, index_of
 from lsp_server.settings import Settings
 
 NUM_RECORDS = 64
@@ -26,7 +26,8 @@ class Record:
     """A completion that was asked for: where, and what came of it.
 
     `text` is what was offered in the end; `outcome` names what came between, if anything did.
-    `is_triggered` is False where the settings wanted no completion.
+    `is_triggered` is False where the settings wanted no completion. `rank` is 0 for the best candidate of a
+    place. `num_accepted_chars` of the text the user took so far.
     """
 
     id: str
@@ -35,12 +36,17 @@ class Record:
     text: str = ""
     outcome: str = ""
     is_triggered: bool = True
+    rank: int = 0
+    num_accepted_chars: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A suggestion as it fits a document now: `text`, with `\\n` line ends, in place of `num_replaced`
-    characters right of (line, column)."""
+    characters right of (line, column).
+
+    `typed` stands left of there: the suggestion's beginning, typed since it was asked for.
+    """
 
     id: str
     document: Document
@@ -48,15 +54,21 @@ class Offer:
     column: int
     text: str
     num_replaced: int
+    typed: str = ""
 
 
 @dataclass(slots=True)
 class Session:
-    """One editor's state. `folders` are the workspace folders by URI."""
+    """One editor's state. `folders` are the workspace folders by URI, `focused_uri` is looked at.
 
+    `window` is the editor's number among those that use the same engine.
+    """
+
+    window: int = 0
     encoding: PositionEncoding = "utf-16"
     documents: dict[str, Document] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
+    focused_uri: str = ""
     configuration: Configuration = field(default_factory=Configuration)
     measurements: Measurements = field(default_factory=Measurements)
     _records: OrderedDict[str, Record] = field(default_factory=OrderedDict)
@@ -74,8 +86,19 @@ class Session:
         """What holds for a document."""
         return self.configuration.of(self.folder_of(uri))
 
+    def refusal_of_focused(self) -> str:
+        """The rule by which nothing is suggested by itself in the focused document, or nothing."""
+        document = self.documents.get(self.focused_uri)
+        if document is None:
+            return ""
+        return self.settings_for(document.uri).refusal(document.language, is_invoked=False)
+
+    def document_key(self, uri: str) -> str:
+        """What the engine calls a document; no other document of any window is called so."""
+        return f"{self.window} {uri}"
+
     def document_name(self, uri: str) -> str:
-        """What the engine and the index call a document: its path in its folder, else its URI."""
+        """What the index calls a document: its path in its folder, else its URI."""
         folder, path = self.folder_of(uri), path_of(uri)
         return path.relative_to(folder).as_posix() if folder and path else uri
 
@@ -85,6 +108,14 @@ class Session:
         if document is None:
             return None
         return document.snapshot(*document.place(place, self.encoding))
+
+    def is_behind_word(self, uri: str, place: Place) -> bool:
+        """Whether a letter, digit or underscore stands left of a place in the client's units."""
+        document = self.documents.get(uri)
+        if document is None:
+            return False
+        line, column = document.place(place, self.encoding)
+        return bool(typed_word(document.content(line)[:column]))
 
     def offer(self, record_id: str, snapshot: Snapshot, completion: Completion) -> Offer | None:
         """`completion` as it fits the document now, without what was typed along with it meanwhile.
@@ -98,12 +129,12 @@ class Session:
         is_same = document.version == snapshot.version and num_typed == 0
         if not (is_same or _was_typed_along(document, snapshot, completion.text, num_typed)):
             return None
-        text = completion.text[num_typed:]
+        typed, text = completion.text[:num_typed], completion.text[num_typed:]
         if not text:
             return None
-        line, column = _advance(snapshot.line, snapshot.column, completion.text[:num_typed])
+        line, column = _advance(snapshot.line, snapshot.column, typed)
         num_replaced = min(completion.num_replaced, len(document.content(line)) - column)
-        return Offer(record_id, document, line, column, text, num_replaced)
+        return Offer(record_id, document, line, column, text, num_replaced, typed)
 
     def next_id(self) -> str:
         """A name for the next completion."""
@@ -121,11 +152,29 @@ class Session:
         return self._records.get(record_id) if isinstance(record_id, str) else None
 
     def last_record_at(self, snapshot: Snapshot) -> Record | None:
-        """The last completion for exactly this text at exactly this place."""
+        """The best candidate of the last completion for exactly this text at exactly this place."""
         for record in reversed(self._records.values()):
-            if record.snapshot == snapshot:
+            if record.snapshot == snapshot and not record.rank:
                 return record
         return None
+
+    def accept(self, record_id: object, num_units: int | None = None) -> int:
+        """The user took the first `num_units` UTF-16 units of a suggestion as it was inserted; None for all.
+
+        Returns how many characters that is more than before, so that steps and the whole add up to the
+        suggestion's length.
+        """
+        record = self.record(record_id)
+        if record is None:
+            return 0
+        num_chars = len(record.text)
+        if num_units is not None:
+            document = self.documents.get(record.snapshot.uri)
+            inserted = record.text.replace("\n", document.newline if document else "\n")
+            num_chars = len(plain_newlines(inserted[: index_of(inserted, max(0, num_units), "utf-16")]))
+        num_new = max(0, num_chars - record.num_accepted_chars)
+        self._records[record.id] = replace(record, num_accepted_chars=record.num_accepted_chars + num_new)
+        return num_new
 
 
 def _was_typed_along(document: Document, snapshot: Snapshot, text: str, num_typed: int) -> bool:

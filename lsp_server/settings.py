@@ -49,7 +49,7 @@ class Settings(BaseModel):
     drafters: tuple[str, ...] = DEFAULT_DRAFTERS
     draft_model: str = ""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    dtype: Literal["auto", "bfloat16", "float32", "int8"] = "auto"
+    dtype: Literal["auto", "bfloat16", "float32", "int8", "int4"] = "auto"
     deadline_ms: float = Field(default=100.0, ge=0)
     patience_ms: float = Field(default=1500.0, ge=0)
     max_tokens: int = Field(default=64, ge=1, le=1024)
@@ -70,6 +70,15 @@ class Settings(BaseModel):
     def is_enabled_for(self, language: str) -> bool:
         """Whether completions are wanted in `language`; `*` in `languages` speaks for all the others."""
         return self.languages.get(language, self.languages.get("*", True))
+
+    def refusal(self, language: str, *, is_invoked: bool) -> str:
+        """The name of the rule by which no completion is wanted in `language`, or nothing.
+
+        `is_invoked` says that the user asked for one.
+        """
+        if not self.is_enabled_for(language):
+            return "language-disabled"
+        return "trigger-manual" if self.trigger == "manual" and not is_invoked else ""
 
 
 @dataclass(frozen=True, slots=True)

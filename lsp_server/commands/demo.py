@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from lsp_server.replay.typist import Typist
 
 COLOURS = {"target": "cyan", "ngram": "green", "neural": "magenta", "recycled": "yellow"}
-NAMES = {"target": "written by the target", "ngram": "drafted from the repository and this file"}
+NAMES = {
+    "target": "written by the target",
+    "ngram": "drafted from the repository and this file",
+    "neural": "drafted by a small network",
+    "recycled": "drafted from the target's own earlier runners-up",
+}
 
 
 def demo(

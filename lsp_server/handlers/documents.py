@@ -6,7 +6,8 @@ import time
 
 from lsprotocol import types
 
-from lsp_server.documents import Document, Edit, Place
+from lsp_server.documents import Document, Edit
+from lsp_server.handlers.places import place_of
 from lsp_server.server import SlipstreamServer
 from lsp_server.session import path_of
 
@@ -17,6 +18,7 @@ def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) 
     document = Document(item.uri, item.language_id, item.version, item.text)
     server.session.documents[item.uri] = document
     _show_to_index(server, document)
+    server.show_status()
 
 
 def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentParams) -> None:
@@ -28,7 +30,7 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
         return
     for change in params.content_changes:
         if isinstance(change, types.TextDocumentContentChangePartial):
-            edit = Edit(_place(change.range.start), _place(change.range.end), change.text)
+            edit = Edit(place_of(change.range.start), place_of(change.range.end), change.text)
             document.apply(edit, session.encoding)
         else:
             document.replace(change.text)
@@ -47,7 +49,8 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     """The file on disk is the truth again."""
     uri = params.text_document.uri
     server.session.documents.pop(uri, None)
-    server.scheduler.forget(server.session.document_name(uri))
+    server.show_status()
+    server.scheduler.forget(server.session.document_key(uri))
     folder, path = server.session.folder_of(uri), path_of(uri)
     if folder is not None and path is not None:
         server.indexing.document_closed(folder, path)
@@ -57,7 +60,3 @@ def _show_to_index(server: SlipstreamServer, document: Document) -> None:
     folder, path = server.session.folder_of(document.uri), path_of(document.uri)
     if folder is not None and path is not None:
         server.indexing.document_changed(folder, path, document.lines)
-
-
-def _place(position: types.Position) -> Place:
-    return position.line, position.character

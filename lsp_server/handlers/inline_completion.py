@@ -7,8 +7,8 @@ import asyncio
 from lsprotocol import types
 
 from lsp_server import conversion
-from lsp_server.documents import Place
-from lsp_server.handlers.suggesting import Selected, suggest
+from lsp_server.handlers.places import place_of
+from lsp_server.handlers.suggesting import Asked, Selected, suggest
 from lsp_server.scheduling import SupersededError
 from lsp_server.server import SlipstreamServer
 
@@ -16,14 +16,15 @@ from lsp_server.server import SlipstreamServer
 async def inline_completion(
     server: SlipstreamServer, params: types.InlineCompletionParams
 ) -> types.InlineCompletionList:
-    """One suggestion or none."""
+    """One suggestion or none; a choice where the user asked."""
     is_invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
-    uri, place = params.text_document.uri, _place(params.position)
+    asked: Asked = "to choose" if is_invoked else "by typing"
+    uri, place = params.text_document.uri, place_of(params.position)
     selected = None
     if (info := params.context.selected_completion_info) is not None:
-        selected = Selected(_place(info.range.start), _place(info.range.end), info.text)
+        selected = Selected(place_of(info.range.start), place_of(info.range.end), info.text)
     try:
-        offers = await suggest(server, uri, place, is_invoked=is_invoked, selected=selected)
+        offers = await suggest(server, uri, place, asked, selected)
     except SupersededError:
         # Nobody waits for this one: it ends as one that the client cancelled itself.
         raise asyncio.CancelledError from None
@@ -31,17 +32,15 @@ async def inline_completion(
 
 
 async def completion(server: SlipstreamServer, params: types.CompletionParams) -> types.CompletionList:
-    """The same suggestion as an item of the completion list."""
+    """The same as items of the completion list."""
     kind = params.context.trigger_kind if params.context else types.CompletionTriggerKind.Invoked
-    # Typing a word asks with `Invoked` too, so a manual trigger cannot be told from an automatic one here.
-    is_invoked = kind == types.CompletionTriggerKind.Invoked
-    uri, place = params.text_document.uri, _place(params.position)
+    uri, place = params.text_document.uri, place_of(params.position)
+    # Typing a word asks with `Invoked` too: only behind something else was it certainly the user.
+    asked: Asked = "by typing"
+    if kind == types.CompletionTriggerKind.Invoked:
+        asked = "maybe" if server.session.is_behind_word(uri, place) else "to choose"
     try:
-        offers = await suggest(server, uri, place, is_invoked=is_invoked)
+        offers = await suggest(server, uri, place, asked)
     except SupersededError:
         raise asyncio.CancelledError from None
     return conversion.completions(offers, server.session.encoding)
-
-
-def _place(position: types.Position) -> Place:
-    return position.line, position.character

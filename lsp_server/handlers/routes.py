@@ -20,6 +20,7 @@ from lsp_server.handlers import (
     folders,
     inline_completion,
     lifecycle,
+    purge_index,
     stats,
     telemetry,
     why,
@@ -59,7 +60,7 @@ ROUTES = (
     Route("textDocument/didFocus", telemetry.did_focus),
 )
 
-COMMANDS = {ACCEPTED_COMMAND: telemetry.accepted}
+COMMANDS = {ACCEPTED_COMMAND: telemetry.accepted, "slipstream.purgeIndex": purge_index.purge_index}
 
 
 def register(server: SlipstreamServer) -> None:

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, Piece
 from lsp_server.documents import Place, Snapshot
+from lsp_server.measurements import Answered
 from lsp_server.scheduling import SupersededError, empty
 from lsp_server.server import SlipstreamServer
 from lsp_server.session import Offer, Record
 from lsp_server.settings import Settings
+
+# Who asks: the editor while the user types; maybe the user, some clients do not tell; the user for certain.
+Asked = Literal["by typing", "maybe", "to choose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +36,10 @@ async def suggest(
     server: SlipstreamServer,
     uri: str,
     place: Place,
-    *,
-    is_invoked: bool,
+    asked: Asked,
     selected: Selected | None = None,
 ) -> tuple[Offer, ...]:
-    """What to offer at a place: nothing, or one suggestion, which goes on from what is `selected`.
+    """What to offer at a place, best first: nothing, or suggestions that go on from what is `selected`.
 
     Raises SupersededError when a newer request came, CancelledError when the client cancelled.
     """
@@ -45,31 +49,35 @@ async def suggest(
     snapshot = session.snapshot(uri, place)
     if snapshot is None:
         return ()
-    record_id = session.next_id()
     settings = session.settings_for(uri)
-    if rule := refusal(settings, snapshot, is_invoked=is_invoked):
-        _remember(server, Record(record_id, snapshot, empty(rule), is_triggered=False))
+    if rule := settings.refusal(snapshot.language, is_invoked=asked != "by typing"):
+        _remember(server, [Record(session.next_id(), snapshot, empty(rule), is_triggered=False)])
         return ()
     ahead = _rest_of(server, selected, snapshot) if selected else ""
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
+    if asked == "to choose":
+        request = replace(request, num_candidates=settings.candidates)
     try:
-        completion = _after(ahead, await server.scheduler.complete(request))
+        completion = await server.scheduler.complete(request)
     except SupersededError:
-        session.remember(Record(record_id, snapshot, empty("superseded"), outcome="superseded"))
+        session.remember(Record(session.next_id(), snapshot, empty("superseded"), outcome="superseded"))
         raise
-    offer = session.offer(record_id, snapshot, completion)
-    _remember(server, _record(record_id, snapshot, completion, offer))
-    session.measurements.response_ms.append((time.perf_counter() - begin) * 1000)
-    return (offer,) if offer else ()
+    offers = _offers(server, snapshot, completion, ahead)
+    response_ms = (time.perf_counter() - begin) * 1000
+    session.measurements.response_ms.append(response_ms)
+    if offers:
+        session.measurements.last = Answered(offers[0].id, offers[0].text, response_ms, completion.stats)
+    return offers
 
 
-def refusal(settings: Settings, snapshot: Snapshot, *, is_invoked: bool) -> str:
-    """The name of the rule by which no completion is wanted here, or nothing."""
-    if not settings.is_enabled_for(snapshot.language):
-        return "language-disabled"
-    if settings.trigger == "manual" and not is_invoked:
-        return "trigger-manual"
-    return ""
+def expect(server: SlipstreamServer, uri: str, place: Place) -> None:
+    """Somebody looks at a place and may write there: what a suggestion takes is prepared when it is quiet."""
+    snapshot = server.session.snapshot(uri, place)
+    if snapshot is None:
+        return
+    settings = server.session.settings_for(uri)
+    if not settings.refusal(snapshot.language, is_invoked=False):
+        server.scheduler.expect(request_for(server, snapshot, settings))
 
 
 def request_for(server: SlipstreamServer, snapshot: Snapshot, settings: Settings) -> CompletionRequest:
@@ -79,7 +87,8 @@ def request_for(server: SlipstreamServer, snapshot: Snapshot, settings: Settings
         prefix=snapshot.prefix,
         suffix=snapshot.suffix,
         language=snapshot.language,
-        document=server.session.document_name(snapshot.uri),
+        document=server.session.document_key(snapshot.uri),
+        indexed_as=server.session.document_name(snapshot.uri),
         index=server.indexing.index_of(folder) if folder else None,
         max_tokens=settings.max_tokens,
         deadline_ms=settings.deadline_ms,
@@ -107,21 +116,37 @@ def _after(ahead: str, completion: Completion) -> Completion:
     return replace(completion, text=ahead + completion.text, pieces=pieces)
 
 
-def _record(record_id: str, snapshot: Snapshot, completion: Completion, offer: Offer | None) -> Record:
-    if offer is not None:
-        return Record(record_id, snapshot, completion, text=offer.text)
-    return Record(record_id, snapshot, completion, outcome="document-changed" if completion.text else "")
+def _offers(
+    server: SlipstreamServer, snapshot: Snapshot, completion: Completion, ahead: str
+) -> tuple[Offer, ...]:
+    """The candidates that fit the document now, no two of them equal; each is remembered by its own id."""
+    session = server.session
+    offers: dict[str, Offer] = {}
+    records: list[Record] = []
+    for rank, candidate in enumerate((completion, *completion.alternatives)):
+        whole = _after(ahead, replace(candidate, alternatives=()))
+        record = Record(session.next_id(), snapshot, whole, rank=rank)
+        offer = session.offer(record.id, snapshot, whole)
+        if offer is not None:
+            record = replace(record, text=offer.text)
+            offers.setdefault(offer.text, offer)
+        elif whole.text:
+            record = replace(record, outcome="document-changed")
+        records.append(record)
+    _remember(server, records)
+    return tuple(offers.values())
 
 
-def _remember(server: SlipstreamServer, record: Record) -> None:
-    """Keep the record and count it."""
-    server.session.remember(record)
-    measurements = server.session.measurements
-    if record.completion.stats.device:
-        measurements.add_completion(record.completion.stats)
-    if record.text:
+def _remember(server: SlipstreamServer, records: list[Record]) -> None:
+    """Keep the candidates of one request, the engine's best first, and count the request."""
+    for record in records:
+        server.session.remember(record)
+    best, measurements = records[0], server.session.measurements
+    if best.completion.stats.device:
+        measurements.add_completion(best.completion.stats)
+    if any(record.text for record in records):
         measurements.num_answered += 1
         return
     measurements.num_empty += 1
-    measurements.num_outdated += record.outcome == "document-changed"
-    measurements.rules[record.outcome or record.completion.rule or "nothing"] += 1
+    measurements.num_outdated += best.outcome == "document-changed"
+    measurements.rules[best.outcome or best.completion.rule or "nothing"] += 1

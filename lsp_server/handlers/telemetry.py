@@ -5,10 +5,12 @@ These notifications come from clients of several completion servers, so their sh
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
+from lsp_server.handlers.places import read_place
+from lsp_server.handlers.suggesting import expect
 from lsp_server.server import SlipstreamServer
-from lsp_server.session import Record
 
 
 def did_show_completion(server: SlipstreamServer, _params: Any) -> None:
@@ -17,23 +19,39 @@ def did_show_completion(server: SlipstreamServer, _params: Any) -> None:
 
 
 def did_partially_accept_completion(server: SlipstreamServer, params: Any) -> None:
-    """The user took the first `acceptedLength` UTF-16 units of a suggestion."""
-    measurements = server.session.measurements
-    measurements.num_partially_accepted += 1
+    """The user took a part of a suggestion: `acceptedLength` UTF-16 units from its start until now."""
+    server.session.measurements.num_partially_accepted += 1
     length = params.get("acceptedLength") if isinstance(params, dict) else None
-    if isinstance(length, int) and length > 0:
-        measurements.num_accepted_chars += length
+    if isinstance(length, int):
+        _accept(server, _id_of(params.get("item")), length)
 
 
-def did_focus(server: SlipstreamServer, _params: Any) -> None:
-    """The user looks at another document."""
+def did_focus(server: SlipstreamServer, params: Any) -> None:
+    """The user looks at another document, or at another place where the client says `position` too."""
     server.session.measurements.num_focused += 1
+    uri = _member(_member(params, "textDocument"), "uri")
+    server.session.focused_uri = uri if isinstance(uri, str) else ""
+    server.show_status()
+    with contextlib.suppress(LookupError, TypeError):  # most clients name no position
+        expect(server, *read_place(params))
 
 
 def accepted(server: SlipstreamServer, *arguments: Any) -> None:
     """The user took a whole suggestion; the first argument is its id."""
-    measurements = server.session.measurements
-    measurements.num_accepted += 1
-    record: Record | None = server.session.record(arguments[0]) if arguments else None
-    if record is not None:
-        measurements.num_accepted_chars += len(record.text)
+    server.session.measurements.num_accepted += 1
+    if arguments:
+        _accept(server, arguments[0], None)
+
+
+def _accept(server: SlipstreamServer, record_id: object, num_units: int | None) -> None:
+    server.session.measurements.num_accepted_chars += server.session.accept(record_id, num_units)
+
+
+def _id_of(item: object) -> object:
+    """The id that an item's command carries."""
+    arguments = _member(_member(item, "command"), "arguments")
+    return arguments[0] if isinstance(arguments, list) and arguments else None
+
+
+def _member(value: object, name: str) -> object:
+    return value.get(name) if isinstance(value, dict) else None

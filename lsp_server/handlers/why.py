@@ -1,4 +1,4 @@
-"""`slipstream/why`: for any place, what came of it and by which rule."""
+"""`slipstream/why`: for any place or suggestion, what came of it and by which rule."""
 
 from __future__ import annotations
 
@@ -9,36 +9,48 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from lsp_server import conversion
 from lsp_server.documents import Place
+from lsp_server.handlers.places import read_place
 from lsp_server.handlers.suggesting import suggest
 from lsp_server.scheduling import SupersededError
 from lsp_server.server import SlipstreamServer
+from lsp_server.session import Record
+
+_EXPECTED = "Expected {id} or {textDocument: {uri}, position: {line, character}}."
 
 
 async def why(server: SlipstreamServer, params: Any) -> dict[str, Any]:
-    """Recalls the last completion at this place, or asks for one now as an editor would.
+    """Recalls a suggestion by its id; or the last completion at a place, or asks for one as an editor would.
 
-    Raises JsonRpcInvalidParams for parameters that name no place.
+    Raises JsonRpcInvalidParams for parameters that name neither.
     """
-    uri, place = _parse(params)
+    if isinstance(params, dict) and isinstance(record_id := params.get("id"), str):
+        record = server.session.record(record_id)
+        return _explained(server, record) if record else conversion.unknown("unknown-suggestion")
+    return await _why_at(server, *_parse(params))
+
+
+async def _why_at(server: SlipstreamServer, uri: str, place: Place) -> dict[str, Any]:
     snapshot = server.session.snapshot(uri, place)
     if snapshot is None:
-        return conversion.unknown_document()
+        return conversion.unknown("unknown-document")
     record = server.session.last_record_at(snapshot)
     if record is None or record.outcome == "superseded":
         try:
-            await suggest(server, uri, place, is_invoked=False)
+            await suggest(server, uri, place, "by typing")
         except SupersededError:
             raise asyncio.CancelledError from None
         record = server.session.last_record_at(snapshot)
-    return conversion.explanation(record) if record else conversion.unknown_document()
+    return _explained(server, record) if record else conversion.unknown("unknown-document")
+
+
+def _explained(server: SlipstreamServer, record: Record) -> dict[str, Any]:
+    return conversion.explanation(record, server.session.folder_of(record.snapshot.uri))
 
 
 def _parse(params: Any) -> tuple[str, Place]:
     try:
-        position = params["position"]
-        uri, line, column = params["textDocument"]["uri"], position["line"], position["character"]
-    except (TypeError, KeyError) as error:
-        raise JsonRpcInvalidParams("Expected {textDocument: {uri}, position: {line, character}}.") from error
-    if not (isinstance(uri, str) and isinstance(line, int) and isinstance(column, int)):
-        raise JsonRpcInvalidParams("uri is a string; line and character are integers.")
-    return uri, (max(0, line), max(0, column))
+        return read_place(params)
+    except LookupError as error:
+        raise JsonRpcInvalidParams(_EXPECTED) from error
+    except TypeError as error:
+        raise JsonRpcInvalidParams(str(error)) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,9 +96,10 @@ def start_editor(tiny_model_dir: Path, tmp_path_factory: pytest.TempPathFactory)
         encoding: PositionEncoding = "utf-16",
         env: Mapping[str, str] | None = None,
         capabilities: Mapping[str, Any] | None = None,
+        arguments: Sequence[str] = (),
     ) -> AsyncIterator[Editor]:
         places = {"SLIPSTREAM_INDEX_DIR": str(home / "index"), "XDG_CONFIG_HOME": str(home / "config")}
-        argv = [sys.executable, "-m", "lsp_server"]
+        argv = [sys.executable, "-m", "lsp_server", *arguments]
         client = await LanguageClient.start(
             argv, cwd=Path(__file__).parents[2], env={**places, **(env or {})}
         )

@@ -9,7 +9,7 @@ import pytest
 
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
-from completion_engine.request import CompletionRequest
+from completion_engine.request import Cancellation, CompletionRequest
 from lsp_server.bench.exactness import NoRules, compare
 from lsp_server.bench.prompts import from_folder
 
@@ -53,6 +53,19 @@ def test_typing_along_costs_no_pass_and_shows_the_same_text(engine: CompletionEn
         assert again.text == shown[num_typed:]
         assert again.stats.num_forwards == 0
         assert again.stats.num_cached_tokens >= again.stats.num_prompt_tokens - 2
+
+
+def test_the_line_after_a_suggestion_is_written_while_it_is_read(engine: CompletionEngine) -> None:
+    before = "def area(width, height):\n    width = float(width)\n    hei"
+    shown = engine.complete(request(before, "\n")).text
+    while engine.idle(Cancellation()):
+        pass
+    entered = before + shown + "\n    "
+    after = engine.complete(request(entered, "\n"))
+    plain = CompletionEngine(EngineConfig(drafters=()), engine.target, engine.tokenizer)
+    fresh = plain.complete(request(entered, "\n"))
+    assert after.text == fresh.text == "return width * height"
+    assert after.stats.num_forwards <= 2 < fresh.stats.num_forwards
 
 
 def test_a_keystroke_beside_the_suggestion_costs_few_passes(engine: CompletionEngine) -> None:

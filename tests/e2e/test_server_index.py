@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+Repository = tuple[Path, Path, dict[str, str]]
+
 CREATED, CHANGED, DELETED = 1, 2, 3
 CODE = "def fresh(value):\n    return value * 2\n"
 
@@ -64,6 +66,45 @@ async def test_open_buffers_count_until_they_are_closed_but_never_secret_ones(ed
     editor.client.close(uri)
     await until_num_files(editor, before["num_files"])
     editor.client.close(secret)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A folder with one file, where its index will be saved, and the environment that says so."""
+    root, saved = tmp_path / "root", tmp_path / "saved"
+    root.mkdir()
+    (root / "code.py").write_text(CODE)
+    return root, saved, {"SLIPSTREAM_INDEX_DIR": str(saved)}
+
+
+async def test_a_purge_forgets_the_index_on_disk_and_here_and_builds_it_again(
+    start_editor: StartEditor, repository: Repository
+) -> None:
+    root, saved, env = repository
+    async with start_editor(root, env=env) as editor:
+        await until_num_files(editor, 1)
+        await ready_index(editor)
+        (before,) = saved.glob("*-*")
+        written_ns = before.stat().st_mtime_ns
+        purge = {"command": "slipstream.purgeIndex", "arguments": []}
+        assert await editor.client.request("workspace/executeCommand", purge) == 1
+        await until_num_files(editor, 1)
+        await ready_index(editor)
+        (after,) = saved.glob("*-*")
+        assert after.stat().st_mtime_ns > written_ns
+
+
+async def test_a_purge_forgets_what_is_saved_of_a_folder_that_is_not_indexed_now(
+    start_editor: StartEditor, repository: Repository
+) -> None:
+    root, saved, env = repository
+    async with start_editor(root, env=env) as editor:
+        await ready_index(editor)
+    assert list(saved.glob("*-*"))
+    async with start_editor(root, {"index": {"enabled": False}}, env=env) as editor:
+        await editor.until_state("ready")
+        await editor.client.request("workspace/executeCommand", {"command": "slipstream.purgeIndex"})
+        assert not list(saved.glob("*-*"))
 
 
 async def test_without_a_watch_by_the_editor_the_server_watches(
@@ -131,12 +172,9 @@ async def test_a_folder_that_is_not_there_is_a_message(start_editor: StartEditor
 
 
 async def test_a_corrupt_saved_index_is_built_anew_with_a_message(
-    start_editor: StartEditor, tmp_path: Path
+    start_editor: StartEditor, repository: Repository
 ) -> None:
-    root, saved = tmp_path / "root", tmp_path / "saved"
-    root.mkdir()
-    (root / "code.py").write_text(CODE)
-    env = {"SLIPSTREAM_INDEX_DIR": str(saved)}
+    root, saved, env = repository
     async with start_editor(root, env=env) as editor:
         await until_num_files(editor, 1)
         await ready_index(editor)

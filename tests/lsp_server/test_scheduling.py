@@ -14,9 +14,12 @@ import pytest
 from completion_engine.errors import DataError, UserError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
-from lsp_server.engine_thread import EngineStatus, Report
+from lsp_server.engine_pool import EnginePool, OnTokens
+from lsp_server.engine_thread import IDLE_PAUSE_S
+from lsp_server.engine_work import EngineStatus, Load, Report
 from lsp_server.measurements import Measurements
 from lsp_server.scheduling import Scheduler, SupersededError
+from lsp_server.settings import Settings
 
 STEP_S = 0.01
 
@@ -46,6 +49,9 @@ class ScriptedEngine:
         self.log.append(f"end {request.prefix}")
         return Completion(f"{request.prefix}!", 0, CompletionStats())
 
+    def expect(self, request: CompletionRequest) -> None:
+        self.log.append(f"expect {request.prefix}")
+
     def idle(self, cancellation: Cancellation) -> bool:
         self.threads.add(threading.current_thread().name)
         if self.num_idle_steps == 0:
@@ -65,26 +71,39 @@ class ScriptedEngine:
 
 @dataclass
 class Workplace:
-    """A scheduler and all that it said."""
+    """A scheduler and all that it said; `loads` by the target that they are for."""
 
     measurements: Measurements
+    engines: EnginePool
     scheduler: Scheduler
+    loads: dict[str, Load]
     statuses: list[EngineStatus]
     failures: list[BaseException]
 
+    def begin(self, load: Load) -> None:
+        target = f"target {len(self.loads)}"
+        self.loads[target] = load
+        self.scheduler.use(Settings(target=target))
+
     async def load(self, engine: ScriptedEngine) -> None:
-        self.scheduler.load(lambda _report, _should_stop: engine)
+        self.begin(lambda _report, _should_stop: engine)
         await until(lambda: self.scheduler.status.state == "ready")
 
 
 @pytest.fixture
 async def workplace() -> AsyncIterator[Workplace]:
+    loads: dict[str, Load] = {}
     statuses: list[EngineStatus] = []
     failures: list[BaseException] = []
-    measurements = Measurements()
-    scheduler = Scheduler(measurements, statuses.append, failures.append)
-    yield Workplace(measurements, scheduler, statuses, failures)
-    assert await scheduler.stop()
+
+    def load_for(settings: Settings, _on_tokens: OnTokens) -> Load:
+        return loads[settings.target]
+
+    measurements, engines = Measurements(), EnginePool(load_for)
+    scheduler = Scheduler(measurements, engines, statuses.append, failures.append, lambda _tokens: None)
+    yield Workplace(measurements, engines, scheduler, loads, statuses, failures)
+    scheduler.close()
+    assert await asyncio.to_thread(engines.stop, 3.0)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -107,7 +126,7 @@ async def test_the_newest_request_wins_and_older_ones_are_answered_at_once(workp
     assert "end a" not in engine.log
     assert "begin b" not in engine.log
     assert workplace.measurements.num_superseded == 2
-    assert not workplace.scheduler.is_busy
+    await until(lambda: not workplace.engines.is_busy)
 
 
 async def test_a_cancelled_request_frees_the_engine_within_a_step(workplace: Workplace) -> None:
@@ -158,7 +177,7 @@ async def test_a_failed_load_is_a_state_with_advice_and_another_load_heals_it(wo
     def fail(_report: Report, _should_stop: Callable[[], bool]) -> ScriptedEngine:
         raise UserError("There is no such model.", advice="Choose another.")
 
-    workplace.scheduler.load(fail)
+    workplace.begin(fail)
     await until(lambda: workplace.scheduler.status.state == "error")
     status = workplace.scheduler.status
     assert (status.message, status.advice) == ("There is no such model.", "Choose another.")
@@ -176,7 +195,7 @@ async def test_a_new_load_gives_up_the_one_under_way(workplace: Workplace) -> No
             time.sleep(STEP_S / 10)
         raise CancelledError
 
-    workplace.scheduler.load(endless)
+    workplace.begin(endless)
     await until(has_begun.is_set)
     await workplace.load(ScriptedEngine())
     assert "error" not in [status.state for status in workplace.statuses]
@@ -187,7 +206,7 @@ async def test_loading_reports_what_it_does(workplace: Workplace) -> None:
         report("Downloading", 3, 10)
         return ScriptedEngine()
 
-    workplace.scheduler.load(load)
+    workplace.begin(load)
     await until(lambda: workplace.scheduler.status.state == "ready")
     assert EngineStatus("loading", "Downloading", done=3, total=10) in workplace.statuses
 
@@ -229,6 +248,40 @@ async def test_stopping_ends_the_thread_in_the_middle_of_a_completion(workplace:
     await workplace.load(engine)
     task = asyncio.create_task(workplace.scheduler.complete(request("slow")))
     await until(lambda: "begin slow" in engine.log)
-    assert await workplace.scheduler.stop(timeout_s=2)
+    workplace.scheduler.close()
     with pytest.raises(SupersededError):
         await task
+    assert await asyncio.to_thread(workplace.engines.stop, 2.0)
+
+
+async def test_of_places_that_were_looked_at_only_the_last_is_prepared_for(workplace: Workplace) -> None:
+    engine = ScriptedEngine()
+    await workplace.load(engine)
+    for place in "abc":
+        workplace.scheduler.expect(request(place))
+    await until(lambda: bool(engine.log))
+    assert engine.log == ["expect c"]
+
+
+async def test_a_place_looked_at_while_the_engine_loads_is_prepared_for_when_it_is_ready(
+    workplace: Workplace,
+) -> None:
+    engine, may_load = ScriptedEngine(), threading.Event()
+
+    def load(_report: Report, _should_stop: Callable[[], bool]) -> ScriptedEngine:
+        may_load.wait(5)
+        return engine
+
+    workplace.begin(load)
+    workplace.scheduler.expect(request("early"))
+    may_load.set()
+    await until(lambda: engine.log == ["expect early"])
+
+
+async def test_a_request_makes_what_was_expected_before_it_worthless(workplace: Workplace) -> None:
+    engine = ScriptedEngine()
+    await workplace.load(engine)
+    workplace.scheduler.expect(request("looked at"))
+    await workplace.scheduler.complete(request("typed"))
+    await asyncio.sleep(2 * IDLE_PAUSE_S)
+    assert engine.log == ["begin typed", "end typed"]

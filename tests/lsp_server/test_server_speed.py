@@ -12,6 +12,7 @@ import pytest
 
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
+from lsp_server.engine_pool import EnginePool
 from lsp_server.handlers import register
 from lsp_server.indexing_job import IndexingJobs
 from lsp_server.scheduling import Scheduler
@@ -54,18 +55,22 @@ class Sent:
 
 @pytest.fixture
 async def server() -> AsyncIterator[tuple[SlipstreamServer, Sent]]:
-    server = SlipstreamServer("0", lambda _settings, _on_tokens: lambda _report, _stop: InstantEngine())
+    engines = EnginePool(lambda _settings, _on_tokens: lambda _report, _stop: InstantEngine())
+    server = SlipstreamServer("0", engines)
     register(server)
     sent = Sent()
     server.protocol.set_writer(sent)
-    server.scheduler = Scheduler(server.session.measurements, lambda _status: None, lambda _error: None)
+    server.scheduler = Scheduler(
+        server.session.measurements, engines, lambda _status: None, lambda _error: None, lambda _tokens: None
+    )
     server.indexing = IndexingJobs(lambda _report: None, lambda: False)
     server.protocol.receive(message("initialize", 1, capabilities={}, processId=None, rootUri=None))
     server.apply_settings()
     while server.scheduler.status.state != "ready":  # noqa: ASYNC110 - another thread's, without an event
         await asyncio.sleep(0.01)
     yield server, sent
-    assert await server.scheduler.stop()
+    server.scheduler.close()
+    assert await asyncio.to_thread(engines.stop, 3.0)
 
 
 def message(method: str, request_id: int | None = None, **params: Any) -> bytes:

@@ -129,3 +129,42 @@ def test_old_records_are_dropped_and_the_last_one_at_a_place_is_found() -> None:
     assert last
     assert last.id == str(NUM_RECORDS + 3)
     assert session.last_record_at(elsewhere) is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "counted"),
+    [
+        ([3, 6, None], [3, 3, 4]),
+        ([None, None], [10, 0]),
+        ([6, 3, 99], [6, 0, 4]),
+        ([-1, 0], [0, 0]),
+    ],
+)
+def test_what_is_taken_in_steps_counts_once(steps: list[int | None], counted: list[int]) -> None:
+    session = session_with("")
+    snapshot = session.snapshot(URI, (0, 0))
+    assert snapshot
+    session.remember(Record("1", snapshot, completion("0123456789"), text="0123456789"))
+    assert [session.accept("1", step) for step in steps] == counted
+    assert session.accept("unknown", 3) == session.accept(None) == 0
+
+
+def test_taken_units_are_those_of_the_inserted_text() -> None:
+    session = session_with("\r\n")
+    snapshot = session.snapshot(URI, (0, 0))
+    assert snapshot
+    session.remember(Record("1", snapshot, completion("x"), text="😀\nab"))
+    assert session.accept("1", len("😀\r\na".encode("utf-16-le")) // 2) == len("😀\na")
+    assert session.accept("1") == 1
+
+
+def test_further_candidates_are_known_by_their_ids_and_the_best_one_by_its_place() -> None:
+    session = session_with("abc")
+    snapshot = session.snapshot(URI, (0, 3))
+    assert snapshot
+    for rank in range(3):
+        session.remember(Record(session.next_id(), snapshot, completion("x"), rank=rank))
+    last, third = session.last_record_at(snapshot), session.record("3")
+    assert last
+    assert third
+    assert (last.id, third.rank) == ("1", 2)

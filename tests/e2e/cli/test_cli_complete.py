@@ -25,15 +25,16 @@ def test_text_is_the_same_as_in_json(run_cli: RunCli, repository: Path) -> None:
 
 
 def test_the_index_is_drafted_from_but_changes_no_text(run_cli: RunCli, repository: Path) -> None:
-    # The tiny target repeats what it likes, so its own words, found in the repository, are good drafts.
     file = repository / "shapes.py"
-    arguments = ("complete", file, "--line", 4, "--column", 4, "--json")
+    arguments = ("complete", file, "--line", 2, "--column", 24, "--json")
     before = run_cli(*arguments).json()
-    (repository / "liked.py").write_text(file.read_text()[:75] + before["text"] + "\n")
+    up_to_there = "".join(file.read_text().splitlines(keepends=True)[:3]).rstrip("\n")
+    (repository / "same.py").write_text(f"{up_to_there}{before['text']}\n" * 5)
     assert run_cli("index", repository).code == 0
     after = run_cli(*arguments).json()
-    assert after["text"] == before["text"]
-    assert after["stats"]["num_drafted"] > before["stats"]["num_drafted"]
+    assert after["text"] == before["text"] != ""
+    num_accepted = [done["stats"]["accepted_by_source"]["ngram"] for done in (before, after)]
+    assert num_accepted[1] > num_accepted[0] + 5
 
 
 @pytest.mark.parametrize("place", [(0, 0), (6, 0), (5, 36)])

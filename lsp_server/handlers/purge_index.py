@@ -1,0 +1,22 @@
+"""The command `slipstream.purgeIndex`: forget what is indexed, and begin anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pygls.exceptions import JsonRpcInternalError
+
+from lsp_server.server import SlipstreamServer
+
+
+async def purge_index(server: SlipstreamServer, *_arguments: Any) -> int:
+    """The number of workspace folders whose index is deleted now. They are built again afterwards.
+
+    Raises JsonRpcInternalError when a file cannot be deleted.
+    """
+    folders = set(server.session.folders.values())
+    try:
+        await server.indexing.purge(folders)
+    except OSError as error:
+        raise JsonRpcInternalError(f"The index cannot be deleted: {error}.") from error
+    return len(folders)
