@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from completion_engine.drafting.draft import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
-from completion_engine.lanes import MAX_LANES
 from completion_engine.request import CompletionRequest
 from lsp_server.bench.drafting_trace import Recorder, Trace, Traces
 from lsp_server.bench.exactness import NoRules
@@ -43,6 +42,6 @@ def record(  # noqa: PLR0913 - who writes, who drafts, what, how much, from wher
         traces.append(recorder.trace(sample.name))
         progress(len(traces))
     target = engine.target
-    costs = target.costs_from(1, MAX_LANES if target.verifies_trees else 1)
+    costs = target.costs_from(1, target.max_lanes)
     step_ms = {name: drafter.step_ms for name, drafter in drafters.items() if drafter.step_ms}
     return Traces(engine.config.target, str(target.device), costs, step_ms, tuple(traces))

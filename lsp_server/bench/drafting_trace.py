@@ -18,7 +18,6 @@ from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken
 from completion_engine.drafting.policy import SurvivalTable, choose
 from completion_engine.errors import UserError
 from completion_engine.kv_cache import KVCache
-from completion_engine.lanes import MAX_LANES
 from completion_engine.language_model import LanguageModel
 from completion_engine.verification import verify
 
@@ -73,7 +72,7 @@ class Recorder:
     def __init__(self, drafters: Sequence[Drafter], target: LanguageModel) -> None:
         self._drafters = drafters
         self._target = target
-        self._costs = target.costs_from(1, MAX_LANES if target.verifies_trees else 1)
+        self._costs = target.costs_from(1, target.max_lanes)
         self._table = SurvivalTable()
         self._asked: list[Asked] = []
         self._written: list[int] = []
@@ -138,8 +137,6 @@ class Recorder:
             cache.rewind(num_cached - 1)
             logits = self._target.forward(tokens, cache, len(tokens), parents)
             cache.keep([last])
-            if logits is None:
-                raise AssertionError("logits were asked for")
             picked = [done.picked[0], *logits[1:].argmax(-1).tolist()]
             false = _false_rows(parents, verify(tokens, parents, picked).path)
             place = {row: at for at, row in enumerate([0, *false])}

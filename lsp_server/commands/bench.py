@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,17 +40,19 @@ from lsp_server.bench.prompts import (
 )
 from lsp_server.bench.quality import plain_answers, suggested_answers
 from lsp_server.bench.server import measure_server
-from lsp_server.commands.terminal import console, progress_bar, write_json
+from lsp_server.commands.bench_gpu import gpu
+from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
 from ngram_cache.measure import measure_index
 
 _MIN_CHARS = 1_000  # shorter files say nothing about lookups
 _HELD_OUT = 20  # one file in so many is looked up instead of indexed
 
 app = typer.Typer(
-    help="Measure: exactness, peers, drafting, quality, index, server.",
+    help="Measure: exactness, peers, drafting, quality, index, server, gpu.",
     no_args_is_help=True,
     add_completion=False,
 )
+app.command()(gpu)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many prompts.")]
@@ -148,7 +150,7 @@ def peers(  # noqa: PLR0913 - one argument per option
     if plot:
         write_plot(found, plot)
     if not json:
-        _show_rows("The same prompts, one run, in turn", COLUMNS, table_rows(found))
+        show_rows("The same prompts, one run, in turn", COLUMNS, table_rows(found))
         for line in absent_lines(found):
             console().print(line, markup=False)
     write_json(found)
@@ -185,8 +187,8 @@ def drafting(  # noqa: PLR0913 - one argument per option
     if plot:
         write_drafting_plot(found, plot)
     if not json:
-        _show_rows("Guesses behind true ones", ACCEPTANCE_COLUMNS, acceptance_rows(found))
-        _show_rows("Replayed over the same positions", ARM_COLUMNS, arm_rows(found))
+        show_rows("Guesses behind true ones", ACCEPTANCE_COLUMNS, acceptance_rows(found))
+        show_rows("Replayed over the same positions", ARM_COLUMNS, arm_rows(found))
         regrets = (f"{regret:+.1%} against the {name}" for name, regret in found["regret"].items())
         best = f"(the best arm over all prompts was {found['best_arm']})"
         console().print("The policy's time per token:", *regrets, best, sep="\n  ", markup=False)
@@ -279,12 +281,3 @@ def _show(found: dict[str, Any], *, json: bool, title: str) -> None:
             table.add_row(name, str(value))
         console().print(table)
     write_json(found)
-
-
-def _show_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.table import Table  # noqa: PLC0415 - not needed for --json
-
-    table = Table(*columns, title=title, title_justify="left")
-    for row in rows:
-        table.add_row(*row)
-    console().print(table)

@@ -83,6 +83,13 @@ class Listener:
         pass
 
 
+class Guesser(Listener):
+    """Guesses two tokens everywhere, so that at least one of them is wrong."""
+
+    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+        return [chain([300]), chain([301])][:max_tokens]
+
+
 @pytest.fixture(scope="module")
 def recorded(tiny_model_dir: Path) -> tuple[Traces, Listener, list[int]]:
     """Two completions by the tiny target; its drafter has read the second one's answer before."""
@@ -95,7 +102,7 @@ def recorded(tiny_model_dir: Path) -> tuple[Traces, Listener, list[int]]:
     ngram.begin([], KVCache(target.cache_shape))
     ngram.extend(plain[1].tokens)
     ngram.end()
-    found = record(engine, {"ngram": ngram, "listener": listener}, samples, 20, None)
+    found = record(engine, {"ngram": ngram, "listener": listener, "guesser": Guesser()}, samples, 20, None)
     return found, listener, [len(trace.tokens) for trace in plain]
 
 

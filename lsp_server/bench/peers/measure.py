@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -19,7 +19,13 @@ from completion_engine.models import ModelStore
 from completion_engine.sources import Report
 from lsp_server.bench.peers.llama import LlamaWorker, llama_peers, llama_worker, lookup_tokens, num_threads
 from lsp_server.bench.peers.ours import PLAIN, our_peers
-from lsp_server.bench.peers.reference import GREEDY, NUM_LOOKUP_TOKENS, find_assistant, transformers_peers
+from lsp_server.bench.peers.reference import (
+    GREEDY,
+    NUM_LOOKUP_TOKENS,
+    TransformersPeer,
+    find_assistant,
+    transformers_peers,
+)
 from lsp_server.bench.peers.report import summarise
 from lsp_server.bench.peers.runs import Absent, Peer, Task, take_turns
 from lsp_server.bench.peers.tasks import tasks_for
@@ -34,7 +40,7 @@ _SPARE_POSITIONS = 64  # a draft may reach beyond the last token asked for
 class Asked:
     """What to compare: `max_tokens` new tokens of `target` behind each sample's prompt.
 
-    An index of `sources`, where they are given, serves one more peer.
+    An index of `sources`, where they are given, serves one more peer; `more` makes another one.
     """
 
     target: str
@@ -42,6 +48,7 @@ class Asked:
     dtype: str = "auto"
     llama_python: Path | None = None
     sources: Path | None = None
+    more: Callable[[CompletionEngine], Peer | Absent] | None = None
 
 
 def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> dict[str, Any]:
@@ -63,6 +70,10 @@ def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> di
         warm_up = Task(tuple(plain.tokenizer.encode(_WARM_UP)))
         for peer in peers:
             peer.write(warm_up, _WARM_UP_TOKENS)
+        longest = max(tasks, key=lambda task: len(task.tokens))
+        for peer in peers:
+            if isinstance(peer, TransformersPeer) and peer.cache_implementation:
+                peer.write(longest, asked.max_tokens)  # its cache is compiled for the longest text so far
         runs = take_turns(peers, tasks, asked.max_tokens, lambda at, total: report("Comparing", at, total))
     return {
         "bench": "peers",
@@ -88,6 +99,7 @@ def _line_up(
         *transformers_peers(folder, target, tokenizer, assistant),
         *llama_peers(worker, asked.target, num_positions, tokenizer.end_ids, on_gpu=on_gpu),
         *our_peers(plain, draft_model, index),
+        *([asked.more(plain)] if asked.more else []),
     ]
 
 

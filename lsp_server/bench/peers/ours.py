@@ -46,6 +46,7 @@ class OurPeer:
         begin = time.perf_counter()
         decoding = self.engine.write(request, clock, max_tokens, Prompt(task.tokens, b""))
         end = time.perf_counter()
+        self.engine.target.crew.dismiss()  # peers in this process take their own number of threads
         first_at = clock.first_at or end
         tokens = up_to_end(decoding.tokens, max_tokens, self.engine.tokenizer.end_ids)
         origins = decoding.origins  # every pass closes with a token of the target's own

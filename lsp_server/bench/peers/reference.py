@@ -21,6 +21,7 @@ from completion_engine.tokenizer import Tokenizer, load_tokenizer
 from lsp_server.bench.peers.runs import Absent, Peer, Run, Task, up_to_end
 
 GREEDY = "transformers greedy"
+COMPILED = "transformers compiled, static cache"
 NUM_LOOKUP_TOKENS = 10  # the generator's own default
 _LOOKUP = "transformers prompt lookup"
 _ASSISTED = "transformers assisted"
@@ -45,13 +46,14 @@ class _Streamer:
 
 @dataclass(frozen=True, slots=True)
 class TransformersPeer:
-    """One way to call `generate`, with its default dynamic cache."""
+    """One way to call `generate`. On a GPU transformers compiles the forward for a `static` cache."""
 
     name: str
     model: Any
     end_ids: frozenset[int]
     num_lookup_tokens: int | None = None
     assistant: Any = None
+    cache_implementation: str = ""
 
     def write(self, task: Task, max_tokens: int) -> Run:
         """See `Peer.write`."""
@@ -64,6 +66,7 @@ class TransformersPeer:
             eos_token_id=ends or None,
             pad_token_id=ends[0] if ends else 0,
             prompt_lookup_num_tokens=self.num_lookup_tokens,
+            cache_implementation=self.cache_implementation or None,
         )
         rows = torch.tensor([task.tokens], device=self.model.device)
         streamer = _Streamer()
@@ -96,8 +99,11 @@ def transformers_peers(
         )
     else:
         assisted = Absent(_ASSISTED, assistant)
+    on_gpu = target.device.type == "cuda"
+    compiled = TransformersPeer(COMPILED, model, tokenizer.end_ids, cache_implementation="static")
     return [
         TransformersPeer(GREEDY, model, tokenizer.end_ids),
+        compiled if on_gpu else Absent(COMPILED, "transformers compiles for GPUs only"),
         TransformersPeer(_LOOKUP, model, tokenizer.end_ids, num_lookup_tokens=NUM_LOOKUP_TOKENS),
         assisted,
     ]
