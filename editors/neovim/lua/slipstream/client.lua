@@ -1,0 +1,219 @@
+--- The language server's process: how it is started, found, stopped, and started again after a crash.
+
+local config = require('slipstream.config')
+local keeper = require('slipstream.keeper')
+local places = require('slipstream.place')
+
+local M = {}
+
+local NAME = 'slipstream'
+-- A server that ran this long was healthy: its crash is counted as the first.
+local HEALTHY_MS = 60000
+
+local num_crashes = 0
+local started_ms = 0
+---@type table<integer, boolean> clients that end because we asked them to
+local is_leaving = {}
+
+--- The client that serves a buffer, once it answers.
+---@param buf integer
+---@return vim.lsp.Client?
+function M.of(buf)
+  for _, client in ipairs(vim.lsp.get_clients({ bufnr = buf, name = NAME })) do
+    if client.initialized and not client:is_stopped() then
+      return client
+    end
+  end
+end
+
+--- The client that serves the current buffer, or else any.
+---@return vim.lsp.Client?
+function M.any()
+  return M.of(vim.api.nvim_get_current_buf()) or vim.lsp.get_clients({ name = NAME })[1]
+end
+
+--- Why the server cannot be started, or nil.
+---@return string?
+function M.problem()
+  local program = config.command()[1]
+  if vim.fn.executable(program) == 0 then
+    return ('there is no program %s. Install the server, or set `cmd` to where it is.'):format(program)
+  end
+end
+
+---@param client vim.lsp.Client
+---@param folder lsp.WorkspaceFolder
+local function tell_folder(client, folder)
+  local event = { added = { folder }, removed = {} }
+  client:notify('workspace/didChangeWorkspaceFolders', { event = event })
+end
+
+--- One server for everything: a second project becomes another folder of the server that runs.
+---@param client vim.lsp.Client
+---@param wanted vim.lsp.ClientConfig
+---@return boolean
+local function reuse(client, wanted)
+  if client.name ~= wanted.name or client:is_stopped() then
+    return false
+  end
+  local root = wanted.root_dir
+  if root then
+    local folder = { uri = vim.uri_from_fname(root), name = root }
+    local folders = client.workspace_folders or {}
+    local is_known = vim.iter(folders):any(function(known)
+      return known.uri == folder.uri
+    end)
+    if not is_known then
+      client.workspace_folders = vim.list_extend({ folder }, folders)
+      if client.initialized then
+        tell_folder(client, folder)
+      end
+    end
+  end
+  return true
+end
+
+--- Folders that came while the server was still starting.
+---@param client vim.lsp.Client
+local function on_init(client)
+  started_ms = vim.uv.now()
+  local initial = client.config.root_dir and vim.uri_from_fname(client.config.root_dir)
+  for _, folder in ipairs(client.workspace_folders or {}) do
+    if folder.uri ~= initial then
+      tell_folder(client, folder)
+    end
+  end
+end
+
+---@param wanted vim.lsp.ClientConfig
+---@param buffers integer[]
+local function start(wanted, buffers)
+  for _, buf in ipairs(buffers) do
+    if vim.api.nvim_buf_is_loaded(buf) then
+      vim.lsp.start(wanted, { bufnr = buf, reuse_client = reuse })
+    end
+  end
+end
+
+--- Starts a crashed server again, later each time, and gives up with a word about it.
+---@param wanted vim.lsp.ClientConfig
+---@param buffers integer[]
+local function recover(wanted, buffers)
+  local options = config.get().restart
+  num_crashes = vim.uv.now() - started_ms > HEALTHY_MS and 1 or num_crashes + 1
+  if num_crashes > options.max_attempts then
+    local message = 'Slipstream: the server crashed %d times in a row. See :Slipstream log.'
+    vim.notify(message:format(num_crashes), vim.log.levels.ERROR)
+    return
+  end
+  require('slipstream.status').set({ state = 'loading', message = 'Restarting', kind = 'Warning' })
+  vim.defer_fn(function()
+    start(wanted, buffers)
+  end, options.first_delay_ms * 2 ^ (num_crashes - 1))
+end
+
+---@param code integer
+---@param signal integer
+---@param client_id integer
+local function on_exit(code, signal, client_id)
+  local client = vim.lsp.get_client_by_id(client_id)
+  local was_asked = is_leaving[client_id] or (code == 0 and signal == 0) or signal == 15
+  is_leaving[client_id] = nil
+  if not client or was_asked then
+    return
+  end
+  local buffers = vim.tbl_keys(client.attached_buffers)
+  vim.schedule(function()
+    if vim.v.exiting == vim.NIL then
+      keeper.hold(buffers)
+      recover(client.config, buffers)
+    end
+  end)
+end
+
+--- What lsp/slipstream.lua returns.
+---@return vim.lsp.Config
+function M.lsp_config()
+  return {
+    cmd = config.command(),
+    root_markers = config.get().root_markers,
+    settings = { slipstream = config.server_settings() },
+    -- Neovim 0.11 does not announce it by itself, and without it the server offers list completion.
+    capabilities = { textDocument = { inlineCompletion = { dynamicRegistration = false } } },
+    handlers = {
+      didChangeStatus = function(_, params)
+        require('slipstream.status').set(params)
+      end,
+    },
+    reuse_client = reuse,
+    on_init = on_init,
+    on_exit = on_exit,
+  }
+end
+
+--- Stops the server and starts it anew for the same buffers.
+function M.restart()
+  num_crashes = 0
+  local problem = M.problem()
+  if problem then
+    vim.notify('Slipstream: ' .. problem, vim.log.levels.ERROR)
+    return
+  end
+  local running = vim.lsp.get_clients({ name = NAME })
+  for _, client in ipairs(running) do
+    is_leaving[client.id] = true
+    keeper.hold(vim.tbl_keys(client.attached_buffers))
+    client:stop(true)
+  end
+  local function start_again(num_left)
+    if #vim.lsp.get_clients({ name = NAME }) > 0 and num_left > 0 then
+      return vim.defer_fn(function()
+        start_again(num_left - 1)
+      end, 50)
+    end
+    vim.lsp.enable(NAME)
+  end
+  start_again(100)
+end
+
+--- Gives the server the settings as they are now.
+function M.push_settings()
+  for _, client in ipairs(vim.lsp.get_clients({ name = NAME })) do
+    client.settings = vim.tbl_extend('force', client.settings, { slipstream = config.server_settings() })
+    client:notify('workspace/didChangeConfiguration', { settings = client.settings })
+  end
+end
+
+--- Tells the server where the user looks: it prepares for that place before a key is pressed.
+---@param place slipstream.Place
+function M.tell_focus(place)
+  local client = M.of(place.buf)
+  if client then
+    client:notify('textDocument/didFocus', {
+      textDocument = { uri = vim.uri_from_bufnr(place.buf) },
+      position = places.position(place, client.offset_encoding),
+    })
+  end
+end
+
+--- Asks the server something for the person at the keyboard; problems are told, not raised.
+---@param method string
+---@param params table
+---@param on_answer fun(result: any)
+---@param buf integer?
+function M.ask(method, params, on_answer, buf)
+  local client = M.any()
+  if not client then
+    vim.notify('Slipstream: no server runs here. See :checkhealth slipstream.', vim.log.levels.WARN)
+    return
+  end
+  client:request(method, params, function(err, result)
+    if err then
+      vim.notify('Slipstream: ' .. err.message, vim.log.levels.WARN)
+    else
+      on_answer(result)
+    end
+  end, buf)
+end
+
+return M

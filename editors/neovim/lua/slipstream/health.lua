@@ -1,0 +1,137 @@
+--- `:checkhealth slipstream`: what is needed, what is there, and what gets in the way.
+
+local M = {}
+
+local health = vim.health
+
+local function check_neovim()
+  health.start('Neovim')
+  local version = tostring(vim.version())
+  if vim.fn.has('nvim-0.11') == 0 then
+    return health.error('Neovim 0.11 or newer is needed, this is ' .. version)
+  end
+  health.ok('Neovim ' .. version)
+  local problem = require('slipstream.builtin').problem()
+  if problem then
+    health.error(problem)
+  end
+end
+
+local function check_program()
+  health.start('Server program')
+  local command = require('slipstream.config').command()
+  local path = vim.fn.exepath(command[1])
+  if path == '' then
+    return health.error(('%s is not executable'):format(command[1]), {
+      'Install the server so that `slipstream` is on the PATH,',
+      "or name it: require('slipstream').setup({ cmd = '/path/to/slipstream' })",
+    })
+  end
+  health.ok(path)
+  local is_started, process = pcall(vim.system, { command[1], '--version' }, { text = true })
+  local done = is_started and process:wait(30000) or { code = 1, stderr = tostring(process) }
+  if done.code == 0 then
+    health.ok(vim.trim(done.stdout))
+  else
+    local reason = 'It does not run: ' .. vim.trim(done.stderr or '')
+    health.error(reason, { 'Run `slipstream doctor` in a shell.' })
+  end
+end
+
+---@param client vim.lsp.Client
+local function check_model(client)
+  local answer = client:request_sync('slipstream/stats', vim.empty_dict(), 5000)
+  local stats = answer and answer.result
+  if not stats then
+    return health.error('The server does not answer', { ':Slipstream restart', ':Slipstream log' })
+  end
+  local message = vim.trim(('%s %s'):format(stats.message or '', stats.advice or ''))
+  if stats.state == 'error' then
+    health.error(message, { ':Slipstream doctor' })
+  elseif stats.state == 'loading' then
+    health.warn('The model is still loading: ' .. message)
+  else
+    health.ok(vim.trim(('The model is %s. %s'):format(stats.state, message)))
+  end
+  local times = stats.response_ms
+  if times and times.count > 0 then
+    local figures = '%d answers, median %.0f ms, 95th percentile %.0f ms'
+    health.info(figures:format(times.count, times.p50, times.p95))
+  end
+end
+
+local function check_client()
+  health.start('Server')
+  local client = require('slipstream.client').any()
+  if not client then
+    return health.warn('No server runs', {
+      "Call require('slipstream').setup(), or vim.lsp.enable('slipstream'), and open a file with a filetype.",
+    })
+  end
+  local num_buffers = vim.tbl_count(client.attached_buffers)
+  health.ok(('Client %d is attached to %d buffers'):format(client.id, num_buffers))
+  health.info('Positions count in ' .. client.offset_encoding)
+  for _, folder in ipairs(client.workspace_folders or {}) do
+    health.info('Project: ' .. folder.name)
+  end
+  check_model(client)
+end
+
+local function check_ghost()
+  health.start('Ghost text')
+  local options = require('slipstream.config').get()
+  local builtin = vim.lsp.inline_completion
+  local found = false
+  for _, client in ipairs(vim.lsp.get_clients({ name = 'slipstream' })) do
+    for buf in pairs(client.attached_buffers) do
+      if options.ghost == 'own' and builtin and builtin.is_enabled({ bufnr = buf }) then
+        found = true
+        local message = 'vim.lsp.inline_completion is on too in buffer %d: ghost text shows twice'
+        health.warn(message:format(buf), {
+          'Leave out vim.lsp.inline_completion.enable(),',
+          "or let it draw: require('slipstream').setup({ ghost = 'builtin' })",
+        })
+      end
+    end
+  end
+  if not found then
+    health.ok(options.ghost == 'own' and 'Drawn by this plugin' or 'Drawn by vim.lsp.inline_completion')
+  end
+  if not options.auto_trigger or options.settings.trigger == 'manual' then
+    health.info('Suggestions come only when they are asked for')
+  end
+  if not require('slipstream.gate').is_enabled() then
+    health.warn('Switched off', { ':Slipstream enable' })
+  end
+end
+
+local function check_keys()
+  health.start('Keys')
+  local keymaps = require('slipstream.keymaps')
+  local is_clear = true
+  for _, client in ipairs(vim.lsp.get_clients({ name = 'slipstream' })) do
+    for buf in pairs(client.attached_buffers) do
+      for _, lhs in ipairs(keymaps.taken(buf)) do
+        is_clear = false
+        local message = '%s in buffer %d was mapped again by something else: it does not reach Slipstream'
+        health.warn(message:format(lhs, buf), { ('See :verbose imap %s'):format(lhs) })
+      end
+    end
+  end
+  for _, want in ipairs(keymaps.wanted()) do
+    health.info(('%s: %s'):format(want.lhs, want.action))
+  end
+  if is_clear then
+    health.ok('No key is taken by something else')
+  end
+end
+
+function M.check()
+  check_neovim()
+  check_program()
+  check_client()
+  check_ghost()
+  check_keys()
+end
+
+return M

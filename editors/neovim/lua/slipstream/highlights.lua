@@ -1,0 +1,41 @@
+--- The highlight groups and what they look like unless a colour scheme or the user says otherwise.
+
+local M = {}
+
+local links = {
+  SlipstreamGhost = vim.fn.hlexists('ComplHint') == 1 and 'ComplHint' or 'NonText',
+  SlipstreamHint = vim.fn.hlexists('ComplHintMore') == 1 and 'ComplHintMore' or 'MoreMsg',
+  SlipstreamTarget = 'NormalFloat',
+  SlipstreamNgram = 'String',
+  SlipstreamNeural = 'Function',
+  SlipstreamRecycled = 'Type',
+  SlipstreamSelected = 'Special',
+  SlipstreamTitle = 'Title',
+  SlipstreamMuted = 'Comment',
+}
+
+local function apply()
+  for name, target in pairs(links) do
+    vim.api.nvim_set_hl(0, name, { link = target, default = true })
+  end
+  vim.api.nvim_set_hl(0, 'SlipstreamReplaced', { strikethrough = true, default = true })
+end
+
+--- Defines the groups now and after each change of the colour scheme.
+function M.define()
+  apply()
+  vim.api.nvim_create_autocmd('ColorScheme', {
+    group = vim.api.nvim_create_augroup('slipstream.highlights', {}),
+    callback = apply,
+  })
+end
+
+--- The group for text that came from a source.
+---@param source string
+---@return string
+function M.of_source(source)
+  local name = 'Slipstream' .. source:sub(1, 1):upper() .. source:sub(2)
+  return links[name] and name or 'SlipstreamTarget'
+end
+
+return M

@@ -1,0 +1,170 @@
+--- The insert mode keys of attached buffers. A key that has nothing to do does what it did before.
+
+local config = require('slipstream.config')
+
+local M = {}
+
+---@class slipstream.SetKey
+---@field lhs string
+---@field prior table? the buffer's own mapping that was there, as from maparg()
+
+---@type table<integer, slipstream.SetKey[]>
+local keys_of = {}
+
+local PRIOR = '<Plug>(slipstream-prior-%s)'
+
+local actions = {
+  accept = function()
+    return require('slipstream.actions').accept('all')
+  end,
+  accept_word = function()
+    return require('slipstream.actions').accept('word')
+  end,
+  accept_line = function()
+    return require('slipstream.actions').accept('line')
+  end,
+  next = function()
+    return require('slipstream.actions').cycle(1)
+  end,
+  previous = function()
+    return require('slipstream.actions').cycle(-1)
+  end,
+  dismiss = function()
+    return require('slipstream.actions').dismiss()
+  end,
+}
+
+local descriptions = {
+  accept = 'Slipstream: accept the suggestion',
+  accept_word = 'Slipstream: accept a word',
+  accept_line = 'Slipstream: accept a line',
+  next = 'Slipstream: next suggestion',
+  previous = 'Slipstream: previous suggestion',
+  dismiss = 'Slipstream: dismiss the suggestion',
+}
+
+---@param lhs string
+---@return string
+local function raw(lhs)
+  return vim.keycode(lhs)
+end
+
+--- The mapping of a key for all buffers, as it is at this moment.
+---@param lhs string
+---@return table?
+local function global_mapping(lhs)
+  for _, mapping in ipairs(vim.api.nvim_get_keymap('i')) do
+    if raw(mapping.lhs) == raw(lhs) then
+      return mapping
+    end
+  end
+end
+
+--- Gives a mapping a second name, under which it can be run whatever its own key is mapped to.
+---@param mapping table
+---@param lhs string
+---@return string keys
+local function renamed(mapping, lhs)
+  local keys = raw(PRIOR:format(lhs:gsub('[<>]', '')))
+  local changes = { lhs = keys, lhsraw = keys, buffer = 0, mode = 'i', abbr = 0 }
+  local copy = vim.tbl_extend('force', mapping, changes)
+  copy.lhsrawalt, copy.mode_bits = nil, nil
+  vim.fn.mapset('i', false, copy)
+  return keys
+end
+
+--- Runs what the key would do without this plugin.
+---@param key slipstream.SetKey
+local function fall_back(key)
+  local mapping = key.prior or global_mapping(key.lhs)
+  if not mapping then
+    vim.api.nvim_feedkeys(raw(key.lhs), 'in', false)
+    return
+  end
+  local rhs = raw(mapping.rhs or '')
+  local is_own_head = mapping.noremap == 0 and mapping.expr ~= 1 and vim.startswith(rhs, raw(key.lhs))
+  if is_own_head then
+    -- As in any mapping, a right side that begins with the key itself means the bare key there.
+    vim.api.nvim_feedkeys(rhs:sub(#raw(key.lhs) + 1), 'im', false)
+    vim.api.nvim_feedkeys(raw(key.lhs), 'in', false)
+    return
+  end
+  vim.api.nvim_feedkeys(renamed(mapping, key.lhs), 'im', false)
+end
+
+---@param buf integer
+---@param lhs string
+---@return table?
+local function buffer_mapping(buf, lhs)
+  for _, mapping in ipairs(vim.api.nvim_buf_get_keymap(buf, 'i')) do
+    if raw(mapping.lhs) == raw(lhs) then
+      return mapping
+    end
+  end
+end
+
+--- All keys that the options name, with the action of each.
+---@return {lhs: string, action: string}[]
+function M.wanted()
+  local wanted = {}
+  for action, keys in pairs(config.get().keymaps or {}) do
+    for _, lhs in ipairs(type(keys) == 'table' and keys or { keys or nil }) do
+      wanted[#wanted + 1] = { lhs = lhs, action = action }
+    end
+  end
+  return wanted
+end
+
+---@param buf integer
+function M.set(buf)
+  if keys_of[buf] then
+    return
+  end
+  keys_of[buf] = {}
+  for _, want in ipairs(M.wanted()) do
+    local key = { lhs = want.lhs, prior = buffer_mapping(buf, want.lhs) }
+    table.insert(keys_of[buf], key)
+    vim.keymap.set('i', want.lhs, function()
+      if not actions[want.action]() then
+        fall_back(key)
+      end
+    end, { buffer = buf, desc = descriptions[want.action] })
+  end
+end
+
+--- Takes the keys away and puts back what was there.
+---@param buf integer
+function M.remove(buf)
+  local keys = keys_of[buf] or {}
+  keys_of[buf] = nil
+  if not vim.api.nvim_buf_is_valid(buf) then
+    return
+  end
+  for _, key in ipairs(keys) do
+    local mapping = buffer_mapping(buf, key.lhs)
+    if mapping and vim.startswith(mapping.desc or '', 'Slipstream: ') then
+      vim.keymap.del('i', key.lhs, { buffer = buf })
+      if key.prior then
+        vim.api.nvim_buf_call(buf, function()
+          vim.fn.mapset('i', false, key.prior)
+        end)
+      end
+    end
+  end
+end
+
+--- Keys of a buffer that somebody else has mapped since.
+---@param buf integer
+---@return string[]
+function M.taken(buf)
+  local taken = {}
+  for _, key in ipairs(keys_of[buf] or {}) do
+    local mapping = buffer_mapping(buf, key.lhs)
+    if not mapping or not vim.startswith(mapping.desc or '', 'Slipstream: ') then
+      taken[#taken + 1] = key.lhs
+    end
+  end
+  return taken
+end
+
+return M

@@ -1,0 +1,47 @@
+--- Where the cursor stands: a frozen picture of one place, in bytes and in the protocol's units.
+
+local M = {}
+
+---@class slipstream.Place
+---@field buf integer
+---@field tick integer the buffer's changedtick
+---@field row integer 0-based line
+---@field col integer byte column
+---@field before string the line left of the cursor
+---@field right string the line right of the cursor
+---@field num_lines integer
+
+--- The place of the cursor in the current window.
+---@return slipstream.Place
+function M.here()
+  local buf = vim.api.nvim_get_current_buf()
+  local cursor = vim.api.nvim_win_get_cursor(0)
+  local row, col = cursor[1] - 1, cursor[2]
+  local line = vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ''
+  return {
+    buf = buf,
+    tick = vim.api.nvim_buf_get_changedtick(buf),
+    row = row,
+    col = col,
+    before = line:sub(1, col),
+    right = line:sub(col + 1),
+    num_lines = vim.api.nvim_buf_line_count(buf),
+  }
+end
+
+--- Whether nothing was typed and the cursor did not move in between.
+---@param a slipstream.Place?
+---@param b slipstream.Place?
+---@return boolean
+function M.is_same(a, b)
+  return a ~= nil and b ~= nil and a.buf == b.buf and a.tick == b.tick and a.row == b.row and a.col == b.col
+end
+
+---@param place slipstream.Place
+---@param encoding string 'utf-8', 'utf-16' or 'utf-32'
+---@return lsp.Position
+function M.position(place, encoding)
+  return { line = place.row, character = vim.str_utfindex(place.before, encoding) }
+end
+
+return M

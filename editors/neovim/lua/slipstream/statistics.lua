@@ -1,0 +1,93 @@
+--- The window that shows how the server has done so far.
+
+local client = require('slipstream.client')
+local highlights = require('slipstream.highlights')
+local window = require('slipstream.window')
+
+local M = {}
+
+local TIMES = {
+  { 'answer', 'response_ms' },
+  { 'keystroke taken in', 'change_ms' },
+  { 'cancelled to idle', 'cancel_to_idle_ms' },
+}
+local STAGES = { 'queue', 'prompt', 'prefill', 'draft', 'verify', 'postprocess', 'total' }
+
+---@param page slipstream.Page
+---@param name string
+---@param times table?
+local function add_times(page, name, times)
+  if times and (times.count or 0) > 0 then
+    local p99 = times.p99 and ('%8.1f'):format(times.p99) or '       –'
+    local row = '  %-20s%8d%8.1f%8.1f%s%8.1f'
+    page:line(row:format(name, times.count, times.p50, times.p95, p99, times.max))
+  end
+end
+
+---@param page slipstream.Page
+---@param stats table
+local function add_latencies(page, stats)
+  page:line():line('Milliseconds            count     p50     p95     p99     max', 'SlipstreamTitle')
+  for _, row in ipairs(TIMES) do
+    add_times(page, row[1], stats[row[2]])
+  end
+  for _, stage in ipairs(STAGES) do
+    add_times(page, '  ' .. stage, stats.ms and stats.ms[stage])
+  end
+end
+
+---@param page slipstream.Page
+---@param stats table
+local function add_counts(page, stats)
+  local counters, tokens = stats.counters or {}, stats.tokens or {}
+  local function count(name)
+    return counters['num_' .. name] or 0
+  end
+  page:line():line('Suggestions', 'SlipstreamTitle')
+  local asked = '  %d asked for, %d answered, %d empty, %d cancelled'
+  page:line(asked:format(count('requests'), count('answered'), count('empty'), count('cancelled')))
+  local taken = '  %d shown, %d accepted, %d accepted in part, %d characters accepted'
+  local partially = count('partially_accepted')
+  page:line(taken:format(count('shown'), count('accepted'), partially, count('accepted_chars')))
+  local num_tokens, num_forwards = tokens.num_tokens or 0, tokens.num_forwards or 0
+  local written = '  %d tokens in %d passes: %.2f a pass'
+  page:line(written:format(num_tokens, num_forwards, num_tokens / math.max(1, num_forwards)))
+  page:line():line('Drafts accepted, in tokens', 'SlipstreamTitle')
+  for source, number in vim.spairs(stats.accepted_by_source or {}) do
+    page:add('  ■ ', highlights.of_source(source)):line(('%-12s%6d'):format(source, number))
+  end
+end
+
+---@param page slipstream.Page
+---@param stats table
+local function add_index(page, stats)
+  if #(stats.index or {}) > 0 then
+    page:line():line('Index', 'SlipstreamTitle')
+  end
+  for _, report in ipairs(stats.index or {}) do
+    local name = vim.fn.fnamemodify(report.folder, ':~')
+    local row = '  %s: %s, %d files, %d tokens'
+    page:line(row:format(name, report.state, report.num_files or 0, report.num_tokens or 0))
+  end
+end
+
+---@param stats table the answer to `slipstream/stats`
+---@return slipstream.Page
+function M.page(stats)
+  local page = window.page()
+  page:add(stats.state, stats.state == 'error' and 'ErrorMsg' or 'SlipstreamTitle')
+  page:line(('  %s %s'):format(stats.message or '', stats.advice or ''))
+  add_latencies(page, stats)
+  add_counts(page, stats)
+  add_index(page, stats)
+  return page
+end
+
+--- Asks the server and opens the window.
+function M.open()
+  client.ask('slipstream/stats', vim.empty_dict(), function(stats)
+    window.open('Slipstream: statistics', M.page(stats))
+  end)
+end
+
+return M

@@ -1,0 +1,130 @@
+--- A floating window with lines, colours and places to go to. Knows nothing of what it shows.
+
+local M = {}
+
+local namespace = vim.api.nvim_create_namespace('slipstream.window')
+
+---@class slipstream.Goal
+---@field file string
+---@field line integer 0-based
+
+---@class slipstream.Page
+---@field lines string[]
+---@field marks {row: integer, from: integer, to: integer, group: string}[]
+---@field goals {row: integer, from: integer, to: integer, goal: slipstream.Goal}[]
+local Page = {}
+Page.__index = Page
+
+---@return slipstream.Page
+function M.page()
+  return setmetatable({ lines = { '' }, marks = {}, goals = {} }, Page)
+end
+
+--- Adds text at the end; line ends in it begin new lines.
+---@param text string
+---@param group string?
+---@param goal slipstream.Goal?
+---@return slipstream.Page
+function Page:add(text, group, goal)
+  for number, part in ipairs(vim.split(text, '\n', { plain = true })) do
+    if number > 1 then
+      self.lines[#self.lines + 1] = ''
+    end
+    local row, from = #self.lines - 1, #self.lines[#self.lines]
+    self.lines[#self.lines] = self.lines[#self.lines] .. part
+    local span = { row = row, from = from, to = from + #part }
+    if group and part ~= '' then
+      table.insert(self.marks, vim.tbl_extend('error', span, { group = group }))
+    end
+    if goal then
+      table.insert(self.goals, vim.tbl_extend('error', span, { goal = goal }))
+    end
+  end
+  return self
+end
+
+---@param text string?
+---@param group string?
+---@return slipstream.Page
+function Page:line(text, group)
+  return self:add((text or '') .. '\n', group)
+end
+
+---@param goal slipstream.Goal
+local function open_goal(goal)
+  vim.cmd.edit(vim.fn.fnameescape(goal.file))
+  local num_lines = vim.api.nvim_buf_line_count(0)
+  vim.api.nvim_win_set_cursor(0, { math.min(goal.line + 1, num_lines), 0 })
+  vim.cmd.normal({ 'zz', bang = true })
+end
+
+---@param page slipstream.Page
+---@return slipstream.Goal?
+local function goal_under_cursor(page)
+  local cursor = vim.api.nvim_win_get_cursor(0)
+  for _, span in ipairs(page.goals) do
+    local is_inside = cursor[2] >= span.from and cursor[2] < math.max(span.to, span.from + 1)
+    if span.row == cursor[1] - 1 and is_inside then
+      return span.goal
+    end
+  end
+end
+
+---@param page slipstream.Page
+---@return integer buf
+local function filled_buffer(page)
+  local buf = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, page.lines)
+  for _, mark in ipairs(page.marks) do
+    local opts = { end_col = mark.to, hl_group = mark.group }
+    vim.api.nvim_buf_set_extmark(buf, namespace, mark.row, mark.from, opts)
+  end
+  vim.bo[buf].modifiable = false
+  vim.bo[buf].bufhidden = 'wipe'
+  vim.bo[buf].filetype = 'slipstream-info'
+  return buf
+end
+
+--- Opens the page at the cursor. `q` and `<Esc>` close it, `<CR>` goes to the place under the cursor.
+---@param title string
+---@param page slipstream.Page
+function M.open(title, page)
+  while #page.lines > 1 and page.lines[#page.lines] == '' do
+    table.remove(page.lines)
+  end
+  vim.cmd.stopinsert()
+  local origin = vim.api.nvim_get_current_win()
+  local buf = filled_buffer(page)
+  local width = vim.fn.strdisplaywidth(title) + 2
+  for _, line in ipairs(page.lines) do
+    width = math.max(width, vim.fn.strdisplaywidth(line) + 1)
+  end
+  local win = vim.api.nvim_open_win(buf, true, {
+    relative = 'cursor',
+    row = 1,
+    col = 0,
+    width = math.min(width, vim.o.columns - 4),
+    height = math.min(#page.lines, math.max(1, vim.o.lines - 6)),
+    style = 'minimal',
+    border = 'rounded',
+    title = ' ' .. title .. ' ',
+  })
+  local function close()
+    if vim.api.nvim_win_is_valid(win) then
+      vim.api.nvim_win_close(win, true)
+    end
+  end
+  for _, lhs in ipairs({ 'q', '<Esc>' }) do
+    vim.keymap.set('n', lhs, close, { buffer = buf, nowait = true, desc = 'Close' })
+  end
+  vim.keymap.set('n', '<CR>', function()
+    local goal = goal_under_cursor(page)
+    if goal then
+      close()
+      vim.api.nvim_set_current_win(origin)
+      open_goal(goal)
+    end
+  end, { buffer = buf, nowait = true, desc = 'Go to the place this came from' })
+end
+
+return M

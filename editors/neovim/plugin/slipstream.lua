@@ -1,0 +1,33 @@
+-- Makes :Slipstream available and waits for the client to attach; loads the rest when it is needed.
+if vim.g.loaded_slipstream then
+  return
+end
+vim.g.loaded_slipstream = true
+
+if vim.fn.has('nvim-0.11') == 0 then
+  vim.notify('Slipstream needs Neovim 0.11 or newer.', vim.log.levels.ERROR)
+  return
+end
+
+vim.api.nvim_create_user_command('Slipstream', function(call)
+  require('slipstream.commands').run(call.fargs)
+end, {
+  nargs = '+',
+  desc = 'Slipstream: completions from a local model',
+  complete = function(lead, line)
+    return require('slipstream.commands').complete(lead, line)
+  end,
+})
+
+local group = vim.api.nvim_create_augroup('slipstream.attach', {})
+for event, method in pairs({ LspAttach = 'attach', LspDetach = 'detach' }) do
+  vim.api.nvim_create_autocmd(event, {
+    group = group,
+    callback = function(args)
+      local client = vim.lsp.get_client_by_id(args.data.client_id)
+      if client and client.name == 'slipstream' then
+        require('slipstream.events')[method](args.buf)
+      end
+    end,
+  })
+end

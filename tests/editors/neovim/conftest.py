@@ -1,0 +1,148 @@
+"""One Neovim of each version with one server for all tests that need no server of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.editors.neovim.editor import SERVER, Neovim, Start
+from tests.hosts import Hosts, own_hosts
+
+VERSIONS = ("0.12", "0.11")
+# Without a deadline every answer is whole, and the same each time.
+SETTINGS = "{ deadlineMs = 0, patienceMs = 60000, candidates = 3 }"
+
+SHAPES = """def area(width, height):
+    return width * height
+
+
+def perimeter(width, height):
+    ret
+"""
+
+
+def setup_lua(options: str = "") -> str:
+    """An init.lua that sets the plugin up with the real server."""
+    return (
+        "vim.o.swapfile = false\n"
+        f"require('slipstream').setup({{ cmd = '{SERVER}', settings = {SETTINGS}, {options} }})"
+    )
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that is a project's root."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / ".git").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hosts() -> Iterator[Hosts]:
+    """The processes that serve the editors of these tests."""
+    with own_hosts() as hosts:
+        yield hosts
+
+
+@pytest.fixture(scope="session")
+def start(
+    version: str,
+    program: Callable[[str, str], Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    hosts: Hosts,
+) -> Iterator[Start]:
+    """Starts a Neovim of this version with an init.lua, and ends it after the tests.
+
+    Two of them share an engine where they are told the same homes: `start(init, XDG_CONFIG_HOME=…)`.
+    """
+    executable = program(f"neovim-{version}", "nvim")
+    index = tmp_path_factory.mktemp("index")
+    running: list[Neovim] = []
+
+    def begin(init: str, **homes: str) -> Neovim:
+        # An engine that no test needs any more gives its memory to the next one.
+        few = {"SLIPSTREAM_HOST_LINGER_S": "2", **hosts.env, **homes}
+        environment = {"SLIPSTREAM_INDEX_DIR": str(index), "HF_HUB_OFFLINE": "1", **few}
+        running.append(Neovim(executable, init, tmp_path_factory.mktemp("home"), environment))
+        return running[-1]
+
+    yield begin
+    for editor in running:
+        editor.close()
+
+
+@pytest.fixture(scope="session")
+def served(start: Start, project: Path) -> Neovim:
+    """An editor whose server is ready."""
+    editor = start(setup_lua())
+    path = project / "first.py"
+    path.write_text(SHAPES)
+    editor.edit(path)
+    editor.wait_ready()
+    return editor
+
+
+@pytest.fixture(scope="session")
+def bare(start: Start) -> Neovim:
+    """An editor with the plugin on its path and nothing set up."""
+    return start("vim.o.swapfile = false")
+
+
+@pytest.fixture
+def editor(served: Neovim) -> Neovim:
+    """The served editor as after its start: no buffers, no switches, no mappings of an earlier test."""
+    served.type("<C-\\><C-n>")
+    served.call(
+        """
+        vim.cmd('silent! only | silent! %bwipeout!')
+        require('slipstream.gate').enable(true)
+        Drawn.delays_ms, Drawn.history, Drawn.said = {}, {}, {}
+        vim.cmd('messages clear')
+        """
+    )
+    return served
+
+
+@pytest.fixture
+def write(editor: Neovim, project: Path) -> Callable[..., Path]:
+    """Writes a project's file and opens it with the cursor behind `|`, ready to type: `write(name, text)`."""
+
+    def make(name: str, text: str, newline: str = "\n") -> Path:
+        before, _, after = text.partition("|")
+        path = project / name
+        path.write_bytes((before + after).replace("\n", newline).encode())
+        editor.edit(path)
+        editor.until("return require('slipstream.client').of(vim.api.nvim_get_current_buf()) ~= nil")
+        row = before.count("\n")
+        column = len(before[before.rfind("\n") + 1 :].encode())
+        editor.call("vim.cmd.startinsert() vim.api.nvim_win_set_cursor(0, {...})", row + 1, column)
+        # `startinsert` counts from the next key on, and puts the cursor where it was.
+        editor.call("vim.o.virtualedit = 'onemore'")
+        editor.call("vim.api.nvim_win_set_cursor(0, {...})", row + 1, column)
+        editor.call("vim.o.virtualedit = ''")
+        editor.wait_quiet()
+        editor.history()
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def model_says(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What `slipstream complete` says after `ret` in SHAPES."""
+    path = tmp_path_factory.mktemp("said") / "shapes.py"
+    path.write_text(SHAPES)
+    command = [str(SERVER), "complete", str(path), "--line", "5", "--column", "7", "--json"]
+    environment = os.environ | {"SLIPSTREAM_INDEX_DIR": str(path.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300)
+    return str(json.loads(done.stdout)["text"])
