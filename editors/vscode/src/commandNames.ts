@@ -1,0 +1,19 @@
+// Owns the names of the extension's commands, below `slipstream`.
+
+export const COMMANDS = [
+  "menu",
+  "enable",
+  "disable",
+  "toggleLanguage",
+  "snooze",
+  "resume",
+  "trigger",
+  "why",
+  "showStatistics",
+  "restart",
+  "openLog",
+  "forgetIndex",
+  "openWalkthrough",
+] as const;
+
+export type CommandName = (typeof COMMANDS)[number];

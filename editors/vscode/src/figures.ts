@@ -1,0 +1,53 @@
+// Owns how figures are written for people, in the status bar, the menus and the statistics page alike.
+
+/** Milliseconds without false precision: "0.8 ms", "38 ms", "1.4 s". */
+export function milliseconds(ms: number): string {
+  if (ms >= 999.5) {
+    return `${(ms / 1000).toFixed(1)} s`;
+  }
+  return `${ms >= 9.95 || ms === 0 ? Math.round(ms) : ms.toFixed(1)} ms`;
+}
+
+/** Tokens per pass of the model; undefined when there was no pass. */
+export function tokensPerPass(tokens: number, passes: number): string | undefined {
+  return passes > 0 ? (tokens / passes).toFixed(1) : undefined;
+}
+
+/**
+ * The same over all suggestions: what passes wrote is one token each and the drafts that they kept. What was
+ * carried over from one suggestion to the next is not counted again.
+ */
+export function meanPerPass(tokens: Readonly<Record<string, number>>): string | undefined {
+  const { num_forwards: passes = 0, num_accepted: kept = 0 } = tokens;
+  return tokensPerPass(passes + kept, passes);
+}
+
+/** A number of things: "1 pass", "2 passes". */
+export function numbered(number: number, one: string, several = `${one}s`): string {
+  return `${count(number)} ${number === 1 ? one : several}`;
+}
+
+/** A share in whole percent; "–" when there is nothing to have a share of. */
+export function share(part: number, whole: number): string {
+  return whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–";
+}
+
+/** A count with separated thousands: "48 800". */
+export function count(value: number): string {
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, "\u202f");
+}
+
+/** What stands for a source of drafts. */
+export const SOURCES: Readonly<Record<string, string>> = {
+  target: "the model",
+  ngram: "this repository or file",
+  recycled: "the model's earlier runners-up",
+  neural: "the trained drafter",
+  selected: "the selected item of the list",
+};
+
+export function sourceName(source: string): string {
+  return SOURCES[source] ?? source;
+}

@@ -1,0 +1,96 @@
+// Owns the shapes of the server's own messages. Fields that an older server leaves out are optional.
+
+export const ACCEPTED_COMMAND = "slipstream.accepted";
+export const PURGE_INDEX_COMMAND = "slipstream.purgeIndex";
+
+/** The title under which the server reports how far the model's loading is. */
+export const MODEL_PROGRESS = "Slipstream: model";
+
+export interface ServerStatus {
+  readonly busy: boolean;
+  readonly message: string;
+  readonly kind: "Normal" | "Warning" | "Error" | "Inactive";
+  readonly state?: ServerState;
+  readonly percent?: number | null;
+}
+
+export type ServerState = "loading" | "warming" | "ready" | "error";
+
+export interface Percentiles {
+  readonly count: number;
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99?: number;
+  readonly max: number;
+}
+
+export type Counts = Readonly<Record<string, number>>;
+
+export interface LastSuggestion {
+  readonly id: string;
+  readonly response_ms: number;
+  readonly num_tokens: number;
+  readonly num_forwards: number;
+  readonly tokens_per_pass: number;
+  readonly accepted_by_source: Counts;
+  readonly text: string;
+}
+
+export interface IndexState {
+  readonly folder: string;
+  readonly state: string;
+  readonly num_files: number;
+  readonly num_tokens: number;
+  readonly progress: { readonly done: number; readonly total: number; readonly path: string };
+  readonly problem: string;
+}
+
+/** The answer to `slipstream/stats`. */
+export interface Stats {
+  readonly state: ServerState;
+  readonly message: string;
+  readonly advice: string;
+  readonly progress: { readonly done: number; readonly total: number };
+  readonly engine: Readonly<Record<string, unknown>>;
+  readonly counters: Counts;
+  readonly tokens: Counts;
+  readonly rules: Counts;
+  readonly accepted_by_source: Counts;
+  readonly response_ms: Percentiles;
+  readonly index: readonly IndexState[];
+  readonly last?: LastSuggestion | null;
+  readonly recent_response_ms?: readonly number[];
+}
+
+/** A run of suggested characters with one origin; `line` is 0-based. */
+export interface Piece {
+  readonly text: string;
+  readonly source: string;
+  readonly evidence: string;
+  readonly file?: string | null;
+  readonly line?: number | null;
+}
+
+/** The answer to `slipstream/why`. */
+export interface Why {
+  readonly triggered: boolean;
+  readonly shown: boolean;
+  readonly rule: string;
+  readonly reason: string;
+  readonly text?: string;
+  readonly num_replaced?: number;
+  readonly pieces?: readonly Piece[];
+  readonly stats?: {
+    readonly num_tokens: number;
+    readonly num_forwards: number;
+    readonly num_drafted: number;
+    readonly num_accepted: number;
+    readonly num_prompt_tokens: number;
+    readonly num_cached_tokens: number;
+    readonly accepted_by_source: Counts;
+    readonly ms: Counts;
+    readonly finish_reason: string;
+    readonly device: string;
+    readonly target: string;
+  };
+}

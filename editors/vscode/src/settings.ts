@@ -1,0 +1,76 @@
+// Owns the meaning of the settings: which go to the server, and whether a completion is wanted somewhere.
+// Must not know the editor.
+
+/** The settings that the server knows, as written below `slipstream`. */
+export const SERVER_KEYS = [
+  "target",
+  "drafters",
+  "draftModel",
+  "device",
+  "dtype",
+  "deadlineMs",
+  "patienceMs",
+  "maxTokens",
+  "multiline",
+  "trigger",
+  "languages",
+  "temperature",
+  "candidates",
+  "index.enabled",
+  "index.maxFiles",
+  "index.exclude",
+] as const;
+
+/** The settings of the extension itself. */
+export const OWN_KEYS = [
+  "editor.enabled",
+  "sharedEngine",
+  "server.command",
+  "server.python",
+  "server.pipArguments",
+  "trace.server",
+] as const;
+
+export type Languages = Readonly<Record<string, boolean>>;
+
+/** One setting: what holds, and whether the user said so somewhere. */
+export interface Setting {
+  readonly value: unknown;
+  readonly isSet: boolean;
+}
+
+/**
+ * What the server is told. Only what the user set, so that their `config.toml` holds for the rest; and how
+ * many candidates, where this editor's default differs from the server's.
+ */
+export function serverSettings(read: (key: string) => Setting, isTrusted: boolean): Record<string, unknown> {
+  const result: Record<string, unknown> = {};
+  const index: Record<string, unknown> = {};
+  for (const key of SERVER_KEYS) {
+    const { value, isSet } = read(key);
+    if (isSet || key === "candidates") {
+      const [group, name] = key.split(".");
+      if (name !== undefined && group === "index") {
+        index[name] = value;
+      } else {
+        result[key] = value;
+      }
+    }
+  }
+  if (!isTrusted) {
+    index.enabled = false;
+  }
+  return { ...result, index };
+}
+
+/** Whether suggestions are wanted in a language; `*` speaks for those that are not named. */
+export function isEnabledFor(languages: Languages, language: string): boolean {
+  return languages[language] ?? languages["*"] ?? true;
+}
+
+/** `languages` with one of them switched over; what `*` says anyway is not repeated. */
+export function toggled(languages: Languages, language: string): Languages {
+  const wanted = !isEnabledFor(languages, language);
+  const rest = Object.fromEntries(Object.entries(languages).filter(([name]) => name !== language));
+  return (rest["*"] ?? true) === wanted ? rest : { ...rest, [language]: wanted };
+}

@@ -1,0 +1,93 @@
+// Owns what the status bar says in each state. Must not know the editor.
+import { count, meanPerPass, milliseconds, numbered, share, tokensPerPass } from "./figures";
+import type { Stats } from "./protocol";
+
+/** What the extension and its server are at, in the order in which it becomes true. */
+export type Phase = "off" | "preparing" | "starting" | "loading" | "ready" | "waiting" | "failed";
+
+export interface Situation {
+  readonly phase: Phase;
+  /** The step, the reason or the message that belongs to the phase; may be empty. */
+  readonly message: string;
+  /** How far loading is, 0 to 100, where that is known. */
+  readonly percent: number | undefined;
+  /** The time until which nothing is suggested, as the user sees it: "14:05". */
+  readonly snoozedUntil: string | undefined;
+  /** The language of the active document, if suggestions are off for it. */
+  readonly silentLanguage: string | undefined;
+  readonly stats: Stats | undefined;
+}
+
+export interface Shown {
+  readonly text: string;
+  readonly isError: boolean;
+  /** One sentence for the tooltip, the menu and screen readers. */
+  readonly sentence: string;
+}
+
+/** The status bar's item for a situation. */
+export function describe(situation: Situation): Shown {
+  const { phase, message, percent, snoozedUntil, silentLanguage } = situation;
+  if (phase === "failed") {
+    return { text: "$(error) Slipstream", isError: true, sentence: message || "The server does not run." };
+  }
+  if (phase === "off") {
+    return paused("Slipstream is switched off.");
+  }
+  if (snoozedUntil !== undefined) {
+    return paused(`Snoozed until ${snoozedUntil}.`);
+  }
+  if (silentLanguage !== undefined) {
+    return paused(`Switched off for ${silentLanguage}.`);
+  }
+  if (phase === "ready") {
+    return { text: readyText(situation.stats), isError: false, sentence: message || "Ready." };
+  }
+  const loaded = percent === undefined ? "" : ` ${Math.round(percent)} %`;
+  return { text: `$(loading~spin) Slipstream${loaded}`, isError: false, sentence: message || WAITING[phase] };
+}
+
+const WAITING = {
+  preparing: "Setting up the server.",
+  starting: "Starting the server.",
+  loading: "Loading the model.",
+  waiting: "The server ended and starts again.",
+} as const;
+
+function paused(sentence: string): Shown {
+  return { text: "$(circle-slash) Slipstream", isError: false, sentence };
+}
+
+/** Latency and tokens per pass of the last suggestion. */
+function readyText(stats: Stats | undefined): string {
+  const last = stats?.last;
+  if (!last) {
+    return "$(zap) Slipstream";
+  }
+  const perPass = tokensPerPass(last.num_tokens, last.num_forwards);
+  return `$(zap) ${milliseconds(last.response_ms)}${perPass === undefined ? "" : ` · ${perPass}/pass`}`;
+}
+
+/** Rows of a name and a figure for the tooltip; empty before the first answer. */
+export function figures(stats: Stats): [string, string][] {
+  const { response_ms: response, counters, tokens } = stats;
+  const rows: [string, string][] = [];
+  if (response.count > 0) {
+    rows.push(["Response, median", milliseconds(response.p50)], ["Response, 95 % within", milliseconds(response.p95)]);
+  }
+  const perPass = meanPerPass(tokens);
+  if (perPass !== undefined) {
+    rows.push(["Tokens per pass", perPass]);
+  }
+  const accepted = counters.num_accepted ?? 0;
+  if (response.count > 0) {
+    rows.push(["Accepted", `${accepted} of ${counters.num_shown ?? 0} (${share(accepted, counters.num_shown ?? 0)})`]);
+    rows.push(["Characters not typed", count(counters.num_accepted_chars ?? 0)]);
+  }
+  for (const { folder, state, num_files: numFiles, progress } of stats.index) {
+    const name = folder.split(/[\\/]/).at(-1) ?? folder;
+    const isBuilding = state === "building" && progress.total > 0;
+    rows.push([`Index of ${name}`, isBuilding ? share(progress.done, progress.total) : `${state}, ${numbered(numFiles, "file")}`]);
+  }
+  return rows;
+}

@@ -1,0 +1,88 @@
+// Owns the parts of the page that are figures and tables.
+import { count, meanPerPass, numbered, share, sourceName } from "../figures";
+import type { Stats } from "../protocol";
+import { element, section, sourceClass, swatch } from "./elements";
+
+/** The figures that matter most, large. */
+export function summary(stats: Stats): Node {
+  const { counters, tokens, engine } = stats;
+  const number = (name: string): number => counters[name] ?? 0;
+  const perPass = meanPerPass(tokens) ?? "–";
+  const cards: [string, string, string][] = [
+    [count(number("num_answered")), "suggested", `nothing ${numbered(number("num_empty"), "time")}`],
+    [count(number("num_accepted")), "accepted", accepted(number("num_accepted"), number("num_shown"))],
+    [count(number("num_accepted_chars")), "characters saved", parts(number("num_partially_accepted"))],
+    [perPass, "tokens per pass", "of the model"],
+  ];
+  const list = element("dl", { class: "cards" });
+  for (const [figure, name, note] of cards) {
+    list.append(element("div", {}, element("dt", {}, name), element("dd", {}, figure), element("dd", { class: "quiet" }, note)));
+  }
+  const facts = ["target", "device", "dtype"].map((name) => engine[name]).filter((fact) => typeof fact === "string");
+  return element("div", {}, element("p", { class: "quiet" }, facts.join(" · ")), list);
+}
+
+function accepted(number: number, shown: number): string {
+  return shown === 0 ? "" : `${share(number, shown)} of those shown`;
+}
+
+function parts(number: number): string {
+  return number === 0 ? "" : `${numbered(number, "part")} taken`;
+}
+
+/** Whose drafts the model kept, as bars. */
+export function bySource(stats: Stats): Node | undefined {
+  // Each pass of the model writes one token of its own beside the drafts that it keeps.
+  const own = ["target", stats.tokens.num_forwards ?? 0] as const;
+  const rows = [own, ...Object.entries(stats.accepted_by_source)].sort(([, a], [, b]) => b - a);
+  const total = rows.reduce((sum, [, number]) => sum + number, 0);
+  if (total === 0) {
+    return undefined;
+  }
+  const bars = rows.map(([source, number]) => {
+    const bar = element("meter", { class: `source-${sourceClass(source)}`, min: "0", max: String(total), value: String(number), "aria-label": sourceName(source) });
+    return element("tr", {}, element("th", { scope: "row" }, swatch(source), sourceName(source)), element("td", { class: "wide" }, bar), cell(count(number)), cell(share(number, total)));
+  });
+  return section("Who wrote the tokens", element("table", {}, element("tbody", {}, ...bars)), element("p", { class: "quiet" }, "Every draft was verified by the model: it would have written the same alone."));
+}
+
+const RULES: Readonly<Record<string, string>> = {
+  "engine-loading": "the model was loading",
+  "engine-error": "the engine could not do it",
+  "engine-failed": "the engine failed",
+  "language-disabled": "off for the language",
+  "trigger-manual": "only when asked",
+  "document-changed": "the document changed meanwhile",
+  blank: "nothing but blanks",
+  nothing: "the model had nothing to add",
+  "repeats-line-above": "it repeats the line above",
+  "does-not-fit-rest-of-line": "it does not fit the rest of the line",
+};
+
+/** Why nothing was shown, most frequent first. */
+export function reasons(stats: Stats): Node | undefined {
+  const rows = Object.entries(stats.rules).sort(([, a], [, b]) => b - a);
+  if (rows.length === 0) {
+    return undefined;
+  }
+  const cells = rows.map(([rule, number]) => element("tr", {}, element("th", { scope: "row" }, RULES[rule] ?? rule.replaceAll("-", " ")), cell(count(number))));
+  return section("Why nothing was shown", element("table", { class: "narrow" }, element("tbody", {}, ...cells)));
+}
+
+/** The state of each folder's index. */
+export function indexes(stats: Stats): Node | undefined {
+  if (stats.index.length === 0) {
+    return undefined;
+  }
+  const head = ["Folder", "State", "Files", "Tokens"].map((name) => element("th", { scope: "col" }, name));
+  const rows = stats.index.map(({ folder, state, num_files: files, num_tokens: tokens, progress, problem }) => {
+    const isBuilding = state === "building" && progress.total > 0;
+    const shown = problem || (isBuilding ? `${state}, ${share(progress.done, progress.total)}` : state);
+    return element("tr", {}, element("th", { scope: "row", title: folder }, folder), element("td", {}, shown), cell(count(files)), cell(count(tokens)));
+  });
+  return section("Index", element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
+}
+
+function cell(text: string): HTMLElement {
+  return element("td", { class: "number" }, text);
+}

@@ -1,0 +1,48 @@
+// Owns the statistics page: it draws what the extension tells it and asks to open places.
+import type { FromPage, PageState, ToPage } from "../messages";
+import type { Stats } from "../protocol";
+import { latency } from "./latency";
+import { element } from "./elements";
+import { bySource, indexes, reasons, summary } from "./sections";
+import { suggestion } from "./suggestion";
+
+interface VsCode {
+  postMessage(message: FromPage): void;
+}
+declare function acquireVsCodeApi(): VsCode;
+
+const editor = acquireVsCodeApi();
+const page = document.getElementById("page");
+let drawn = "";
+
+window.addEventListener("message", (event: MessageEvent<ToPage>) => {
+  // The same figures again would only disturb a selection or a screen reader.
+  const text = JSON.stringify(event.data);
+  if (text !== drawn) {
+    drawn = text;
+    draw(event.data);
+  }
+});
+editor.postMessage({ type: "ready" });
+
+function draw(state: PageState): void {
+  const focused = document.activeElement?.id ?? "";
+  const sentence = element("p", { class: state.isError ? "state error" : "state", role: "status" }, state.sentence);
+  const { stats } = state;
+  page?.replaceChildren(element("h1", {}, "Slipstream"), sentence, ...(stats ? figures(state, stats) : []));
+  page?.setAttribute("aria-busy", "false");
+  document.getElementById(focused)?.focus();
+}
+
+function figures(state: PageState, stats: Stats): Node[] {
+  return [
+    summary(stats),
+    suggestion(stats, state.pieces, (piece) => {
+      editor.postMessage({ type: "open", piece });
+    }),
+    latency(stats),
+    bySource(stats),
+    reasons(stats),
+    indexes(stats),
+  ].filter((part) => part !== undefined);
+}

@@ -1,0 +1,50 @@
+// Owns the part of the page that shows the last suggestion and where each part of it came from.
+import { milliseconds, numbered, sourceName } from "../figures";
+import type { PieceView } from "../messages";
+import type { Stats } from "../protocol";
+import { element, section, sourceClass, swatch } from "./elements";
+
+/** `open` is called with a piece's number when the user wants to see its place. */
+export function suggestion(stats: Stats, pieces: readonly PieceView[], open: (piece: number) => void): Node | undefined {
+  const { last } = stats;
+  if (!last) {
+    return undefined;
+  }
+  const shown = pieces.length > 0 ? pieces : [{ text: last.text, source: "target", evidence: "", place: undefined }];
+  const code = element("pre", { tabindex: "0", "aria-label": "The last suggestion" });
+  code.append(...shown.map((piece) => element("span", { class: `piece source-${sourceClass(piece.source)}`, title: described(piece) }, piece.text)));
+  const { num_tokens: tokens, num_forwards: passes } = last;
+  const cost = passes === 0 ? "known from an earlier suggestion" : `in ${numbered(passes, "pass", "passes")} of the model`;
+  const caption = element("p", { class: "quiet" }, `${milliseconds(last.response_ms)} · ${numbered(tokens, "token")} ${cost}`);
+  return section("Last suggestion", code, legend(shown), places(shown, open), caption);
+}
+
+function described(piece: PieceView): string {
+  return [sourceName(piece.source), piece.place ?? piece.evidence].filter((text) => text !== "").join(" · ");
+}
+
+function legend(pieces: readonly PieceView[]): Node {
+  const sources = [...new Set(pieces.map(({ source }) => source))];
+  const entries = sources.map((source) => element("li", {}, swatch(source), sourceName(source)));
+  return element("ul", { class: "legend", "aria-label": "Colours" }, ...entries);
+}
+
+/** A link for each piece that was read from a file. */
+function places(pieces: readonly PieceView[], open: (piece: number) => void): Node | undefined {
+  const links = pieces.flatMap((piece, index) => {
+    if (piece.place === undefined) {
+      return [];
+    }
+    const link = element("button", { type: "button", class: "link", id: `piece-${index}` }, piece.place);
+    link.addEventListener("click", () => {
+      open(index);
+    });
+    return [element("li", {}, swatch(piece.source), element("code", {}, firstLine(piece.text)), " read from ", link)];
+  });
+  return links.length > 0 ? element("ul", { class: "places" }, ...links) : undefined;
+}
+
+function firstLine(text: string): string {
+  const [line = "", ...more] = text.trim().split("\n");
+  return more.length > 0 ? `${line} …` : line;
+}

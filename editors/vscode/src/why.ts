@@ -1,0 +1,92 @@
+// Owns the answer to "why this suggestion, or none?" at the cursor, as a list to pick from.
+import * as vscode from "vscode";
+import type { Server } from "./client";
+import { milliseconds, numbered, sourceName, tokensPerPass } from "./figures";
+import type { Piece, Why } from "./protocol";
+import { label, open, originOf } from "./provenance";
+
+type Item = vscode.QuickPickItem & { readonly piece?: Piece };
+
+const STAGES: Readonly<Record<string, string>> = {
+  queue: "waiting for its turn",
+  prompt: "building the prompt",
+  prefill: "reading the prompt",
+  draft: "drafting",
+  verify: "verifying",
+  postprocess: "cleaning up",
+  total: "all together",
+};
+
+/** Ask about the place at the cursor and show the answer. */
+export async function explain(server: Server): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor === undefined) {
+    void vscode.window.showInformationMessage("Place the cursor in a document first.");
+    return;
+  }
+  const { line, character } = editor.selection.active;
+  const uri = editor.document.uri.toString();
+  const params = { textDocument: { uri }, position: { line, character } };
+  const why = await server.request<Why>("slipstream/why", params);
+  if (why === undefined) {
+    void vscode.window.showWarningMessage(`Slipstream does not answer. ${server.current.message}`.trim());
+    return;
+  }
+  const picked = await vscode.window.showQuickPick(items(why), {
+    title: `Slipstream at line ${line + 1}, column ${character + 1}`,
+    placeHolder: "Where a part was read from a file, choose it to go there",
+    matchOnDescription: true,
+  });
+  const origin = picked?.piece && originOf(picked.piece);
+  if (origin) {
+    await open(origin);
+  }
+}
+
+function items(why: Why): Item[] {
+  const result: Item[] = [];
+  const verdict = why.shown ? "$(check) Suggested" : "$(circle-slash) Nothing suggested";
+  const reason = why.reason || (why.shown ? "The model alone would have written the same." : "The model had nothing to add.");
+  result.push({ label: verdict, description: why.rule === "" ? "" : why.rule, detail: reason });
+  const pieces = why.pieces ?? [];
+  if (pieces.length > 0) {
+    result.push(separator("Where it came from"), ...pieces.map(pieceItem));
+  }
+  const { stats } = why;
+  if (stats !== undefined && stats.device !== "") {
+    const perPass = tokensPerPass(stats.num_tokens, stats.num_forwards) ?? "0";
+    const { num_tokens: tokens, num_forwards: passes, num_drafted: drafted, num_accepted: accepted } = stats;
+    result.push(
+      separator("Drafts"),
+      { label: `${numbered(tokens, "token")} in ${numbered(passes, "pass", "passes")}`, description: `${perPass} per pass` },
+      { label: `${drafted} drafted, ${accepted} accepted`, description: bySource(stats.accepted_by_source) },
+      { label: `${numbered(stats.num_prompt_tokens, "token")} of prompt`, description: `${stats.num_cached_tokens} of them known already` },
+      separator("Time"),
+      ...Object.entries(stats.ms).map(([stage, ms]) => ({ label: milliseconds(ms), description: STAGES[stage] ?? stage })),
+      separator("Model"),
+      { label: stats.target, description: [stats.device, stats.finish_reason].filter((text) => text !== "").join(", ended by ") },
+    );
+  }
+  return result;
+}
+
+function pieceItem(piece: Piece): Item {
+  const origin = originOf(piece);
+  const place = origin === undefined ? piece.evidence : label(origin);
+  const description = [sourceName(piece.source), place].filter((text) => text !== "").join(" · ");
+  return { label: `${origin === undefined ? "$(blank)" : "$(go-to-file)"} ${visible(piece.text)}`, description, piece };
+}
+
+/** Code on one line, with its line breaks to be seen. */
+function visible(text: string): string {
+  return text.replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥").replace(/\$\(/g, "$\u200b(");
+}
+
+function bySource(counts: Readonly<Record<string, number>>): string {
+  const used = Object.entries(counts).filter(([, number]) => number > 0);
+  return used.map(([source, number]) => `${number} by ${sourceName(source)}`).join(", ");
+}
+
+function separator(text: string): Item {
+  return { label: text, kind: vscode.QuickPickItemKind.Separator };
+}

@@ -1,0 +1,186 @@
+// Owns the tests of finding and setting up a server, with real programs and a real Python.
+import assert from "node:assert/strict";
+import { chmod, mkdir, mkdtemp, readdir, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, test } from "node:test";
+import { existing, pipStep, readBundle, setUp } from "../src/managed";
+import { findProgram, isInside } from "../src/paths";
+import { run } from "../src/processes";
+import { findServer, interpreters, type Places } from "../src/search";
+import { CancelledSetup, SetupError } from "../src/setupError";
+
+const PATH = process.env.PATH ?? "";
+let folder = "";
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), "slipstream-search-"));
+});
+
+afterEach(() => {
+  process.env.PATH = PATH;
+});
+
+const noProgress = (): Promise<string> => Promise.reject(new Error("nothing should be set up"));
+
+function places(changes: Partial<Places> = {}): Places {
+  return {
+    command: [],
+    python: "",
+    pipArguments: [],
+    isShared: false,
+    activePython: () => Promise.resolve(undefined),
+    isTrusted: true,
+    folders: [path.join(folder, "workspace")],
+    storage: folder,
+    bundle: path.join(folder, "server"),
+    version: "0.1.0",
+    log: () => undefined,
+    ...changes,
+  };
+}
+
+/** A shell script in a folder below the test's own. */
+async function program(where: string, name: string, script: string): Promise<string> {
+  const file = path.join(folder, where, name);
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, `#!/bin/sh\n${script}\n`);
+  await chmod(file, 0o755);
+  return file;
+}
+
+/** Something that answers as a Python with a server in it. */
+async function python(where: string, server: string | null, version: [number, number] = [3, 12]): Promise<string> {
+  const file = path.join(folder, where, "python3");
+  const answer = JSON.stringify({ executable: file, python: version, server });
+  return program(where, "python3", `echo '${answer}'`);
+}
+
+test("the configured command goes before everything", async () => {
+  const command = ["/opt/slipstream", "serve"];
+  assert.deepEqual((await findServer(places({ command }), noProgress)).command, command);
+});
+
+test("an interpreter with the server runs it, away from what lies in the working folder", async () => {
+  const file = await python("env/bin", "0.1.2");
+  const launch = await findServer(places({ activePython: () => Promise.resolve(file) }), noProgress);
+  assert.deepEqual(launch.command, [file, "-P", "-m", "lsp_server"]);
+});
+
+test("windows that share an engine say so to every server that was found", async () => {
+  const file = await python("env/bin", "0.1.2");
+  const onPath = await program("bin", "slipstream", "echo slipstream 0.1.0");
+  process.env.PATH = path.dirname(onPath);
+  const found = await findServer(places({ isShared: true, python: file }), noProgress);
+  assert.deepEqual(found.command, [file, "-P", "-m", "lsp_server", "--shared"]);
+  const other = await findServer(places({ isShared: true }), noProgress);
+  assert.deepEqual(other.command, [onPath, "serve", "--stdio", "--shared"]);
+  const command = ["/opt/slipstream", "serve"];
+  assert.deepEqual((await findServer(places({ isShared: true, command }), noProgress)).command, command);
+});
+
+test("a server of another series is passed over for the one on the PATH", async () => {
+  const file = await python("env/bin", "0.2.0");
+  const onPath = await program("bin", "slipstream", "echo slipstream 0.1.0");
+  process.env.PATH = path.dirname(onPath);
+  const launch = await findServer(places({ activePython: () => Promise.resolve(file) }), noProgress);
+  assert.deepEqual(launch.command, [onPath, "serve", "--stdio"]);
+});
+
+test("an untrusted workspace's interpreter is not asked, and programs in it are not run", async () => {
+  const inside = await program("workspace/bin", "slipstream", "echo slipstream 0.1.0");
+  const file = await python("workspace/env", "0.1.0");
+  process.env.PATH = path.dirname(inside);
+  const untrusted = places({ isTrusted: false, python: file, activePython: () => assert.fail("it was asked") });
+  await assert.rejects(findServer(untrusted, noProgress), /brings no server/);
+});
+
+test("a link from elsewhere into an untrusted workspace is seen through", async () => {
+  const inside = await program("workspace/bin", "slipstream", "echo slipstream 0.1.0");
+  await mkdir(path.join(folder, "bin"));
+  await symlink(inside, path.join(folder, "bin", "slipstream"));
+  const environment = { PATH: path.join(folder, "bin") };
+  assert.equal(await findProgram("slipstream", [path.join(folder, "workspace")], environment), undefined);
+  assert.notEqual(await findProgram("slipstream", [], environment), undefined);
+});
+
+test("a named interpreter that is too old is an error that names the setting", async () => {
+  const file = await python("old", null, [3, 9]);
+  await assert.rejects(interpreters(places({ python: file })), (error) => {
+    assert.ok(error instanceof SetupError);
+    assert.match(error.message, /is Python 3\.9/);
+    assert.match(error.advice, /slipstream\.server\.python/);
+    return true;
+  });
+});
+
+async function bundle(): Promise<string> {
+  const server = path.join(folder, "server");
+  await mkdir(server);
+  await writeFile(path.join(server, "slipstream_completion-0.1.0-py3-none-any.whl"), "not a wheel");
+  await writeFile(path.join(server, "constraints.txt"), "");
+  return server;
+}
+
+async function options(signal: AbortSignal, found = interpreters(places())): Promise<Parameters<typeof setUp>[0]> {
+  const brought = await readBundle(await bundle());
+  assert.ok(brought);
+  return {
+    root: path.join(folder, "environments"),
+    bundle: brought,
+    pipArguments: ["--no-index"],
+    interpreters: () => found,
+    report: () => undefined,
+    log: () => undefined,
+    signal,
+  };
+}
+
+test("what pip cannot install is an error with its last words, and nothing half-made stays", { timeout: 120_000 }, async () => {
+  const setup = await options(new AbortController().signal);
+  await assert.rejects(setUp(setup), /pip could not install the server/);
+  assert.deepEqual(await readdir(setup.root), []);
+  assert.equal(await existing(setup.root, setup.bundle), undefined);
+});
+
+test("a set-up that is cancelled ends at once and leaves nothing", { timeout: 120_000 }, async () => {
+  const controller = new AbortController();
+  const slow = await python("slow", null);
+  await program("slow", "python3", "sleep 60");
+  const setup = await options(controller.signal, Promise.resolve([{ executable: slow, python: [3, 12], server: undefined }]));
+  setTimeout(() => { controller.abort(); }, 300);
+  await assert.rejects(setUp(setup), CancelledSetup);
+  assert.deepEqual(await readdir(setup.root), []);
+});
+
+test("without any Python the error says what to install", async () => {
+  const setup = await options(new AbortController().signal, Promise.resolve([]));
+  await assert.rejects(setUp(setup), /needs Python 3\.11 or newer/);
+});
+
+test("a program that takes too long is ended with its children", async () => {
+  const began = performance.now();
+  await assert.rejects(run(["sh", "-c", "sleep 30 & sleep 30"], { cwd: folder, timeoutMs: 200 }), /did not answer/);
+  assert.ok(performance.now() - began < 5_000);
+});
+
+test("pip's lines become steps", () => {
+  const steps: [string, string | undefined][] = [
+    ["Collecting torch==2.13.0 (from slipstream-completion)", "looking for torch"],
+    ["  Downloading torch-2.13.0%2Bcpu-cp311-cp311-linux_x86_64.whl (175.6 MB)", "fetching torch (175.6 MB)"],
+    ["  Downloading tree_sitter_c_sharp-0.23.1-cp310-abi3.whl (419 kB)", "fetching tree_sitter_c_sharp (419 kB)"],
+    ["Installing collected packages: a, b, c", "installing 3 packages"],
+    ["Requirement already satisfied: pip", undefined],
+  ];
+  for (const [line, step] of steps) {
+    assert.equal(pipStep(line), step, line);
+  }
+});
+
+test("a folder holds itself and what is below it", () => {
+  assert.ok(isInside("/a/b", "/a/b"));
+  assert.ok(isInside("/a/b", "/a/b/c"));
+  assert.ok(isInside("/a/b", "/a/b/..c"));
+  assert.ok(!isInside("/a/b", "/a/bc"));
+  assert.ok(!isInside("/a/b", "/a"));
+});

@@ -1,0 +1,93 @@
+"""Builds and checks the VS Code extension in a copy of the tree, so that nobody's work folder is touched.
+
+Owns the copy and the package made from it. Must not know what is in the extension.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+from tests.editors.programs import FOLDER, ROOT, find
+
+COPIES = FOLDER / "extension"
+
+# What goes into the package: the extension, and the server that it brings.
+FOLDERS = ("editors/vscode", "ngram_cache", "completion_engine", "lsp_server")
+FILES = ("pyproject.toml", "constraints.txt", "README.md", "LICENSE")
+GENERATED = ("node_modules", "out", "server", "__pycache__", "*.vsix")
+
+BUILD_TIMEOUT_S = 600
+
+
+def package() -> Path:
+    """The extension as a .vsix, built where the tree has changed since.
+
+    Raises MissingError without Node or what the extension is built with.
+    """
+    folder = _copy()
+    if not any(folder.glob("*.vsix")):
+        run_npm("run", "package")
+    (vsix,) = folder.glob("*.vsix")
+    return vsix
+
+
+def run_npm(*arguments: str) -> str:
+    """Run npm in the copy of the extension; returns what it said. Raises MissingError as `package` does."""
+    return _npm(_copy(), *arguments)
+
+
+@functools.cache
+def _copy() -> Path:
+    """The extension's folder in a copy of the tree as it is now, with its dependencies."""
+    copy = COPIES / _fingerprint()
+    folder = copy / "editors" / "vscode"
+    if not (copy / "complete").is_file():
+        shutil.rmtree(COPIES, ignore_errors=True)
+        for name in FOLDERS:
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns(*GENERATED))
+        for name in FILES:
+            shutil.copy2(ROOT / name, copy / name)
+        packages = find("extension-packages", "node_modules")
+        shutil.copytree(packages, folder / "node_modules", symlinks=True, copy_function=os.link)
+        (copy / "complete").touch()
+    return folder
+
+
+def _fingerprint() -> str:
+    paths = [ROOT / name for name in FILES]
+    for name in FOLDERS:
+        paths += (path for path in (ROOT / name).rglob("*") if path.is_file() and not _is_generated(path))
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(b"%b %d\n" % (str(path.relative_to(ROOT)).encode(), path.stat().st_size))
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _is_generated(path: Path) -> bool:
+    return any(fnmatch(part, pattern) for part in path.parts for pattern in GENERATED)
+
+
+def _npm(folder: Path, *arguments: str) -> str:
+    npm = find("node", "npm")
+    path = os.pathsep.join([str(npm.parent), os.environ["PATH"]])
+    done = subprocess.run(
+        [str(npm), *arguments],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "PYTHON": sys.executable},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=BUILD_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"npm {' '.join(arguments)} failed:\n{done.stdout}"
+    return done.stdout

@@ -1,0 +1,165 @@
+"""What a person sees who types in VS Code: real workbench, real server, real model."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from tests.editors import recorder
+from tests.editors.answers import Answer, answers
+from tests.editors.vscode.conftest import SERVER
+from tests.editors.vscode.window import Sight, Window, until
+from tests.editors.vscode.workbench import Workbench
+
+# The first test of a run builds the extension and starts everything.
+pytestmark = [pytest.mark.real_model, pytest.mark.timeout(1200)]
+
+STATISTICS = '"""Statistics of samples."""\n\n\n'
+
+
+@pytest.fixture(scope="module")
+def window(
+    the_workbench: Workbench,
+    open_window: Callable[..., AbstractContextManager[Window]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Window]:
+    """A window with a ready server; each test opens a file of its own."""
+    folder = tmp_path_factory.mktemp("samples")
+    (folder / "known.py").write_text("def add(first, second):\n    return first + second\n")
+    with open_window(the_workbench, folder) as window:
+        window.wait_until_ready()
+        yield window
+
+
+def heard(workbench: Workbench) -> list[recorder.Heard]:
+    """What the editor and the server that was started last said so far."""
+    return recorder.read(recorder.recordings(workbench.profile / "recordings")[-1])
+
+
+def complete(workbench: Workbench, file: Path, line: int, column: int) -> str:
+    """What `slipstream complete` writes at a place."""
+    argv = [SERVER[0], "complete", str(file), "--line", str(line), "--column", str(column), "--json"]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=True, env={**os.environ, **workbench.env}
+    )
+    text: str = json.loads(done.stdout)["text"]
+    return text
+
+
+def test_what_tab_accepts_is_on_the_disk_and_is_what_the_model_says(
+    window: Window, the_workbench: Workbench
+) -> None:
+    file = window.open("mean.py", STATISTICS)
+    window.type("def mean(values):\n")
+    window.ghost_text()
+    before = window.save()
+    preview = window.preview()
+    text = complete(the_workbench, file, 4, 4)
+    window.press("Tab")
+    after = window.save()
+    assert text
+    assert after == before + text
+    assert after.splitlines()[4:] == preview.splitlines()
+
+
+def test_brackets_that_the_editor_closed_are_not_doubled(window: Window) -> None:
+    window.open("add.py", "def subtract(first, second):\n    return first - second\n\n\n")
+    window.type("def add(")
+    assert window.line() == "def add()"
+    preview = window.preview()
+    window.press("Tab")
+    after = window.save()
+    assert after.splitlines()[4:] == preview.splitlines()
+    assert after.count("(") == after.count(")")
+    compile(after, "add.py", "exec")
+
+
+def test_a_word_and_a_line_can_be_taken_by_themselves(window: Window) -> None:
+    window.open("parts.py", STATISTICS)
+    window.type("def mean(values):\n")
+    whole = window.preview()
+    start = window.line()
+    window.press("Control+ArrowRight")
+    word = until(lambda: line if (line := window.line()) != start else "", what="word")
+    assert whole.startswith(word)
+    assert word != whole.split("\n")[0]
+    assert window.preview() == whole
+    window.press("Control+Alt+ArrowRight")
+    until(lambda: whole.split("\n")[0] in window.lines(), what="line")
+    assert window.save().rstrip() == f"{STATISTICS}def mean(values):\n{whole.split(chr(10))[0]}"
+
+
+def test_the_next_candidate_is_another_one(window: Window) -> None:
+    window.open("cycle.py", STATISTICS)
+    window.type("def spread(values):\n")
+    first = window.ghost_text()
+    window.press("Alt+]")
+    second = until(lambda: shown if (shown := window.ghost_text()) != first else "", what="another candidate")
+    window.press("Alt+[")
+    assert until(lambda: window.ghost_text() == first, what="first candidate again")
+    assert second not in ("", first)
+
+
+def test_nothing_stale_is_shown_while_the_typing_contradicts(
+    window: Window, the_workbench: Workbench
+) -> None:
+    window.open("stale.py", "def area(width, height):\n    return width * height\n\n\n")
+    num_before = len(window.sights())
+    for text in (
+        "def perimeter(width, height):\n",
+        "half = width ",
+        "- height",
+        "\nreturn ",
+        "abs",
+        "(half)",
+    ):
+        window.type(text, delay_ms=90)
+        window.page.wait_for_timeout(600)
+    shown = [sight for sight in window.sights()[num_before:] if sight.ghost]
+    given = list(answers(heard(the_workbench)))
+    assert len({sight.preview for sight in shown}) >= 3
+    assert [sight for sight in shown if not any(agrees(sight, answer) for answer in given)] == []
+
+
+def agrees(sight: Sight, answer: Answer) -> bool:
+    """Whether what was on the screen is (a part of) what this answer would make of the document.
+
+    A suggestion of several lines may be drawn in two frames: the line under the cursor, and those below.
+    """
+    first, *below = sight.preview.split("\n")
+    wanted, *rest = answer.lines
+    return first in (wanted, sight.line) and below in ([], rest[: len(below)])
+
+
+def test_a_language_that_is_switched_off_says_so(window: Window) -> None:
+    window.open("off.py", STATISTICS)
+    window.run("Slipstream: Switch On or Off for This Language")
+    try:
+        assert window.wait_for_status("circle-slash")
+        window.type("def mean(values):\n")
+        window.page.wait_for_timeout(1500)
+        assert not window.has_ghost_text()
+        window.run("Slipstream: Why This Suggestion, or None?")
+        assert "Completions are switched off for this language." in " ".join(window.choices())
+    finally:
+        window.run("Slipstream: Switch On or Off for This Language")
+    window.wait_until_ready()
+    window.type("return ")
+    assert window.ghost_text()
+
+
+def test_the_statistics_page_opens_without_breaking_its_own_policy(window: Window) -> None:
+    complaints: list[str] = []
+    window.page.on("console", lambda message: complaints.append(message.text))
+    window.open("figures.py", STATISTICS)
+    window.run("Slipstream: Show Statistics")
+    page = window.page.frame_locator("iframe.webview").frame_locator("iframe#active-frame")
+    page.locator("text=/p50|median/i").first.wait_for()
+    assert [text for text in complaints if "Content Security Policy" in text] == []
+    window.press("Control+W")
