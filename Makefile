@@ -4,7 +4,9 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+EDITORS := .editors
 MODEL := qwen2.5-coder-0.5b
+GPU_TARGET := qwen2.5-coder-1.5b
 
 # The first interpreter that is new enough; `make PYTHON=/path/to/python3 ...` chooses another.
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
@@ -15,7 +17,7 @@ PYTHON := $(shell for python in $(CANDIDATES); do \
 # Twice quiet: errors are shown, warnings about unreachable extra indexes are not.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test test-gpu bench clean help
+.PHONY: demo test test-gpu editors bench bench-gpu clean help
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -23,7 +25,7 @@ help:
 demo: $(VENV)/installed
 	@$(BIN)/slipstream demo
 
-test: $(VENV)/installed-test
+test: $(VENV)/installed-test editors
 	@$(BIN)/slipstream models pull $(MODEL)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -34,6 +36,17 @@ test: $(VENV)/installed-test
 test-gpu: $(VENV)/installed-test
 	@$(BIN)/slipstream models pull $(MODEL)
 	$(BIN)/python -m pytest -m gpu
+
+# What this machine cannot have is named, and the tests that need it are skipped.
+editors: $(VENV)/installed-test
+	@tests/editors/install/all.sh $(EDITORS) $(BIN)/python
+
+# Needs a GPU: its tests, every speed, exactness over 500 prompts, and what a person feels.
+bench-gpu: test-gpu
+	@$(BIN)/slipstream models pull $(GPU_TARGET)
+	$(BIN)/slipstream bench gpu --target $(GPU_TARGET) --dtype bfloat16 --dtype int8 --dtype int4 --plot gpu.svg
+	$(BIN)/slipstream bench exactness --prompts 500 --target $(GPU_TARGET)
+	$(BIN)/slipstream replay --target $(GPU_TARGET) lsp_server/session.py
 
 bench: $(VENV)/installed
 	@$(BIN)/slipstream bench
@@ -56,5 +69,5 @@ $(VENV)/installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EDITORS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

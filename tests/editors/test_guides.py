@@ -1,0 +1,186 @@
+"""What the guides for other editors promise: their own configuration, a real editor, a key, the file on disk.
+
+Owns the terminal that Helix and Emacs are driven in. Must not know what a suggestion should be: what an
+editor showed is what must be in the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.editors import programs
+
+EDITORS = programs.ROOT / "editors"
+BIN = Path(sys.executable).parent
+
+# The machine may be busy, and the model takes its time to load.
+LOADING_S = 240.0
+PATIENCE_S = 20.0
+
+BEFORE = '''"""Geometry of rectangles."""
+
+
+class Rectangle:
+    def __init__(self, width: float, height: float) -> None:
+        self.width = width
+        self.height = height
+
+    def area(self) -> float:
+        """The area."""
+        return self.width * self.height
+
+    def perimeter(self) -> float:
+        """The perimeter."""
+        '''
+
+pytestmark = pytest.mark.real_model
+
+
+class Terminal:
+    """One program in a terminal of its own, which ends with it."""
+
+    def __init__(self, argv: list[str], folder: Path, environment: dict[str, str]) -> None:
+        self._socket = str(folder / "terminal")
+        start = ["-f", os.devnull, "new-session", "-d", "-x", "110", "-y", "34", "-c", str(folder)]
+        variables = [f"{name}={value}" for name, value in environment.items()]
+        self._tmux(*start, "env", *variables, *argv)
+
+    def press(self, *keys: str) -> None:
+        """Presses keys in tmux's notation, with the pauses of a hand: Escape and a letter are not Alt."""
+        for key in keys:
+            self._tmux("send-keys", key)
+            time.sleep(0.15)
+
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p")
+
+    def close(self) -> None:
+        self._tmux("kill-server")
+
+    def _tmux(self, *command: str) -> str:
+        argv = ["tmux", "-S", self._socket, *command]
+        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+StartTerminal = Callable[..., Terminal]
+Program = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def environment(tmp_path: Path, real_model_dir: Path) -> dict[str, str]:
+    """Settings, index and editors' files of its own; whole suggestions only; no other server on the path."""
+    config, path = tmp_path / "config", tmp_path / "bin"
+    (config / "slipstream").mkdir(parents=True)
+    (config / "slipstream" / "config.toml").write_text("deadlineMs = 0\n")
+    path.mkdir()
+    (path / "slipstream").symlink_to(BIN / "slipstream")
+    return {
+        "PATH": f"{path}{os.pathsep}{os.defpath}",
+        "LANG": "C.UTF-8",
+        "HOME": str(tmp_path),
+        "XDG_CONFIG_HOME": str(config),
+        "SLIPSTREAM_INDEX_DIR": str(tmp_path / "index"),
+        "SLIPSTREAM_MODEL_DIR": str(real_model_dir.parent),
+    }
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Path:
+    path = tmp_path / "project" / "shapes.py"
+    path.parent.mkdir()
+    (path.parent / ".git").mkdir()
+    path.write_text(BEFORE)
+    return path
+
+
+@pytest.fixture
+def start(tmp_path: Path, environment: dict[str, str], document: Path) -> Iterator[StartTerminal]:
+    """Starts an editor on the document."""
+    terminals = []
+
+    def start(argv: list[str]) -> Terminal:
+        terminals.append(Terminal([*argv, str(document)], tmp_path, environment))
+        return terminals[-1]
+
+    yield start
+    for terminal in terminals:
+        terminal.close()
+
+
+def retype_until(terminal: Terminal, word: str, pattern: str) -> str:
+    """Types a word anew until `pattern` is on the screen: editors ask when a key is typed, not when a
+    model has loaded. Returns the pattern's group."""
+    end = time.monotonic() + LOADING_S
+    while time.monotonic() < end:
+        terminal.press(*word)
+        try:
+            return until_shown(terminal, pattern, within_s=3.0)
+        except TimeoutError:
+            terminal.press(*["BSpace"] * len(word))
+    raise TimeoutError(f"no {pattern} on the screen:\n{terminal.screen()}")
+
+
+def until_shown(terminal: Terminal, pattern: str, within_s: float = PATIENCE_S) -> str:
+    """The group of a pattern, once a line of the screen matches it."""
+    end = time.monotonic() + within_s
+    while (match := re.search(pattern, screen := terminal.screen(), re.MULTILINE)) is None:
+        if time.monotonic() > end:
+            raise TimeoutError(f"no {pattern} on the screen:\n{screen}")
+        time.sleep(0.05)
+    return match[1]
+
+
+def test_helix_shows_a_suggestion_and_saves_what_it_showed(
+    environment: dict[str, str], document: Path, start: StartTerminal, program: Program
+) -> None:
+    helix = program("helix", "hx")
+    shutil.copytree(EDITORS / "helix", Path(environment["XDG_CONFIG_HOME"]) / "helix")
+    terminal = start([str(helix)])
+    until_shown(terminal, "(Rectangle)")
+    terminal.press("g", "e", "A")
+    retype_until(terminal, "ret", r"^[ ~]+(return\b.*?) +text")
+    terminal.press("Tab")
+    shown = until_shown(terminal, r'The perimeter\."""\n +15 +(return\b.*?) *$')
+    terminal.press("Enter", "Escape", ":", "w", "Enter")
+    until_shown(terminal, "(written)")
+    assert document.read_text() == f"{BEFORE}{shown}\n"
+
+
+def test_emacs_shows_a_suggestion_and_saves_what_it_showed(
+    document: Path, start: StartTerminal, program: Program
+) -> None:
+    emacs = program("emacs", "emacs")
+    # Compiling its own libraries in the background would take the processor from the model.
+    quiet = ["--eval", "(setq native-comp-jit-compilation nil)"]
+    terminal = start([str(emacs), "-nw", "-Q", *quiet, "-l", str(EDITORS / "emacs" / "slipstream.el")])
+    until_shown(terminal, "(Rectangle)")
+    terminal.press("M->")
+    shown = retype_until(terminal, "ret", r'The perimeter\."""\n +(return\b.*?) *$')
+    terminal.press("Tab", "C-x", "C-s")
+    until_shown(terminal, "(Wrote)")
+    assert document.read_text() == f"{BEFORE}{shown}\n"
+
+
+def test_the_client_of_the_guide_prints_a_suggestion(environment: dict[str, str], document: Path) -> None:
+    guide = (EDITORS / "README.md").read_text()
+    (client,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    document.write_text(f"{BEFORE}ret")
+    printed = subprocess.run(
+        [sys.executable, "-c", client, str(document)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=LOADING_S,
+        check=False,
+    )
+    assert printed.returncode == 0, printed.stderr
+    assert printed.stdout.startswith("urn ")
