@@ -26,7 +26,7 @@ for event, method in pairs({ LspAttach = 'attach', LspDetach = 'detach' }) do
     callback = function(args)
       local client = vim.lsp.get_client_by_id(args.data.client_id)
       if client and client.name == 'slipstream' then
-        require('slipstream.events')[method](args.buf)
+        require('slipstream.events')[method](args.buf, client.id)
       end
     end,
   })

@@ -256,6 +256,27 @@ def test_a_server_that_is_killed_comes_back_and_typing_goes_on(
     assert editor.call("return #vim.lsp.get_clients({ bufnr = 0 })") == 1
 
 
+def test_a_key_in_the_very_moment_of_a_crash_ends_no_tracking_of_changes(editor: Neovim, write: Write) -> None:
+    """Neovim takes keys in between any two events, also while it takes a dead client from its buffers."""
+    write("shapes.py", PERIMETER)
+    editor.type("re")
+    editor.wait_ghost()
+    (server,) = servers_of(editor)
+    editor.call(
+        """
+        vim.api.nvim_create_autocmd('LspDetach', {
+          callback = function() vim.api.nvim_input('t') return true end,
+        })
+        """
+    )
+    os.kill(server, signal.SIGKILL)
+    editor.until("return vim.api.nvim_get_current_line() == '    ret'")
+    editor.until("return require('slipstream.client').of(vim.api.nvim_get_current_buf()) ~= nil")
+    editor.wait_ready()
+    editor.type("urn wid")
+    assert editor.wait_ghost().startswith("th")
+
+
 def test_two_editors_share_one_engine(start: Start, hosts: Hosts, tmp_path: Path) -> None:
     homes = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
     editors = [start(setup_lua(), **homes) for _ in range(2)]

@@ -14,6 +14,8 @@ local num_crashes = 0
 local started_ms = 0
 ---@type table<integer, boolean> clients that end because we asked them to
 local is_leaving = {}
+---@type table<integer, boolean> clients whose process ended by itself
+local is_crashed = {}
 
 --- The client that serves a buffer, once it answers.
 ---@param buf integer
@@ -122,13 +124,23 @@ local function on_exit(code, signal, client_id)
   if not client or was_asked then
     return
   end
+  is_crashed[client_id] = true
   local buffers = vim.tbl_keys(client.attached_buffers)
   vim.schedule(function()
     if vim.v.exiting == vim.NIL then
-      keeper.hold(buffers)
       recover(client.config, buffers)
     end
   end)
+end
+
+--- Before Neovim takes a client from a buffer. What is typed between two events counts already: a key that
+--- finds the buffer without any client is the last one that any client hears of.
+---@param client_id integer
+---@param buf integer
+function M.before_detach(client_id, buf)
+  if is_crashed[client_id] and vim.v.exiting == vim.NIL then
+    keeper.hold({ buf })
+  end
 end
 
 --- What lsp/slipstream.lua returns.

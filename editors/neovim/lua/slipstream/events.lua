@@ -115,7 +115,9 @@ end
 
 --- Ends with a buffer.
 ---@param buf integer
-function M.detach(buf)
+---@param client_id integer
+function M.detach(buf, client_id)
+  clients.before_detach(client_id, buf)
   vim.api.nvim_clear_autocmds({ group = group, buffer = buf })
   if vim.api.nvim_get_current_buf() == buf then
     clear()
