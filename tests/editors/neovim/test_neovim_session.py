@@ -256,7 +256,9 @@ def test_a_server_that_is_killed_comes_back_and_typing_goes_on(
     assert editor.call("return #vim.lsp.get_clients({ bufnr = 0 })") == 1
 
 
-def test_a_key_in_the_very_moment_of_a_crash_ends_no_tracking_of_changes(editor: Neovim, write: Write) -> None:
+def test_a_key_in_the_very_moment_of_a_crash_ends_no_tracking_of_changes(
+    editor: Neovim, write: Write
+) -> None:
     """Neovim takes keys in between any two events, also while it takes a dead client from its buffers."""
     write("shapes.py", PERIMETER)
     editor.type("re")
