@@ -40,6 +40,12 @@ def quantise_rows(x: Tensor) -> tuple[Tensor, Floats]:
     return levels, scales
 
 
+def signed_levels(weight: Tensor) -> tuple[Tensor, Floats]:
+    """`quantise_rows` of a weight with zero standing for zero: int8."""
+    levels, scales = quantise_rows(weight.detach())
+    return levels.bitwise_xor_(ZERO_LEVEL).view(torch.int8), scales  # 128 less, in two's complement
+
+
 class QuantisedLinear:
     """`x @ weight.T + bias` with weight and x rounded to 8 bits; the result has the type of x.
 
@@ -47,8 +53,7 @@ class QuantisedLinear:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        levels, scales = quantise_rows(weight.detach())
-        signed = levels.bitwise_xor_(ZERO_LEVEL).view(torch.int8)  # 128 less, in two's complement
+        signed, scales = signed_levels(weight)
         self.num_bytes = signed.nbytes
         self._weight = _lay_out(signed, None)
         self._scales = torch.from_numpy(scales)

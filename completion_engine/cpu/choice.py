@@ -20,6 +20,7 @@ from completion_engine.cpu.language import (
 
 _F32 = np.float32
 _BLOCK = 256  # logits whose largest is found in vectors; then only promising blocks are searched
+_SMALL_BLOCK = 16  # the same where many of them are wanted
 
 
 @kernel
@@ -66,6 +67,48 @@ def likeliest(logits: Array, temperature: float, places: Array, shares: Floats) 
             total += exponential((widened(numbers[at]) - top) * inverse)
         for best in range(num_best):
             shares[row, best] = exponential((widened(numbers[places[row, best]]) - top) * inverse) / total
+
+
+@kernel
+def score_promising(logits: Floats, states: Array, levels: Array, scales: Floats, num_best: int) -> None:
+    """Replace the best `num_best` logits of each row, and some more, by the products they stand for.
+
+    logits [num_rows, num_tokens]; states [num_rows, hidden_size]; the weights are levels [num_tokens,
+    hidden_size], int8, times scales [num_tokens].
+    """
+    num_tokens, hidden_size = levels.shape
+    num_blocks = (num_tokens + _SMALL_BLOCK - 1) // _SMALL_BLOCK
+    tops = np.empty(num_blocks, np.int32)
+    state = np.empty(hidden_size, np.float32)
+    for row in range(logits.shape[0]):
+        numbers = logits[row]
+        for at in range(hidden_size):
+            state[at] = widened(states[row, at])
+        for block in range(num_blocks):
+            tops[block] = highest_rank(numbers[block * _SMALL_BLOCK : (block + 1) * _SMALL_BLOCK])
+        bound = _bound(tops, num_best)
+        for block in range(num_blocks):
+            if tops[block] >= bound:
+                for at in range(block * _SMALL_BLOCK, min((block + 1) * _SMALL_BLOCK, num_tokens)):
+                    if rank_of(numbers[at]) >= bound:
+                        numbers[at] = _product(state, levels[at]) * scales[at]
+
+
+@inlined
+def _bound(tops: Any, num_best: Any) -> Any:
+    """What the best `num_best` of all reach: as many blocks hold at least one each that does."""
+    if tops.shape[0] <= num_best:
+        return LOWEST_RANK
+    place = tops.shape[0] - num_best
+    return np.partition(tops, place)[place]
+
+
+@inlined
+def _product(state: Any, levels: Any) -> Any:
+    total = _F32(0)
+    for at in range(levels.shape[0]):
+        total += state[at] * _F32(levels[at])
+    return total
 
 
 @inlined

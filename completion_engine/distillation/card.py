@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from completion_engine.distillation.job import Distilled, DistillPlan
+from completion_engine.drafting.head import NUM_EXACT
 
 _NAMED_FOLDERS = 200
 
@@ -17,7 +18,7 @@ def write_card(found: Distilled, plan: DistillPlan, code: Path, out: Path, *, pi
 def card_of(found: Distilled, plan: DistillPlan, code: Path, picture: str = "") -> str:
     """The card as Markdown."""
     shape = found.files.shape
-    training = plan.training
+    training, rank = plan.training, len(found.files.preview.narrow)
     image = f"\n![Acceptance by depth]({picture})\n" if picture else ""
     return f"""---
 license: apache-2.0
@@ -33,6 +34,7 @@ never their text. Trained with `slipstream distill`; weights under the Apache Li
 | --- | --- |
 | own parameters | {found.num_parameters / 1e6:.1f} M (bf16); embedding and head are the target's |
 | tokens it can guess | {shape.num_tokens:,} |
+| looks at | all of them through {rank} numbers of the state, then at the best {NUM_EXACT} as they are |
 | reads | the target's last state, and keys and values that its layer {shape.memory_layer} has cached |
 | trained on | {found.num_positions:,} tokens in windows drawn from {found.num_train_files:,} files |
 | steps | {_steps(plan)} |

@@ -15,6 +15,7 @@ from completion_engine.attention import pad_rows
 from completion_engine.distillation.collection import Collection, CollectionPlan, Shards
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
 from completion_engine.distillation.network import DrafterNetwork
+from completion_engine.distillation.preview import fit_preview
 from completion_engine.distillation.training import Trainer, TrainingPlan
 from completion_engine.distillation.windows import Corpus, Report, read_corpus
 from completion_engine.drafting.distilled import DrafterFiles
@@ -29,6 +30,7 @@ _MLP_RATIO = 2.3  # of the hidden size, about
 _MLP_STEP = 64
 _COUNTED_CHARS = 40_000_000  # of code, to find the tokens that it uses
 _TEXTS_AT_ONCE = 64
+_PREVIEWED_WINDOWS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +95,13 @@ def distill(
     head = target.head_rows(tokens.to(target.device))
     trainer = Trainer(network, head, tokens.to(target.device), plan.training, out / WORK)
     trainer.run(shards, report, begun.weights if begun else None)
+    shown = range(min(_PREVIEWED_WINDOWS, len(shards.lengths)))
+    preview = fit_preview(network, (shards.batch([at], head.device) for at in shown), head)
     weights = {name: weight.detach().to(torch.bfloat16) for name, weight in network.weights.items()}
     examination = Examination(corpus.held_out, window_tokens, plan.num_measured, plan.tokens_measured)
-    fast = DistilledNetwork(weights, tokens, network.shape, target)
+    fast = DistilledNetwork(weights, tokens, network.shape, target, preview)
     acceptance = measure_acceptance(fast, tokens, parts, examination, report)
-    files = DrafterFiles(plan.target, network.shape, acceptance.temperatures, tokens, weights)
+    files = DrafterFiles(plan.target, network.shape, acceptance.temperatures, tokens, weights, preview)
     files.save(out)
     return Distilled(files, acceptance, len(corpus.train), len(corpus.held_out), shards.num_positions)
 

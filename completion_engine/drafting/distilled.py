@@ -22,13 +22,14 @@ from completion_engine.cpu.choice import likeliest
 from completion_engine.cpu.language import array_of
 from completion_engine.drafting.distilled_network import DistilledNetwork, DrafterShape
 from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.head import Preview
 from completion_engine.errors import DataError
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
 
 CONFIG, WEIGHTS = "config.json", "drafter.safetensors"
-_FORMAT = 1
-_TOKENS = "tokens"
+_FORMAT = 2
+_TOKENS, _NARROW, _WIDEN = "tokens", "preview_narrow", "preview_widen"
 _NUM_BEAMS = 3  # paths that go on at each depth
 _BREADTH = 4  # tokens looked at behind each of them
 _LEAST_SURVIVAL = 0.03  # of a guess that is not the best of its depth
@@ -50,11 +51,13 @@ class DrafterFiles:
     temperatures: tuple[float, ...]
     tokens: Tensor
     weights: Mapping[str, Tensor]
+    preview: Preview
 
     def save(self, folder: Path) -> None:
         """Write both files into `folder`, which is made."""
         folder.mkdir(parents=True, exist_ok=True)
-        halves = {name: weight.to(torch.bfloat16).contiguous() for name, weight in self.weights.items()}
+        parts = {**self.weights, _NARROW: self.preview.narrow, _WIDEN: self.preview.widen}
+        halves = {name: part.to(torch.bfloat16).contiguous() for name, part in parts.items()}
         save_file({_TOKENS: self.tokens.to(torch.int32), **halves}, folder / WEIGHTS)
         told = {
             "format": _FORMAT,
@@ -72,8 +75,9 @@ class DrafterFiles:
             _check_format(told["format"])
             shape = DrafterShape(**told["shape"])
             weights = load_file(folder / WEIGHTS)
-            tokens = weights.pop(_TOKENS)
-            files = cls(told["target"], shape, tuple(map(float, told["temperatures"])), tokens, weights)
+            tokens, preview = weights.pop(_TOKENS), Preview(weights.pop(_NARROW), weights.pop(_WIDEN))
+            temperatures = tuple(map(float, told["temperatures"]))
+            files = cls(told["target"], shape, temperatures, tokens, weights, preview)
             files.check()
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise DataError(
@@ -87,6 +91,7 @@ class DrafterFiles:
         sizes = {name: tuple(weight.shape) for name, weight in self.weights.items()}
         if sizes != self.shape.sizes or tuple(self.tokens.shape) != (self.shape.num_tokens,):
             raise ValueError("the weights have other sizes than the configuration says")
+        self.preview.check(self.shape.hidden_size)
         if not 0 <= int(self.tokens.min()) <= int(self.tokens.max()) < self.shape.vocab_size:
             raise ValueError("it guesses tokens that do not exist")
         if not self.temperatures or min(self.temperatures) <= 0:
@@ -191,7 +196,7 @@ def load_distilled(folder: Path, target: LanguageModel) -> DistilledDrafter:
     Raises DataError for damaged files, UserError where it was made for another target.
     """
     files = DrafterFiles.read(folder)
-    network = DistilledNetwork(files.weights, files.tokens, files.shape, target)
+    network = DistilledNetwork(files.weights, files.tokens, files.shape, target, files.preview)
     return DistilledDrafter(network, files.tokens, files.temperatures, KVCache(target.cache_shape))
 
 

@@ -19,6 +19,7 @@ from completion_engine.attention import attend, num_keys_for
 from completion_engine.cpu import rows
 from completion_engine.cpu.language import array_of
 from completion_engine.decoder import rotate
+from completion_engine.drafting.head import Preview, head_for
 from completion_engine.errors import UserError
 from completion_engine.gated_mlp import gated
 from completion_engine.kv_cache import KVCache
@@ -88,7 +89,12 @@ class DistilledNetwork:
     """One drafter's weights, beside the target whose embedding and head they use."""
 
     def __init__(
-        self, weights: Mapping[str, Tensor], tokens: Tensor, shape: DrafterShape, target: LanguageModel
+        self,
+        weights: Mapping[str, Tensor],
+        tokens: Tensor,
+        shape: DrafterShape,
+        target: LanguageModel,
+        preview: Preview | None = None,
     ) -> None:
         """`weights` as in `DrafterShape.sizes`; `tokens` [num_tokens] are the ids that it can guess.
 
@@ -117,7 +123,7 @@ class DistilledNetwork:
         self._gate_up = product(w["gate_up"] * w["mlp_norm"])
         self._down = product(w["down"])
         self._output_norm = w["output_norm"].to(place.dtype)
-        self._head = product(target.head_rows(tokens.to(place.device)))
+        self._head = head_for(target.head_rows(tokens.to(place.device)).to(place.dtype), preview, kind)
         parts = (self._join, self._query, self._attended, self._gate_up, self._down, self._head)
         self.num_bytes = sum(part.num_bytes for part in parts)
 

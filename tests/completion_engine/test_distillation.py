@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from completion_engine.distillation.card import card_of
 from completion_engine.distillation.collection import Collection, CollectionPlan, Shards, run_window
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
 from completion_engine.distillation.job import WORK, DistillPlan, distill, frequent_tokens
 from completion_engine.distillation.network import Batch, DrafterNetwork
+from completion_engine.distillation.preview import fit_preview
 from completion_engine.distillation.training import DistillationLoss, Trainer, TrainingPlan
 from completion_engine.distillation.windows import Corpus, draw_windows, is_held_out, read_corpus
 from completion_engine.drafting.distilled import DrafterFiles, load_distilled
@@ -350,6 +352,27 @@ def test_a_checkpoint_of_other_settings_is_refused(
     plan = dataclasses.replace(TRAINING, num_steps=99)
     with pytest.raises(UserError, match="other settings"):
         make_trainer(trained, target, trained / WORK, plan).run(shards, say_nothing)
+
+
+def test_a_preview_spends_its_rank_on_the_states_that_the_drafter_makes(
+    trained: Path, target: LanguageModel, shards: Shards
+) -> None:
+    files = DrafterFiles.read(trained)
+    network = DrafterNetwork(files.shape, target)
+    network.take(files.weights)
+    head = target.head_rows(files.tokens.long()).float()
+    batch = shards.batch([0], target.device)
+    place = torch.arange(1, batch.length)
+    with torch.no_grad():
+        states = network.step(batch.tokens[:, 1:], batch.hidden[:, :-1].float(), batch, place)
+
+    def error(narrow: Tensor, widen: Tensor) -> float:
+        return float(((states @ narrow.T @ widen.T - states) @ head.T).norm())
+
+    fitted = fit_preview(network, [batch], head, 8)
+    alone = torch.linalg.svd(head, full_matrices=False).Vh[:8]
+    assert fitted.narrow.shape == alone.shape
+    assert error(fitted.narrow, fitted.widen) < 0.8 * error(alone, alone.T)
 
 
 def test_a_perfect_drafter_is_measured_as_perfect(

@@ -20,6 +20,7 @@ from completion_engine.drafting.distilled import (
 )
 from completion_engine.drafting.distilled_network import DistilledNetwork, DrafterShape
 from completion_engine.drafting.draft import Draft
+from completion_engine.drafting.head import Preview, PreviewedHead, head_for
 from completion_engine.errors import DataError, UserError
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel, load_language_model
@@ -52,7 +53,8 @@ def files(shape: DrafterShape) -> DrafterFiles:
     weights = {name: torch.randn(size, generator=generator) * 0.2 for name, size in shape.sizes.items()}
     weights["output_norm"] = torch.full((shape.hidden_size,), 2.0)  # a network that is sure of itself
     tokens = torch.randperm(shape.vocab_size, generator=generator)[: shape.num_tokens].int()
-    return DrafterFiles("tiny", shape, (1.0, 0.8), tokens, weights)
+    all_of_it = torch.eye(shape.hidden_size)
+    return DrafterFiles("tiny", shape, (1.0, 0.8), tokens, weights, Preview(all_of_it, all_of_it))
 
 
 @pytest.fixture
@@ -246,11 +248,31 @@ def test_rows_of_a_laid_out_weight_can_be_read_back(kind: Kind, dtype: torch.dty
     torch.testing.assert_close(found.to(dtype), weight[chosen], atol=tolerance, rtol=tolerance)
 
 
+def test_a_preview_finds_what_the_whole_head_finds() -> None:
+    """States in few directions; everything else that the head could tell apart may be lost."""
+    generator = torch.Generator().manual_seed(5)
+    rows = torch.randn(4000, 64, generator=generator)
+    directions = torch.linalg.qr(torch.randn(64, 8, generator=generator)).Q
+    states = torch.randn(50, 8, generator=generator) @ directions.T
+    head = PreviewedHead(rows, Preview(directions.T, directions), "float")
+    exact = states @ rows.T
+    best, places = head(states).topk(4)
+    torch.testing.assert_close(best, exact.gather(1, places), atol=0.1, rtol=0.01)  # weights in bytes
+    torch.testing.assert_close(best, exact.topk(4).values, atol=0.1, rtol=0.01)
+
+
+def test_without_a_preview_every_logit_is_worked_out() -> None:
+    rows = torch.randn(300, 64, generator=torch.Generator().manual_seed(5))
+    torch.testing.assert_close(head_for(rows, None, "float")(rows[:3]), rows[:3] @ rows.T)
+
+
 def test_what_was_saved_is_read_back(files: DrafterFiles, folder: Path) -> None:
     read = DrafterFiles.read(folder)
     assert (read.target, read.shape, read.temperatures) == ("tiny", files.shape, (1.0, 0.8))
     assert torch.equal(read.tokens, files.tokens)
     assert all(torch.equal(read.weights[name], w.bfloat16()) for name, w in files.weights.items())
+    assert torch.equal(read.preview.widen, files.preview.widen.bfloat16())
+    assert torch.equal(read.preview.narrow, files.preview.narrow.bfloat16())
 
 
 @pytest.mark.parametrize(

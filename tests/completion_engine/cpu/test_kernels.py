@@ -249,3 +249,22 @@ def test_a_change_in_any_of_their_files_compiles_kernels_anew(tmp_path: Path) ->
     assert "return y * _U32" in text
     language.write_text(text.replace("return y * _U32", "return _F32(0) * y * _U32"))
     assert run() == pytest.approx(1.0)
+
+
+@TYPES
+@pytest.mark.parametrize(("num_tokens", "num_best"), [(1000, 20), (1000, 1), (33, 40), (5, 5)])
+def test_the_best_logits_are_worked_out_and_the_others_left(
+    dtype: torch.dtype, num_tokens: int, num_best: int
+) -> None:
+    states = random(NUM_ROWS, HIDDEN, dtype=dtype)
+    weight = torch.randint(-127, 128, (num_tokens, HIDDEN), dtype=torch.int8)
+    scales = random(num_tokens, seed=1).abs()
+    exact = states.float() @ weight.float().T * scales
+    rough = exact + 0.1 * random(NUM_ROWS, num_tokens, seed=2)
+    logits = rough.clone()
+    choice.score_promising(logits.numpy(), array_of(states), weight.numpy(), scales.numpy(), num_best)
+    places = rough.topk(min(num_best, num_tokens)).indices
+    assert near(logits.gather(1, places), exact.gather(1, places), torch.float32)
+    is_left = logits == rough
+    assert near(logits[~is_left], exact[~is_left], torch.float32)
+    assert is_left.sum() >= NUM_ROWS * (num_tokens - 16 * num_best)

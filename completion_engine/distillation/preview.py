@@ -1,0 +1,48 @@
+"""Fits the preview of a drafter's head to the states that the drafter makes of the collected windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from completion_engine.distillation.network import Batch, DrafterNetwork
+from completion_engine.drafting.head import Preview
+
+_RANK = 96
+_DEPTHS = 3
+_RIDGE = 1e-2  # of the states' mean square
+
+
+@torch.no_grad()
+def fit_preview(
+    network: DrafterNetwork, batches: Iterable[Batch], head: Tensor, rank: int = _RANK
+) -> Preview:
+    """The projection of this rank that changes logits least, in squares over states and tokens.
+
+    `head` [num_tokens, hidden_size] are the rows of the tokens that can be guessed.
+    """
+    size = network.shape.hidden_size
+    squares = torch.zeros(size, size, device=head.device)
+    for batch in batches:
+        for states in _drafted(network, batch):
+            squares += states.T @ states
+    squares /= squares.diagonal().mean()
+    squares += torch.eye(size, device=head.device) * _RIDGE
+    root = torch.linalg.cholesky(squares)
+    importance = root.T @ (head.float().T @ head.float()) @ root
+    main = torch.linalg.eigh(importance).eigenvectors[:, -rank:]  # eigenvalues come in rising order
+    narrow = torch.linalg.solve_triangular(root.T, main, upper=True).T
+    return Preview(narrow.contiguous(), root @ main)
+
+
+def _drafted(network: DrafterNetwork, batch: Batch) -> Iterable[Tensor]:
+    """States [num_states, hidden_size] by depth, drafted from every place of the windows."""
+    length = batch.length - _DEPTHS
+    place = torch.arange(batch.length, device=batch.tokens.device)
+    states = batch.hidden[:, :length].float()
+    for depth in range(_DEPTHS):
+        at = slice(1 + depth, 1 + depth + length)
+        states = network.step(batch.tokens[:, at], states, batch, place[at])
+        yield states[batch.is_real[:, at]]

@@ -1,0 +1,75 @@
+"""A drafter's head: on the CPU every token's logit roughly, and those of the promising ones as they are.
+
+A step of a drafter spends much of its time reading the head's weights, for tokens that nobody would guess.
+So a product of small rank looks at all of them first, and only what stands out is read (SVD-softmax, Shim et
+al. 2017). Its rank is spent on the states that the drafter really makes: fitted to the head alone it would
+take several times as many numbers (docs/experiments.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from completion_engine.cpu.choice import score_promising
+from completion_engine.cpu.language import array_of
+from completion_engine.linear import Kind, Linear
+from completion_engine.quantised import signed_levels
+
+# Tokens whose logit is worked out, at least.
+NUM_EXACT = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """`widen @ narrow` is near one for states as the drafter makes them, as far as the head can tell.
+
+    `narrow` is [rank, hidden_size], `widen` [hidden_size, rank].
+    """
+
+    narrow: Tensor
+    widen: Tensor
+
+    def check(self, hidden_size: int) -> None:
+        """Raises ValueError unless the parts fit together and a drafter of this size."""
+        rank = len(self.narrow)
+        if tuple(self.narrow.shape) != (rank, hidden_size) or tuple(self.widen.shape) != (hidden_size, rank):
+            raise ValueError("the preview has another size than the weights")
+
+
+class WholeHead:
+    """Every logit by one product, where that is quick: on a GPU."""
+
+    def __init__(self, rows: Tensor, kind: Kind) -> None:
+        """`rows` [num_tokens, hidden_size] are the head's weights."""
+        self._product = Linear(rows, kind=kind)
+        self.num_bytes = self._product.num_bytes
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """Logits [num_rows, num_tokens] of states [num_rows, hidden_size]."""
+        return self._product(states)
+
+
+class PreviewedHead:
+    """The same on the CPU, up to the logits of tokens that have no chance: those stay rough."""
+
+    def __init__(self, rows: Tensor, preview: Preview, kind: Kind) -> None:
+        """As `WholeHead`, with a preview fitted to the drafter."""
+        self._narrow = preview.narrow.float().T.contiguous()
+        self._rough = Linear(rows.float() @ preview.widen.float(), kind=kind)
+        self._levels, self._scales = signed_levels(rows)
+        self.num_bytes = self._narrow.nbytes + self._rough.num_bytes + self._levels.nbytes
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """See `WholeHead`; float32."""
+        logits = self._rough(states.float() @ self._narrow)
+        score_promising(array_of(logits), array_of(states), self._levels.numpy(), self._scales, NUM_EXACT)
+        return logits
+
+
+def head_for(rows: Tensor, preview: Preview | None, kind: Kind) -> WholeHead | PreviewedHead:
+    """The quicker head for the device that holds `rows`; the whole one where there is no preview."""
+    if preview is None or rows.device.type != "cpu":
+        return WholeHead(rows, kind)
+    return PreviewedHead(rows, preview, kind)
