@@ -38,38 +38,25 @@ class Preview:
             raise ValueError("the preview has another size than the weights")
 
 
-class WholeHead:
-    """Every logit by one product, where that is quick: on a GPU."""
-
-    def __init__(self, rows: Tensor, kind: Kind) -> None:
-        """`rows` [num_tokens, hidden_size] are the head's weights."""
-        self._product = Linear(rows, kind=kind)
-        self.num_bytes = self._product.num_bytes
-
-    def __call__(self, states: Tensor) -> Tensor:
-        """Logits [num_rows, num_tokens] of states [num_rows, hidden_size]."""
-        return self._product(states)
-
-
 class PreviewedHead:
-    """The same on the CPU, up to the logits of tokens that have no chance: those stay rough."""
+    """The product with the head on the CPU, up to the logits of tokens without a chance: those stay rough."""
 
     def __init__(self, rows: Tensor, preview: Preview, kind: Kind) -> None:
-        """As `WholeHead`, with a preview fitted to the drafter."""
+        """`rows` [num_tokens, hidden_size] are the head's weights; `preview` was fitted to the drafter."""
         self._narrow = preview.narrow.float().T.contiguous()
         self._rough = Linear(rows.float() @ preview.widen.float(), kind=kind)
         self._levels, self._scales = signed_levels(rows)
         self.num_bytes = self._narrow.nbytes + self._rough.num_bytes + self._levels.nbytes
 
     def __call__(self, states: Tensor) -> Tensor:
-        """See `WholeHead`; float32."""
+        """Logits [num_rows, num_tokens], float32, of states [num_rows, hidden_size]."""
         logits = self._rough(states.float() @ self._narrow)
         score_promising(array_of(logits), array_of(states), self._levels.numpy(), self._scales, NUM_EXACT)
         return logits
 
 
-def head_for(rows: Tensor, preview: Preview | None, kind: Kind) -> WholeHead | PreviewedHead:
-    """The quicker head for the device that holds `rows`; the whole one where there is no preview."""
+def head_for(rows: Tensor, preview: Preview | None, kind: Kind) -> Linear | PreviewedHead:
+    """What is quicker on the device that holds `rows`; the whole product where there is no preview."""
     if preview is None or rows.device.type != "cpu":
-        return WholeHead(rows, kind)
+        return Linear(rows, kind=kind)
     return PreviewedHead(rows, preview, kind)

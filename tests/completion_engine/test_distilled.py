@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from completion_engine.distillation.network import Batch, DrafterNetwork
 from completion_engine.drafting.distilled import (
@@ -287,6 +289,8 @@ def test_what_was_saved_is_read_back(files: DrafterFiles, folder: Path) -> None:
         lambda folder: _change(folder, "shape", {}),
         lambda folder: _change_shape(folder, "mlp_size", 65),
         lambda folder: _change_shape(folder, "vocab_size", 3),
+        lambda folder: _change_weights(folder, lambda weights: weights.pop("preview_narrow")),
+        lambda folder: _change_weights(folder, lambda weights: weights["preview_widen"].resize_(3, 5)),
     ],
 )
 def test_damaged_files_are_named_with_advice(folder: Path, damage: Callable[[Path], object]) -> None:
@@ -304,6 +308,12 @@ def _change(folder: Path, key: str, value: object) -> None:
 def _change_shape(folder: Path, key: str, value: int) -> None:
     told = json.loads((folder / CONFIG).read_text())
     _change(folder, "shape", told["shape"] | {key: value})
+
+
+def _change_weights(folder: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
+    weights = load_file(folder / WEIGHTS)
+    change(weights)
+    save_file(weights, folder / WEIGHTS)
 
 
 def test_a_target_whose_rotation_is_not_known_is_refused(folder: Path, tmp_path: Path) -> None:
