@@ -6,7 +6,7 @@ cached up to itself. Knows nothing of files, optimisers or prompts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -68,6 +68,19 @@ class DrafterNetwork(nn.Module):
         x = x + functional.linear(functional.silu(gate) * up, w["down"])
         result: Tensor = _normed(x) * w["output_norm"]
         return result
+
+    def drafted(self, batch: Batch, num_drafted: int) -> Iterator[tuple[slice, Tensor]]:
+        """By depth of a draft from every place of the windows: where its token stands, and the states there.
+
+        States are [num_windows, n, hidden_size]; the first are drafted from the target's, in their type.
+        """
+        length = batch.length - num_drafted - 1
+        place = torch.arange(batch.length, device=batch.tokens.device)
+        states = batch.hidden[:, :length]
+        for depth in range(num_drafted):
+            at = slice(1 + depth, 1 + depth + length)
+            states = self.step(batch.tokens[:, at], states, batch, place[at])
+            yield at, states
 
     def _attend(self, x: Tensor, batch: Batch, position: Tensor) -> Tensor:
         w, shape = self.weights, self.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -26,8 +27,9 @@ def fit_preview(
     size = network.shape.hidden_size
     squares = torch.zeros(size, size, device=head.device)
     for batch in batches:
-        for states in _drafted(network, batch):
-            squares += states.T @ states
+        for at, states in network.drafted(replace(batch, hidden=batch.hidden.float()), _DEPTHS):
+            real = states[batch.is_real[:, at]]
+            squares += real.T @ real
     squares /= squares.diagonal().mean()
     squares += torch.eye(size, device=head.device) * _RIDGE
     root = torch.linalg.cholesky(squares)
@@ -35,14 +37,3 @@ def fit_preview(
     main = torch.linalg.eigh(importance).eigenvectors[:, -rank:]  # eigenvalues come in rising order
     narrow = torch.linalg.solve_triangular(root.T, main, upper=True).T
     return Preview(narrow.contiguous(), root @ main)
-
-
-def _drafted(network: DrafterNetwork, batch: Batch) -> Iterable[Tensor]:
-    """States [num_states, hidden_size] by depth, drafted from every place of the windows."""
-    length = batch.length - _DEPTHS
-    place = torch.arange(batch.length, device=batch.tokens.device)
-    states = batch.hidden[:, :length].float()
-    for depth in range(_DEPTHS):
-        at = slice(1 + depth, 1 + depth + length)
-        states = network.step(batch.tokens[:, at], states, batch, place[at])
-        yield states[batch.is_real[:, at]]

@@ -139,19 +139,14 @@ class Trainer:
 
     def divergences(self, batch: Batch, num_drafted: int, candidates: Tensor) -> list[Tensor]:
         """Divergence from the target over the `candidates` (places in `tokens`), by depth of the draft."""
-        length = batch.length - num_drafted - 1
-        place = torch.arange(batch.length, device=batch.tokens.device)
         head = self._head[candidates]
         with torch.no_grad():
             logs = (batch.hidden @ head.T).float().log_softmax(-1)
             wanted = logs.exp().to(head.dtype)
             entropy = -torch.linalg.vecdot(wanted, logs.to(head.dtype)).float()
-        states = batch.hidden[:, :length]
         found: list[Tensor] = []
         with torch.autocast(head.device.type, torch.bfloat16, enabled=head.dtype == torch.bfloat16):
-            for depth in range(num_drafted):
-                at = slice(1 + depth, 1 + depth + length)
-                states = self.network.step(batch.tokens[:, at], states, batch, place[at])
+            for at, states in self.network.drafted(batch, num_drafted):
                 logits = functional.linear(states, head)
                 weights = batch.is_real[:, at].float()
                 crossed: Tensor = DistillationLoss.apply(logits, wanted[:, at], weights)  # type: ignore[no-untyped-call]  # torch leaves it untyped
