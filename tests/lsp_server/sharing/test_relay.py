@@ -37,21 +37,15 @@ def test_a_host_that_does_not_answer_is_given_up(
     door.close()
 
 
-def test_a_host_that_cannot_start_is_given_up_at_once(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("python", "reason"), [("/bin/false", "does not start"), ("/nowhere/python", "No such file")]
+)
+def test_a_host_that_cannot_start_is_given_up_at_once_with_the_reason(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, python: str, reason: str
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", python)
     monkeypatch.setenv("XDG_STATE_HOME", environment["XDG_STATE_HOME"])
-    with pytest.raises(SharingError, match="does not start"):
-        relay.connect(environment)
-
-
-def test_a_python_that_is_not_there_is_told(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    monkeypatch.setenv("XDG_STATE_HOME", environment["XDG_STATE_HOME"])
-    with pytest.raises(SharingError, match="No such file"):
+    with pytest.raises(SharingError, match=reason):
         relay.connect(environment)
 
 
