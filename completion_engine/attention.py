@@ -12,13 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from completion_engine.cpu import heads
+from completion_engine.cpu import attention, heads
 from completion_engine.cpu.language import array_of
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Lane, Layout
 
 ROWS = 8  # every pass runs a multiple of this many rows; see `pad_rows`
-SUM_BLOCK = 1024  # values are summed over so many keys at a time; longer sums would run in another order
 _KEY_BLOCK = {"cpu": 128, "cuda": 512}  # attention reads whole blocks of keys
 
 
@@ -33,32 +32,18 @@ def num_keys_for(end: int, capacity: int, device: torch.device) -> int:
     return min(-(-end // block) * block, capacity)
 
 
-def attend(q: Tensor, memory: tuple[Tensor, Tensor], near: Tensor, num_seen: Tensor, scale: float) -> Tensor:
+def attend(q: Tensor, memory: tuple[Tensor, Tensor], num_seen: Tensor, scale: float) -> Tensor:
     """Attention of q [num_rows, num_heads, head_size] to the first `num_seen` [num_rows] keys; shaped as q.
 
-    `memory` holds keys and values [num_kv_heads, num_keys, head_size]. `near` has for each row a key
-    [num_kv_heads, num_rows or 1, head_size] like those which matter to it; why is said in `heads.fold`.
+    `memory` holds keys and values [num_kv_heads, num_keys, head_size].
     """
-    keys, values = memory
-    if q.device.type != "cpu":
-        return attend_on_device(q, keys, values, num_seen, scale)
-    num_kv, num_keys, head_size = keys.shape
-    folded = q.new_empty(num_kv, q.numel() // (num_kv * head_size), head_size)
-    scores = q.new_empty(num_kv, folded.shape[1], num_keys)
-    heads.fold(array_of(q), array_of(near), scale, array_of(folded), array_of(scores))
-    scores.baddbmm_(folded, keys.transpose(1, 2), alpha=scale)
-    heads.softmax(array_of(scores), array_of(num_seen))
-    found = torch.bmm(scores[:, :, :SUM_BLOCK], values[:, :SUM_BLOCK])
-    for first in range(SUM_BLOCK, num_keys, SUM_BLOCK):
-        block = slice(first, first + SUM_BLOCK)
-        found.baddbmm_(scores[:, :, block], values[:, block])
-    unfolded = torch.empty_like(q)
-    heads.unfold(array_of(found), array_of(unfolded))
-    return unfolded
+    if attention.can_attend(q, *memory):
+        return attention.attend(q, *memory, num_seen, scale)
+    return attend_on_device(q, *memory, num_seen, scale)
 
 
 def attend_on_device(q: Tensor, keys: Tensor, values: Tensor, num_seen: Tensor, scale: float) -> Tensor:
-    """`attend` by torch's own attention, for GPUs that our kernels cannot run on."""
+    """`attend` by torch's own attention, where our kernels cannot run."""
     num_rows, num_kv = q.shape[0], keys.shape[0]
     folded = q.view(num_rows, num_kv, -1, q.shape[-1]).permute(1, 2, 0, 3)
     is_seen = torch.arange(keys.shape[1], device=q.device) < num_seen[:, None]
@@ -96,7 +81,7 @@ class OpenLane:
         self._write(k, v, keys, values)
         first, end = self._window
         memory = keys[:, : self._num_keys], values[:, : self._num_keys]
-        return attend(q[first:end], memory, k[:, first:end].contiguous(), self._num_seen, scale)[self._own]
+        return attend(q[first:end], memory, self._num_seen, scale)[self._own]
 
     def store_hidden(self, hidden: Tensor) -> None:
         """Keep the last hidden states [num_rows, hidden_size] of the lane's path."""

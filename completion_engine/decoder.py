@@ -18,7 +18,7 @@ from completion_engine.attention import OpenLanes
 from completion_engine.cpu.heads import norm_heads, split_heads
 from completion_engine.cpu.language import array_of
 from completion_engine.cpu.residual import Residual
-from completion_engine.gated_mlp import gated_mlp
+from completion_engine.gated_mlp import GatedMlp
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
 from completion_engine.linear import Kind, Linear, stack
@@ -67,9 +67,9 @@ class _Layer:
         attention, mlp = layer.self_attn, layer.mlp
         norm = array_of(layer.post_attention_layernorm.weight.detach())
         self.input_norm = array_of(layer.input_layernorm.weight.detach())
-        self.qkv = stack(attention.q_proj, attention.k_proj, attention.v_proj)
-        self.out = Linear(attention.o_proj.weight, attention.o_proj.bias)
-        self.mlp = gated_mlp(norm, mlp.gate_proj, mlp.up_proj, mlp.down_proj, kind)
+        self.qkv = stack(attention.q_proj, attention.k_proj, attention.v_proj, kind=kind)
+        self.out = Linear(attention.o_proj.weight, attention.o_proj.bias, kind)
+        self.mlp = GatedMlp(norm, mlp.gate_proj, mlp.up_proj, mlp.down_proj, kind)
         self.q_norm = array_of(attention.q_norm.weight.detach()) if hasattr(attention, "q_norm") else None
         self.k_norm = array_of(attention.k_norm.weight.detach()) if hasattr(attention, "k_norm") else None
 
@@ -82,7 +82,7 @@ class FusedDecoder:
     """The Llama family on the CPU: rotary grouped attention and a gated MLP, packed at load.
 
     Takes the weights over from a transformers model and lets go of its modules layer by layer. The kind
-    `int8` holds the MLPs and the head in bytes; attention's own products are too small to gain by it.
+    `int8` holds them in bytes or less.
     """
 
     def __init__(self, model: Any, num_positions: int, kind: Kind = "float") -> None:
@@ -149,13 +149,14 @@ class FusedDecoder:
     def _project(self, layer: _Layer, x: Residual, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Turned queries [num_rows, num_heads, head_size]; k and v [num_kv_heads, num_rows, head_size]."""
         num_rows, num_heads, num_kv = len(positions), self.num_heads, self.num_kv_heads
-        qkv = layer.qkv(x.normed(layer.input_norm))
+        qkv = layer.qkv.of_normed(x, layer.input_norm)
         heads = array_of(qkv.view(num_rows, -1, self.head_size))
         if layer.q_norm is not None and layer.k_norm is not None:
             norm_heads(heads, 0, num_heads, layer.q_norm, self._eps)
             norm_heads(heads, num_heads, num_heads + num_kv, layer.k_norm, self._eps)
-        q = qkv.new_empty(num_rows, num_heads, self.head_size)
-        k, v = (qkv.new_empty(num_kv, num_rows, self.head_size) for _ in range(2))
+        dtype = self._embedding.dtype
+        q = torch.empty(num_rows, num_heads, self.head_size, dtype=dtype)
+        k, v = (torch.empty(num_kv, num_rows, self.head_size, dtype=dtype) for _ in range(2))
         split_heads(heads, *self._turns, array_of(positions), array_of(q), array_of(k), array_of(v))
         return q, k, v
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
+from completion_engine.cpu.attention import KEYS_AT_ONCE
+
 
 @dataclass(frozen=True, slots=True)
 class CacheShape:
@@ -45,7 +47,9 @@ class KVCache:
         self.shape = shape
         self.keys = torch.zeros(size, dtype=shape.dtype, device=shape.device)
         if shape.keys_by_channel:
-            self.keys = self.keys.view(*size[:2], size[3], size[2]).transpose(2, 3)
+            room = -(-shape.capacity // KEYS_AT_ONCE) * KEYS_AT_ONCE
+            by_channel = torch.zeros(*size[:2], size[3], room, dtype=shape.dtype, device=shape.device)
+            self.keys = by_channel.transpose(2, 3)[:, :, : shape.capacity]
         self.values = torch.zeros(size, dtype=shape.dtype, device=shape.device)
         self.hidden = torch.zeros(shape.capacity, shape.hidden_size, dtype=shape.dtype, device=shape.device)
         self.tokens: list[int] = []

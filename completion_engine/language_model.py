@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from completion_engine.attention import ROWS, SUM_BLOCK, pad_rows
+from completion_engine.attention import ROWS, pad_rows
 from completion_engine.costs import Costs, PassClock
 from completion_engine.decoder import Decoder, FusedDecoder
 from completion_engine.decoders import decoder_for
@@ -27,6 +27,7 @@ from completion_engine.threads import Crew, take_free_threads, thread_counts
 PREFILL_ROWS = 64
 _PREFILL_ROWS_CUDA = 256
 CAPACITY = {"cpu": 2048, "cuda": 8192}  # positions of a KV slot
+_FAR = 1024  # positions; see `_rows_are_invariant`
 WIDTHS = (8, 16, 24)  # rows of a verification pass that the policy may choose from
 
 
@@ -148,11 +149,11 @@ class LanguageModel:
     def _rows_are_invariant(self) -> bool:
         """Whether a position comes out bit for bit the same alone, in a chain and in a prefill chunk.
 
-        Asked at the beginning, and where attention's sums go on in a further block. Where it does, the cache
+        Asked at the beginning, and behind so many keys that sums may run in parts. Where it does, the cache
         holds the same bits however it was filled, and a pass may have any width. Where it does not, every
         pass of decoding runs one fixed width, which keeps drafts from changing the text.
         """
-        border = min(SUM_BLOCK, self.capacity // 2)
+        border = min(_FAR, self.capacity // 2)
         return self._steps_agree(0, PREFILL_ROWS, 3) and self._steps_agree(border - ROWS, 3 * ROWS, 5)
 
     def _steps_agree(self, start: int, num_tokens: int, step: int) -> bool:

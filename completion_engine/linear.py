@@ -13,6 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from completion_engine.cpu import rows
+from completion_engine.cpu.language import Array, array_of
+from completion_engine.cpu.residual import Residual
 from completion_engine.quantised import QuantisedLinear
 
 Kind = Literal["float", "int8", "int4"]  # how weights are held: in their own type or rounded; int4 on a GPU
@@ -33,7 +36,8 @@ def can_pack(weight: Tensor) -> bool:
 class Linear:
     """`x @ weight.T + bias`; x is [num_rows, num_inputs], the result [num_rows, num_outputs].
 
-    The kind `int8` rounds weights and inputs (see `quantised`); the caller has asked `can_quantise`.
+    The kind `int8` rounds weights and inputs (see `quantised`), and its result is float32; the caller has
+    asked `can_quantise`. Otherwise the result has the type of x.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, kind: Kind = "float") -> None:
@@ -55,6 +59,18 @@ class Linear:
             return _linear(x, self._weight, self._bias, "none", [], "")  # type: ignore[no-any-return]  # untyped op
         return functional.linear(x, self._weight, self._bias)
 
+    def of_normed(self, x: Residual, norm: Array) -> Tensor:
+        """The product with the norm of the stream; `norm` [num_inputs] is its weight."""
+        if self._quantised is not None:
+            return self._quantised.of_rounded(x.normed_levels(norm))
+        return self(x.normed(norm))
+
+    def of_gated(self, gate_up: Tensor) -> Tensor:
+        """The product with `gated(gate_up)`, which is [num_rows, 2 * num_inputs]."""
+        if self._quantised is not None:
+            return self._quantised.of_gated(gate_up)
+        return self(gated(gate_up))
+
     def rows(self, outputs: Tensor) -> Tensor:
         """A copy of some outputs' weights [num_rows, num_inputs], up to the rounding of `int8`.
 
@@ -63,6 +79,16 @@ class Linear:
         if self._quantised is not None:
             return self._quantised.rows(outputs)
         return (self._weight.to_dense() if self._is_packed else self._weight)[outputs]
+
+
+def gated(gate_up: Tensor) -> Tensor:
+    """`silu(gate) * up` on any device; gate_up is [num_rows, 2 * num_outputs]."""
+    if gate_up.device.type == "cpu":
+        result = gate_up.new_empty(len(gate_up), gate_up.shape[1] // 2)
+        rows.gate(array_of(gate_up), array_of(result))
+        return result
+    gate, up = gate_up.chunk(2, dim=-1)
+    return functional.silu(gate) * up
 
 
 def stack(*layers: nn.Linear, kind: Kind = "float") -> Linear:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
-from numba import config, njit, types
+from numba import cfunc, config, njit, types
 from numba.extending import overload
 from numpy.typing import NDArray
 from platformdirs import user_cache_dir
@@ -46,15 +47,38 @@ _KEPT_IN = folder_for(Path(__file__).parent.glob("*.py"))
 def kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """`function` on arrays, compiled; it runs without the interpreter's lock."""
     options: dict[str, Any] = {"fastmath": _LIBERTIES, "nogil": True, "error_model": "numpy"}
-    before: str = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets its settings by name
-    config.CACHE_DIR = str(_KEPT_IN)  # type: ignore[attr-defined]  # as above
-    try:
-        compiled: Callable[_P, _R] = njit(cache=True, **options)(function)
-    except RuntimeError:  # no place to keep it
-        compiled = njit(**options)(function)
-    finally:
-        config.CACHE_DIR = before  # type: ignore[attr-defined]  # as above
+    compiled: Callable[_P, _R] = _kept(njit, **options)(function)
     return compiled
+
+
+class SharedKernel:
+    """A function on a pointer to integers that threads call all at once, compiled when it is first wanted."""
+
+    def __init__(self, function: Callable[[Any], None]) -> None:
+        self._function = function
+
+    @cached_property
+    def address(self) -> int:
+        """Of the compiled function."""
+        signature = types.void(types.CPointer(types.int64))
+        compiled = _kept(cfunc, signature, error_model="numpy")(self._function)
+        return int(compiled.address)
+
+
+def _kept(compiler: Callable[..., Any], *arguments: Any, **options: Any) -> Callable[..., Any]:
+    """A decorator of numba that keeps what it compiles, where there is a place for it."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        before: str = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets its settings by name
+        config.CACHE_DIR = str(_KEPT_IN)  # type: ignore[attr-defined]  # as above
+        try:
+            return compiler(*arguments, cache=True, **options)(function)
+        except RuntimeError:  # no place to keep it
+            return compiler(*arguments, **options)(function)
+        finally:
+            config.CACHE_DIR = before  # type: ignore[attr-defined]  # as above
+
+    return decorate
 
 
 def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from completion_engine.cpu import rows
 from completion_engine.cpu.language import Array, Floats, array_of
+from completion_engine.cpu.product import RoundedRows
 
 
 class Residual:
@@ -19,23 +20,21 @@ class Residual:
     def __init__(self, embedded: Tensor, eps: float) -> None:
         self._x: Floats = np.zeros(tuple(embedded.shape), np.float32)
         self._eps = eps
-        self._ones: Floats = np.ones(len(embedded), np.float32)
         self._dtype = embedded.dtype
         self.add(embedded)
 
-    def add(self, y: Tensor, shares: Floats | None = None) -> None:
-        """Add y [num_rows, hidden_size], each row times its share; the norm is to be read once behind it."""
-        self._added, self._shares = array_of(y), self._ones if shares is None else shares
+    def add(self, y: Tensor) -> None:
+        """Add y [num_rows, hidden_size]; the norm is to be read once behind it."""
+        self._added = array_of(y)
 
     def normed(self, weight: Array) -> Tensor:
         """The root mean square norm times weight [hidden_size], in the type of the model."""
         normed = torch.empty(self._x.shape, dtype=self._dtype)
-        rows.add_norm(self._x, self._added, self._shares, weight, self._eps, array_of(normed))
+        rows.add_norm(self._x, self._added, weight, self._eps, array_of(normed))
         return normed
 
-    def normed_levels(self, weight: Array) -> tuple[Tensor, Floats]:
-        """`normed` as levels [num_rows, hidden_size] and scales [num_rows]; see `rows.round_rows`."""
-        levels = torch.empty(self._x.shape, dtype=torch.uint8)
-        scales: Floats = np.empty(len(self._x), np.float32)
-        rows.add_norm_levels(self._x, self._added, self._shares, weight, self._eps, levels.numpy(), scales)
-        return levels, scales
+    def normed_levels(self, weight: Array) -> RoundedRows:
+        """`normed`, rounded to bytes."""
+        found = RoundedRows(*self._x.shape)
+        rows.add_norm_levels(self._x, self._added, weight, self._eps, *found.parts)
+        return found

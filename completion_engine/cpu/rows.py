@@ -19,21 +19,22 @@ from completion_engine.cpu.language import (
     narrowed,
     widened,
 )
+from completion_engine.cpu.packing import BLOCK, ROW_BYTES
 
-ZERO_LEVEL = 128  # stands for zero: oneDNN is fast for unsigned inputs only
 MAX_LEVEL = 127
-_SMALLEST_SCALE = np.float32(1e-30)  # of a row of zeros; its inverse is still finite
+_MIDDLE = 128  # keeps what is rounded by cutting off above zero
+_SMALLEST_SCALE = np.float32(1e-30)  # of zeros; its inverse is still finite
 _F32, _I32 = np.float32, np.int32
 
 
 @kernel
-def add_norm(x: Floats, added: Array, shares: Floats, weight: Array, eps: float, normed: Array) -> None:
-    """`x += added * shares`, and `normed` the root mean square norm of that.
+def add_norm(x: Floats, added: Array, weight: Array, eps: float, normed: Array) -> None:
+    """`x += added`, and `normed` the root mean square norm of that times weight.
 
-    x, added and normed are [num_rows, hidden_size], shares [num_rows], weight [hidden_size].
+    x, added and normed are [num_rows, hidden_size], weight [hidden_size].
     """
     for row in range(x.shape[0]):
-        factor = _add(x[row], added[row], shares[row], eps)
+        factor = _add(x[row], added[row], eps)
         for at in range(x.shape[1]):
             normed[row, at] = narrowed(x[row, at] * factor * widened(weight[at]), normed)
 
@@ -49,15 +50,23 @@ def norm(x: Array, eps: float, normed: Array) -> None:
 
 @kernel
 def add_norm_levels(
-    x: Floats, added: Array, shares: Floats, weight: Array, eps: float, levels: Array, scales: Floats
+    x: Floats,
+    added: Array,
+    weight: Array,
+    eps: float,
+    memory: Array,
+    floats: Floats,
+    integers: Array,
+    shape: Array,
 ) -> None:
-    """`add_norm`, the normed rows as levels, shaped as x, and scales [num_rows]; see `round_rows`."""
-    normed = np.empty(x.shape[1], np.float32)
+    """`add_norm`, the normed rows rounded; see `round_rows`."""
+    normed = np.empty(shape[0] * BLOCK, np.float32)
+    normed[x.shape[1] :] = 0
     for row in range(x.shape[0]):
-        factor = _add(x[row], added[row], shares[row], eps)
+        factor = _add(x[row], added[row], eps)
         for at in range(x.shape[1]):
             normed[at] = x[row, at] * factor * widened(weight[at])
-        scales[row] = _round(normed, levels[row])
+        _round(normed, row, memory, floats, integers, shape)
 
 
 @kernel
@@ -72,38 +81,39 @@ def gate(gate_up: Array, gated: Array) -> None:
 
 
 @kernel
-def gate_levels(gate_up: Array, shares: Floats, levels: Array, scales: Floats) -> None:
-    """`gate` of `gate_up * shares`, as levels and scales; `up`'s share goes into the scales."""
-    num_outputs = levels.shape[1]
-    gated = np.empty(num_outputs, np.float32)
-    for row in range(levels.shape[0]):
-        share = shares[row]
-        for at in range(num_outputs):
-            left = widened(gate_up[row, at]) * share
-            right = widened(gate_up[row, num_outputs + at])
-            gated[at] = _gated(left, right)
-        scales[row] = _round(gated, levels[row]) * share
+def gate_levels(
+    gate_up: Array, row: int, memory: Array, floats: Floats, integers: Array, shape: Array
+) -> None:
+    """`gate` of one row, rounded; see `round_rows`."""
+    num_outputs = gate_up.shape[1] // 2
+    gated = np.empty(shape[0] * BLOCK, np.float32)
+    gated[num_outputs:] = 0
+    for at in range(num_outputs):
+        gated[at] = _gated(widened(gate_up[row, at]), widened(gate_up[row, num_outputs + at]))
+    _round(gated, row, memory, floats, integers, shape)
 
 
 @kernel
-def round_rows(x: Array, levels: Array, scales: Floats) -> None:
-    """The nearest levels of each row, and what a level stands for: `(levels - 128) * scales` is near `x`.
-
-    x is [num_rows, num_inputs]; levels, uint8, has its shape; scales are [num_rows].
-    """
-    wide = np.empty(x.shape[1], np.float32)
+def round_rows(x: Array, memory: Array, floats: Floats, integers: Array, shape: Array) -> None:
+    """Fill `product.RoundedRows` with the nearest levels of x [num_rows, num_inputs], block by block."""
+    wide = np.empty(shape[0] * BLOCK, np.float32)
+    wide[x.shape[1] :] = 0
     for row in range(x.shape[0]):
         for at in range(x.shape[1]):
             wide[at] = widened(x[row, at])
-        scales[row] = _round(wide, levels[row])
+        _round(wide, row, memory, floats, integers, shape)
 
 
 @kernel
-def scale_rows(y: Array, shares: Floats, bias: Floats, scaled: Array) -> None:
-    """`y * shares + bias`; y, scaled [num_rows, num_outputs], shares [num_rows], bias [num_outputs]."""
-    for row in range(y.shape[0]):
-        for at in range(y.shape[1]):
-            scaled[row, at] = narrowed(widened(y[row, at]) * shares[row] + bias[at], scaled)
+def round_whole_rows(x: Array, levels: Array, scales: Floats) -> None:
+    """The nearest levels of each row, int8 shaped as x [num_rows, num_inputs], and scales [num_rows]."""
+    for row in range(x.shape[0]):
+        scale = _F32(_SMALLEST_SCALE)
+        for at in range(x.shape[1]):
+            scale = max(scale, abs(widened(x[row, at])) / _F32(MAX_LEVEL))
+        for at in range(x.shape[1]):
+            levels[row, at] = np.int8(np.rint(widened(x[row, at]) / scale))
+        scales[row] = scale
 
 
 @inlined
@@ -126,25 +136,39 @@ def _gated(left: Any, right: Any) -> Any:
 
 
 @inlined
-def _add(x: Any, added: Any, share: Any, eps: Any) -> Any:
-    """`x += added * share`; returns what norms it."""
+def _add(x: Any, added: Any, eps: Any) -> Any:
+    """`x += added`; returns what norms it."""
     total = _F32(0)
     for at in range(x.shape[0]):
-        number = x[at] + widened(added[at]) * share
+        number = x[at] + widened(added[at])
         x[at] = number
         total += number * number
     return _factor(total, x.shape[0], eps)
 
 
 @inlined
-def _round(x: Any, levels: Any) -> Any:
-    """Fill the levels of one row; returns its scale."""
-    top = _I32(0)
-    for at in range(x.shape[0]):
-        bits = magnitude(x[at])
-        top = _I32(max(top, bits))
-    scale = max(_I32(top).view(np.float32) / _F32(MAX_LEVEL), _SMALLEST_SCALE)
-    inverse = _F32(1) / scale
-    for at in range(x.shape[0]):
-        levels[at] = np.uint8(_I32(x[at] * inverse + _F32(ZERO_LEVEL + 0.5)))
-    return scale
+def _round(x: Any, row: Any, memory: Any, floats: Any, integers: Any, shape: Any) -> None:
+    """Fill in one row of `product.RoundedRows`; x is as long as its blocks."""
+    num_blocks, size = shape[0], shape[1]
+    first, place = row // size * size, row % size
+    if row >= shape[2]:
+        first, place, size = shape[2], row - shape[2], shape[3]
+    for block in range(num_blocks):
+        start = (first * num_blocks + block * size) * ROW_BYTES
+        numbers = x[block * BLOCK : (block + 1) * BLOCK]
+        levels = memory[start + place * BLOCK : start + (place + 1) * BLOCK]
+        top = _I32(0)
+        for at in range(BLOCK):
+            bits = magnitude(numbers[at])
+            top = _I32(max(top, bits))
+        scale = max(_I32(top).view(np.float32) / _F32(MAX_LEVEL), _SMALLEST_SCALE)
+        inverse = _F32(1) / scale
+        total = _I32(0)
+        for at in range(BLOCK):
+            level = _I32(_I32(numbers[at] * inverse + _F32(_MIDDLE + 0.5)) - _I32(_MIDDLE))
+            levels[at] = np.uint8(level)
+            total += level
+        behind = (start + size * BLOCK) // 4 + place
+        floats[behind] = scale
+        integers[behind + size] = -total
+        floats[behind + 2 * size] = scale * _F32(total)

@@ -21,7 +21,6 @@ from completion_engine.cpu.language import array_of
 from completion_engine.decoder import rotate
 from completion_engine.drafting.head import Preview, head_for
 from completion_engine.errors import UserError
-from completion_engine.gated_mlp import gated
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
 from completion_engine.linear import Kind, Linear
@@ -139,19 +138,19 @@ class DistilledNetwork:
         inputs = torch.cat([_normed(self._embedding[tokens]), _normed(states)], 1)
         x = self._join(inputs)
         x = x + self._attended(gather(self._query(_normed(x))))
-        x = x + self._down(gated(self._gate_up(_normed(x))))
+        x = x + self._down.of_gated(self._gate_up(_normed(x)))
         states = _normed(x) * self._output_norm
         return states, self._head(states)
 
     def _attend(self, q: Tensor, cache: KVCache, position: int) -> Tensor:
         """Attention of queries [num_beams, num_heads * head_size] to what the target has cached."""
         num_beams, num_cached, head_size = q.shape[0], cache.num_cached, cache.shape.head_size
-        q = rotate(q.view(num_beams, -1, head_size), self._cos[position], self._sin[position])
+        q = q.to(cache.keys.dtype).view(num_beams, -1, head_size)
+        q = rotate(q, self._cos[position], self._sin[position])
         num_keys = num_keys_for(num_cached, cache.capacity, q.device)
         keys, values = (x[self.memory_layer, :, :num_keys] for x in (cache.keys, cache.values))
         num_seen = torch.full((num_beams,), num_cached, device=q.device)
-        near = keys[:, num_cached - 1 : num_cached].contiguous()
-        return attend(q, (keys, values), near, num_seen, head_size**-0.5).flatten(1)
+        return attend(q, (keys, values), num_seen, head_size**-0.5).flatten(1)
 
 
 def _normed(x: Tensor) -> Tensor:

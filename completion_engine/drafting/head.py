@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from torch import Tensor
 
 from completion_engine.cpu.choice import score_promising
-from completion_engine.cpu.language import array_of
+from completion_engine.cpu.language import Array, Floats, array_of
+from completion_engine.cpu.rows import round_whole_rows
 from completion_engine.linear import Kind, Linear
-from completion_engine.quantised import signed_levels
 
 # Tokens whose logit is worked out, at least.
 NUM_EXACT = 128
@@ -45,13 +46,15 @@ class PreviewedHead:
         """`rows` [num_tokens, hidden_size] are the head's weights; `preview` was fitted to the drafter."""
         self._narrow = preview.narrow.float().T.contiguous()
         self._rough = Linear(rows.float() @ preview.widen.float(), kind=kind)
-        self._levels, self._scales = signed_levels(rows)
+        self._levels: Array = np.empty(rows.shape, np.int8)
+        self._scales: Floats = np.empty(len(rows), np.float32)
+        round_whole_rows(array_of(rows), self._levels, self._scales)
         self.num_bytes = self._narrow.nbytes + self._rough.num_bytes + self._levels.nbytes
 
     def __call__(self, states: Tensor) -> Tensor:
         """Logits [num_rows, num_tokens], float32, of states [num_rows, hidden_size]."""
         logits = self._rough(states.float() @ self._narrow)
-        score_promising(array_of(logits), array_of(states), self._levels.numpy(), self._scales, NUM_EXACT)
+        score_promising(array_of(logits), array_of(states), self._levels, self._scales, NUM_EXACT)
         return logits
 
 

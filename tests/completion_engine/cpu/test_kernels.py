@@ -20,6 +20,8 @@ from torch.nn import functional
 from completion_engine.cpu import choice, heads, rows
 from completion_engine.cpu.language import array_of, kernel, narrowed, widened
 from completion_engine.cpu.language import exponential as exponential_of
+from completion_engine.cpu.packing import BLOCK, ROW_BYTES
+from completion_engine.cpu.product import RoundedRows, round_gated
 from completion_engine.cpu.residual import Residual
 
 EPS = 1e-6
@@ -54,6 +56,44 @@ def near(found: Tensor, exact: Tensor, dtype: torch.dtype) -> bool:
     return bool((found.float() - exact.float()).abs().max() <= step * exact.float().abs().max())
 
 
+def unpacked(rounded: RoundedRows) -> tuple[Tensor, Tensor]:
+    """What levels stand for and the steps between them, [num_rows, num_blocks, BLOCK] and [..., 1]."""
+    memory, floats, integers, (num_blocks, group_size, num_before, last_size) = rounded.parts
+    found = torch.empty(rounded.num_rows, num_blocks, BLOCK), torch.empty(rounded.num_rows, num_blocks, 1)
+    for row in range(rounded.num_rows):
+        first, size = (
+            (row // group_size * group_size, group_size) if row < num_before else (num_before, last_size)
+        )
+        for block in range(num_blocks):
+            start = (first * num_blocks + block * size) * ROW_BYTES
+            levels = memory[start:].view(np.int8)[(row - first) * BLOCK :][:BLOCK]
+            behind = start // 4 + size * BLOCK // 4 + row - first
+            scale, total = floats[behind], int(levels.sum(dtype=np.int32))
+            assert (integers[behind + size], floats[behind + 2 * size]) == (-total, np.float32(scale * total))
+            found[0][row, block], found[1][row, block] = torch.from_numpy(levels * scale), float(scale)
+    return found
+
+
+def stands_for(rounded: RoundedRows, exact: Tensor) -> bool:
+    """Whether levels are the nearest to the exact numbers of their block."""
+    found, steps = unpacked(rounded)
+    filled = functional.pad(exact.float(), (0, found[0].numel() - exact.shape[1])).view(found.shape)
+    return bool(((found - filled).abs() <= 0.501 * steps + 1e-30).all())
+
+
+@settings(deadline=None)  # the first call compiles
+@given(
+    st.integers(1, 40),
+    st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=70),
+    st.floats(2**-10, 2**10, width=32),
+)
+def test_levels_stand_for_the_nearest_values(num_rows: int, values: list[float], factor: float) -> None:
+    x = torch.tensor([values, [value * factor for value in values]]).repeat(20, 1)[:num_rows]
+    rounded = RoundedRows(*x.shape)
+    rows.round_rows(array_of(x), *rounded.parts)
+    assert stands_for(rounded, x)
+
+
 @settings(deadline=None)  # the first call compiles
 @given(st.lists(st.floats(-(2.0**126), 2.0**126, width=32), min_size=1, max_size=70))
 def test_numbers_are_rounded_to_bf16_as_torch_does(numbers: list[float]) -> None:
@@ -79,16 +119,13 @@ def test_the_exponential_is_right_to_the_last_bits(numbers: list[float]) -> None
 @TYPES
 def test_the_stream_sums_up_and_is_normed(dtype: torch.dtype) -> None:
     embedded, added = (random(NUM_ROWS, HIDDEN, seed=seed, dtype=dtype) for seed in (0, 1))
-    weight, shares = random(HIDDEN, seed=2, dtype=dtype), np.linspace(0, 2, NUM_ROWS, dtype=np.float32)
+    weight = random(HIDDEN, seed=2, dtype=dtype)
     stream = Residual(embedded, EPS)
     first = functional.rms_norm(embedded.float(), (HIDDEN,), weight.float(), EPS)
     assert near(stream.normed(array_of(weight)), first, dtype)
-    stream.add(added, shares)
-    total = embedded.float() + added.float() * torch.from_numpy(shares)[:, None]
-    levels, scales = stream.normed_levels(array_of(weight))
-    exact = functional.rms_norm(total, (HIDDEN,), weight.float(), EPS)
-    found = (levels.float() - rows.ZERO_LEVEL) * torch.from_numpy(scales)[:, None]
-    assert (found - exact).abs().max() <= 0.51 * scales.max()
+    stream.add(added)
+    exact = functional.rms_norm(embedded.float() + added.float(), (HIDDEN,), weight.float(), EPS)
+    assert stands_for(stream.normed_levels(array_of(weight)), exact)
 
 
 @TYPES
@@ -105,13 +142,7 @@ def test_the_gate_is_silu_times_up(dtype: torch.dtype) -> None:
     rows.gate(array_of(gate_up), array_of(gated))
     gate, up = gate_up.float().chunk(2, 1)
     assert near(gated, functional.silu(gate) * up, dtype)
-    shares = np.linspace(0.1, 2, NUM_ROWS, dtype=np.float32)
-    levels, scales = np.empty((NUM_ROWS, HIDDEN), np.uint8), np.empty(NUM_ROWS, np.float32)
-    rows.gate_levels(array_of(gate_up), shares, levels, scales)
-    share = torch.from_numpy(shares)[:, None]
-    exact = functional.silu(gate * share) * up * share
-    found = (torch.from_numpy(levels).float() - rows.ZERO_LEVEL) * torch.from_numpy(scales)[:, None]
-    assert (found - exact).abs().max() <= 0.51 * scales.max()
+    assert stands_for(round_gated(gate_up.float()), functional.silu(gate) * up)
 
 
 @TYPES
@@ -139,40 +170,6 @@ def test_only_the_heads_asked_for_are_normed(dtype: torch.dtype) -> None:
     exact = functional.rms_norm(before[:, 1:3].float(), (HEAD_SIZE,), weight.float(), EPS)
     assert near(packed[:, 1:3], exact, dtype)
     assert torch.equal(packed[:, [0, 3, 4]], before[:, [0, 3, 4]])
-
-
-@TYPES
-def test_folding_relates_scores_to_the_near_keys_and_unfolding_turns_it_back(dtype: torch.dtype) -> None:
-    q = random(NUM_ROWS, NUM_HEADS, HEAD_SIZE, dtype=dtype)
-    own = random(NUM_KV, NUM_ROWS, HEAD_SIZE, seed=1, dtype=dtype)
-    folded = torch.empty(NUM_KV, NUM_HEADS // NUM_KV * NUM_ROWS, HEAD_SIZE, dtype=dtype)
-    scores = torch.empty(NUM_KV, folded.shape[1], 7, dtype=dtype)
-    heads.fold(array_of(q), array_of(own), 0.5, array_of(folded), array_of(scores))
-    by_head = q.view(NUM_ROWS, NUM_KV, -1, HEAD_SIZE).permute(1, 2, 0, 3)
-    assert torch.equal(folded.view(by_head.shape), by_head)
-    exact = -0.5 * (by_head.float() * own[:, None].float()).sum(-1)
-    assert near(scores.view(*exact.shape, 7), exact[..., None].expand(*exact.shape, 7), dtype)
-    back = torch.empty_like(q)
-    heads.unfold(array_of(folded), array_of(back))
-    assert torch.equal(back, q)
-
-
-@TYPES
-def test_the_softmax_covers_what_a_row_sees(dtype: torch.dtype) -> None:
-    scores = 20 * random(NUM_KV, 3 * NUM_ROWS, 50, dtype=dtype)
-    num_seen = torch.arange(NUM_ROWS) + 30
-    is_hidden = torch.arange(50) >= num_seen.repeat(3)[:, None]
-    exact = scores.float().masked_fill(is_hidden, -math.inf).softmax(-1)
-    heads.softmax(array_of(scores), array_of(num_seen))
-    assert near(scores, exact, dtype)
-    assert not scores[:, is_hidden].any()
-
-
-def test_the_softmax_bears_scores_of_any_size() -> None:
-    scores = torch.tensor([[[3e38, -3e38, 0.0], [-3e38, -3e38, 1e30], [-90.0, -91.0, 5e37]]])
-    heads.softmax(scores.numpy(), np.array([3, 2, 2]))
-    exact = [[1.0, 0, 0], [0.5, 0.5, 0], [1 / (1 + math.exp(-1)), 1 / (1 + math.exp(1)), 0]]
-    assert torch.allclose(scores[0], torch.tensor(exact), atol=1e-6)
 
 
 @settings(deadline=None)
@@ -209,12 +206,10 @@ def test_a_row_does_not_feel_the_rows_beside_it(dtype: torch.dtype, first: int) 
     x = random(NUM_ROWS, 2 * HIDDEN, dtype=dtype)
     weight = random(2 * HIDDEN, seed=1, dtype=dtype)
 
-    def run(part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def run(part: Tensor) -> tuple[Tensor, Tensor]:
         gated = torch.empty(len(part), HIDDEN, dtype=dtype)
         rows.gate(array_of(part), array_of(gated))
-        scores = part.clone()[None]
-        heads.softmax(array_of(scores), np.full(len(part), HIDDEN))
-        return Residual(part, EPS).normed(array_of(weight)), gated, scores[0]
+        return Residual(part, EPS).normed(array_of(weight)), gated
 
     for together, apart in zip(run(x), run(x[first:]), strict=True):
         assert torch.equal(together[first:], apart)

@@ -1,0 +1,231 @@
+"""Attention of some rows to cached keys and values, in float32, shared among torch's threads.
+
+Eight queries that read the same keys are a unit of work, so that what is read is used eight times. Keys are
+read by channel, thirty-two at a time. A query's sums run over channels, and over keys, one behind the other:
+its result is the same beside any others, and does not depend on keys that it does not see.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
+from numba.core import cgutils
+from torch import Tensor
+
+from completion_engine.cpu import team
+from completion_engine.cpu.language import (
+    Array,
+    Floats,
+    SharedKernel,
+    exponential,
+    highest_rank,
+    kernel,
+    narrowed,
+    number_of,
+    widened,
+)
+from completion_engine.cpu.vectors import (
+    F32,
+    LANES,
+    Vectors,
+    bf16_at,
+    claim,
+    float_at,
+    instruction,
+    int64_at,
+)
+
+KEYS_AT_ONCE = 2 * LANES  # keys and channels; a cache has room for a multiple of it
+_NUM_QUERIES = 8
+_NEXT = 0  # place in a task of the unit that no thread has taken yet
+_F32, _I32 = np.float32, np.int32
+
+
+def can_attend(q: Tensor, keys: Tensor, values: Tensor) -> bool:
+    """Whether `attend` can read these; keys lie by channel, with room behind them."""
+    return (
+        q.device.type == "cpu"
+        and q.dtype in {torch.bfloat16, torch.float32}
+        and q.dtype == keys.dtype == values.dtype
+        and q.shape[-1] % LANES == 0
+        and keys.stride(1) == values.stride(2) == 1
+        and keys.stride(2) % KEYS_AT_ONCE == 0
+    )
+
+
+def attend(q: Tensor, keys: Tensor, values: Tensor, num_seen: Tensor, scale: float) -> Tensor:
+    """Attention of q [num_rows, num_heads, head_size] to the first `num_seen` [num_rows] keys; shaped as q.
+
+    keys and values are [num_kv_heads, num_keys, head_size].
+    """
+    q, seen = q.contiguous(), num_seen.contiguous()
+    found = torch.empty_like(q)
+    size = q.element_size()
+    task = np.array(
+        [
+            0,
+            q.data_ptr(),
+            keys.data_ptr(),
+            values.data_ptr(),
+            seen.data_ptr(),
+            found.data_ptr(),
+            *q.shape,
+            len(keys),
+            keys.stride(0) * size,
+            keys.stride(2) * size,
+            values.stride(0) * size,
+            values.stride(1) * size,
+            int(np.float32(scale).view(np.int32)),
+        ]
+    )
+    team.run((_attend_bf16 if size == 2 else _attend_float).address, task.ctypes.data)
+    return found
+
+
+@instruction(num_literals=1)
+def _score(
+    make: Vectors,
+    size: int,
+    queries: Any,
+    keys: Any,
+    channel_step: Any,
+    num_channels: Any,
+    scores: Any,
+    score_step: Any,
+) -> None:
+    """The products of eight queries [num_channels, 8] with 32 keys; steps, in bytes, lead to the next one."""
+    totals = make.sums(2 * _NUM_QUERIES)
+    with cgutils.for_range(make.builder, num_channels) as loop:
+        channel = make.step(keys, loop.index, channel_step)
+        query = make.step(queries, loop.index, 4 * _NUM_QUERIES)
+        _add_products(make, size, channel, [(query, 4 * at) for at in range(_NUM_QUERIES)], totals)
+    _write(make, totals, scores, score_step)
+
+
+@instruction(num_literals=2)
+def _sum_up(
+    make: Vectors,
+    size: int,
+    num_vectors: int,
+    shares: Any,
+    share_step: Any,
+    values: Any,
+    value_step: Any,
+    num_keys: Any,
+    summed: Any,
+    sum_step: Any,
+) -> None:
+    """Sixteen channels of values for each vector, summed up by each query's shares; steps as above."""
+    totals = make.sums(num_vectors * _NUM_QUERIES)
+    with cgutils.for_range(make.builder, num_keys) as loop:
+        value, share = make.step(values, loop.index, value_step), make.step(shares, loop.index, 4)
+        factors = [(make.step(share, share_step, at), 0) for at in range(_NUM_QUERIES)]
+        _add_products(make, size, value, factors, totals)
+    _write(make, totals, summed, sum_step)
+
+
+def _add_products(make: Vectors, size: int, numbers: Any, factors: Any, totals: Any) -> None:
+    """Add stored numbers, times what stands at each factor's place, to that factor's vectors of sums."""
+    num_vectors = len(totals) // len(factors)
+    vectors = [make.load_wide(numbers, LANES * size * at, size) for at in range(num_vectors)]
+    for place, (address, offset) in enumerate(factors):
+        factor = make.repeated(address, offset, F32)
+        for at, vector in enumerate(vectors):
+            make.add_product(totals[place * num_vectors + at], vector, factor)
+
+
+def _write(make: Vectors, totals: Any, address: Any, step: Any) -> None:
+    num_vectors = len(totals) // _NUM_QUERIES
+    for at, total in enumerate(totals):
+        row = make.step(address, step, at // num_vectors)
+        make.store(make.builder.load(total), row, 4 * LANES * (at % num_vectors))
+
+
+@kernel
+def _lay_out(
+    q: Array, head: int, first: int, number: int, num_seen: Array, scale: Any, queries: Floats
+) -> int:
+    """Scaled queries of a unit by channel; how many keys they see at most."""
+    num_rows, num_keys = q.shape[0], 0
+    for at in range(number):
+        row = (first + at) % num_rows
+        num_keys = max(num_keys, num_seen[row])
+        for channel in range(q.shape[2]):
+            queries[channel, at] = widened(q[row, head + (first + at) // num_rows, channel]) * scale
+    return num_keys
+
+
+@kernel
+def _exponentiate(scores: Floats, end: int, num_keys: int) -> Any:
+    """Make shares of the first `end` scores, zeros of the others; what the shares add up to."""
+    highest = number_of(highest_rank(scores[:end]))
+    total = _F32(0)
+    for key in range(end):
+        share = exponential(scores[key] - highest)
+        scores[key] = share
+        total += share
+    scores[end:num_keys] = 0
+    return total
+
+
+@kernel
+def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array) -> None:
+    """Take units until none are left; `task` is what `attend` put there."""
+    num_rows, num_kv, num_channels = q.shape[0], task[9], q.shape[2]
+    num_groups = q.shape[1] // num_kv
+    num_units = (num_groups * num_rows + _NUM_QUERIES - 1) // _NUM_QUERIES
+    width = (num_seen.max() + KEYS_AT_ONCE - 1) // KEYS_AT_ONCE * KEYS_AT_ONCE
+    queries = np.zeros((num_channels, _NUM_QUERIES), np.float32)
+    scores = np.empty((_NUM_QUERIES, width), np.float32)
+    summed = np.empty((_NUM_QUERIES, num_channels), np.float32)
+    totals = np.empty(_NUM_QUERIES, np.float32)
+    scale = _I32(task[14]).view(np.float32)
+    unit = claim(task, _NEXT, 1)
+    while unit < num_units * num_kv:
+        head, first = unit // num_units, unit % num_units * _NUM_QUERIES
+        keys, values = task[2] + head * task[10], task[3] + head * task[12]
+        number = min(_NUM_QUERIES, num_groups * num_rows - first)
+        num_keys = _lay_out(q, head * num_groups, first, number, num_seen, scale, queries)
+        for key in range(0, num_keys, KEYS_AT_ONCE):
+            place = scores.ctypes.data + 4 * key
+            if size == 2:
+                _score(2, queries.ctypes.data, keys + 2 * key, task[11], num_channels, place, 4 * width)
+            else:
+                _score(4, queries.ctypes.data, keys + 4 * key, task[11], num_channels, place, 4 * width)
+        for at in range(number):
+            totals[at] = _exponentiate(scores[at], num_seen[(first + at) % num_rows], num_keys)
+        for channel in range(0, num_channels, KEYS_AT_ONCE):
+            place, shares, step = summed.ctypes.data + 4 * channel, scores.ctypes.data, 4 * num_channels
+            column = values + size * channel
+            is_whole = channel + KEYS_AT_ONCE <= num_channels
+            if size == 2 and is_whole:
+                _sum_up(2, 2, shares, 4 * width, column, task[13], num_keys, place, step)
+            elif size == 2:
+                _sum_up(2, 1, shares, 4 * width, column, task[13], num_keys, place, step)
+            elif is_whole:
+                _sum_up(4, 2, shares, 4 * width, column, task[13], num_keys, place, step)
+            else:
+                _sum_up(4, 1, shares, 4 * width, column, task[13], num_keys, place, step)
+        for at in range(number):
+            row, group = (first + at) % num_rows, (first + at) // num_rows
+            for channel in range(num_channels):
+                number_found = summed[at, channel] / totals[at]
+                found[row, head * num_groups + group, channel] = narrowed(number_found, found)
+        unit = claim(task, _NEXT, 1)
+
+
+@SharedKernel
+def _attend_bf16(task: Any) -> None:
+    shape = (task[6], task[7], task[8])
+    seen = carray(int64_at(task[4]), task[6])
+    _attend(task, 2, carray(bf16_at(task[1]), shape), carray(bf16_at(task[5]), shape), seen)
+
+
+@SharedKernel
+def _attend_float(task: Any) -> None:
+    shape = (task[6], task[7], task[8])
+    seen = carray(int64_at(task[4]), task[6])
+    _attend(task, 4, carray(float_at(task[1]), shape), carray(float_at(task[5]), shape), seen)

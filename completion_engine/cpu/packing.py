@@ -1,0 +1,255 @@
+"""Weights in blocks of 32 inputs, each with a scale of its own, in as few bits as hold them.
+
+Models mostly come rounded already: a block's weights lie on a grid of 16 or 32 points. Where all blocks of a
+weight do, the grid's points are kept in 4 or 5 bits and nothing is lost; all others are rounded to 8 bits.
+A strip is sixteen outputs side by side, and the unit that a thread multiplies.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from completion_engine.cpu.language import Array, Floats, inlined, kernel, magnitude, widened
+
+BLOCK = 32  # inputs that share a scale
+STRIP = 16  # outputs side by side
+NUM_GROUPS = BLOCK // 4  # of four inputs, which one instruction multiplies
+ROW_BYTES = BLOCK + 3 * 4  # of a block of a rounded row, see `product.RoundedRows`
+
+_F32, _I32, _U8 = np.float32, np.int32, np.uint8
+_NEAR = _F32(2**-7)  # of a number: twice what rounding to bf16 moves it
+_SMALLEST = _F32(1e-30)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """How a block of a strip lies: levels, then fp16 numbers for each output. Places are in bytes.
+
+    A weight is `(level - zero_level) * scale`, or `level * scale + floor` where there are floors.
+    """
+
+    bits: int
+    num_bytes: int
+    scales_at: int
+    zero_level: int = 0
+    highs_at: int = 0  # the fifth bits
+    floors_at: int = 0
+
+
+RECORDS = {
+    4: Record(4, 320, scales_at=256, floors_at=288),
+    5: Record(5, 352, scales_at=320, zero_level=16, highs_at=256),
+    8: Record(8, 544, scales_at=512, zero_level=128),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PackedWeight:
+    """A weight [num_outputs, num_inputs]: `records` [num_strips, num_blocks, record's bytes] uint8.
+
+    Scales and floors are times `units` [num_strips * STRIP] float32, powers of two, lest they leave fp16.
+    """
+
+    record: Record
+    records: Array
+    units: Floats
+    shape: tuple[int, int]
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory."""
+        return self.records.nbytes + self.units.nbytes
+
+
+def pack(weight: Array) -> PackedWeight:
+    """`weight` [num_outputs, num_inputs], float32 or bf16, in the fewest bits that hold it."""
+    num_outputs, num_inputs = weight.shape
+    num_strips, num_blocks = -(-num_outputs // STRIP), -(-num_inputs // BLOCK)
+    units: Floats = np.ones(num_strips * STRIP, np.float32)
+    find_units(weight, units)
+    scales, floors = (np.zeros((num_strips, num_blocks, STRIP), np.float32) for _ in range(2))
+    for record in RECORDS.values():
+        records = np.zeros((num_strips, num_blocks, record.num_bytes), np.uint8)
+        if _pack_in_parts(weight, record.bits, units, (records, scales, floors)):
+            _put_halves(records, scales, record.scales_at)
+            if record.floors_at:
+                _put_halves(records, floors, record.floors_at)
+            return PackedWeight(record, records, units, (num_outputs, num_inputs))
+    raise AssertionError("8 bits hold any weight")
+
+
+def _pack_in_parts(weight: Array, bits: int, units: Floats, packed: tuple[Array, Floats, Floats]) -> bool:
+    """`pack_levels` on as many threads as torch has here."""
+    num_parts = torch.get_num_threads()
+    places = np.linspace(0, len(packed[0]), num_parts + 1).astype(int).tolist()
+
+    def pack_part(part: tuple[int, int]) -> bool:
+        return pack_levels(weight, bits, units, *packed, *part)
+
+    with ThreadPoolExecutor(num_parts) as threads:
+        return all(threads.map(pack_part, pairwise(places)))
+
+
+def unpack(weight: PackedWeight, outputs: Array) -> Floats:
+    """What the weights of some outputs [num_rows] stand for, [num_rows, num_inputs]."""
+    record = weight.record
+    found: Floats = np.empty((len(outputs), weight.records.shape[1] * BLOCK), np.float32)
+    read_levels(weight.records, outputs, record.bits, found)
+    blocks = found.reshape(len(outputs), -1, BLOCK)
+    blocks -= record.zero_level
+    blocks *= _halves_of(weight.records, record.scales_at)[outputs // STRIP, :, outputs % STRIP][..., None]
+    if record.floors_at:
+        blocks += _halves_of(weight.records, record.floors_at)[outputs // STRIP, :, outputs % STRIP][
+            ..., None
+        ]
+    return found[:, : weight.shape[1]] * weight.units[outputs, None]
+
+
+def _put_halves(records: Array, numbers: Floats, at: int) -> None:
+    records[:, :, at : at + 2 * STRIP] = numbers.astype(np.float16).view(np.uint8)
+
+
+def _halves_of(records: Array, at: int) -> Array:
+    halves: Array = records[:, :, at : at + 2 * STRIP].view(np.float16)
+    return halves
+
+
+@kernel
+def find_units(weight: Array, units: Floats) -> None:
+    """A power of two near the scale that each output's largest weight would have."""
+    for output in range(weight.shape[0]):
+        top = _I32(0)
+        for at in range(weight.shape[1]):
+            bits = magnitude(widened(weight[output, at]))
+            top = _I32(max(top, bits))
+        power = max(_I32(_I32(top) >> _I32(23)) - _I32(4), _I32(1))
+        units[output] = _I32(power << _I32(23)).view(np.float32)
+
+
+@kernel
+def pack_levels(
+    weight: Array,
+    bits: int,
+    units: Floats,
+    records: Array,
+    scales: Floats,
+    floors: Floats,
+    first: int,
+    end: int,
+) -> bool:
+    """Fill some strips with levels, scales and floors beside them; whether so many bits hold the weight.
+
+    Shapes as in `PackedWeight`; scales and floors [num_strips, num_blocks, STRIP].
+    """
+    num_outputs, num_inputs = weight.shape
+    numbers = np.empty(BLOCK, np.float32)
+    levels = np.empty(BLOCK, np.uint8)
+    for strip in range(first, end):
+        for lane in range(min(STRIP, num_outputs - strip * STRIP)):
+            output = strip * STRIP + lane
+            inverse = _F32(1) / units[output]
+            for block in range(records.shape[1]):
+                for at in range(BLOCK):
+                    place = block * BLOCK + at
+                    numbers[at] = widened(weight[output, place]) * inverse if place < num_inputs else _F32(0)
+                if bits == 4:
+                    fits, scale, floor = _fit_floor(numbers, levels)
+                else:
+                    fits, scale, floor = _fit_zero(numbers, levels, bits)
+                if not fits:
+                    return False
+                scales[strip, block, lane], floors[strip, block, lane] = scale, floor
+                _put_levels(levels, bits, records[strip, block], lane)
+    return True
+
+
+@kernel
+def read_levels(records: Array, outputs: Array, bits: int, levels: Floats) -> None:
+    """The levels of some outputs, [num_rows, num_blocks * BLOCK]."""
+    for row in range(outputs.shape[0]):
+        strip, lane = outputs[row] // STRIP, outputs[row] % STRIP
+        for block in range(records.shape[1]):
+            record = records[strip, block]
+            for at in range(BLOCK):
+                group, place = at // 4, 4 * lane + at % 4
+                if bits == 8:
+                    level = _I32(record[64 * group + place])
+                else:
+                    level = _I32(record[64 * (group % 4) + place] >> (4 * (group // 4))) & 15
+                    if bits == 5:
+                        level += ((_I32(record[256 + 8 * group + place // 8]) >> (place % 8)) & 1) * 16
+                levels[row, block * BLOCK + at] = level
+
+
+@inlined
+def _put_levels(levels: Any, bits: Any, record: Any, lane: Any) -> None:
+    for at in range(BLOCK):
+        group, place = at // 4, 4 * lane + at % 4
+        if bits == 8:
+            record[64 * group + place] = levels[at]
+        else:
+            record[64 * (group % 4) + place] |= _U8((levels[at] & 15) << (4 * (group // 4)))
+            if bits == 5:
+                record[256 + 8 * group + place // 8] |= _U8((levels[at] >> 4) << (place % 8))
+
+
+@inlined
+def _fit_zero(numbers: Any, levels: Any, bits: Any) -> Any:
+    """Levels to both sides of zero: whether they give the numbers (8 bits always do), and the scale."""
+    zero = 1 << (bits - 1)
+    top = _F32(0)
+    for at in range(BLOCK):
+        if abs(numbers[at]) > abs(top):
+            top = numbers[at]
+    scale = abs(top) / _F32(127) if bits == 8 else -top / _F32(zero)
+    inverse = _F32(1) / scale if top != 0 else _F32(0)
+    shared, squares = _F32(0), _F32(0)
+    for at in range(BLOCK):
+        level = min(max(np.rint(numbers[at] * inverse), _F32(-zero)), _F32(zero - 1))
+        levels[at] = _U8(_I32(level) + zero)
+        shared += level * numbers[at]
+        squares += level * level
+    scale = shared / max(squares, _SMALLEST)
+    fits = True
+    if bits != 8:
+        for at in range(BLOCK):
+            error = abs(scale * _F32(_I32(levels[at]) - zero) - numbers[at])
+            fits &= error <= _NEAR * abs(numbers[at])
+    return fits, scale, _F32(0)
+
+
+@inlined
+def _fit_floor(numbers: Any, levels: Any) -> Any:
+    """Levels from the lowest number up: whether 16 of them give the numbers, the scale and the lowest."""
+    low, high = numbers[0], numbers[0]
+    for at in range(BLOCK):
+        low, high = min(low, numbers[at]), max(high, numbers[at])
+    off = _NEAR * max(abs(low), abs(high))
+    scale, floor, fits = _F32(0), low, False
+    steps = 15
+    while steps > 0 and not fits:
+        inverse = _F32(steps) / (high - low) if high > low else _F32(0)
+        mean_level, mean = _F32(0), _F32(0)
+        for at in range(BLOCK):
+            level = np.rint((numbers[at] - low) * inverse)
+            levels[at] = _U8(_I32(level))
+            mean_level += level / _F32(BLOCK)
+            mean += numbers[at] / _F32(BLOCK)
+        shared, squares = _F32(0), _F32(0)
+        for at in range(BLOCK):
+            offset = _F32(levels[at]) - mean_level
+            shared += offset * (numbers[at] - mean)
+            squares += offset * offset
+        scale = shared / max(squares, _SMALLEST)
+        floor = mean - scale * mean_level
+        fits = True
+        for at in range(BLOCK):
+            fits &= abs(scale * _F32(levels[at]) + floor - numbers[at]) <= off
+        steps -= 1
+    return fits, scale, floor

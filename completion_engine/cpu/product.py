@@ -1,0 +1,161 @@
+"""Products of rows in bytes with packed weights, shared among torch's threads strip by strip.
+
+Sums run in whole numbers within a block of inputs, and block behind block in floats: a row's result is the
+same beside any rows and on any number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
+
+from completion_engine.cpu import team
+from completion_engine.cpu.language import Array, Floats, SharedKernel, inlined
+from completion_engine.cpu.packing import BLOCK, RECORDS, ROW_BYTES, STRIP, PackedWeight
+from completion_engine.cpu.rows import gate_levels
+from completion_engine.cpu.strip import add_up
+from completion_engine.cpu.vectors import byte_at, claim, float_at, int32_at, int64_at
+
+GROUPS = (1, 2, 4, 8, 16)  # rows that are multiplied at once
+_TURN_BYTES = 1 << 17  # of weights that a thread takes at a time
+_STRIP_BYTES = 4 * STRIP  # of its outputs for a row
+_NUM_FIXED, _TASK_SIZE = 6, 12  # what is said of the weight, and then of a call
+_NEXT = 11  # the strip that no thread has taken yet
+_NUM_BYTES_4, _NUM_BYTES_5, _NUM_BYTES_8 = (RECORDS[bits].num_bytes for bits in (4, 5, 8))
+
+
+class RoundedRows:
+    """Rows in bytes by blocks of inputs, in groups that are multiplied at once; the last one may be smaller.
+
+    A group holds for each block the levels of all its rows [group_size, BLOCK] int8, then for each row the
+    float32 that a level stands for, what its levels add up to as a negative int32, and the same as float32,
+    positive and times the first. Rows that fill up the last group are zeros.
+    """
+
+    def __init__(self, num_rows: int, num_inputs: int) -> None:
+        """To be filled by a kernel of `rows`."""
+        self.num_rows = num_rows
+        self.group_size = _group_for(num_rows)
+        self.num_groups = -(-num_rows // self.group_size)
+        num_before = (self.num_groups - 1) * self.group_size
+        self.last_size = _group_for(num_rows - num_before)
+        self.num_held = num_before + self.last_size
+        num_blocks = -(-num_inputs // BLOCK)
+        make = torch.empty if self.num_held == num_rows else torch.zeros
+        self._memory = make(self.num_held * num_blocks * ROW_BYTES, dtype=torch.uint8)
+        self.address = self._memory.data_ptr()
+        self._shape = np.array([num_blocks, self.group_size, num_before, self.last_size])
+
+    @property
+    def parts(self) -> tuple[Array, Floats, Array, Array]:
+        """What a kernel fills: the memory as bytes, floats and integers, and how it is divided.
+
+        That is the number of blocks, the size of a group, how many rows are before the last, and its size.
+        """
+        memory: Array = self._memory.numpy()
+        return memory, memory.view(np.float32), memory.view(np.int32), self._shape
+
+
+def round_gated(gate_up: torch.Tensor) -> RoundedRows:
+    """`silu(gate) * up`, rounded; gate_up is [num_rows, 2 * num_outputs] float32."""
+    gate_up = gate_up.contiguous()
+    found = RoundedRows(len(gate_up), gate_up.shape[1] // 2)
+    memory, _, _, shape = found.parts
+    task = np.array(
+        [*gate_up.shape, gate_up.data_ptr(), found.address, memory.nbytes, shape.ctypes.data, len(shape), 0]
+    )
+    team.run(_round_gated.address, task.ctypes.data)
+    return found
+
+
+@SharedKernel
+def _round_gated(task: Any) -> None:
+    """Take rows until none are left; `task` is what `round_gated` put there."""
+    gate_up = carray(float_at(task[2]), (task[0], task[1]))
+    memory, floats = carray(byte_at(task[3]), task[4]), carray(float_at(task[3]), task[4] // 4)
+    integers, shape = carray(int32_at(task[3]), task[4] // 4), carray(int64_at(task[5]), task[6])
+    row = claim(task, 7, 1)
+    while row < task[0]:
+        gate_levels(gate_up, row, memory, floats, integers, shape)
+        row = claim(task, 7, 1)
+
+
+def _group_for(num_rows: int) -> int:
+    return next((size for size in GROUPS if num_rows <= size), GROUPS[-1])
+
+
+class Product:
+    """Multiplies with one weight. Calls belong to one thread; they use all that torch was given."""
+
+    def __init__(self, weight: PackedWeight, bias: Floats) -> None:
+        """`bias` has an entry for each output of all strips."""
+        num_strips, num_blocks, num_bytes = weight.records.shape
+        self._num_outputs, self._width = weight.shape[0], num_strips * STRIP
+        self._held = weight, bias  # what the addresses point to
+        self._task = np.zeros(_TASK_SIZE, np.int64)
+        self._task[:_NUM_FIXED] = (
+            weight.records.ctypes.data,
+            weight.units.ctypes.data,
+            bias.ctypes.data,
+            num_strips,
+            num_blocks,
+            max(1, _TURN_BYTES // (num_blocks * num_bytes)),
+        )
+        self._address = self._task.ctypes.data
+        self._function = _FUNCTIONS[weight.record.bits]
+
+    def __call__(self, rows: RoundedRows) -> torch.Tensor:
+        """`rows @ weight.T + bias`, [num_rows, num_outputs] float32."""
+        outputs = torch.empty(rows.num_held, self._width)
+        shape = rows.num_groups, rows.group_size, rows.last_size
+        self._task[_NUM_FIXED:] = rows.address, outputs.data_ptr(), *shape, 0
+        team.run(self._function.address, self._address)
+        return outputs[: rows.num_rows, : self._num_outputs].contiguous()
+
+
+@inlined
+def _multiply(task: Any, bits: Any, num_bytes: Any) -> None:
+    """Take strips until none are left; `task` is what `Product` put there."""
+    num_strips, num_blocks, turn, num_groups = task[3], task[4], task[5], task[8]
+    stride = num_strips * STRIP
+    first = claim(task, _NEXT, turn)
+    while first < num_strips:
+        for strip in range(first, min(first + turn, num_strips)):
+            weights = task[0] + strip * num_blocks * num_bytes
+            units, bias = task[1] + strip * _STRIP_BYTES, task[2] + strip * _STRIP_BYTES
+            for group in range(num_groups):
+                rows = task[6] + group * num_blocks * task[9] * ROW_BYTES
+                outputs = task[7] + (group * task[9] * num_strips + strip) * _STRIP_BYTES
+                size = task[9] if group < num_groups - 1 else task[10]
+                if size == 16:
+                    add_up(bits, 16, weights, rows, units, bias, outputs, stride, num_blocks)
+                elif size == 8:
+                    add_up(bits, 8, weights, rows, units, bias, outputs, stride, num_blocks)
+                elif size == 4:
+                    add_up(bits, 4, weights, rows, units, bias, outputs, stride, num_blocks)
+                elif size == 2:
+                    add_up(bits, 2, weights, rows, units, bias, outputs, stride, num_blocks)
+                else:
+                    add_up(bits, 1, weights, rows, units, bias, outputs, stride, num_blocks)
+        first = claim(task, _NEXT, turn)
+
+
+@SharedKernel
+def _multiply_4(task: Any) -> None:
+    _multiply(task, 4, _NUM_BYTES_4)
+
+
+@SharedKernel
+def _multiply_5(task: Any) -> None:
+    _multiply(task, 5, _NUM_BYTES_5)
+
+
+@SharedKernel
+def _multiply_8(task: Any) -> None:
+    _multiply(task, 8, _NUM_BYTES_8)
+
+
+_FUNCTIONS = {4: _multiply_4, 5: _multiply_5, 8: _multiply_8}

@@ -1,0 +1,131 @@
+"""What numba has no words for: vectors of sixteen numbers, written in LLVM's language.
+
+Used where a loop must keep its sums in registers, and by kernels that several threads run at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LANES = 16
+I1, I8, I16, I32, I64 = (ir.IntType(size) for size in (1, 8, 16, 32, 64))
+F32, F16 = ir.FloatType(), ir.HalfType()
+
+
+def many(kind: Any, number: int = LANES) -> Any:
+    """The type of a vector."""
+    return ir.VectorType(kind, number)
+
+
+class Vectors:
+    """Instructions at one place of a kernel. Addresses are integers, offsets count bytes."""
+
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+        self._fuse = self.external("llvm.fma.v16f32", [many(F32)] * 3, many(F32))
+
+    def external(self, name: str, arguments: list[Any], result: Any) -> Any:
+        """A function or an instruction that LLVM knows by name."""
+        kind = ir.FunctionType(result, arguments)
+        return cgutils.get_or_insert_function(self.builder.module, kind, name)
+
+    def sums(self, number: int) -> list[Any]:
+        """So many vectors of zeros to add to."""
+        zero = ir.Constant(many(F32), None)
+        return [cgutils.alloca_once_value(self.builder, zero) for _ in range(number)]
+
+    def add_product(self, total: Any, left: Any, right: Any) -> None:
+        """Add `left * right` to what stands at `total`, rounded once."""
+        found = self.builder.call(self._fuse, [left, right, self.builder.load(total)])
+        self.builder.store(found, total)
+
+    def fused(self, left: Any, right: Any, added: Any) -> Any:
+        """`left * right + added`, rounded once."""
+        return self.builder.call(self._fuse, [left, right, added])
+
+    def load(self, address: Any, offset: int, kind: Any) -> Any:
+        """What stands there."""
+        return self.builder.load(self.pointer(address, offset, kind), align=1)
+
+    def load_wide(self, address: Any, offset: int, num_bytes: int) -> Any:
+        """Sixteen numbers as float32 that are stored in float32 (4 bytes) or bf16 (2)."""
+        if num_bytes == 4:
+            return self.load(address, offset, many(F32))
+        wide = self.builder.zext(self.load(address, offset, many(I16)), many(I32))
+        shifted = self.builder.shl(wide, ir.Constant(many(I32), [16] * LANES))
+        return self.builder.bitcast(shifted, many(F32))
+
+    def repeated(self, address: Any, offset: int, kind: Any) -> Any:
+        """The number there in every lane."""
+        empty = ir.Constant(many(kind), ir.Undefined)
+        number = self.builder.insert_element(empty, self.load(address, offset, kind), I32(0))
+        return self.builder.shuffle_vector(number, empty, ir.Constant(many(I32), [0] * LANES))
+
+    def store(self, vector: Any, address: Any, offset: int) -> None:
+        """Write a vector."""
+        self.builder.store(vector, self.pointer(address, offset, vector.type), align=1)
+
+    def pointer(self, address: Any, offset: int, kind: Any) -> Any:
+        """To something of a kind."""
+        place = self.builder.add(address, I64(offset)) if offset else address
+        return self.builder.inttoptr(place, kind.as_pointer())
+
+    def step(self, start: Any, number: Any, num_bytes: Any) -> Any:
+        """The address `number` times so many bytes behind `start`."""
+        number, size = (I64(x) if isinstance(x, int) else x for x in (number, num_bytes))
+        return self.builder.add(start, self.builder.mul(number, size))
+
+
+def instruction(num_literals: int) -> Callable[[Callable[..., None]], Any]:
+    """Makes what a function writes into a kernel a part of numba's language.
+
+    The function gets `Vectors`, so many literals as Python's integers, and then integers as LLVM's values.
+    """
+
+    def decorate(function: Callable[..., None]) -> Any:
+        def define(_: Any, *kinds: Any) -> Any:
+            def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+                literals = [kind.literal_value for kind in kinds[:num_literals]]
+                function(Vectors(builder), *literals, *arguments[num_literals:])
+                return context.get_dummy_value()
+
+            integers = [types.int64] * (len(kinds) - num_literals)
+            return types.void(*kinds[:num_literals], *integers), generate
+
+        define.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # numba asks for it
+        return intrinsic(prefer_literal=True)(define)
+
+    return decorate
+
+
+def _claim(_: Any, task: Any, __: Any, ___: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        counter = builder.gep(arguments[0], [arguments[1]])
+        return builder.atomic_rmw("add", counter, arguments[2], "monotonic")
+
+    return types.int64(task, types.int64, types.int64), generate
+
+
+def _pointer_to(kind: types.Type) -> Any:
+    def pointer(_: Any, __: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return types.CPointer(kind)(types.int64), generate
+
+    return intrinsic(pointer)
+
+
+# `claim(task, place, number)` adds to `task[place]` before any other thread does, and gives what it was.
+claim: Any = intrinsic(_claim)
+# Pointers of an address, for `carray`.
+byte_at, bf16_at, float_at, int32_at, int64_at = (
+    _pointer_to(kind) for kind in (types.uint8, types.uint16, types.float32, types.int32, types.int64)
+)
