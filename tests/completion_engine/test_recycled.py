@@ -174,4 +174,5 @@ def test_the_same_text_in_fewer_passes(write: Write, prompt: list[int]) -> None:
     first, _ = write(prompt, [drafter])
     again, _ = write(prompt, [drafter])
     assert first.tokens[: len(plain.tokens)] == again.tokens[: len(plain.tokens)] == plain.tokens
-    assert again.stats.num_forwards < plain.stats.num_forwards
+    if plain.stats.num_forwards > 1:  # else the target ends at once
+        assert again.stats.num_forwards < plain.stats.num_forwards
