@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from statistics import median
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from lsp_server.scheduling import Scheduler
 from lsp_server.server import SlipstreamServer
 
 NUM_LINES = 20_000
-NUM_KEYSTROKES = 200
+NUM_ROUNDS, NUM_KEYSTROKES = 8, 50  # a busy machine slows some rounds, slow code all of them
 BUDGET_MS = 2.0
 URI = "file:///somewhere/long.py"
 
@@ -87,7 +88,7 @@ async def test_a_keystroke_in_a_long_file_stays_within_its_budget(
     item = {"uri": URI, "languageId": "python", "version": 1, "text": text}
     host.protocol.receive(message("textDocument/didOpen", textDocument=item))
     costs_ms = []
-    for column in range(NUM_KEYSTROKES):
+    for column in range(NUM_ROUNDS * NUM_KEYSTROKES):
         at, after = ({"line": NUM_LINES // 2, "character": place} for place in (column, column + 1))
         change = message(
             "textDocument/didChange",
@@ -110,6 +111,6 @@ async def test_a_keystroke_in_a_long_file_stays_within_its_budget(
             await asyncio.sleep(0)
         costs_ms.append((time.perf_counter() - begin) * 1000)
         assert b'"insertText"' in sent.bodies[0]
-    costs_ms.sort()
-    assert costs_ms[NUM_KEYSTROKES // 2] < BUDGET_MS
+    rounds = [costs_ms[first : first + NUM_KEYSTROKES] for first in range(0, len(costs_ms), NUM_KEYSTROKES)]
+    assert min(map(median, rounds)) < BUDGET_MS
     assert host.session.measurements.as_dict()["change_ms"]["p50"] < BUDGET_MS / 10
