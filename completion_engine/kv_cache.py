@@ -45,11 +45,12 @@ class KVCache:
     def __init__(self, shape: CacheShape) -> None:
         size = (shape.num_layers, shape.num_kv_heads, shape.capacity, shape.head_size)
         self.shape = shape
-        self.keys = torch.zeros(size, dtype=shape.dtype, device=shape.device)
         if shape.keys_by_channel:
             room = -(-shape.capacity // KEYS_AT_ONCE) * KEYS_AT_ONCE
             by_channel = torch.zeros(*size[:2], size[3], room, dtype=shape.dtype, device=shape.device)
             self.keys = by_channel.transpose(2, 3)[:, :, : shape.capacity]
+        else:
+            self.keys = torch.zeros(size, dtype=shape.dtype, device=shape.device)
         self.values = torch.zeros(size, dtype=shape.dtype, device=shape.device)
         self.hidden = torch.zeros(shape.capacity, shape.hidden_size, dtype=shape.dtype, device=shape.device)
         self.tokens: list[int] = []

@@ -43,8 +43,7 @@ class Vectors:
 
     def add_product(self, total: Any, left: Any, right: Any) -> None:
         """Add `left * right` to what stands at `total`, rounded once."""
-        found = self.builder.call(self._fuse, [left, right, self.builder.load(total)])
-        self.builder.store(found, total)
+        self.builder.store(self.fused(left, right, self.builder.load(total)), total)
 
     def fused(self, left: Any, right: Any, added: Any) -> Any:
         """`left * right + added`, rounded once."""
