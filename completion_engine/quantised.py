@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from completion_engine.cpu.dot import ways
 from completion_engine.cpu.language import Floats, array_of
 from completion_engine.cpu.packing import STRIP, pack, unpack
 from completion_engine.cpu.product import Product, RoundedRows, round_gated
@@ -19,7 +20,7 @@ from completion_engine.cpu.rows import round_rows
 
 def can_quantise(weight: Tensor) -> bool:
     """Whether this machine multiplies bytes fast."""
-    return weight.device.type == "cpu" and weight.is_floating_point() and torch.cpu._is_vnni_supported()
+    return weight.device.type == "cpu" and weight.is_floating_point() and bool(ways())
 
 
 def quantise_rows(x: Tensor) -> RoundedRows:

@@ -13,6 +13,7 @@ import torch
 from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
 
 from completion_engine.cpu import team
+from completion_engine.cpu.dot import WAYS, ways
 from completion_engine.cpu.language import Array, Floats, SharedKernel, inlined
 from completion_engine.cpu.packing import BLOCK, RECORDS, ROW_BYTES, STRIP, PackedWeight
 from completion_engine.cpu.rows import gate_levels
@@ -24,7 +25,6 @@ _TURN_BYTES = 1 << 17  # of weights that a thread takes at a time
 _STRIP_BYTES = 4 * STRIP  # of its outputs for a row
 _NUM_FIXED, _TASK_SIZE = 6, 12  # what is said of the weight, and then of a call
 _NEXT = 11  # the strip that no thread has taken yet
-_NUM_BYTES_4, _NUM_BYTES_5, _NUM_BYTES_8 = (RECORDS[bits].num_bytes for bits in (4, 5, 8))
 
 
 class RoundedRows:
@@ -90,8 +90,8 @@ def _group_for(num_rows: int) -> int:
 class Product:
     """Multiplies with one weight. Calls belong to one thread; they use all that torch was given."""
 
-    def __init__(self, weight: PackedWeight, bias: Floats) -> None:
-        """`bias` has an entry for each output of all strips."""
+    def __init__(self, weight: PackedWeight, bias: Floats, way: int | None = None) -> None:
+        """`bias` has an entry for each output of all strips; `way` is one of `dot.ways`, else the first."""
         num_strips, num_blocks, num_bytes = weight.records.shape
         self._num_outputs, self._width = weight.shape[0], num_strips * STRIP
         self._held = weight, bias  # what the addresses point to
@@ -105,7 +105,7 @@ class Product:
             max(1, _TURN_BYTES // (num_blocks * num_bytes)),
         )
         self._address = self._task.ctypes.data
-        self._function = _FUNCTIONS[weight.record.bits]
+        self._function = _KERNELS[ways()[0] if way is None else way, weight.record.bits]
 
     def __call__(self, rows: RoundedRows) -> torch.Tensor:
         """`rows @ weight.T + bias`, [num_rows, num_outputs] float32."""
@@ -117,7 +117,7 @@ class Product:
 
 
 @inlined
-def _multiply(task: Any, bits: Any, num_bytes: Any) -> None:
+def _multiply(task: Any, way: Any, bits: Any, num_bytes: Any) -> None:
     """Take strips until none are left; `task` is what `Product` put there."""
     num_strips, num_blocks, turn, num_groups = task[3], task[4], task[5], task[8]
     stride = num_strips * STRIP
@@ -131,31 +131,25 @@ def _multiply(task: Any, bits: Any, num_bytes: Any) -> None:
                 outputs = task[7] + (group * task[9] * num_strips + strip) * _STRIP_BYTES
                 size = task[9] if group < num_groups - 1 else task[10]
                 if size == 16:
-                    add_up(bits, 16, weights, rows, units, bias, outputs, stride, num_blocks)
+                    add_up(way, bits, 16, weights, rows, units, bias, outputs, stride, num_blocks)
                 elif size == 8:
-                    add_up(bits, 8, weights, rows, units, bias, outputs, stride, num_blocks)
+                    add_up(way, bits, 8, weights, rows, units, bias, outputs, stride, num_blocks)
                 elif size == 4:
-                    add_up(bits, 4, weights, rows, units, bias, outputs, stride, num_blocks)
+                    add_up(way, bits, 4, weights, rows, units, bias, outputs, stride, num_blocks)
                 elif size == 2:
-                    add_up(bits, 2, weights, rows, units, bias, outputs, stride, num_blocks)
+                    add_up(way, bits, 2, weights, rows, units, bias, outputs, stride, num_blocks)
                 else:
-                    add_up(bits, 1, weights, rows, units, bias, outputs, stride, num_blocks)
+                    add_up(way, bits, 1, weights, rows, units, bias, outputs, stride, num_blocks)
         first = claim(task, _NEXT, turn)
 
 
-@SharedKernel
-def _multiply_4(task: Any) -> None:
-    _multiply(task, 4, _NUM_BYTES_4)
+def _kernel_of(way: int, bits: int) -> SharedKernel:
+    num_bytes = RECORDS[bits].num_bytes
+
+    def multiply(task: Any) -> None:
+        _multiply(task, way, bits, num_bytes)
+
+    return SharedKernel(multiply)
 
 
-@SharedKernel
-def _multiply_5(task: Any) -> None:
-    _multiply(task, 5, _NUM_BYTES_5)
-
-
-@SharedKernel
-def _multiply_8(task: Any) -> None:
-    _multiply(task, 8, _NUM_BYTES_8)
-
-
-_FUNCTIONS = {4: _multiply_4, 5: _multiply_5, 8: _multiply_8}
+_KERNELS = {(way, bits): _kernel_of(way, bits) for way in range(len(WAYS)) for bits in RECORDS}

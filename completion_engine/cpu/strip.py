@@ -1,7 +1,7 @@
 """The inner loop of a product in the machine's own instructions: sixteen outputs for a few rows.
 
-It is written in LLVM's language, for no other one here has the instruction that multiplies bytes and sums
-them up four at a time (`vpdpbusd`). `packing` says how weights lie, `product` how inputs do.
+It is written in LLVM's language, for no other one here has the instructions that multiply bytes (`dot`).
+`packing` says how weights lie, `product` how inputs do.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from completion_engine.cpu.packing import BLOCK, NUM_GROUPS, RECORDS, ROW_BYTES, STRIP, Record
+from completion_engine.cpu.dot import WAYS, Dot
+from completion_engine.cpu.packing import BLOCK, NUM_GROUPS, RECORDS, ROW_BYTES, Record
 from completion_engine.cpu.vectors import F16, F32, I1, I8, I16, I32, I64, Vectors, instruction, many
 
 _AHEAD = 4096  # bytes of weights that are fetched ahead; the machine's own look-ahead comes too late
 _LINE = 64  # bytes that memory gives at once
 
 
-@instruction(num_literals=2)
+@instruction(num_literals=3)
 def add_up(
     make: Vectors,
+    way: int,
     bits: int,
     num_rows: int,
     weights: Any,
@@ -34,11 +36,12 @@ def add_up(
 ) -> None:
     """Write `bias + units * sum(weights * rows)` of one strip for some rows.
 
-    All but `stride`, the number of outputs of a row, and `num_blocks` are addresses. Blocks are added one
-    behind the other, so that a row's sum is the same beside any.
+    First come the number of one of `dot.WAYS`, a weight's bits, and how many rows. Of the others all but
+    `stride`, the number of outputs of a row, and `num_blocks` are addresses. Blocks are added one behind the
+    other, so that a row's sum is the same beside any.
     """
     totals = make.sums(num_rows)
-    strip = _Strip(make, RECORDS[bits], totals)
+    strip = _Strip(make, WAYS[way], RECORDS[bits], totals)
     with cgutils.for_range(make.builder, num_blocks) as loop:
         record = make.step(weights, loop.index, RECORDS[bits].num_bytes)
         strip.add_block(record, make.step(rows, loop.index, ROW_BYTES * num_rows))
@@ -51,9 +54,8 @@ def add_up(
 class _Strip:
     """One way of holding weights, and the sums of some rows."""
 
-    def __init__(self, make: Vectors, record: Record, totals: Sequence[Any]) -> None:
-        self._make, self._record, self._totals = make, record, totals
-        self._multiply = make.external("llvm.x86.avx512.vpdpbusd.512", [many(I32)] * 3, many(I32))
+    def __init__(self, make: Vectors, dot: Dot, record: Record, totals: Sequence[Any]) -> None:
+        self._make, self._dot, self._record, self._totals = make, dot, record, totals
         self._fetch = make.external("llvm.prefetch.p0", [I8.as_pointer(), I32, I32, I32], ir.VoidType())
 
     def add_block(self, record: Any, rows: Any) -> None:
@@ -66,22 +68,14 @@ class _Strip:
         groups = self._groups(record)
         weight_scales = self._halves(record, self._record.scales_at)
         for row, total in enumerate(self._totals):
-            found = self._first(rows, sums_at + 4 * row)
-            for group, weights in enumerate(groups):
-                inputs = make.repeated(rows, BLOCK * row + 4 * group, I32)
-                found = make.builder.call(self._multiply, [found, weights, inputs])
+            inputs = [make.repeated(rows, BLOCK * row + 4 * group, I32) for group in range(NUM_GROUPS)]
+            negative = make.repeated(rows, sums_at + 4 * row, I32)
+            found = self._dot.add_up(make, self._record, groups, inputs, negative)
             scale = make.builder.fmul(weight_scales, make.repeated(rows, scales_at + 4 * row, F32))
             make.add_product(total, make.builder.sitofp(found, many(F32)), scale)
             if self._record.floors_at:
                 floors = self._halves(record, self._record.floors_at)
                 make.add_product(total, floors, make.repeated(rows, shares_at + 4 * row, F32))
-
-    def _first(self, rows: Any, sum_at: int) -> Any:
-        """What a sum of levels begins with: what makes the level that stands for zero count as zero."""
-        if self._record.floors_at:
-            return ir.Constant(many(I32), None)
-        shift = ir.Constant(many(I32), [self._record.zero_level.bit_length() - 1] * STRIP)
-        return self._make.builder.shl(self._make.repeated(rows, sum_at, I32), shift)
 
     def _groups(self, record: Any) -> list[Any]:
         """The levels of sixteen outputs and four inputs each, as bytes."""

@@ -6,7 +6,7 @@ Used where a loop must keep its sums in registers, and by kernels that several t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -66,6 +66,20 @@ class Vectors:
         empty = ir.Constant(many(kind), ir.Undefined)
         number = self.builder.insert_element(empty, self.load(address, offset, kind), I32(0))
         return self.builder.shuffle_vector(number, empty, ir.Constant(many(I32), [0] * LANES))
+
+    def part(self, vector: Any, first: int, number: int) -> Any:
+        """Some lanes of a vector."""
+        if number == vector.type.count:
+            return vector
+        lanes = ir.Constant(many(I32, number), list(range(first, first + number)))
+        return self.builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), lanes)
+
+    def joined(self, parts: Sequence[Any]) -> Any:
+        """One vector or two, end to end."""
+        if len(parts) == 1:
+            return parts[0]
+        lanes = ir.Constant(many(I32, 2 * parts[0].type.count), list(range(2 * parts[0].type.count)))
+        return self.builder.shuffle_vector(*parts, lanes)
 
     def store(self, vector: Any, address: Any, offset: int) -> None:
         """Write a vector."""

@@ -34,7 +34,7 @@ def read_machine() -> Machine:
     cpu = _fields("/proc/cpuinfo")
     memory = psutil.virtual_memory()
     flags = set((cpu.get("flags") or cpu.get("Features") or "").split())
-    interesting = ("avx2", "avx512f", "avx512_vnni", *BF16_FEATURES, "amx_int8", "asimd", "sve")
+    interesting = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", *BF16_FEATURES, "amx_int8", "asimd", "sve")
     return Machine(
         processor=cpu.get("model name") or platform.processor() or platform.machine(),
         features=tuple(name for name in interesting if name in flags),

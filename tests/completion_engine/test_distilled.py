@@ -29,7 +29,7 @@ from completion_engine.language_model import LanguageModel, load_language_model
 from completion_engine.linear import Kind, Linear
 from completion_engine.quantised import can_quantise
 
-needs_vnni = pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="no fast products of bytes here")
+needs_bytes = pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="no fast products of bytes here")
 PROMPT = [40 + 7 * at % 200 for at in range(30)]
 
 
@@ -239,7 +239,7 @@ def test_a_drafter_of_another_target_is_refused(
         dataclasses.replace(shape, **change).check_target(target)
 
 
-@pytest.mark.parametrize("kind", ["float", pytest.param("int8", marks=needs_vnni)])
+@pytest.mark.parametrize("kind", ["float", pytest.param("int8", marks=needs_bytes)])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_rows_of_a_laid_out_weight_can_be_read_back(kind: Kind, dtype: torch.dtype) -> None:
     """The drafter takes the head's rows from the target, which holds them in the machine's own layout."""

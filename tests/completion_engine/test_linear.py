@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from completion_engine.cpu import team
+from completion_engine.cpu.dot import ways
 from completion_engine.cpu.language import Array, array_of
+from completion_engine.cpu.packing import pack
+from completion_engine.cpu.product import Product
 from completion_engine.cpu.residual import Residual
 from completion_engine.gated_mlp import GatedMlp
 from completion_engine.linear import Kind, Linear, can_pack, stack
-from completion_engine.quantised import can_quantise
+from completion_engine.quantised import can_quantise, quantise_rows
 
 EPS = 1e-6
 TYPES = (torch.bfloat16, torch.float32)
-needs_vnni = pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="no fast products of bytes here")
+needs_bytes = pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="no fast products of bytes here")
 needs_bf16 = pytest.mark.skipif(
     not can_pack(torch.empty(1, 1, dtype=torch.bfloat16)), reason="no packed layout here"
 )
-KINDS = [pytest.param("float", marks=needs_bf16), pytest.param("int8", marks=needs_vnni)]
+KINDS = [pytest.param("float", marks=needs_bf16), pytest.param("int8", marks=needs_bytes)]
 
 
 def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -37,7 +41,7 @@ def test_a_row_does_not_feel_the_rows_beside_it(kind: Kind, num_rows: int) -> No
         assert torch.equal(linear(x[rows]), together[rows])
 
 
-@needs_vnni
+@needs_bytes
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_bytes_come_near_the_exact_product(dtype: torch.dtype, *, has_bias: bool) -> None:
@@ -48,16 +52,37 @@ def test_bytes_come_near_the_exact_product(dtype: torch.dtype, *, has_bias: bool
     assert (found - exact).norm() < 0.02 * exact.norm()
 
 
-@needs_vnni
-def test_whole_numbers_come_out_exactly() -> None:
+@pytest.mark.parametrize("way", ways())
+@pytest.mark.parametrize(
+    ("bits", "low", "middle", "high"), [(8, -127, 40, 127), (5, -16, 14, 15), (4, 0, 7, 15)]
+)
+def test_whole_numbers_come_out_exactly(bits: int, low: int, middle: int, high: int, way: int) -> None:
     """Sums of the largest levels do not saturate, and weights that are levels already stay what they are."""
-    weight = torch.full((16, 512), 127.0)
-    weight[1::2] *= -1
+    weight = torch.full((16, 16, 32), float(high))
+    weight[1::2] = low
+    weight[:, :, :3] = torch.tensor([low, middle, high], dtype=torch.float32)
+    weight = weight.flatten(1)
     x = torch.full((8, 512), 127.0)
-    assert torch.equal(Linear(weight, kind="int8")(x), x @ weight.T)
+    x[1::2] *= -1
+    assert pack(array_of(weight)).record.bits == bits
+    assert torch.equal(multiply(weight, x, way), x @ weight.T)
 
 
-@needs_vnni
+def multiply(weight: Tensor, x: Tensor, way: int) -> Tensor:
+    """The product by one of the machine's instruction sets."""
+    packed = pack(array_of(weight))
+    return Product(packed, np.zeros(len(packed.units), np.float32), way)(quantise_rows(x))
+
+
+@pytest.mark.parametrize("bits", [4, 5, 8])
+@pytest.mark.parametrize("num_rows", [1, 2, 4, 8, 16, 24])
+def test_every_instruction_set_gives_the_same_bits(num_rows: int, bits: int) -> None:
+    weight, x = on_a_grid(bits), random(num_rows, 96, seed=1)
+    found = [multiply(weight, x, way) for way in ways()]
+    assert all(torch.equal(other, found[0]) for other in found[1:])
+
+
+@needs_bytes
 def test_rows_and_channels_of_zeros_give_zero() -> None:
     weight, x = random(16, 64), random(8, 64, seed=1)
     weight[3], x[5] = 0, 0
@@ -112,7 +137,7 @@ def test_an_mlp_comes_near_the_modules_own(kind: Kind, dtype: torch.dtype) -> No
     assert (found.float() - exact).norm() < 0.03 * exact.norm()
 
 
-@needs_vnni
+@needs_bytes
 def test_an_mlp_of_bytes_passes_over_rows_of_zeros() -> None:
     mlp = GatedMlp(*mlp_layers(torch.float32), "int8")
     assert not run(mlp, torch.zeros(8, 64)).any()
@@ -128,7 +153,7 @@ def on_a_grid(bits: int) -> Tensor:
     return (levels * scales + floors).flatten(1).to(torch.bfloat16)
 
 
-@needs_vnni
+@needs_bytes
 @pytest.mark.parametrize(("bits", "num_bytes"), [(4, 32 * 5 / 8), (5, 32 * 5.5 / 8), (8, 32 * 8.5 / 8)])
 def test_weights_take_as_few_bits_as_hold_them(bits: int, num_bytes: float) -> None:
     weight = on_a_grid(bits) if bits < 8 else random(48, 96, dtype=torch.bfloat16)
@@ -139,7 +164,7 @@ def test_weights_take_as_few_bits_as_hold_them(bits: int, num_bytes: float) -> N
     assert (found - weight.float()).norm() < limit * weight.float().norm()
 
 
-@needs_vnni
+@needs_bytes
 @pytest.mark.parametrize("bits", [4, 5, 8])
 @pytest.mark.parametrize("num_rows", [1, 2, 3, 8, 13, 16, 17, 24, 40])
 def test_any_number_of_rows_and_bits_comes_near_the_exact_product(num_rows: int, bits: int) -> None:
@@ -148,7 +173,7 @@ def test_any_number_of_rows_and_bits_comes_near_the_exact_product(num_rows: int,
     assert (Linear(weight, kind="int8")(x) - exact).norm() < 0.02 * exact.norm()
 
 
-@needs_vnni
+@needs_bytes
 def test_a_single_weight_off_the_grid_takes_eight_bits_and_is_not_lost() -> None:
     weight = on_a_grid(5)
     weight[40, 70] *= 1.1
@@ -157,7 +182,7 @@ def test_a_single_weight_off_the_grid_takes_eight_bits_and_is_not_lost() -> None
     assert linear.rows(torch.tensor([40]))[0, 70] == pytest.approx(float(weight[40, 70]), rel=0.02)
 
 
-@needs_vnni
+@needs_bytes
 @pytest.mark.parametrize("factor", [2.0**-100, 1.0, 2.0**100])
 def test_weights_of_any_size_are_held(factor: float) -> None:
     weight = factor * random(16, 64)
@@ -165,7 +190,7 @@ def test_weights_of_any_size_are_held(factor: float) -> None:
     assert (found / factor - weight / factor).norm() < 0.01 * (weight / factor).norm()
 
 
-@needs_vnni
+@needs_bytes
 @pytest.mark.parametrize("has_openmp", [True, False])
 def test_the_number_and_kind_of_threads_changes_no_bit(
     monkeypatch: pytest.MonkeyPatch, *, has_openmp: bool
