@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from completion_engine.attention import ROWS
 from completion_engine.decoding import Decoding
 from completion_engine.request import CancelledError
 from completion_engine.slots import Slot
@@ -87,7 +88,7 @@ def _first_line(first: Decoding, num_chars: int) -> list[int]:
 def _logits(task: Task, tokens: list[int]) -> Iterator[Tensor]:
     """The target's logits [vocab_size] before each of the tokens, which follow the prompt."""
     target, cache = task.means.target, task.slot.cache
-    num_prompt, step = len(task.prompt.tokens), target.widths[0]
+    num_prompt, step = len(task.prompt.tokens), ROWS
     rows = [task.prompt.tokens[-1], *tokens[:-1]]
     if tokens:  # what is written follows a prompt that is cached
         cache.rewind(num_prompt - 1)

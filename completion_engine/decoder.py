@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from completion_engine.attention import OpenLanes
+from completion_engine.attention import ROWS, OpenLanes
+from completion_engine.cpu.attention import serves_heads
 from completion_engine.cpu.heads import norm_heads, split_heads
 from completion_engine.cpu.language import array_of
 from completion_engine.cpu.residual import Residual
@@ -35,6 +36,7 @@ class Decoder(Protocol):
     hidden_size: int
     vocab_size: int
     num_weight_bytes: int
+    row_step: int  # passes run a multiple of so many rows
 
     @property
     def embedding(self) -> Tensor:
@@ -51,7 +53,7 @@ class Decoder(Protocol):
         ...
 
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
-        """Run `rows` [num_rows], a multiple of `ROWS`, behind what is cached.
+        """Run `rows` [num_rows], a multiple of `row_step`, behind what is cached.
 
         `layout` says where each row stands; `caches` holds one cache a lane, and gets the rows' keys, values
         and hidden states (its length stays as it is). Returns the logits [num_logits, vocab_size]
@@ -94,6 +96,7 @@ class FusedDecoder:
         self.head_size = attention.head_dim
         self.hidden_size = config.hidden_size
         self.vocab_size = config.vocab_size
+        self.row_step = 1 if kind == "int8" and serves_heads(self.head_size) else ROWS
         self._scale = float(attention.scaling)
         self._eps = float(config.rms_norm_eps)
         self._embedding: Tensor = model.model.embed_tokens.weight.detach()
@@ -135,7 +138,7 @@ class FusedDecoder:
 
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """See `Decoder.forward`."""
-        lanes = OpenLanes(layout, caches, rows.device)
+        lanes = OpenLanes(layout, caches, rows.device, self.row_step)
         x = Residual(self._embedding[rows], self._eps)
         for index, layer in enumerate(self._layers):
             q, k, v = self._project(layer, x, lanes.positions)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from completion_engine.attention import pad_rows
 from completion_engine.drafting.draft import Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import (
     Costly,
@@ -128,7 +129,8 @@ class Decoding:
             self._prefill(pending[: min(self._target.prefill_rows, len(pending) - 1)])
             return
         plan = self._draft(len(pending))
-        lent = self._lent(plan.width - len(pending) - len(plan.rows))
+        num_rows = len(pending) + len(plan.rows)
+        lent = self._lent(max(plan.width, pad_rows(num_rows)) - num_rows)
         self._keep(pending, plan, self._verify(pending, plan, lent))
 
     def finish(self, rules: TextRules, max_tokens: int) -> Finish | None:
@@ -179,7 +181,7 @@ class Decoding:
         self._target.forward(chunk, self._cache, 0)
         self._cache.keep(chunk)
         pass_ms = (time.perf_counter() - begin) * 1e3
-        self._target.saw(min(self._target.costs_from(len(chunk)).pass_ms.values()), pass_ms)
+        self._target.saw(self._target.ms_of(len(chunk)), pass_ms)
         self.stats.ms["prefill"] += pass_ms
 
     def _draft(self, num_pending: int) -> Plan:
@@ -224,7 +226,7 @@ class Decoding:
         pass_ms = (time.perf_counter() - begin) * 1e3
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += pass_ms
-        self._target.saw(plan.ms, pass_ms)
+        self._target.saw(max(plan.ms, self._target.ms_of(len(pending) + len(tokens) - 1)), pass_ms)
         parents, num_real = _parents(1, plan, len(lent)), len(plan.rows) + 1
         verdict = verify(tokens[:num_real], parents[:num_real], picked[:num_real])
         return Pass(tokens, parents, logits, picked, (0, *verdict.path))

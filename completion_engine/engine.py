@@ -13,6 +13,7 @@ from typing import Any
 
 from completion_engine.ahead import Expected, NextLine, Unfinished
 from completion_engine.alternatives import decoding_of, rank_branches
+from completion_engine.attention import ROWS
 from completion_engine.config import EngineConfig
 from completion_engine.decoding import Decoding, Finish, Limits, Means, TextRules, run
 from completion_engine.drafting.draft import Drafter
@@ -118,7 +119,7 @@ class CompletionEngine:
         rules = StopRules(task.place)
         limits = Limits(
             min(request.max_tokens, self._max_new_tokens),
-            self._target.pass_ms[self._target.widths[0]] * _PASS_MARGIN,
+            self._target.ms_of(ROWS) * _PASS_MARGIN,
             begin + request.deadline_ms / 1e3 if request.deadline_ms > 0 else float("inf"),
             begin + max(request.patience_ms, request.deadline_ms) / 1e3,
         )

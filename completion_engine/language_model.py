@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ PREFILL_ROWS = 64
 _PREFILL_ROWS_CUDA = 256
 CAPACITY = {"cpu": 2048, "cuda": 8192}  # positions of a KV slot
 _FAR = 1024  # positions; see `_rows_are_invariant`
+_SMALL = (1, 3, 5, 2, 9)  # rows of passes that have to agree with a large one
 WIDTHS = (8, 16, 24)  # rows of a verification pass that the policy may choose from
+_NARROW = (1, 2, 4)  # and these where a pass may run any number of rows
 
 
 class LanguageModel:
@@ -50,11 +53,14 @@ class LanguageModel:
         self._keys_by_channel = device.type == "cpu" and branches is None
         self._branches = branches or Lanes(self.cache_shape)
         self.crew = Crew({torch.get_num_threads(): 1.0})
+        self._row_step = decoder.row_step
         self.is_row_invariant = self._rows_are_invariant()
+        if not self.is_row_invariant:
+            self._row_step = ROWS
         self.verifies_trees = self.is_row_invariant and self._branches_are_exact()
         self.max_lanes = self._branches.max_lanes if self.verifies_trees else 1
         self.prefill_rows = PREFILL_ROWS if device.type == "cpu" else _PREFILL_ROWS_CUDA
-        self.widths = WIDTHS if self.is_row_invariant else (ROWS,)
+        self.widths = self._widths()
         self.clock = self._measure_passes()
         self.crew = self._hire()
         self.crew.muster(time.monotonic())
@@ -105,14 +111,18 @@ class LanguageModel:
 
     def costs_from(self, num_pending: int, max_lanes: int = 1) -> Costs:
         """What passes that hold `num_pending` known rows cost; wider ones than measured in proportion."""
-        known, lane_ms = self.clock.pass_ms, self.clock.lane_ms
-        if num_pending <= min(self.widths):
-            return Costs(known, lane_ms, max_lanes)
-        base, top = min(self.widths), max(self.widths)
-        slope = (known[top] - known[base]) / max(1, top - base)
+        known, lane_ms, top = self.clock.pass_ms, self.clock.lane_ms, max(self.widths)
+        if num_pending <= max(ROWS, top - ROWS):
+            wide = {width: ms for width, ms in known.items() if width >= num_pending}
+            return Costs(wide, lane_ms, max_lanes)
+        slope = (known[top] - known[ROWS]) / max(1, top - ROWS)
         first = pad_rows(num_pending)
-        pass_ms = {width: known[base] + slope * (width - base) for width in (first, first + ROWS)}
+        pass_ms = {width: known[ROWS] + slope * (width - ROWS) for width in (first, first + ROWS)}
         return Costs(pass_ms, lane_ms, max_lanes)
+
+    def ms_of(self, num_rows: int) -> float:
+        """Milliseconds of the cheapest pass that holds so many rows, as passes are now."""
+        return min(self.costs_from(num_rows).pass_ms.values())
 
     def saw(self, expected_ms: float, ms: float) -> None:
         """A pass that was expected to take `expected_ms`, by the figures of now, took `ms`."""
@@ -127,7 +137,7 @@ class LanguageModel:
         `parents` [num_tokens] makes a tree of them: the row that each follows, -1 for the first. Without it
         each follows the one before. The cache's length is left as it is: `keep` what turns out to be true.
         """
-        num_rows = pad_rows(len(tokens))
+        num_rows = pad_rows(len(tokens), self._row_step)
         chain = range(len(tokens) - 1, num_rows - 1)
         layout = lay_out([*(range(-1, len(tokens) - 1) if parents is None else parents), *chain])
         if cache.num_cached + max(layout.depths) >= cache.capacity:
@@ -146,6 +156,12 @@ class LanguageModel:
         """Keep the rows `path` of the pass just run, whose tokens are `tokens`; `parents` as in `forward`."""
         self._branches.keep(cache, lay_out(parents), path, tokens)
 
+    def _widths(self) -> tuple[int, ...]:
+        """Rows of the passes that the policy may choose from."""
+        if not self.is_row_invariant:
+            return (ROWS,)
+        return (*_NARROW, *WIDTHS) if self._row_step == 1 else WIDTHS
+
     def _rows_are_invariant(self) -> bool:
         """Whether a position comes out bit for bit the same alone, in a chain and in a prefill chunk.
 
@@ -154,10 +170,10 @@ class LanguageModel:
         pass of decoding runs one fixed width, which keeps drafts from changing the text.
         """
         border = min(_FAR, self.capacity // 2)
-        return self._steps_agree(0, PREFILL_ROWS, 3) and self._steps_agree(border - ROWS, 3 * ROWS, 5)
+        return self._steps_agree(0, PREFILL_ROWS) and self._steps_agree(border - ROWS, 3 * ROWS)
 
-    def _steps_agree(self, start: int, num_tokens: int, step: int) -> bool:
-        """Whether tokens behind `start` positions of noise come out the same in one pass and in steps."""
+    def _steps_agree(self, start: int, num_tokens: int) -> bool:
+        """Whether tokens behind `start` positions of noise come out the same in one pass and in small."""
         generator = torch.Generator().manual_seed(0)
         tokens = torch.randint(0, self.vocab_size, (num_tokens,), generator=generator).tolist()
         together, apart = KVCache(self.cache_shape), KVCache(self.cache_shape)
@@ -166,12 +182,13 @@ class LanguageModel:
             stored[:, :, :start] = copied[:, :, :start] = noise.to(stored)
         together.keep([0] * start)
         apart.keep([0] * start)
-        wanted = logits = self.forward(tokens, together, ROWS)
-        for first in range(0, num_tokens, step):
-            chunk = tokens[first : first + step]
-            logits = self.forward(chunk, apart, len(chunk))
+        wanted = self.forward(tokens, together, num_tokens)
+        found, sizes = [], cycle(_SMALL)
+        while (first := apart.num_cached - start) < num_tokens:
+            chunk = tokens[first : first + next(sizes)]
+            found.append(self.forward(chunk, apart, len(chunk)))
             apart.keep(chunk)
-        return _hold_same(together, apart, start + num_tokens) and torch.equal(wanted[-1], logits[-1])
+        return _hold_same(together, apart, start + num_tokens) and torch.equal(wanted, torch.cat(found))
 
     def _branches_are_exact(self) -> bool:
         """Whether a path gives the same bits in a branch of a tree as in a chain."""
@@ -193,12 +210,11 @@ class LanguageModel:
 
     def _measure_passes(self) -> PassClock:
         """One verification pass by width, and one with a lane more."""
-        base = min(self.widths)
         shapes = {width: list(range(-1, width - 1)) for width in self.widths}
         if self.verifies_trees:
-            shapes[0] = [*range(-1, base - 2), 0]
+            shapes[0] = [*range(-1, ROWS - 2), 0]
         found = self._time_passes({shape: (parents, self.crew) for shape, parents in shapes.items()})
-        lane_ms = found.pop(0, 0.0) - found[base]
+        lane_ms = found.pop(0, 0.0) - found[ROWS]
         return PassClock(found, lane_ms)
 
     def _hire(self) -> Crew:
@@ -214,7 +230,7 @@ class LanguageModel:
         if used < max(counts):
             # Others need the cores now: what more threads are worth is seen when they are free.
             return Crew({count: used / count for count in counts}, num_threads=used)
-        parents = range(-1, min(self.widths) - 1)
+        parents = range(-1, ROWS - 1)
         found = self._time_passes({count: (parents, crew) for count, crew in crews.items()})
         return Crew({count: ms / found[used] for count, ms in found.items()})
 

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from completion_engine.attention import OpenLanes
+from completion_engine.attention import ROWS, OpenLanes
 from completion_engine.decoder import FusedDecoder, rotary_tables
 from completion_engine.errors import UserError
 from completion_engine.kv_cache import KVCache
@@ -78,6 +78,8 @@ class _CacheView:
 
 class ModuleDecoder:
     """Forward pass through transformers' modules; the same contract as `FusedDecoder`."""
+
+    row_step = ROWS
 
     def __init__(self, model: Any, num_positions: int) -> None:
         config = model.config

@@ -44,13 +44,18 @@ _NEXT = 0  # place in a task of the unit that no thread has taken yet
 _F32, _I32 = np.float32, np.int32
 
 
+def serves_heads(head_size: int) -> bool:
+    """Whether heads of this size can be read sixteen channels at a time."""
+    return head_size % LANES == 0
+
+
 def can_attend(q: Tensor, keys: Tensor, values: Tensor) -> bool:
     """Whether `attend` can read these; keys lie by channel, with room behind them."""
     return (
         q.device.type == "cpu"
         and q.dtype in {torch.bfloat16, torch.float32}
         and q.dtype == keys.dtype == values.dtype
-        and q.shape[-1] % LANES == 0
+        and serves_heads(q.shape[-1])
         and keys.stride(1) == values.stride(2) == 1
         and keys.stride(2) % KEYS_AT_ONCE == 0
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from completion_engine.attention import ROWS
 from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
 from completion_engine.errors import UserError
 from completion_engine.kv_cache import KVCache
@@ -26,7 +27,7 @@ class ModelDrafter:
         self._num_tokens = num_tokens
         self._cache = KVCache(model.cache_shape)
         self._path: list[int] = []
-        self.step_ms = model.pass_ms[min(model.widths)]
+        self.step_ms = model.ms_of(1)
 
     @property
     def num_bytes(self) -> int:
@@ -46,7 +47,7 @@ class ModelDrafter:
 
     def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
         """See `Drafter.drafts`."""
-        max_depth = min(max_tokens, self._cache.capacity - len(self._path) - 2 * min(self._model.widths))
+        max_depth = min(max_tokens, self._cache.capacity - len(self._path) - 2 * ROWS)
         tree: list[DraftToken] = []
         path, parent, survival = list(self._path), -1, 1.0
         for depth in range(max_depth):

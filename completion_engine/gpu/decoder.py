@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from completion_engine.attention import ROWS
 from completion_engine.decoder import rotary_tables
 from completion_engine.gpu import launch
 from completion_engine.gpu.passes import WIDTHS, Arena, Packet, PassShape, shape_for
@@ -74,6 +75,8 @@ class GraphedDecoder:
     `bits` are those of the layers' weights; the head and the embedding stay as they are. Modules are let go
     of as they are taken over, so the device never holds more than one layer twice.
     """
+
+    row_step = ROWS
 
     def __init__(
         self, model: Any, capacity: int, device: torch.device, bits: Bits = 16, runner: Runner | None = None

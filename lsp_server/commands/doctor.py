@@ -209,7 +209,7 @@ def _drafters_check(engine: dict[str, Any]) -> Check:
 def _pass_checks(pass_ms: dict[str, float]) -> list[Check]:
     return [
         _check(
-            f"target pass, {width} rows",
+            f"target pass, width {width}",
             f"{ms:.1f} ms",
             is_ok=ms <= SLOW_PASS_MS,
             advice="Choose a smaller target, or a machine with bf16 or a GPU.",

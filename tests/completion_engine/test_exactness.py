@@ -231,6 +231,32 @@ def test_a_backend_with_row_dependent_sums_is_given_one_fixed_width(
     assert disturbed.costs_from(1).max_lanes == 1
 
 
+@pytest.mark.parametrize("num_disturbed", [1, 2, 3, 5, 9])
+def test_a_backend_whose_narrow_passes_differ_is_given_one_fixed_width(
+    target: LanguageModel, num_disturbed: int
+) -> None:
+    narrow = Disturbed(target.decoder, lambda num_rows, _, __: num_rows == num_disturbed)
+    disturbed = LanguageModel(narrow, target.device, target.precision, 512)  # type: ignore[arg-type]
+    if target.decoder.row_step == 1:
+        assert not disturbed.is_row_invariant
+        assert disturbed.widths == (8,)
+
+
+@pytest.mark.parametrize("kind", ["fused", "modules"])
+@pytest.mark.parametrize("num_pending", range(1, 70))
+def test_every_width_to_choose_from_holds_the_known_rows(
+    free_targets: dict[str, LanguageModel], kind: str, num_pending: int
+) -> None:
+    target = free_targets[kind]
+    assert min(target.costs_from(num_pending).pass_ms) >= num_pending
+    assert target.ms_of(num_pending) > 0
+
+
+def test_passes_are_as_narrow_as_their_products_allow(free_targets: dict[str, LanguageModel]) -> None:
+    for target in free_targets.values():
+        assert min(target.costs_from(1).pass_ms) == target.decoder.row_step
+
+
 def test_a_backend_whose_branches_differ_is_given_chains(target: LanguageModel) -> None:
     branched = Disturbed(target.decoder, lambda _, layout, __: len(layout.lanes) > 1)
     disturbed = LanguageModel(branched, target.device, target.precision, 512)  # type: ignore[arg-type]
