@@ -122,7 +122,7 @@ class LanguageModel:
 
     def ms_of(self, num_rows: int) -> float:
         """Milliseconds of the cheapest pass that holds so many rows, as passes are now."""
-        return min(self.costs_from(num_rows).pass_ms.values())
+        return self.costs_from(num_rows).ms_of(num_rows)
 
     def saw(self, expected_ms: float, ms: float) -> None:
         """A pass that was expected to take `expected_ms`, by the figures of now, took `ms`."""

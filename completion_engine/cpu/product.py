@@ -6,7 +6,8 @@ same beside any rows and on any number of threads.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,13 +19,38 @@ from completion_engine.cpu.language import Array, Floats, SharedKernel, inlined
 from completion_engine.cpu.packing import BLOCK, RECORDS, ROW_BYTES, STRIP, PackedWeight
 from completion_engine.cpu.rows import gate_levels
 from completion_engine.cpu.strip import add_up
-from completion_engine.cpu.vectors import byte_at, claim, float_at, int32_at, int64_at
+from completion_engine.cpu.vectors import byte_at, claim, float_at, int64_at
 
 GROUPS = (1, 2, 4, 8, 16)  # rows that are multiplied at once
 _TURN_BYTES = 1 << 17  # of weights that a thread takes at a time
 _STRIP_BYTES = 4 * STRIP  # of its outputs for a row
 _NUM_FIXED, _TASK_SIZE = 6, 12  # what is said of the weight, and then of a call
 _NEXT = 11  # the strip that no thread has taken yet
+
+
+class _Groups(NamedTuple):
+    """How rows are divided; `shape` says it to a kernel."""
+
+    size: int
+    number: int
+    last_size: int
+    num_held: int
+    shape: Array
+    shape_address: int
+
+
+@cache
+def _groups_of(num_rows: int, num_blocks: int) -> _Groups:
+    size = _group_for(num_rows)
+    number = -(-num_rows // size)
+    num_before = (number - 1) * size
+    last_size = _group_for(num_rows - num_before)
+    shape = np.array([num_blocks, size, num_before, last_size])
+    return _Groups(size, number, last_size, num_before + last_size, shape, shape.ctypes.data)
+
+
+def _group_for(num_rows: int) -> int:
+    return next((size for size in GROUPS if num_rows <= size), GROUPS[-1])
 
 
 class RoundedRows:
@@ -38,35 +64,28 @@ class RoundedRows:
     def __init__(self, num_rows: int, num_inputs: int) -> None:
         """To be filled by a kernel of `rows`."""
         self.num_rows = num_rows
-        self.group_size = _group_for(num_rows)
-        self.num_groups = -(-num_rows // self.group_size)
-        num_before = (self.num_groups - 1) * self.group_size
-        self.last_size = _group_for(num_rows - num_before)
-        self.num_held = num_before + self.last_size
         num_blocks = -(-num_inputs // BLOCK)
-        make = torch.empty if self.num_held == num_rows else torch.zeros
-        self._memory = make(self.num_held * num_blocks * ROW_BYTES, dtype=torch.uint8)
+        self.groups = _groups_of(num_rows, num_blocks)
+        make = torch.empty if self.groups.num_held == num_rows else torch.zeros
+        self._memory = make(self.groups.num_held * num_blocks * ROW_BYTES, dtype=torch.uint8)
         self.address = self._memory.data_ptr()
-        self._shape = np.array([num_blocks, self.group_size, num_before, self.last_size])
 
     @property
-    def parts(self) -> tuple[Array, Floats, Array, Array]:
-        """What a kernel fills: the memory as bytes, floats and integers, and how it is divided.
+    def parts(self) -> tuple[Array, Array]:
+        """What a kernel fills, as bytes, and how it is divided.
 
         That is the number of blocks, the size of a group, how many rows are before the last, and its size.
         """
-        memory: Array = self._memory.numpy()
-        return memory, memory.view(np.float32), memory.view(np.int32), self._shape
+        return self._memory.numpy(), self.groups.shape
 
 
 def round_gated(gate_up: torch.Tensor) -> RoundedRows:
     """`silu(gate) * up`, rounded; gate_up is [num_rows, 2 * num_outputs] float32."""
     gate_up = gate_up.contiguous()
     found = RoundedRows(len(gate_up), gate_up.shape[1] // 2)
-    memory, _, _, shape = found.parts
-    task = np.array(
-        [*gate_up.shape, gate_up.data_ptr(), found.address, memory.nbytes, shape.ctypes.data, len(shape), 0]
-    )
+    memory, shape = found.parts
+    place = found.address, memory.nbytes, found.groups.shape_address, len(shape)
+    task = np.array([*gate_up.shape, gate_up.data_ptr(), *place, 0])
     team.run(_round_gated.address, task.ctypes.data)
     return found
 
@@ -75,16 +94,11 @@ def round_gated(gate_up: torch.Tensor) -> RoundedRows:
 def _round_gated(task: Any) -> None:
     """Take rows until none are left; `task` is what `round_gated` put there."""
     gate_up = carray(float_at(task[2]), (task[0], task[1]))
-    memory, floats = carray(byte_at(task[3]), task[4]), carray(float_at(task[3]), task[4] // 4)
-    integers, shape = carray(int32_at(task[3]), task[4] // 4), carray(int64_at(task[5]), task[6])
+    memory, shape = carray(byte_at(task[3]), task[4]), carray(int64_at(task[5]), task[6])
     row = claim(task, 7, 1)
     while row < task[0]:
-        gate_levels(gate_up, row, memory, floats, integers, shape)
+        gate_levels(gate_up, row, memory, shape)
         row = claim(task, 7, 1)
-
-
-def _group_for(num_rows: int) -> int:
-    return next((size for size in GROUPS if num_rows <= size), GROUPS[-1])
 
 
 class Product:
@@ -109,10 +123,13 @@ class Product:
 
     def __call__(self, rows: RoundedRows) -> torch.Tensor:
         """`rows @ weight.T + bias`, [num_rows, num_outputs] float32."""
-        outputs = torch.empty(rows.num_held, self._width)
-        shape = rows.num_groups, rows.group_size, rows.last_size
+        groups = rows.groups
+        outputs = torch.empty(groups.num_held, self._width)
+        shape = groups.number, groups.size, groups.last_size
         self._task[_NUM_FIXED:] = rows.address, outputs.data_ptr(), *shape, 0
         team.run(self._function.address, self._address)
+        if outputs.shape == (rows.num_rows, self._num_outputs):
+            return outputs
         return outputs[: rows.num_rows, : self._num_outputs].contiguous()
 
 

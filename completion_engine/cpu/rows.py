@@ -15,16 +15,16 @@ from completion_engine.cpu.language import (
     exponential,
     inlined,
     kernel,
-    magnitude,
     narrowed,
     widened,
 )
 from completion_engine.cpu.packing import BLOCK, ROW_BYTES
+from completion_engine.cpu.vectors import F32, I8, I32, LANES, Vectors, instruction, many
 
 MAX_LEVEL = 127
 _MIDDLE = 128  # keeps what is rounded by cutting off above zero
-_SMALLEST_SCALE = np.float32(1e-30)  # of zeros; its inverse is still finite
-_F32, _I32 = np.float32, np.int32
+_SMALLEST_SCALE = 1e-30  # of zeros; its inverse is still finite
+_F32 = np.float32
 
 
 @kernel
@@ -55,8 +55,6 @@ def add_norm_levels(
     weight: Array,
     eps: float,
     memory: Array,
-    floats: Floats,
-    integers: Array,
     shape: Array,
 ) -> None:
     """`add_norm`, the normed rows rounded; see `round_rows`."""
@@ -66,7 +64,7 @@ def add_norm_levels(
         factor = _add(x[row], added[row], eps)
         for at in range(x.shape[1]):
             normed[at] = x[row, at] * factor * widened(weight[at])
-        _round(normed, row, memory, floats, integers, shape)
+        _round(normed, row, memory, shape)
 
 
 @kernel
@@ -81,27 +79,25 @@ def gate(gate_up: Array, gated: Array) -> None:
 
 
 @kernel
-def gate_levels(
-    gate_up: Array, row: int, memory: Array, floats: Floats, integers: Array, shape: Array
-) -> None:
+def gate_levels(gate_up: Array, row: int, memory: Array, shape: Array) -> None:
     """`gate` of one row, rounded; see `round_rows`."""
     num_outputs = gate_up.shape[1] // 2
     gated = np.empty(shape[0] * BLOCK, np.float32)
     gated[num_outputs:] = 0
     for at in range(num_outputs):
         gated[at] = _gated(widened(gate_up[row, at]), widened(gate_up[row, num_outputs + at]))
-    _round(gated, row, memory, floats, integers, shape)
+    _round(gated, row, memory, shape)
 
 
 @kernel
-def round_rows(x: Array, memory: Array, floats: Floats, integers: Array, shape: Array) -> None:
+def round_rows(x: Array, memory: Array, shape: Array) -> None:
     """Fill `product.RoundedRows` with the nearest levels of x [num_rows, num_inputs], block by block."""
     wide = np.empty(shape[0] * BLOCK, np.float32)
     wide[x.shape[1] :] = 0
     for row in range(x.shape[0]):
         for at in range(x.shape[1]):
             wide[at] = widened(x[row, at])
-        _round(wide, row, memory, floats, integers, shape)
+        _round(wide, row, memory, shape)
 
 
 @kernel
@@ -147,28 +143,36 @@ def _add(x: Any, added: Any, eps: Any) -> Any:
 
 
 @inlined
-def _round(x: Any, row: Any, memory: Any, floats: Any, integers: Any, shape: Any) -> None:
+def _round(x: Any, row: Any, memory: Any, shape: Any) -> None:
     """Fill in one row of `product.RoundedRows`; x is as long as its blocks."""
     num_blocks, size = shape[0], shape[1]
     first, place = row // size * size, row % size
     if row >= shape[2]:
         first, place, size = shape[2], row - shape[2], shape[3]
     for block in range(num_blocks):
-        start = (first * num_blocks + block * size) * ROW_BYTES
-        numbers = x[block * BLOCK : (block + 1) * BLOCK]
-        levels = memory[start + place * BLOCK : start + (place + 1) * BLOCK]
-        top = _I32(0)
-        for at in range(BLOCK):
-            bits = magnitude(numbers[at])
-            top = _I32(max(top, bits))
-        scale = max(_I32(top).view(np.float32) / _F32(MAX_LEVEL), _SMALLEST_SCALE)
-        inverse = _F32(1) / scale
-        total = _I32(0)
-        for at in range(BLOCK):
-            level = _I32(_I32(numbers[at] * inverse + _F32(_MIDDLE + 0.5)) - _I32(_MIDDLE))
-            levels[at] = np.uint8(level)
-            total += level
-        behind = (start + size * BLOCK) // 4 + place
-        floats[behind] = scale
-        integers[behind + size] = -total
-        floats[behind + 2 * size] = scale * _F32(total)
+        start = memory.ctypes.data + (first * num_blocks + block * size) * ROW_BYTES
+        numbers, levels = x.ctypes.data + 4 * BLOCK * block, start + place * BLOCK
+        _round_block(numbers, levels, start + size * BLOCK + 4 * place, 4 * size)
+
+
+@instruction(num_literals=0)
+def _round_block(make: Vectors, numbers: Any, levels: Any, said: Any, step: Any) -> None:
+    """Round 32 numbers to bytes. At `said`, and on in steps of bytes, goes what stands beside them."""
+    builder = make.builder
+    parts = [make.load(numbers, 4 * LANES * at, many(F32)) for at in range(BLOCK // LANES)]
+    top = make.largest(
+        [builder.and_(builder.bitcast(x, many(I32)), make.all_of(I32, 0x7FFFFFFF)) for x in parts]
+    )
+    scale = builder.fdiv(builder.bitcast(top, F32), F32(MAX_LEVEL))
+    scale = builder.select(
+        builder.fcmp_unordered(">", scale, F32(_SMALLEST_SCALE)), scale, F32(_SMALLEST_SCALE)
+    )
+    inverse = make.spread(builder.fdiv(F32(1), scale))
+    shifted = [make.fused(x, inverse, make.all_of(F32, _MIDDLE + 0.5)) for x in parts]
+    found = [builder.sub(builder.fptosi(x, many(I32)), make.all_of(I32, _MIDDLE)) for x in shifted]
+    for at, part in enumerate(found):
+        make.store(builder.trunc(part, many(I8)), levels, LANES * at)
+    total = make.sum_of(found)
+    share = builder.fmul(scale, builder.sitofp(total, F32))
+    for at, number in enumerate((scale, builder.neg(total), share)):
+        make.store(number, make.step(said, step, at), 0)

@@ -16,7 +16,10 @@ from completion_engine.cpu.dot import WAYS, Dot
 from completion_engine.cpu.packing import BLOCK, NUM_GROUPS, RECORDS, ROW_BYTES, Record
 from completion_engine.cpu.vectors import F16, F32, I1, I8, I16, I32, I64, Vectors, instruction, many
 
-_AHEAD = 4096  # bytes of weights that are fetched ahead; the machine's own look-ahead comes too late
+# Bytes of weights that are fetched ahead, far into the second cache and near into the first; the machine's
+# own look-ahead comes too late.
+_FAR, _NEAR = 8192, 1024
+_SECOND, _FIRST = 2, 3  # caches, as LLVM counts them
 _LINE = 64  # bytes that memory gives at once
 
 
@@ -63,8 +66,9 @@ class _Strip:
         make, num_rows = self._make, len(self._totals)
         scales_at, sums_at, shares_at = ((BLOCK + 4 * number) * num_rows for number in range(3))
         for line in range(0, self._record.num_bytes, _LINE):
-            ahead = make.pointer(record, _AHEAD + line, I8)
-            make.builder.call(self._fetch, [ahead, I32(0), I32(3), I32(1)])
+            for distance, cache in ((_FAR, _SECOND), (_NEAR, _FIRST)):
+                ahead = make.pointer(record, distance + line, I8)
+                make.builder.call(self._fetch, [ahead, I32(0), I32(cache), I32(1)])
         groups = self._groups(record)
         weight_scales = self._halves(record, self._record.scales_at)
         for row, total in enumerate(self._totals):

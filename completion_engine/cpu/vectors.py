@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -63,9 +64,28 @@ class Vectors:
 
     def repeated(self, address: Any, offset: int, kind: Any) -> Any:
         """The number there in every lane."""
-        empty = ir.Constant(many(kind), ir.Undefined)
-        number = self.builder.insert_element(empty, self.load(address, offset, kind), I32(0))
-        return self.builder.shuffle_vector(number, empty, ir.Constant(many(I32), [0] * LANES))
+        return self.spread(self.load(address, offset, kind))
+
+    def spread(self, number: Any) -> Any:
+        """A number in every lane."""
+        empty = ir.Constant(many(number.type), ir.Undefined)
+        first = self.builder.insert_element(empty, number, I32(0))
+        return self.builder.shuffle_vector(first, empty, ir.Constant(many(I32), [0] * LANES))
+
+    def all_of(self, kind: Any, number: float) -> Any:
+        """A constant in every lane."""
+        return ir.Constant(many(kind), [number] * LANES)
+
+    def largest(self, vectors: Sequence[Any]) -> Any:
+        """The largest of all integers, which are none below zero."""
+        higher = self.external("llvm.umax.v16i32", [many(I32)] * 2, many(I32))
+        reduced = self.external("llvm.vector.reduce.umax.v16i32", [many(I32)], I32)
+        return self.builder.call(reduced, [reduce(lambda x, y: self.builder.call(higher, [x, y]), vectors)])
+
+    def sum_of(self, vectors: Sequence[Any]) -> Any:
+        """The sum of all integers."""
+        reduced = self.external("llvm.vector.reduce.add.v16i32", [many(I32)], I32)
+        return self.builder.call(reduced, [reduce(self.builder.add, vectors)])
 
     def part(self, vector: Any, first: int, number: int) -> Any:
         """Some lanes of a vector."""
@@ -82,7 +102,7 @@ class Vectors:
         return self.builder.shuffle_vector(*parts, lanes)
 
     def store(self, vector: Any, address: Any, offset: int) -> None:
-        """Write a vector."""
+        """Write a vector or a number."""
         self.builder.store(vector, self.pointer(address, offset, vector.type), align=1)
 
     def pointer(self, address: Any, offset: int, kind: Any) -> Any:
@@ -139,6 +159,6 @@ def _pointer_to(kind: types.Type) -> Any:
 # `claim(task, place, number)` adds to `task[place]` before any other thread does, and gives what it was.
 claim: Any = intrinsic(_claim)
 # Pointers of an address, for `carray`.
-byte_at, bf16_at, float_at, int32_at, int64_at = (
-    _pointer_to(kind) for kind in (types.uint8, types.uint16, types.float32, types.int32, types.int64)
+byte_at, bf16_at, float_at, int64_at = (
+    _pointer_to(kind) for kind in (types.uint8, types.uint16, types.float32, types.int64)
 )

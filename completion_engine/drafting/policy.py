@@ -33,7 +33,8 @@ class Plan:
     """What a pass will verify: `rows` in lane order, each with the place of its parent in `rows`.
 
     `considered` is everything that was guessed; what the target picks judges all of it. The pass of `width`
-    rows takes `ms`. `costly` tells whether a costly drafter was asked.
+    rows takes `ms`, and `row_ms` more for each further one. `costly` tells whether a costly drafter was
+    asked.
     """
 
     rows: tuple[Candidate, ...]
@@ -41,6 +42,7 @@ class Plan:
     considered: tuple[Candidate, ...]
     width: int
     ms: float = 0.0
+    row_ms: float = 0.0
     costly: Costly | None = None
 
     @property
@@ -77,6 +79,7 @@ def choose(
         tuple(considered),
         best.width,
         best.ms,
+        costs.row_ms(num_pending + len(rows)),
         costly,
     )
 
@@ -86,11 +89,11 @@ def min_survival_for(plan: Plan, step_ms: float, table: SurvivalTable) -> float:
 
     `plan` is what would be verified without it. Asking is worth its time where such drafters, beside plans
     that promised as much, have added more tokens per millisecond than the plan itself promises; and a
-    further step where the token that it adds is likely enough for that.
+    further step where the token that it adds is likely enough for that and for a row of the pass.
     """
     rate = plan.num_expected / max(plan.ms, 1e-9)
     tokens, ms = table.gain(plan.num_expected, step_ms)
-    return min(_NEVER, rate * step_ms) if tokens > rate * ms else _NEVER
+    return min(_NEVER, rate * (step_ms + plan.row_ms)) if tokens > rate * ms else _NEVER
 
 
 def judge(plan: Plan, picked: Mapping[int, int], table: SurvivalTable) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from completion_engine.costs import Costs
 from completion_engine.drafting.policy import num_written
 from completion_engine.drafting.tree import Candidate, merge
 from lsp_server.bench.drafting_replay import NOTHING, Arm, Outcome, Replayed, ms_of, planned, play, total
@@ -63,21 +62,17 @@ def one_tree_oracle(traces: Traces) -> Outcome:
     for trace in traces.traces:
         edges: list[list[tuple[int, float]]] = []
         for at, asked in enumerate(trace.asked):
-            here = [(1, _cheapest(traces.costs, 1))]
+            here = [(1, traces.costs.ms_of(1))]
             step_ms = 0.0
             path = _true_path(merge(asked.drafts, lambda *_, **__: 1.0, widest - 1), trace.tokens[at:])
             for candidate in path:  # a shorter draft may end at a better place
                 prices = [traces.step_ms.get(guess.source, 0.0) for guess in candidate.guesses]
                 depth = candidate.depth + 1
                 step_ms = max(step_ms, min(prices) * depth)
-                here.append((depth + 1, _cheapest(traces.costs, depth + 1) + step_ms))
+                here.append((depth + 1, traces.costs.ms_of(depth + 1) + step_ms))
             edges.append(here)
         _add_shortest(found, edges)
     return found
-
-
-def _cheapest(costs: Costs, num_rows: int) -> float:
-    return min(ms for width, ms in costs.pass_ms.items() if width >= num_rows)
 
 
 def _true_path(candidates: Sequence[Candidate], truth: Sequence[int]) -> list[Candidate]:

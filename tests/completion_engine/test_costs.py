@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.costs import PassClock
+from completion_engine.costs import Costs, PassClock
 
 
 @pytest.mark.parametrize("true_level", [0.05, 0.5, 1.0, 3.0, 20.0])
@@ -36,3 +36,20 @@ def test_what_cannot_be_is_not_believed(
     clock = PassClock(measured, lane_ms)
     assert clock.pass_ms == pass_ms
     assert clock.lane_ms == expected_lane_ms
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "row_ms"),
+    [
+        pytest.param(1, 12 / 7, id="up to eight rows"),
+        pytest.param(8, 13 / 7, id="up to fifteen, in a pass of sixteen"),
+        pytest.param(16, 0.0, id="beyond the widest pass there is nothing to pay"),
+    ],
+)
+def test_a_further_row_costs_the_mean_of_the_next_few(num_rows: int, row_ms: float) -> None:
+    assert Costs({1: 25.0, 4: 30.0, 8: 37.0, 16: 50.0}).row_ms(num_rows) == pytest.approx(row_ms)
+
+
+@pytest.mark.parametrize(("num_rows", "ms"), [(1, 25.0), (2, 30.0), (4, 30.0), (5, 37.0), (99, 37.0)])
+def test_a_pass_is_as_wide_as_it_has_to_be(num_rows: int, ms: float) -> None:
+    assert Costs({1: 25.0, 4: 30.0, 8: 37.0}).ms_of(num_rows) == ms

@@ -256,7 +256,16 @@ def bar(table: SurvivalTable, cheap: Draft, step_ms: float) -> float:
 
 def test_a_costly_drafter_is_tried_where_little_is_expected() -> None:
     assert 0.0 < bar(SurvivalTable(), POOR, 1.0) < 0.1
-    assert bar(SurvivalTable(), POOR, 2.0) == pytest.approx(2 * bar(SurvivalTable(), POOR, 1.0))
+    once, twice = (bar(SurvivalTable(), POOR, step_ms) for step_ms in (1.0, 2.0))
+    row_ms = COSTS.row_ms(3)  # the last written row and the two that the cheap draft takes
+    assert twice / once == pytest.approx((2.0 + row_ms) / (1.0 + row_ms))
+
+
+def test_a_step_has_to_pay_for_a_row_of_the_pass_too() -> None:
+    free = Costs({8: 30.0}, lane_ms=1.0, max_lanes=4)
+    plans = [choose([POOR], SurvivalTable(), 1, costs) for costs in (free, COSTS)]
+    without, with_price = (min_survival_for(plan, 1.0, SurvivalTable()) for plan in plans)
+    assert without < with_price
 
 
 def test_a_step_that_costs_more_than_a_token_is_never_taken() -> None:
