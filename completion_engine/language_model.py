@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -209,13 +210,14 @@ class LanguageModel:
         return _hold_same(tree, chain, tree.num_cached) and torch.equal(logits[path], wanted)
 
     def _measure_passes(self) -> PassClock:
-        """One verification pass by width, and one with a lane more."""
+        """One verification pass by width, the quickest of a few, and what a lane more takes, the median."""
         shapes = {width: list(range(-1, width - 1)) for width in self.widths}
         if self.verifies_trees:
             shapes[0] = [*range(-1, ROWS - 2), 0]
         found = self._time_passes({shape: (parents, self.crew) for shape, parents in shapes.items()})
-        lane_ms = found.pop(0, 0.0) - found[ROWS]
-        return PassClock(found, lane_ms)
+        with_lane = found.pop(0, found[ROWS])
+        lane_ms = median(lane - row for lane, row in zip(with_lane, found[ROWS], strict=True))
+        return PassClock({width: min(taken) for width, taken in found.items()}, lane_ms)
 
     def _hire(self) -> Crew:
         """As many threads as torch was given, and fewer for when others need the cores; each with its pace.
@@ -232,7 +234,7 @@ class LanguageModel:
             return Crew({count: used / count for count in counts}, num_threads=used)
         parents = range(-1, ROWS - 1)
         found = self._time_passes({count: (parents, crew) for count, crew in crews.items()})
-        return Crew({count: ms / found[used] for count, ms in found.items()})
+        return Crew({count: min(taken) / min(found[used]) for count, taken in found.items()})
 
     def _threads_agree(self, crew: Crew, other: Crew) -> bool:
         """Whether two numbers of threads give the same bits, for narrow passes and for wide ones."""
@@ -249,8 +251,8 @@ class LanguageModel:
         (logits, cache), (others, other_cache) = found
         return _hold_same(cache, other_cache, len(tokens)) and torch.equal(logits, others)
 
-    def _time_passes(self, passes: Mapping[int, tuple[Sequence[int], Crew]]) -> dict[int, float]:
-        """Milliseconds of some passes, each given by parents and threads: the quickest of a few, in turn."""
+    def _time_passes(self, passes: Mapping[int, tuple[Sequence[int], Crew]]) -> dict[int, list[float]]:
+        """Milliseconds of some passes, each given by parents and threads, a few times in turn."""
         cache = KVCache(self.cache_shape)
         cache.keep([0] * min(512, self.capacity // 2))
         times: dict[int, list[float]] = {name: [] for name in passes}
@@ -261,7 +263,7 @@ class LanguageModel:
                 logits = self.forward([0] * len(parents), cache, len(parents), parents)
                 logits[0, 0].item()
                 times[name].append((time.perf_counter() - begin) * 1e3)
-        return {name: min(taken[1:]) for name, taken in times.items()}
+        return {name: taken[1:] for name, taken in times.items()}
 
 
 def _hold_same(cache: KVCache, other: KVCache, end: int) -> bool:
