@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import config
 from numba.core.codegen import get_host_cpu_features
 
-from completion_engine.cpu.packing import BLOCK, STRIP, Record
+from completion_engine.cpu.packing import BLOCK, STRIP
 from completion_engine.cpu.vectors import I8, I16, I32, Vectors, many
 
 _NUM_BYTES = 4 * STRIP  # of sixteen outputs and four inputs each
@@ -28,12 +28,12 @@ class Dot(Protocol):
     features: frozenset[str]
 
     def add_up(
-        self, make: Vectors, record: Record, levels: Sequence[Any], inputs: Sequence[Any], negative: Any
+        self, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any
     ) -> Any:
         """The sums of `(level - zero_level) * input` of sixteen outputs, int32.
 
-        levels and inputs are groups of four inputs each, [STRIP * 4] bytes; `negative` is what all inputs add
-        up to, times -1, in every output. Where a record has floors, the zero level counts as none.
+        levels, of so many bits, and inputs are groups of four inputs each, [STRIP * 4] bytes. `zero` is what
+        the inputs add up to times minus the zero level, in every output; None where that level is 0.
         """
 
 
@@ -45,7 +45,12 @@ class Vnni:
         self._num_bits = num_bits
 
     def add_up(
-        self, make: Vectors, record: Record, levels: Sequence[Any], inputs: Sequence[Any], negative: Any
+        self,
+        make: Vectors,
+        bits: int,  # noqa: ARG002 - sums of any levels have room
+        levels: Sequence[Any],
+        inputs: Sequence[Any],
+        zero: Any,
     ) -> Any:
         """See `Dot`."""
         lanes = self._num_bits // 32
@@ -54,7 +59,7 @@ class Vnni:
         )
         sums = []
         for first in range(0, STRIP, lanes):
-            found = make.part(_from_zero_level(make, record, negative), first, lanes)
+            found = make.part(_begun(zero), first, lanes)
             for weights, numbers in zip(levels, inputs, strict=True):
                 parts = [make.part(whole, first, lanes) for whole in (weights, numbers)]
                 found = make.builder.call(multiply, [found, *parts])
@@ -71,11 +76,11 @@ class Avx2:
     features = _FLOATS
 
     def add_up(
-        self, make: Vectors, record: Record, levels: Sequence[Any], inputs: Sequence[Any], negative: Any
+        self, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any
     ) -> Any:
         """See `Dot`."""
-        room = 2**15 // (2 * _LARGEST * (2**record.bits - 1))
-        start = _from_zero_level(make, record, negative) if room else ir.Constant(many(I32), None)
+        room = 2**15 // (2 * _LARGEST * (2**bits - 1))
+        start = _begun(zero if room else None)
         sums = []
         for first in range(0, STRIP, STRIP // 2):
             found = make.part(start, first, STRIP // 2)
@@ -124,9 +129,5 @@ def _features() -> object:
     return config.CPU_FEATURES or get_host_cpu_features()  # type: ignore[attr-defined]  # set by name
 
 
-def _from_zero_level(make: Vectors, record: Record, negative: Any) -> Any:
-    """What a sum of levels begins with for the zero level to count as zero."""
-    if not record.zero_level:
-        return ir.Constant(many(I32), None)
-    shift = ir.Constant(many(I32), [record.zero_level.bit_length() - 1] * STRIP)
-    return make.builder.shl(negative, shift)
+def _begun(zero: Any) -> Any:
+    return ir.Constant(many(I32), None) if zero is None else zero

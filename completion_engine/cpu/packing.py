@@ -20,7 +20,8 @@ from completion_engine.cpu.language import Array, Floats, inlined, kernel, magni
 BLOCK = 32  # inputs that share a scale
 STRIP = 16  # outputs side by side
 NUM_GROUPS = BLOCK // 4  # of four inputs, which one instruction multiplies
-ROW_BYTES = BLOCK + 3 * 4  # of a block of a rounded row, see `product.RoundedRows`
+ZERO_LEVELS = (16, 128)  # levels that stand for zero
+ROW_BYTES = BLOCK + 4 * 4  # of a block of a rounded row, see `product.RoundedRows`
 
 _F32, _I32, _U8 = np.float32, np.int32, np.uint8
 _NEAR = _F32(2**-7)  # of a number: twice what rounding to bf16 moves it
@@ -44,8 +45,8 @@ class Record:
 
 RECORDS = {
     4: Record(4, 320, scales_at=256, floors_at=288),
-    5: Record(5, 352, scales_at=320, zero_level=16, highs_at=256),
-    8: Record(8, 544, scales_at=512, zero_level=128),
+    5: Record(5, 352, scales_at=320, zero_level=ZERO_LEVELS[0], highs_at=256),
+    8: Record(8, 544, scales_at=512, zero_level=ZERO_LEVELS[1]),
 }
 
 

@@ -18,7 +18,7 @@ from completion_engine.cpu.language import (
     narrowed,
     widened,
 )
-from completion_engine.cpu.packing import BLOCK, ROW_BYTES
+from completion_engine.cpu.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.vectors import F32, I8, I32, LANES, Vectors, instruction, many
 
 MAX_LEVEL = 127
@@ -173,6 +173,7 @@ def _round_block(make: Vectors, numbers: Any, levels: Any, said: Any, step: Any)
     for at, part in enumerate(found):
         make.store(builder.trunc(part, many(I8)), levels, LANES * at)
     total = make.sum_of(found)
+    zeros = [builder.mul(total, I32(-level)) for level in ZERO_LEVELS]
     share = builder.fmul(scale, builder.sitofp(total, F32))
-    for at, number in enumerate((scale, builder.neg(total), share)):
+    for at, number in enumerate((scale, *zeros, share)):
         make.store(number, make.step(said, step, at), 0)

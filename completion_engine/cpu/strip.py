@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from completion_engine.cpu.dot import WAYS, Dot
-from completion_engine.cpu.packing import BLOCK, NUM_GROUPS, RECORDS, ROW_BYTES, Record
+from completion_engine.cpu.packing import BLOCK, NUM_GROUPS, RECORDS, ROW_BYTES, ZERO_LEVELS, Record
 from completion_engine.cpu.vectors import F16, F32, I1, I8, I16, I32, I64, Vectors, instruction, many
 
 # Bytes of weights that are fetched ahead, far into the second cache and near into the first; the machine's
@@ -64,7 +64,8 @@ class _Strip:
     def add_block(self, record: Any, rows: Any) -> None:
         """Add one block's products to the sums; both are addresses."""
         make, num_rows = self._make, len(self._totals)
-        scales_at, sums_at, shares_at = ((BLOCK + 4 * number) * num_rows for number in range(3))
+        scales_at, *zeros_at, shares_at = ((BLOCK + 4 * number) * num_rows for number in range(4))
+        zero_at = dict(zip(ZERO_LEVELS, zeros_at, strict=True)).get(self._record.zero_level)
         for line in range(0, self._record.num_bytes, _LINE):
             for distance, cache in ((_FAR, _SECOND), (_NEAR, _FIRST)):
                 ahead = make.pointer(record, distance + line, I8)
@@ -73,8 +74,8 @@ class _Strip:
         weight_scales = self._halves(record, self._record.scales_at)
         for row, total in enumerate(self._totals):
             inputs = [make.repeated(rows, BLOCK * row + 4 * group, I32) for group in range(NUM_GROUPS)]
-            negative = make.repeated(rows, sums_at + 4 * row, I32)
-            found = self._dot.add_up(make, self._record, groups, inputs, negative)
+            zero = zero_at and make.repeated(rows, zero_at + 4 * row, I32)
+            found = self._dot.add_up(make, self._record.bits, groups, inputs, zero)
             scale = make.builder.fmul(weight_scales, make.repeated(rows, scales_at + 4 * row, F32))
             make.add_product(total, make.builder.sitofp(found, many(F32)), scale)
             if self._record.floors_at:

@@ -20,7 +20,7 @@ from torch.nn import functional
 from completion_engine.cpu import choice, heads, rows
 from completion_engine.cpu.language import array_of, kernel, narrowed, widened
 from completion_engine.cpu.language import exponential as exponential_of
-from completion_engine.cpu.packing import BLOCK, ROW_BYTES
+from completion_engine.cpu.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.product import RoundedRows, round_gated
 from completion_engine.cpu.residual import Residual
 
@@ -70,7 +70,9 @@ def unpacked(rounded: RoundedRows) -> tuple[Tensor, Tensor]:
             levels = memory[start:].view(np.int8)[(row - first) * BLOCK :][:BLOCK]
             behind = start // 4 + size * BLOCK // 4 + row - first
             scale, total = floats[behind], int(levels.sum(dtype=np.int32))
-            assert (integers[behind + size], floats[behind + 2 * size]) == (-total, np.float32(scale * total))
+            zeros = [integers[behind + number * size] for number in (1, 2)]
+            assert zeros == [-level * total for level in ZERO_LEVELS]
+            assert floats[behind + 3 * size] == np.float32(scale * total)
             found[0][row, block], found[1][row, block] = torch.from_numpy(levels * scale), float(scale)
     return found
 
