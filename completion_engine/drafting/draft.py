@@ -93,7 +93,7 @@ class Drafter(Protocol):
         ...
 
     def lend(self, num_rows: int) -> Sequence[int]:
-        """At most `num_rows` tokens to run in rows that would be idle: a chain behind the likeliest path."""
+        """At most `num_rows` tokens to run beside the draft: a chain behind the likeliest path."""
         ...
 
     def end(self) -> None:
