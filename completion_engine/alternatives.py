@@ -88,14 +88,14 @@ def _first_line(first: Decoding, num_chars: int) -> list[int]:
 def _logits(task: Task, tokens: list[int]) -> Iterator[Tensor]:
     """The target's logits [vocab_size] before each of the tokens, which follow the prompt."""
     target, cache = task.means.target, task.slot.cache
-    num_prompt, step = len(task.prompt.tokens), ROWS
+    num_prompt = len(task.prompt.tokens)
     rows = [task.prompt.tokens[-1], *tokens[:-1]]
     if tokens:  # what is written follows a prompt that is cached
         cache.rewind(num_prompt - 1)
-    for start in range(0, len(tokens), step):
+    for start in range(0, len(tokens), ROWS):
         if task.request.cancellation.is_cancelled:
             raise CancelledError
-        chunk = rows[start : start + step]
+        chunk = rows[start : start + ROWS]
         logits = target.forward(chunk, cache, len(chunk))
         cache.keep(chunk)
         yield from logits

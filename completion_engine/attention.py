@@ -54,7 +54,7 @@ def attend_on_device(q: Tensor, keys: Tensor, values: Tensor, num_seen: Tensor, 
     return found.view(folded.shape).permute(2, 0, 1, 3).reshape(q.shape)
 
 
-def window_of(lane: Lane, num_rows: int, row_step: int = ROWS) -> tuple[int, int]:
+def window_of(lane: Lane, num_rows: int, row_step: int) -> tuple[int, int]:
     """First and last row + 1 that attend in a lane: its own rows, filled up to whole groups with others."""
     size = pad_rows(lane.end - lane.first, row_step)
     first = min(lane.first, num_rows - size)

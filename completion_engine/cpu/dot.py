@@ -17,7 +17,6 @@ from numba.core.codegen import get_host_cpu_features
 from completion_engine.cpu.packing import BLOCK, STRIP
 from completion_engine.cpu.vectors import I8, I16, I32, Vectors, many
 
-_NUM_BYTES = 4 * STRIP  # of sixteen outputs and four inputs each
 _LARGEST = 127  # of what stands beside a sign in a byte
 _FLOATS = frozenset({"avx2", "fma", "f16c"})  # what the sums in floats are made of
 
@@ -26,15 +25,29 @@ class Dot(Protocol):
     """One way to multiply; it can be taken where the machine has all of `features`."""
 
     features: frozenset[str]
+    lanes: int  # outputs at once
 
     def add_up(
         self, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any
     ) -> Any:
-        """The sums of `(level - zero_level) * input` of sixteen outputs, int32.
+        """The sums of `(level - zero_level) * input` of so many outputs, int32.
 
-        levels, of so many bits, and inputs are groups of four inputs each, [STRIP * 4] bytes. `zero` is what
-        the inputs add up to times minus the zero level, in every output; None where that level is 0.
+        levels, of so many bits, and inputs are groups of four inputs each, [lanes * 4] bytes. `zero` is what
+        the inputs add up to times minus the zero level, in every lane.
         """
+
+
+def add_up(
+    dot: Dot, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any
+) -> Any:
+    """`Dot.add_up` of all outputs of a strip."""
+    sums = []
+    for first in range(0, STRIP, dot.lanes):
+        weights, numbers = (
+            [make.part(whole, first, dot.lanes) for whole in groups] for groups in (levels, inputs)
+        )
+        sums.append(dot.add_up(make, bits, weights, numbers, make.part(zero, first, dot.lanes)))
+    return make.joined(sums)
 
 
 class Vnni:
@@ -42,7 +55,8 @@ class Vnni:
 
     def __init__(self, num_bits: int, *features: str) -> None:
         self.features = _FLOATS | set(features)
-        self._num_bits = num_bits
+        self.lanes = num_bits // 32
+        self._name = f"llvm.x86.avx512.vpdpbusd.{num_bits}"
 
     def add_up(
         self,
@@ -53,18 +67,11 @@ class Vnni:
         zero: Any,
     ) -> Any:
         """See `Dot`."""
-        lanes = self._num_bits // 32
-        multiply = make.external(
-            f"llvm.x86.avx512.vpdpbusd.{self._num_bits}", [many(I32, lanes)] * 3, many(I32, lanes)
-        )
-        sums = []
-        for first in range(0, STRIP, lanes):
-            found = make.part(_begun(zero), first, lanes)
-            for weights, numbers in zip(levels, inputs, strict=True):
-                parts = [make.part(whole, first, lanes) for whole in (weights, numbers)]
-                found = make.builder.call(multiply, [found, *parts])
-            sums.append(found)
-        return make.joined(sums)
+        multiply = make.external(self._name, [zero.type] * 3, zero.type)
+        found = zero
+        for weights, numbers in zip(levels, inputs, strict=True):
+            found = make.builder.call(multiply, [found, weights, numbers])
+        return found
 
 
 class Avx2:
@@ -74,22 +81,18 @@ class Avx2:
     """
 
     features = _FLOATS
+    lanes = STRIP // 2
 
     def add_up(
         self, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any
     ) -> Any:
         """See `Dot`."""
         room = 2**15 // (2 * _LARGEST * (2**bits - 1))
-        start = _begun(zero if room else None)
-        sums = []
-        for first in range(0, STRIP, STRIP // 2):
-            found = make.part(start, first, STRIP // 2)
-            parts = [[make.part(whole, first, STRIP // 2) for whole in groups] for groups in (levels, inputs)]
-            pairs = [self._pairs(make, *group, is_signed=not room) for group in zip(*parts, strict=True)]
-            for at in range(0, len(pairs), max(room, 1)):
-                found = make.builder.add(found, self._in_fours(make, pairs[at : at + max(room, 1)]))
-            sums.append(found)
-        return make.joined(sums)
+        found = zero if room else ir.Constant(zero.type, None)
+        pairs = [self._pairs(make, *group, is_signed=not room) for group in zip(levels, inputs, strict=True)]
+        for at in range(0, len(pairs), max(room, 1)):
+            found = make.builder.add(found, self._in_fours(make, pairs[at : at + max(room, 1)]))
+        return found
 
     def _pairs(self, make: Vectors, levels: Any, inputs: Any, *, is_signed: bool) -> Any:
         half = many(I8, BLOCK)
@@ -121,13 +124,6 @@ WAYS: tuple[Dot, ...] = (
 @cache
 def ways() -> list[int]:
     """Which of `WAYS` this machine has, the quickest first; none where it multiplies no bytes fast."""
-    features = {name[1:] for name in str(_features()).split(",") if name.startswith("+")}
+    told = config.CPU_FEATURES or get_host_cpu_features()  # type: ignore[attr-defined]  # set by name
+    features = {name[1:] for name in str(told).split(",") if name.startswith("+")}
     return [number for number, way in enumerate(WAYS) if way.features <= features]
-
-
-def _features() -> object:
-    return config.CPU_FEATURES or get_host_cpu_features()  # type: ignore[attr-defined]  # set by name
-
-
-def _begun(zero: Any) -> Any:
-    return ir.Constant(many(I32), None) if zero is None else zero

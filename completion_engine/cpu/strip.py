@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from completion_engine.cpu.dot import WAYS, Dot
+from completion_engine.cpu import dot
 from completion_engine.cpu.packing import BLOCK, NUM_GROUPS, RECORDS, ROW_BYTES, ZERO_LEVELS, Record
 from completion_engine.cpu.vectors import F16, F32, I1, I8, I16, I32, I64, Vectors, instruction, many
 
@@ -44,7 +44,7 @@ def add_up(
     other, so that a row's sum is the same beside any.
     """
     totals = make.sums(num_rows)
-    strip = _Strip(make, WAYS[way], RECORDS[bits], totals)
+    strip = _Strip(make, dot.WAYS[way], RECORDS[bits], totals)
     with cgutils.for_range(make.builder, num_blocks) as loop:
         record = make.step(weights, loop.index, RECORDS[bits].num_bytes)
         strip.add_block(record, make.step(rows, loop.index, ROW_BYTES * num_rows))
@@ -57,8 +57,8 @@ def add_up(
 class _Strip:
     """One way of holding weights, and the sums of some rows."""
 
-    def __init__(self, make: Vectors, dot: Dot, record: Record, totals: Sequence[Any]) -> None:
-        self._make, self._dot, self._record, self._totals = make, dot, record, totals
+    def __init__(self, make: Vectors, way: dot.Dot, record: Record, totals: Sequence[Any]) -> None:
+        self._make, self._dot, self._record, self._totals = make, way, record, totals
         self._fetch = make.external("llvm.prefetch.p0", [I8.as_pointer(), I32, I32, I32], ir.VoidType())
 
     def add_block(self, record: Any, rows: Any) -> None:
@@ -74,8 +74,8 @@ class _Strip:
         weight_scales = self._halves(record, self._record.scales_at)
         for row, total in enumerate(self._totals):
             inputs = [make.repeated(rows, BLOCK * row + 4 * group, I32) for group in range(NUM_GROUPS)]
-            zero = zero_at and make.repeated(rows, zero_at + 4 * row, I32)
-            found = self._dot.add_up(make, self._record.bits, groups, inputs, zero)
+            zero = make.repeated(rows, zero_at + 4 * row, I32) if zero_at else make.all_of(I32, 0)
+            found = dot.add_up(self._dot, make, self._record.bits, groups, inputs, zero)
             scale = make.builder.fmul(weight_scales, make.repeated(rows, scales_at + 4 * row, F32))
             make.add_product(total, make.builder.sitofp(found, many(F32)), scale)
             if self._record.floors_at:
