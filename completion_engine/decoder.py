@@ -8,23 +8,25 @@ what stands before it, not on how many rows run beside it (see ARCHITECTURE.md, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from completion_engine.attention import ROWS, OpenLanes
 from completion_engine.cpu.attention import serves_heads
 from completion_engine.cpu.heads import norm_heads, split_heads
-from completion_engine.cpu.language import array_of
+from completion_engine.cpu.language import Array, array_of
 from completion_engine.cpu.residual import Residual
 from completion_engine.gated_mlp import GatedMlp
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
-from completion_engine.linear import Kind, Linear, stack
+from completion_engine.linear import Affine, Kind, Linear, stack
+from completion_engine.llama_family import rotary_tables
+from completion_engine.model_files import Config
 
-_FUSED_FAMILIES = frozenset({"llama", "qwen2", "qwen3", "mistral"})
+Weights = Mapping[str, Tensor]
 
 
 class Decoder(Protocol):
@@ -65,15 +67,23 @@ class Decoder(Protocol):
 class _Layer:
     """One decoder layer's weights, laid out for the machine."""
 
-    def __init__(self, layer: Any, kind: Kind) -> None:
-        attention, mlp = layer.self_attn, layer.mlp
-        norm = array_of(layer.post_attention_layernorm.weight.detach())
-        self.input_norm = array_of(layer.input_layernorm.weight.detach())
-        self.qkv = stack(attention.q_proj, attention.k_proj, attention.v_proj, kind=kind)
-        self.out = Linear(attention.o_proj.weight, attention.o_proj.bias, kind)
-        self.mlp = GatedMlp(norm, mlp.gate_proj, mlp.up_proj, mlp.down_proj, kind)
-        self.q_norm = array_of(attention.q_norm.weight.detach()) if hasattr(attention, "q_norm") else None
-        self.k_norm = array_of(attention.k_norm.weight.detach()) if hasattr(attention, "k_norm") else None
+    def __init__(self, weights: Weights, name: str, kind: Kind) -> None:
+        """`name` is what the names of the layer's weights begin with."""
+
+        def affine(part: str) -> Affine:
+            return weights[f"{name}.{part}.weight"], weights.get(f"{name}.{part}.bias")
+
+        def norm(part: str) -> Array | None:
+            weight = weights.get(f"{name}.{part}.weight")
+            return None if weight is None else array_of(weight.clone())
+
+        self.input_norm = array_of(weights[f"{name}.input_layernorm.weight"].clone())
+        self.qkv = stack(*(affine(f"self_attn.{part}_proj") for part in "qkv"), kind=kind)
+        self.out = Linear(*affine("self_attn.o_proj"), kind)
+        mlp_norm = array_of(weights[f"{name}.post_attention_layernorm.weight"].clone())
+        gate, up, down = (affine(f"mlp.{part}_proj") for part in ("gate", "up", "down"))
+        self.mlp = GatedMlp(mlp_norm, gate, up, down, kind)
+        self.q_norm, self.k_norm = norm("self_attn.q_norm"), norm("self_attn.k_norm")
 
     @property
     def num_bytes(self) -> int:
@@ -83,31 +93,27 @@ class _Layer:
 class FusedDecoder:
     """The Llama family on the CPU: rotary grouped attention and a gated MLP, packed at load.
 
-    Takes the weights over from a transformers model and lets go of its modules layer by layer. The kind
-    `int8` holds them in bytes or less.
+    `weights` are read layer by layer, by the names that files have. The kind `int8` holds them in bytes or
+    less.
     """
 
-    def __init__(self, model: Any, num_positions: int, kind: Kind = "float") -> None:
-        config = model.config
-        attention = model.model.layers[0].self_attn
-        self.num_layers = config.num_hidden_layers
-        self.num_heads = config.num_attention_heads
-        self.num_kv_heads = config.num_key_value_heads
-        self.head_size = attention.head_dim
-        self.hidden_size = config.hidden_size
-        self.vocab_size = config.vocab_size
+    def __init__(self, config: Config, weights: Weights, num_positions: int, kind: Kind = "float") -> None:
+        self.num_layers: int = config["num_hidden_layers"]
+        self.num_heads: int = config["num_attention_heads"]
+        self.num_kv_heads: int = config["num_key_value_heads"]
+        self.hidden_size: int = config["hidden_size"]
+        self.vocab_size: int = config["vocab_size"]
+        self.head_size = len(weights["model.layers.0.self_attn.q_proj.weight"]) // self.num_heads
         self.row_step = 1 if kind == "int8" and serves_heads(self.head_size) else ROWS
-        self._scale = float(attention.scaling)
-        self._eps = float(config.rms_norm_eps)
-        self._embedding: Tensor = model.model.embed_tokens.weight.detach()
-        self._norm = array_of(model.model.norm.weight.detach())
-        self._cos, self._sin = rotary_tables(model, num_positions)
+        self._scale = self.head_size**-0.5
+        self._eps = float(config["rms_norm_eps"])
+        self._embedding = weights["model.embed_tokens.weight"].clone()
+        self._norm = array_of(weights["model.norm.weight"].clone())
+        self._cos, self._sin = rotary_tables(config, self.head_size, num_positions, self._embedding.dtype)
         self._turns = array_of(self._cos[:, 0]), array_of(self._sin[:, 0])
-        self._head = Linear(model.lm_head.weight, kind=kind)
-        self._layers: list[_Layer] = []
-        for index in range(self.num_layers):
-            self._layers.append(_Layer(model.model.layers[index], kind))
-            model.model.layers[index] = nn.Identity()
+        head = None if config.get("tie_word_embeddings") else weights.get("lm_head.weight")
+        self._head = Linear(self._embedding if head is None else head, kind=kind)
+        self._layers = [_Layer(weights, f"model.layers.{index}", kind) for index in range(self.num_layers)]
         self.num_weight_bytes = (
             self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self._layers)
         )
@@ -125,16 +131,6 @@ class FusedDecoder:
     def head_rows(self, tokens: Tensor) -> Tensor:
         """See `Decoder.head_rows`."""
         return self._head.rows(tokens).to(self._embedding.dtype)
-
-    @staticmethod
-    def serves(config: Any) -> bool:
-        """Whether a model of this configuration has exactly the structure that is fused here."""
-        return (
-            config.model_type in _FUSED_FAMILIES
-            and config.hidden_act == "silu"
-            and all(kind == "full_attention" for kind in getattr(config, "layer_types", None) or ())
-            and not (getattr(config, "sliding_window", None) and config.model_type == "mistral")
-        )
 
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """See `Decoder.forward`."""
@@ -162,16 +158,6 @@ class FusedDecoder:
         k, v = (torch.empty(num_kv, num_rows, self.head_size, dtype=dtype) for _ in range(2))
         split_heads(heads, *self._turns, array_of(positions), array_of(q), array_of(k), array_of(v))
         return q, k, v
-
-
-def rotary_tables(model: Any, num_positions: int) -> tuple[Tensor, Tensor]:
-    """Cosines and signed sines [num_positions, 1, head_size], from the model's own rotary module."""
-    weight = model.model.embed_tokens.weight
-    positions = torch.arange(num_positions, device=weight.device)[None]
-    cos, sin = model.model.rotary_emb(weight[:1, None], positions)
-    half = sin.shape[-1] // 2
-    signed = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
-    return cos[0, :, None].contiguous(), signed[0, :, None].contiguous()
 
 
 def rotate(x: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:

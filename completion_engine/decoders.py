@@ -1,4 +1,4 @@
-"""Which decoder runs a target on a device: one of our own kernels, or transformers' modules."""
+"""Which decoder runs a model that transformers has built: our kernels for GPUs, or its own modules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from completion_engine.decoder import Decoder, FusedDecoder
+from completion_engine.decoder import Decoder
 from completion_engine.errors import UserError
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.gpu.loading import graphed_decoder
@@ -17,7 +17,7 @@ from completion_engine.linear import Kind
 def decoder_for(
     model: Any, num_positions: int, kind: Kind, device: torch.device
 ) -> tuple[Decoder, Branches | None]:
-    """The decoder that takes the weights over from a transformers model, and where a tree's branches go.
+    """The decoder that takes the weights over, and where a tree's branches go.
 
     Raises UserError for weights of a `kind` that it cannot hold.
     """
@@ -25,9 +25,6 @@ def decoder_for(
         graphed = graphed_decoder(model, num_positions, device, kind)
         if graphed is not None:
             return graphed, InPlaceBranches()
-    model.to(device)
-    if device.type == "cpu" and FusedDecoder.serves(model.config):
-        return FusedDecoder(model, num_positions, kind), None
     if kind != "float":
         raise UserError(
             f"Models of the kind {model.config.model_type!r} cannot run in {kind} here.",
@@ -35,4 +32,4 @@ def decoder_for(
         )
     from completion_engine.module_decoder import ModuleDecoder  # noqa: PLC0415 - rarely needed
 
-    return ModuleDecoder(model, num_positions), None
+    return ModuleDecoder(model.to(device), num_positions), None

@@ -19,7 +19,8 @@ from completion_engine.decoding import Decoding, Finish, Limits, Means, TextRule
 from completion_engine.drafting.draft import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
-from completion_engine.language_model import LanguageModel, load_language_model
+from completion_engine.language_model import LanguageModel
+from completion_engine.loading import load_language_model
 from completion_engine.models import CATALOGUE, ModelStore
 from completion_engine.models.catalogue import DEFAULT_ANCHOR_LINES
 from completion_engine.prompt import Prompt, PromptBuilder
@@ -76,13 +77,15 @@ class CompletionEngine:
         config: EngineConfig,
         report: Report | None = None,
         should_stop: ShouldStop | None = None,
+        tokenizer: Tokenizer | None = None,
     ) -> CompletionEngine:
         """Fetch the target if need be and make it ready: seconds when it is there, else minutes.
 
-        Raises SlipstreamError with advice when that cannot be done.
+        `tokenizer` is the target's, where it is loaded already. Raises SlipstreamError with advice when that
+        cannot be done.
         """
         folder = ModelStore().ensure(config.target, report, should_stop)
-        return cls.from_folder(folder, config, report, should_stop)
+        return cls.from_folder(folder, config, report, should_stop, tokenizer)
 
     @classmethod
     def from_folder(
@@ -91,11 +94,12 @@ class CompletionEngine:
         config: EngineConfig,
         report: Report | None = None,
         should_stop: ShouldStop | None = None,
+        tokenizer: Tokenizer | None = None,
     ) -> CompletionEngine:
-        """An engine on the model in `folder`."""
+        """An engine on the model in `folder`; `tokenizer` as in `load`."""
         tell = report or (lambda *_: None)
         tell("Loading the tokenizer", 0, 2)
-        tokenizer = load_tokenizer(folder)
+        tokenizer = tokenizer or load_tokenizer(folder)
         tokenizer.tokens_towards(b"x")  # builds its tables now, not under the first keystroke
         tell("Loading the model", 1, 2)
         target = load_language_model(folder, config.device, config.dtype)

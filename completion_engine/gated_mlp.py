@@ -5,20 +5,18 @@ Knows nothing of attention or caches.
 
 from __future__ import annotations
 
-from torch import nn
-
 from completion_engine.cpu.language import Array
 from completion_engine.cpu.residual import Residual
-from completion_engine.linear import Kind, Linear, stack
+from completion_engine.linear import Affine, Kind, Linear, stack
 
 
 class GatedMlp:
     """One layer's MLP; `norm` [hidden_size] is the weight of the norm before it."""
 
-    def __init__(self, norm: Array, gate: nn.Linear, up: nn.Linear, down: nn.Linear, kind: Kind) -> None:
+    def __init__(self, norm: Array, gate: Affine, up: Affine, down: Affine, kind: Kind) -> None:
         self._norm = norm
         self._gate_up = stack(gate, up, kind=kind)
-        self._down = Linear(down.weight, down.bias, kind)
+        self._down = Linear(*down, kind)
         self.num_bytes = self._gate_up.num_bytes + self._down.num_bytes
 
     def __call__(self, x: Residual) -> None:

@@ -7,30 +7,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from itertools import cycle
-from pathlib import Path
+from itertools import accumulate, pairwise
 from statistics import median
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from completion_engine.attention import ROWS, pad_rows
 from completion_engine.costs import Costs, PassClock
-from completion_engine.decoder import Decoder, FusedDecoder
-from completion_engine.decoders import decoder_for
-from completion_engine.errors import DataError, MachineError
-from completion_engine.gpu.loading import check_memory
+from completion_engine.decoder import Decoder
 from completion_engine.kv_cache import CacheShape, KVCache
 from completion_engine.lanes import Branches, Lanes, lay_out
-from completion_engine.precision import Precision, choose_device, choose_precision
-from completion_engine.threads import Crew, take_free_threads, thread_counts
+from completion_engine.precision import Precision
+from completion_engine.threads import Crew, thread_counts
 
 PREFILL_ROWS = 64
 _PREFILL_ROWS_CUDA = 256
-CAPACITY = {"cpu": 2048, "cuda": 8192}  # positions of a KV slot
 _FAR = 1024  # positions; see `_rows_are_invariant`
 _SMALL = (1, 3, 5, 2, 9)  # rows of passes that have to agree with a large one
+_NUM_ROUNDS = 5  # of measuring passes, at most
+_ALIKE = 1.1  # times of a pass that differ by less are not worth another round
 WIDTHS = (8, 16, 24)  # rows of a verification pass that the policy may choose from
 _NARROW = (1, 2, 4)  # and these where a pass may run any number of rows
 
@@ -184,9 +180,9 @@ class LanguageModel:
         together.keep([0] * start)
         apart.keep([0] * start)
         wanted = self.forward(tokens, together, num_tokens)
-        found, sizes = [], cycle(_SMALL)
-        while (first := apart.num_cached - start) < num_tokens:
-            chunk = tokens[first : first + next(sizes)]
+        found = []
+        for first, end in pairwise([*accumulate(_SMALL, initial=0), num_tokens]):
+            chunk = tokens[first:end]
             found.append(self.forward(chunk, apart, len(chunk)))
             apart.keep(chunk)
         return _hold_same(together, apart, start + num_tokens) and torch.equal(wanted, torch.cat(found))
@@ -252,64 +248,30 @@ class LanguageModel:
         return _hold_same(cache, other_cache, len(tokens)) and torch.equal(logits, others)
 
     def _time_passes(self, passes: Mapping[int, tuple[Sequence[int], Crew]]) -> dict[int, list[float]]:
-        """Milliseconds of some passes, each given by parents and threads, a few times in turn."""
+        """Milliseconds of some passes, each given by parents and threads, in turn, until each came twice."""
         cache = KVCache(self.cache_shape)
         cache.keep([0] * min(512, self.capacity // 2))
         times: dict[int, list[float]] = {name: [] for name in passes}
-        for _ in range(6):
+        for num_done in range(_NUM_ROUNDS + 1):
             for name, (parents, crew) in passes.items():
                 self.crew = crew
                 begin = time.perf_counter()
                 logits = self.forward([0] * len(parents), cache, len(parents), parents)
                 logits[0, 0].item()
-                times[name].append((time.perf_counter() - begin) * 1e3)
-        return {name: taken[1:] for name, taken in times.items()}
+                if num_done:  # the first round makes things ready
+                    times[name].append((time.perf_counter() - begin) * 1e3)
+            if num_done > 1 and all(_came_twice(taken) for taken in times.values()):
+                break
+        return times
+
+
+def _came_twice(taken: Sequence[float]) -> bool:
+    """Whether the quickest two of some times are alike."""
+    quickest, second = sorted(taken)[:2]
+    return second < _ALIKE * quickest
 
 
 def _hold_same(cache: KVCache, other: KVCache, end: int) -> bool:
     """Whether keys and values are the same bits up to position `end`."""
     same_keys = torch.equal(cache.keys[:, :, :end], other.keys[:, :, :end])
     return same_keys and torch.equal(cache.values[:, :, :end], other.values[:, :, :end])
-
-
-def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:
-    """Load a model folder (config.json, safetensors). Seconds. `capacity` 0 takes what suits the device.
-
-    Raises MachineError when it does not fit into memory, DataError when the files are damaged.
-    """
-    from transformers import AutoModelForCausalLM  # noqa: PLC0415 - seconds that `--help` need not pay
-    from transformers.utils import logging as transformers_logging  # noqa: PLC0415 - as above
-
-    place = choose_device(device)
-    precision = choose_precision(dtype, place)
-    if place.type == "cuda":
-        check_memory(folder, precision.kind, capacity or CAPACITY["cuda"], place)
-    else:
-        take_free_threads()
-    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers is untyped
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # as above
-    try:
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype=precision.dtype,
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-        )
-        model.eval().requires_grad_(False)
-        capacity = capacity or CAPACITY[place.type]
-        capacity = min(capacity, getattr(model.config, "max_position_embeddings", None) or capacity)
-        if dtype == "auto" and not FusedDecoder.serves(model.config):
-            precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
-        decoder, branches = decoder_for(model, capacity, precision.kind, place)
-        return LanguageModel(decoder, place, precision, capacity, branches)
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise MachineError(
-            f"The model in {folder} does not fit into the memory of {place}.",
-            advice="Choose a smaller target or another device.",
-        ) from error
-    except (OSError, KeyError, ValueError) as error:
-        raise DataError(
-            f"The model in {folder} cannot be loaded: {error}",
-            advice="Fetch it again with `slipstream models pull`.",
-        ) from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from completion_engine.cpu import rows
@@ -19,6 +19,7 @@ from completion_engine.cpu.residual import Residual
 from completion_engine.quantised import QuantisedLinear
 
 Kind = Literal["float", "int8", "int4"]  # how weights are held: in their own type or rounded; int4 on a GPU
+Affine = tuple[Tensor, Tensor | None]  # a layer's weight [num_outputs, num_inputs] and its bias
 _ROWS_HINT = 8
 _linear = torch.ops.mkldnn._linear_pointwise
 _lay_out = torch.ops.mkldnn._reorder_linear_weight
@@ -37,7 +38,7 @@ class Linear:
     """`x @ weight.T + bias`; x is [num_rows, num_inputs], the result [num_rows, num_outputs].
 
     The kind `int8` rounds weights and inputs (see `quantised`), and its result is float32; the caller has
-    asked `can_quantise`. Otherwise the result has the type of x.
+    asked `can_quantise`. Otherwise the result has the type of x. The weights are copied.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, kind: Kind = "float") -> None:
@@ -45,11 +46,10 @@ class Linear:
         if self._quantised is not None:
             self.num_bytes = self._quantised.num_bytes
             return
-        weight = weight.detach().contiguous()
         self.num_bytes = weight.nbytes
-        self._bias = None if bias is None else bias.detach().contiguous()
+        self._bias = None if bias is None else bias.clone()
         self._is_packed = can_pack(weight)
-        self._weight = _lay_out(weight, _ROWS_HINT) if self._is_packed else weight
+        self._weight = _lay_out(weight.contiguous(), _ROWS_HINT) if self._is_packed else weight.clone()
 
     def __call__(self, x: Tensor) -> Tensor:
         """The product; see the class."""
@@ -91,12 +91,10 @@ def gated(gate_up: Tensor) -> Tensor:
     return functional.silu(gate) * up
 
 
-def stack(*layers: nn.Linear, kind: Kind = "float") -> Linear:
+def stack(*layers: Affine, kind: Kind = "float") -> Linear:
     """One product for several layers that read the same input, outputs side by side."""
-    weights = torch.cat([layer.weight.detach() for layer in layers])
-    if all(layer.bias is None for layer in layers):
+    weights = torch.cat([weight for weight, _ in layers])
+    if all(bias is None for _, bias in layers):
         return Linear(weights, kind=kind)
-    biases: list[Tensor] = [
-        layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias for layer in layers
-    ]
+    biases = [weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in layers]
     return Linear(weights, torch.cat(biases), kind)

@@ -14,10 +14,10 @@ from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from completion_engine.attention import ROWS, OpenLanes
-from completion_engine.decoder import FusedDecoder, rotary_tables
 from completion_engine.errors import UserError
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
+from completion_engine.llama_family import is_of_family, rotary_tables
 
 _NAME = "slipstream"
 _view: ContextVar[_CacheView] = ContextVar("the pass under way")
@@ -91,13 +91,17 @@ class ModuleDecoder:
                 advice="Choose a model whose attention transformers lets be replaced.",
             ) from error
         self._model = model
-        self._rotary = rotary_tables(model, num_positions) if FusedDecoder.serves(config) else None
         self.num_layers = config.num_hidden_layers
         self.num_kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         self.head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self.hidden_size = config.hidden_size
         self.vocab_size = config.vocab_size
         self.num_weight_bytes = sum(p.nbytes for p in model.parameters())
+        self._rotary: tuple[Tensor, Tensor] | None = None
+        if is_of_family(told := config.to_dict()):
+            table = self.embedding
+            cos, sin = rotary_tables(told, self.head_size, num_positions, table.dtype)
+            self._rotary = cos.to(table.device), sin.to(table.device)
 
     @property
     def embedding(self) -> Tensor:

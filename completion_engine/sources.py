@@ -15,7 +15,8 @@ from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.model import ModelDrafter, check_same_vocabulary
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
-from completion_engine.language_model import LanguageModel, load_language_model
+from completion_engine.language_model import LanguageModel
+from completion_engine.loading import load_language_model
 from completion_engine.models import ModelStore
 from completion_engine.tokenizer import Tokenizer, load_tokenizer
 

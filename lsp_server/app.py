@@ -12,9 +12,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from importlib import metadata
 from typing import Any, BinaryIO, NoReturn
 
-from completion_engine.config import EngineConfig
 from completion_engine.request import CancelledError
-from lsp_server.engine_pool import EnginePool, OnTokens
+from lsp_server.engine_pool import EnginePool, OnTokens, engine_config
 from lsp_server.engine_work import Completer, Load, Report
 from lsp_server.folder_worker import TokenSource
 from lsp_server.handlers import register
@@ -142,7 +141,7 @@ def load_for(settings: Settings, on_tokens: OnTokens) -> Load:
             on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many))
             from completion_engine.engine import CompletionEngine  # noqa: PLC0415
 
-            return CompletionEngine.load(config, report, should_stop)
+            return CompletionEngine.load(config, report, should_stop, tokenizer)
 
     return load
 
@@ -158,14 +157,3 @@ def _loading_alone(report: Report, should_stop: Callable[[], bool]) -> Iterator[
         yield
     finally:
         _loading.release()
-
-
-def engine_config(settings: Settings) -> EngineConfig:
-    """The engine's part of the settings. Raises UserError for what this version cannot do."""
-    return EngineConfig(
-        target=settings.target,
-        drafters=settings.drafters,
-        draft_model=settings.draft_model,
-        device=settings.device,
-        dtype=settings.dtype,
-    )

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from completion_engine.config import EngineConfig
 from lsp_server.engine_thread import EngineThread
 from lsp_server.engine_work import Completer, EngineUser, Load, Report
 from lsp_server.folder_worker import TokenSource
@@ -33,6 +34,17 @@ EngineKey = tuple[object, ...]
 def engine_key(settings: Settings) -> EngineKey:
     """What of the settings makes another engine."""
     return (settings.target, settings.drafters, settings.draft_model, settings.device, settings.dtype)
+
+
+def engine_config(settings: Settings) -> EngineConfig:
+    """The engine's part of the settings. Raises UserError for what this version cannot do."""
+    return EngineConfig(
+        target=settings.target,
+        drafters=settings.drafters,
+        draft_model=settings.draft_model,
+        device=settings.device,
+        dtype=settings.dtype,
+    )
 
 
 @dataclass(slots=True, eq=False)

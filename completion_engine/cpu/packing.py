@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from completion_engine.cpu.language import Array, Floats, inlined, kernel, magnitude, widened
+from completion_engine.cpu.language import (
+    Array,
+    Floats,
+    inlined,
+    kernel,
+    magnitude,
+    number_of,
+    rank_of,
+    widened,
+)
 
 BLOCK = 32  # inputs that share a scale
 STRIP = 16  # outputs side by side
@@ -86,9 +95,11 @@ def pack(weight: Array) -> PackedWeight:
 
 
 def _pack_in_parts(weight: Array, bits: int, units: Floats, packed: tuple[Array, Floats, Floats]) -> bool:
-    """`pack_levels` on as many threads as torch has here."""
+    """`pack_levels` on as many threads as torch has here, once the first strip has shown that it may do."""
+    if not pack_levels(weight, bits, units, *packed, 0, 1):
+        return False
     num_parts = torch.get_num_threads()
-    places = np.linspace(0, len(packed[0]), num_parts + 1).astype(int).tolist()
+    places = np.linspace(1, len(packed[0]), num_parts + 1).astype(int).tolist()
 
     def pack_part(part: tuple[int, int]) -> bool:
         return pack_levels(weight, bits, units, *packed, *part)
@@ -150,23 +161,27 @@ def pack_levels(
     """
     num_outputs, num_inputs = weight.shape
     numbers = np.empty(BLOCK, np.float32)
-    levels = np.empty(BLOCK, np.uint8)
+    levels = np.zeros((STRIP, BLOCK), np.uint8)
     for strip in range(first, end):
-        for lane in range(min(STRIP, num_outputs - strip * STRIP)):
-            output = strip * STRIP + lane
-            inverse = _F32(1) / units[output]
-            for block in range(records.shape[1]):
-                for at in range(BLOCK):
-                    place = block * BLOCK + at
-                    numbers[at] = widened(weight[output, place]) * inverse if place < num_inputs else _F32(0)
+        for block in range(records.shape[1]):
+            begin = block * BLOCK
+            for lane in range(min(STRIP, num_outputs - strip * STRIP)):
+                output = strip * STRIP + lane
+                inverse = _F32(1) / units[output]
+                for at in range(min(BLOCK, num_inputs - begin)):
+                    numbers[at] = widened(weight[output, begin + at]) * inverse
+                for at in range(num_inputs - begin, BLOCK):
+                    numbers[at] = _F32(0)
                 if bits == 4:
-                    fits, scale, floor = _fit_floor(numbers, levels)
+                    fits, scale, floor = _fit_floor(numbers, levels[lane])
                 else:
-                    fits, scale, floor = _fit_zero(numbers, levels, bits)
+                    fits, scale, floor = _fit_zero(numbers, levels[lane], bits)
                 if not fits:
                     return False
                 scales[strip, block, lane], floors[strip, block, lane] = scale, floor
-                _put_levels(levels, bits, records[strip, block], lane)
+            for lane in range(num_outputs - strip * STRIP, STRIP):
+                levels[lane] = 0
+            _put_levels(levels, bits, records[strip, block])
     return True
 
 
@@ -189,25 +204,41 @@ def read_levels(records: Array, outputs: Array, bits: int, levels: Floats) -> No
 
 
 @inlined
-def _put_levels(levels: Any, bits: Any, record: Any, lane: Any) -> None:
+def _put_levels(levels: Any, bits: Any, record: Any) -> None:
+    """The levels of a block [STRIP, BLOCK] as they lie in its record."""
+    for group in range(NUM_GROUPS if bits == 8 else NUM_GROUPS // 2):
+        for lane in range(STRIP):
+            for at in range(4):
+                level = levels[lane, 4 * group + at]
+                if bits != 8:
+                    level = _U8((level & 15) | (levels[lane, BLOCK // 2 + 4 * group + at] << 4))
+                record[64 * group + 4 * lane + at] = level
+    if bits == 5:
+        for group in range(NUM_GROUPS):
+            for pair in range(STRIP // 2):
+                high = _U8(0)
+                for at in range(8):
+                    level = levels[2 * pair + at // 4, 4 * group + at % 4]
+                    high = _U8(high | ((level >> 4) << at))
+                record[256 + 8 * group + pair] = high
+
+
+@inlined
+def _ends(numbers: Any) -> Any:
+    """The lowest and the highest of a block, found as ranks, in vectors."""
+    low = high = rank_of(numbers[0])
     for at in range(BLOCK):
-        group, place = at // 4, 4 * lane + at % 4
-        if bits == 8:
-            record[64 * group + place] = levels[at]
-        else:
-            record[64 * (group % 4) + place] |= _U8((levels[at] & 15) << (4 * (group // 4)))
-            if bits == 5:
-                record[256 + 8 * group + place // 8] |= _U8((levels[at] >> 4) << (place % 8))
+        rank = rank_of(numbers[at])
+        low, high = _I32(min(low, rank)), _I32(max(high, rank))
+    return number_of(low), number_of(high)
 
 
 @inlined
 def _fit_zero(numbers: Any, levels: Any, bits: Any) -> Any:
     """Levels to both sides of zero: whether they give the numbers (8 bits always do), and the scale."""
     zero = 1 << (bits - 1)
-    top = _F32(0)
-    for at in range(BLOCK):
-        if abs(numbers[at]) > abs(top):
-            top = numbers[at]
+    low, high = _ends(numbers)
+    top = low if -low > high else high
     scale = abs(top) / _F32(127) if bits == 8 else -top / _F32(zero)
     inverse = _F32(1) / scale if top != 0 else _F32(0)
     shared, squares = _F32(0), _F32(0)
@@ -217,20 +248,18 @@ def _fit_zero(numbers: Any, levels: Any, bits: Any) -> Any:
         shared += level * numbers[at]
         squares += level * level
     scale = shared / max(squares, _SMALLEST)
-    fits = True
+    num_off = _I32(0)
     if bits != 8:
         for at in range(BLOCK):
             error = abs(scale * _F32(_I32(levels[at]) - zero) - numbers[at])
-            fits &= error <= _NEAR * abs(numbers[at])
-    return fits, scale, _F32(0)
+            num_off += _I32(error > _NEAR * abs(numbers[at]))
+    return num_off == 0, scale, _F32(0)
 
 
 @inlined
 def _fit_floor(numbers: Any, levels: Any) -> Any:
     """Levels from the lowest number up: whether 16 of them give the numbers, the scale and the lowest."""
-    low, high = numbers[0], numbers[0]
-    for at in range(BLOCK):
-        low, high = min(low, numbers[at]), max(high, numbers[at])
+    low, high = _ends(numbers)
     off = _NEAR * max(abs(low), abs(high))
     scale, floor, fits = _F32(0), low, False
     steps = 15
@@ -249,8 +278,9 @@ def _fit_floor(numbers: Any, levels: Any) -> Any:
             squares += offset * offset
         scale = shared / max(squares, _SMALLEST)
         floor = mean - scale * mean_level
-        fits = True
+        num_off = _I32(0)
         for at in range(BLOCK):
-            fits &= abs(scale * _F32(levels[at]) + floor - numbers[at]) <= off
+            num_off += _I32(abs(scale * _F32(levels[at]) + floor - numbers[at]) > off)
+        fits = num_off == 0
         steps -= 1
     return fits, scale, floor

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from completion_engine.attention import ROWS
-from completion_engine.decoder import rotary_tables
 from completion_engine.gpu import launch
 from completion_engine.gpu.passes import WIDTHS, Arena, Packet, PassShape, shape_for
 from completion_engine.gpu.runner import Runner, runner_for
@@ -22,6 +21,7 @@ from completion_engine.gpu.tiles import Tiles, tiles_for
 from completion_engine.gpu.weights import Bits, Weight, hold
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
+from completion_engine.llama_family import rotary_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,8 @@ class GraphedDecoder:
         self._heads = launch.Heads(config.num_attention_heads, self.num_kv_heads, self.head_size, capacity)
         self._scale, self._eps = float(attention.scaling), float(config.rms_norm_eps)
         self._num_processors = launch.num_processors(self._device)
-        self._cos, self._sin = (self._moved(table) for table in rotary_tables(model, capacity))
+        tables = rotary_tables(config.to_dict(), self.head_size, capacity, self._dtype)
+        self._cos, self._sin = (self._moved(table) for table in tables)
         self._norm = self._moved(model.model.norm.weight)
         is_tied = model.lm_head.weight.data_ptr() == model.model.embed_tokens.weight.data_ptr()
         self._head = self._product(self._embedding if is_tied else model.lm_head.weight, 16, is_whole=True)

@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 
-from completion_engine.decoder import Decoder, FusedDecoder
+from completion_engine.decoder import Decoder
 from completion_engine.errors import UserError
 from completion_engine.gpu.memory import check_fits, plan_memory, read_geometry
 from completion_engine.gpu.weights import Bits
 from completion_engine.linear import Kind
+from completion_engine.llama_family import is_of_family
+from completion_engine.model_files import Config
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ def graphed_decoder(model: Any, capacity: int, device: torch.device, kind: Kind)
 
     Raises UserError where weights were asked for that only our kernels can read.
     """
-    reason = why_not(model.config, device)
+    reason = why_not(model.config.to_dict(), device)
     if not reason:
         from completion_engine.gpu.selftest import fault_of_kernels  # noqa: PLC0415 - needs triton
 
@@ -52,7 +54,7 @@ def graphed_decoder(model: Any, capacity: int, device: torch.device, kind: Kind)
     return None
 
 
-def why_not(config: Any, device: torch.device) -> str:
+def why_not(config: Config, device: torch.device) -> str:
     """Why our kernels cannot run a model of this configuration on `device`; empty where they can."""
     if device.type == "cuda" and torch.cuda.get_device_capability(device) < _LEAST_CAPABILITY:
         return "the GPU's compute capability is below 8.0"
@@ -61,13 +63,13 @@ def why_not(config: Any, device: torch.device) -> str:
     return why_not_model(config)
 
 
-def why_not_model(config: Any) -> str:
+def why_not_model(config: Config) -> str:
     """Why our kernels cannot run a model of this configuration anywhere; empty where they can."""
-    if not FusedDecoder.serves(config):
-        return f"models of the kind {config.model_type!r} have no kernels"
-    if getattr(config, "attention_bias", False) or getattr(config, "mlp_bias", False):
+    if not is_of_family(config):
+        return f"models of the kind {config['model_type']!r} have no kernels"
+    if config.get("attention_bias") or config.get("mlp_bias"):
         return "the model has biases that the kernels do not add"
-    head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    head_size = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     if head_size < 16 or head_size & (head_size - 1):
         return f"heads of {head_size} numbers do not fill matrix instructions"
     return ""

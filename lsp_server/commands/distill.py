@@ -13,7 +13,7 @@ from completion_engine.distillation.card import write_card
 from completion_engine.distillation.job import Distilled, DistillPlan, distill
 from completion_engine.distillation.training import TrainingPlan
 from completion_engine.errors import UserError
-from completion_engine.language_model import load_language_model
+from completion_engine.loading import load_language_model
 from completion_engine.models import ModelStore
 from completion_engine.tokenizer import load_tokenizer
 from lsp_server.bench.acceptance_plot import write_acceptance_plot

@@ -46,6 +46,6 @@ def told_settings(folder: Path) -> Settings:
 def load_engine(settings: Settings, report: Report) -> CompletionEngine:
     """The engine that the settings ask for; its model is fetched if need be. Raises SlipstreamError."""
     from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
-    from lsp_server.app import engine_config  # noqa: PLC0415 - loads the protocol library
+    from lsp_server.engine_pool import engine_config  # noqa: PLC0415 - as above
 
     return CompletionEngine.load(engine_config(settings), report)

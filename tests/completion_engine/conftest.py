@@ -14,7 +14,8 @@ from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.engine import CompletionEngine
 from completion_engine.kv_cache import KVCache
-from completion_engine.language_model import LanguageModel, load_language_model
+from completion_engine.language_model import LanguageModel
+from completion_engine.loading import load_language_model
 from completion_engine.module_decoder import ModuleDecoder
 from completion_engine.prompt import Prompt
 from completion_engine.request import Cancellation

@@ -25,8 +25,9 @@ from completion_engine.drafting.draft import Draft
 from completion_engine.drafting.head import Preview, PreviewedHead, head_for
 from completion_engine.errors import DataError, UserError
 from completion_engine.kv_cache import KVCache
-from completion_engine.language_model import LanguageModel, load_language_model
+from completion_engine.language_model import LanguageModel
 from completion_engine.linear import Kind, Linear
+from completion_engine.loading import load_language_model
 from completion_engine.quantised import can_quantise
 
 needs_bytes = pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="no fast products of bytes here")

@@ -15,7 +15,8 @@ from completion_engine.decoding import Decoding, Finish
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
-from completion_engine.language_model import LanguageModel, load_language_model
+from completion_engine.language_model import LanguageModel
+from completion_engine.loading import load_language_model
 from completion_engine.module_decoder import ModuleDecoder
 from completion_engine.quantised import can_quantise
 from completion_engine.sampling import Sampler

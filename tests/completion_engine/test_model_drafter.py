@@ -14,7 +14,8 @@ from completion_engine.drafting.model import ModelDrafter, check_same_vocabulary
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.kv_cache import KVCache
-from completion_engine.language_model import LanguageModel, load_language_model
+from completion_engine.language_model import LanguageModel
+from completion_engine.loading import load_language_model
 from completion_engine.request import CompletionRequest
 from completion_engine.tokenizer import Tokenizer, load_tokenizer
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from completion_engine.errors import UserError
-from completion_engine.language_model import load_language_model
+from completion_engine.loading import load_language_model
 from completion_engine.precision import choose_device, choose_precision
 from completion_engine.quantised import can_quantise
 

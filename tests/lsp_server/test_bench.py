@@ -12,7 +12,7 @@ import pytest
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
-from completion_engine.language_model import load_language_model
+from completion_engine.loading import load_language_model
 from completion_engine.tokenizer import load_tokenizer
 from lsp_server.bench.exactness import compare
 from lsp_server.bench.prompts import Sample, from_folder, from_tasks, interleaved

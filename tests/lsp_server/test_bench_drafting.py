@@ -19,7 +19,7 @@ from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.kv_cache import KVCache
-from completion_engine.language_model import load_language_model
+from completion_engine.loading import load_language_model
 from completion_engine.tokenizer import load_tokenizer
 from lsp_server.bench.drafting import acceptance, measure_drafting
 from lsp_server.bench.drafting_hindsight import (

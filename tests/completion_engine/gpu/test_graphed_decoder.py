@@ -33,7 +33,7 @@ def test_it_computes_what_the_fused_decoder_computes(
     kind: str, device: torch.device, random_model: Callable[[str], Any], graphed: Callable[[Any], Decoder]
 ) -> None:
     model = random_model(kind)
-    ours, theirs = graphed(model), FusedDecoder(model, CAPACITY)
+    ours, theirs = graphed(model), FusedDecoder(model.config.to_dict(), model.state_dict(), CAPACITY)
     tolerance = 2e-2 if device.type == "cuda" else 1e-5
     caches = [
         KVCache(shape_of(decoder, place))

@@ -87,18 +87,20 @@ def test_a_geometry_is_read_from_a_model_folder(tiny_model_dir: Path, tmp_path: 
     ],
 )
 def test_models_without_kernels_are_named(changes: dict[str, object], reason: str) -> None:
-    config = {
+    config: dict[str, object] = {
         "model_type": "qwen2",
         "hidden_act": "silu",
         "hidden_size": 64,
         "num_attention_heads": 4,
     }
-    found = why_not_model(SimpleNamespace(**config | changes))
+    found = why_not_model(config | changes)
     assert (reason in found) if reason else not found
 
 
 def test_a_target_without_kernels_runs_through_torch_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    model = SimpleNamespace(config=SimpleNamespace(model_type="gpt2"))
+    from transformers import GPT2Config
+
+    model = SimpleNamespace(config=GPT2Config())
     assert graphed_decoder(model, 64, torch.device("cpu"), "float") is None
     assert "plain torch" in caplog.text
     with pytest.raises(UserError, match="int4 cannot be used"):
