@@ -1,32 +1,29 @@
 """The forward pass of a target: token rows in, logits out, keys and values into a static cache.
 
-Two kinds behind one call, and a third in `gpu`: `FusedDecoder` runs the Llama family (Llama, Qwen2, Qwen3,
-Mistral) on the CPU with packed weights, `ModuleDecoder` any causal model through transformers' own modules.
+Several kinds behind one call. On the CPU `ByteDecoder` runs the Llama family (Llama, Qwen2, Qwen3, Mistral)
+with weights in bytes, `FusedDecoder` with weights as they are; `gpu` has one more; `ModuleDecoder` runs any
+causal model through transformers' own modules.
 All keep one property: a row's logits, keys and values depend only on its own token and on
 what stands before it, not on how many rows run beside it (see ARCHITECTURE.md, "Exactness").
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from completion_engine.attention import ROWS, OpenLanes
-from completion_engine.cpu.attention import serves_heads
 from completion_engine.cpu.heads import norm_heads, split_heads
-from completion_engine.cpu.language import Array, array_of
+from completion_engine.cpu.language import array_of
 from completion_engine.cpu.residual import Residual
 from completion_engine.gated_mlp import GatedMlp
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
-from completion_engine.linear import Affine, Kind, Linear, stack
-from completion_engine.llama_family import rotary_tables
-from completion_engine.model_files import Config
-
-Weights = Mapping[str, Tensor]
+from completion_engine.linear import Linear, stacked
+from completion_engine.llama_family import FamilyModel, LayerParts
 
 
 class Decoder(Protocol):
@@ -67,23 +64,13 @@ class Decoder(Protocol):
 class _Layer:
     """One decoder layer's weights, laid out for the machine."""
 
-    def __init__(self, weights: Weights, name: str, kind: Kind) -> None:
-        """`name` is what the names of the layer's weights begin with."""
-
-        def affine(part: str) -> Affine:
-            return weights[f"{name}.{part}.weight"], weights.get(f"{name}.{part}.bias")
-
-        def norm(part: str) -> Array | None:
-            weight = weights.get(f"{name}.{part}.weight")
-            return None if weight is None else array_of(weight.clone())
-
-        self.input_norm = array_of(weights[f"{name}.input_layernorm.weight"].clone())
-        self.qkv = stack(*(affine(f"self_attn.{part}_proj") for part in "qkv"), kind=kind)
-        self.out = Linear(*affine("self_attn.o_proj"), kind)
-        mlp_norm = array_of(weights[f"{name}.post_attention_layernorm.weight"].clone())
-        gate, up, down = (affine(f"mlp.{part}_proj") for part in ("gate", "up", "down"))
-        self.mlp = GatedMlp(mlp_norm, gate, up, down, kind)
-        self.q_norm, self.k_norm = norm("self_attn.q_norm"), norm("self_attn.k_norm")
+    def __init__(self, parts: LayerParts) -> None:
+        self.input_norm = array_of(parts.input_norm)
+        self.qkv = Linear(*stacked(parts.q, parts.k, parts.v))
+        self.out = Linear(*parts.out)
+        self.mlp = GatedMlp(array_of(parts.mlp_norm), parts.gate, parts.up, parts.down)
+        self.q_norm = None if parts.q_norm is None else array_of(parts.q_norm)
+        self.k_norm = None if parts.k_norm is None else array_of(parts.k_norm)
 
     @property
     def num_bytes(self) -> int:
@@ -91,29 +78,20 @@ class _Layer:
 
 
 class FusedDecoder:
-    """The Llama family on the CPU: rotary grouped attention and a gated MLP, packed at load.
+    """The Llama family on the CPU in float32 or bf16: rotary grouped attention and a gated MLP."""
 
-    `weights` are read layer by layer, by the names that files have. The kind `int8` holds them in bytes or
-    less.
-    """
+    row_step = ROWS
 
-    def __init__(self, config: Config, weights: Weights, num_positions: int, kind: Kind = "float") -> None:
-        self.num_layers: int = config["num_hidden_layers"]
-        self.num_heads: int = config["num_attention_heads"]
-        self.num_kv_heads: int = config["num_key_value_heads"]
-        self.hidden_size: int = config["hidden_size"]
-        self.vocab_size: int = config["vocab_size"]
-        self.head_size = len(weights["model.layers.0.self_attn.q_proj.weight"]) // self.num_heads
-        self.row_step = 1 if kind == "int8" and serves_heads(self.head_size) else ROWS
-        self._scale = self.head_size**-0.5
-        self._eps = float(config["rms_norm_eps"])
-        self._embedding = weights["model.embed_tokens.weight"].clone()
-        self._norm = array_of(weights["model.norm.weight"].clone())
-        self._cos, self._sin = rotary_tables(config, self.head_size, num_positions, self._embedding.dtype)
+    def __init__(self, model: FamilyModel, num_positions: int) -> None:
+        self.num_layers, self.hidden_size = model.num_layers, model.hidden_size
+        self.num_heads, self.num_kv_heads = model.num_heads, model.num_kv_heads
+        self.head_size, self.vocab_size = model.head_size, model.vocab_size
+        self._scale, self._eps = model.head_size**-0.5, model.eps
+        self._embedding, self._norm = model.embedding, array_of(model.norm)
+        self._cos, self._sin = model.rotary_tables(num_positions)
         self._turns = array_of(self._cos[:, 0]), array_of(self._sin[:, 0])
-        head = None if config.get("tie_word_embeddings") else weights.get("lm_head.weight")
-        self._head = Linear(self._embedding if head is None else head, kind=kind)
-        self._layers = [_Layer(weights, f"model.layers.{index}", kind) for index in range(self.num_layers)]
+        self._head = Linear(model.head)
+        self._layers = [_Layer(model.layer(index)) for index in range(model.num_layers)]
         self.num_weight_bytes = (
             self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self._layers)
         )
@@ -148,7 +126,7 @@ class FusedDecoder:
     def _project(self, layer: _Layer, x: Residual, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Turned queries [num_rows, num_heads, head_size]; k and v [num_kv_heads, num_rows, head_size]."""
         num_rows, num_heads, num_kv = len(positions), self.num_heads, self.num_kv_heads
-        qkv = layer.qkv.of_normed(x, layer.input_norm)
+        qkv = layer.qkv(x.normed(layer.input_norm))
         heads = array_of(qkv.view(num_rows, -1, self.head_size))
         if layer.q_norm is not None and layer.k_norm is not None:
             norm_heads(heads, 0, num_heads, layer.q_norm, self._eps)

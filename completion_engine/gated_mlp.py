@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from completion_engine.cpu.language import Array
 from completion_engine.cpu.residual import Residual
-from completion_engine.linear import Affine, Kind, Linear, stack
+from completion_engine.linear import Linear, stacked
+from completion_engine.model_files import Affine
 
 
 class GatedMlp:
     """One layer's MLP; `norm` [hidden_size] is the weight of the norm before it."""
 
-    def __init__(self, norm: Array, gate: Affine, up: Affine, down: Affine, kind: Kind) -> None:
+    def __init__(self, norm: Array, gate: Affine, up: Affine, down: Affine) -> None:
         self._norm = norm
-        self._gate_up = stack(gate, up, kind=kind)
-        self._down = Linear(*down, kind)
+        self._gate_up = Linear(*stacked(gate, up))
+        self._down = Linear(*down)
         self.num_bytes = self._gate_up.num_bytes + self._down.num_bytes
 
     def __call__(self, x: Residual) -> None:
         """Read the stream and add to it."""
-        x.add(self._down.of_gated(self._gate_up.of_normed(x, self._norm)))
+        x.add(self._down.of_gated(self._gate_up(x.normed(self._norm))))

@@ -14,12 +14,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from completion_engine.cpu import rows
-from completion_engine.cpu.language import Array, array_of
-from completion_engine.cpu.residual import Residual
+from completion_engine.cpu.language import array_of
+from completion_engine.model_files import Affine
 from completion_engine.quantised import QuantisedLinear
 
 Kind = Literal["float", "int8", "int4"]  # how weights are held: in their own type or rounded; int4 on a GPU
-Affine = tuple[Tensor, Tensor | None]  # a layer's weight [num_outputs, num_inputs] and its bias
 _ROWS_HINT = 8
 _linear = torch.ops.mkldnn._linear_pointwise
 _lay_out = torch.ops.mkldnn._reorder_linear_weight
@@ -59,12 +58,6 @@ class Linear:
             return _linear(x, self._weight, self._bias, "none", [], "")  # type: ignore[no-any-return]  # untyped op
         return functional.linear(x, self._weight, self._bias)
 
-    def of_normed(self, x: Residual, norm: Array) -> Tensor:
-        """The product with the norm of the stream; `norm` [num_inputs] is its weight."""
-        if self._quantised is not None:
-            return self._quantised.of_rounded(x.normed_levels(norm))
-        return self(x.normed(norm))
-
     def of_gated(self, gate_up: Tensor) -> Tensor:
         """The product with `gated(gate_up)`, which is [num_rows, 2 * num_inputs]."""
         if self._quantised is not None:
@@ -91,10 +84,10 @@ def gated(gate_up: Tensor) -> Tensor:
     return functional.silu(gate) * up
 
 
-def stack(*layers: Affine, kind: Kind = "float") -> Linear:
-    """One product for several layers that read the same input, outputs side by side."""
+def stacked(*layers: Affine) -> Affine:
+    """Several layers that read the same input as one, outputs side by side."""
     weights = torch.cat([weight for weight, _ in layers])
     if all(bias is None for _, bias in layers):
-        return Linear(weights, kind=kind)
+        return weights, None
     biases = [weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in layers]
-    return Linear(weights, torch.cat(biases), kind)
+    return weights, torch.cat(biases)

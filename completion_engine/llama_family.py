@@ -1,16 +1,18 @@
 """The family of models that our kernels run: Llama, Qwen2, Qwen3, Mistral; by what `config.json` says.
 
-Owns what tells whether a configuration is of it, and the angles by which it turns queries and keys.
+Owns what tells whether a configuration is of it, the parts that such a model is made of, and the angles by
+which it turns queries and keys.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from completion_engine.model_files import Config, completed, read_config
+from completion_engine.model_files import Affine, Config, Weights, completed, read_config
 
 _KINDS = frozenset({"llama", "qwen2", "qwen3", "mistral"})
 _SAID = frozenset(
@@ -40,6 +42,81 @@ def is_of_family(config: Config) -> bool:
         and not (kind == "mistral" and config.get("sliding_window"))
         and not config.get("quantization_config")
     )
+
+
+class LayerParts(NamedTuple):
+    """One layer; norms are [hidden_size], those of heads [head_size] and only some models have them."""
+
+    input_norm: Tensor
+    q: Affine
+    k: Affine
+    v: Affine
+    out: Affine
+    mlp_norm: Tensor
+    gate: Affine
+    up: Affine
+    down: Affine
+    q_norm: Tensor | None
+    k_norm: Tensor | None
+
+
+class FamilyModel:
+    """A model's sizes and its parts, which are read when they are asked for."""
+
+    def __init__(self, config: Config, weights: Weights) -> None:
+        self.num_layers: int = config["num_hidden_layers"]
+        self.num_heads: int = config["num_attention_heads"]
+        self.num_kv_heads: int = config["num_key_value_heads"]
+        self.hidden_size: int = config["hidden_size"]
+        self.vocab_size: int = config["vocab_size"]
+        self.head_size = len(weights["model.layers.0.self_attn.q_proj.weight"]) // self.num_heads
+        self.eps = float(config["rms_norm_eps"])
+        self._config, self._weights = config, weights
+
+    @property
+    def embedding(self) -> Tensor:
+        """[vocab_size, hidden_size]."""
+        return self._weights["model.embed_tokens.weight"].clone()
+
+    @property
+    def norm(self) -> Tensor:
+        """Of what the head reads, [hidden_size]."""
+        return self._weights["model.norm.weight"].clone()
+
+    @property
+    def head(self) -> Tensor:
+        """[vocab_size, hidden_size]; some models have the embedding here."""
+        own = None if self._config.get("tie_word_embeddings") else self._weights.get("lm_head.weight")
+        return self.embedding if own is None else own
+
+    def layer(self, index: int) -> LayerParts:
+        """One layer's parts."""
+        name = f"model.layers.{index}"
+
+        def affine(part: str) -> Affine:
+            return self._weights[f"{name}.{part}.weight"], self._weights.get(f"{name}.{part}.bias")
+
+        def norm(part: str) -> Tensor | None:
+            weight = self._weights.get(f"{name}.{part}.weight")
+            return None if weight is None else weight.clone()
+
+        return LayerParts(
+            input_norm=self._weights[f"{name}.input_layernorm.weight"].clone(),
+            q=affine("self_attn.q_proj"),
+            k=affine("self_attn.k_proj"),
+            v=affine("self_attn.v_proj"),
+            out=affine("self_attn.o_proj"),
+            mlp_norm=self._weights[f"{name}.post_attention_layernorm.weight"].clone(),
+            gate=affine("mlp.gate_proj"),
+            up=affine("mlp.up_proj"),
+            down=affine("mlp.down_proj"),
+            q_norm=norm("self_attn.q_norm"),
+            k_norm=norm("self_attn.k_norm"),
+        )
+
+    def rotary_tables(self, num_positions: int) -> tuple[Tensor, Tensor]:
+        """Cosines and signed sines [num_positions, 1, head_size], of the type of the weights."""
+        return rotary_tables(self._config, self.head_size, num_positions, self.norm.dtype)
 
 
 def rotary_tables(

@@ -11,14 +11,15 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
+from completion_engine.byte_decoder import ByteDecoder
 from completion_engine.decoder import Decoder, FusedDecoder
 from completion_engine.decoders import decoder_for
 from completion_engine.errors import DataError, MachineError
 from completion_engine.gpu.loading import check_memory
 from completion_engine.lanes import Branches
 from completion_engine.language_model import LanguageModel
-from completion_engine.llama_family import is_of_family, read_family_config
-from completion_engine.model_files import Config, StoredWeights
+from completion_engine.llama_family import FamilyModel, is_of_family, read_family_config
+from completion_engine.model_files import StoredWeights
 from completion_engine.precision import Precision, choose_device, choose_precision
 from completion_engine.threads import take_free_threads
 
@@ -40,9 +41,14 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
         config = read_family_config(folder)
         capacity = capacity or CAPACITY[place.type]
         capacity = min(capacity, config.get("max_position_embeddings") or capacity)
-        if dtype == "auto" and not is_of_family(config):
+        family = None
+        if place.type == "cpu" and is_of_family(config):
+            family = FamilyModel(config, StoredWeights(folder, precision.dtype))
+        if dtype == "auto" and not (family and ByteDecoder.serves(family)):
             precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
-        decoder, branches = _decoder_for(folder, config, capacity, precision, place)
+        decoder, branches = _decoder_for(
+            family or _built(folder, precision.dtype), capacity, precision, place
+        )
         return LanguageModel(decoder, place, precision, capacity, branches)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise MachineError(
@@ -57,12 +63,12 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
 
 
 def _decoder_for(
-    folder: Path, config: Config, capacity: int, precision: Precision, device: torch.device
+    model: Any, capacity: int, precision: Precision, device: torch.device
 ) -> tuple[Decoder, Branches | None]:
-    """The decoder that runs the model here, and where a tree's branches go."""
-    if device.type == "cpu" and is_of_family(config):
-        return FusedDecoder(config, StoredWeights(folder, precision.dtype), capacity, precision.kind), None
-    return decoder_for(_built(folder, precision.dtype), capacity, precision.kind, device)
+    """What runs a model, as its folder has it or as transformers built it, and where a tree's branches go."""
+    if not isinstance(model, FamilyModel):
+        return decoder_for(model, capacity, precision.kind, device)
+    return (ByteDecoder if precision.kind == "int8" else FusedDecoder)(model, capacity), None
 
 
 def _built(folder: Path, dtype: torch.dtype) -> Any:

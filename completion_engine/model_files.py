@@ -16,6 +16,8 @@ from safetensors import safe_open
 from torch import Tensor
 
 Config = Mapping[str, Any]  # what `config.json` says
+Weights = Mapping[str, Tensor]  # by the names that files have
+Affine = tuple[Tensor, Tensor | None]  # a layer's weight [num_outputs, num_inputs] and its bias
 
 _WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
 

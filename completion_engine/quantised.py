@@ -14,8 +14,8 @@ from torch import Tensor
 from completion_engine.cpu.dot import ways
 from completion_engine.cpu.language import Floats, array_of
 from completion_engine.cpu.packing import STRIP, pack, unpack
-from completion_engine.cpu.product import Product, RoundedRows, round_gated
-from completion_engine.cpu.rows import round_rows
+from completion_engine.cpu.product import Product
+from completion_engine.cpu.rounded import RoundedRows, of_gate, of_numbers
 
 
 def can_quantise(weight: Tensor) -> bool:
@@ -26,7 +26,7 @@ def can_quantise(weight: Tensor) -> bool:
 def quantise_rows(x: Tensor) -> RoundedRows:
     """`x` [num_rows, num_inputs] rounded to bytes."""
     found = RoundedRows(*x.shape)
-    round_rows(array_of(x.contiguous()), *found.parts)
+    of_numbers(x.contiguous(), found).run()
     return found
 
 
@@ -41,20 +41,18 @@ class QuantisedLinear:
         shifts: Floats = np.zeros(len(self._weight.records) * STRIP, np.float32)
         if bias is not None:
             shifts[: len(bias)] = bias.detach().float().numpy()
-        self._product = Product(self._weight, shifts)
+        self.product = Product(self._weight, shifts)
         self.num_bytes = self._weight.num_bytes
 
     def __call__(self, x: Tensor) -> Tensor:
         """The product; x is [num_rows, num_inputs]."""
-        return self.of_rounded(quantise_rows(x))
-
-    def of_rounded(self, rows: RoundedRows) -> Tensor:
-        """The product of rows that are rounded already."""
-        return self._product(rows)
+        return self.product(quantise_rows(x))
 
     def of_gated(self, gate_up: Tensor) -> Tensor:
         """The product with `silu(gate) * up`; gate_up is [num_rows, 2 * num_inputs]."""
-        return self.of_rounded(round_gated(gate_up))
+        gated = RoundedRows(len(gate_up), gate_up.shape[1] // 2)
+        of_gate(gate_up.contiguous(), gate_up.shape[1] // 2, gated).run()
+        return self.product(gated)
 
     def rows(self, outputs: Tensor) -> Tensor:
         """The weights of some outputs [num_rows] as they are held, [num_rows, num_inputs] float32."""

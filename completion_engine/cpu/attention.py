@@ -7,7 +7,7 @@ its result is the same beside any others, and does not depend on keys that it do
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,18 +15,28 @@ from numba import carray  # type: ignore[attr-defined]  # numba does not say wha
 from numba.core import cgutils
 from torch import Tensor
 
-from completion_engine.cpu import team
+from completion_engine.cpu.lane_table import (
+    FIRST,
+    KEYS,
+    LANE_SIZE,
+    NUMBER,
+    VALUES,
+    LaneTable,
+    TableLane,
+)
 from completion_engine.cpu.language import (
     Array,
     Floats,
     SharedKernel,
     exponential,
     highest_rank,
+    inlined,
     kernel,
     narrowed,
     number_of,
     widened,
 )
+from completion_engine.cpu.program import COUNTER, Step, bits_of, task_of
 from completion_engine.cpu.vectors import (
     F32,
     LANES,
@@ -40,7 +50,7 @@ from completion_engine.cpu.vectors import (
 
 KEYS_AT_ONCE = 2 * LANES  # keys and channels; a cache has room for a multiple of it
 _NUM_QUERIES = 8
-_NEXT = 0  # place in a task of the unit that no thread has taken yet
+_NO_PATH: Array = np.empty(0, np.int64)
 _F32, _I32 = np.float32, np.int32
 
 
@@ -61,33 +71,55 @@ def can_attend(q: Tensor, keys: Tensor, values: Tensor) -> bool:
     )
 
 
+class Strides(NamedTuple):
+    """Bytes from one head, one channel of keys, and one position of values to the next."""
+
+    key_head: int
+    key_channel: int
+    value_head: int
+    value: int
+
+    @classmethod
+    def of(cls, keys: Tensor, values: Tensor) -> Strides:
+        """Of keys and values [num_kv_heads, num_keys, head_size]."""
+        strides = keys.stride(0), keys.stride(2), values.stride(0), values.stride(1)
+        return cls(*(stride * keys.element_size() for stride in strides))
+
+
+class Queries(NamedTuple):
+    """Queries q [num_rows, num_heads, head_size], what they find, shaped alike, and how it is scaled.
+
+    Each sees the first `num_seen` [num_rows] int64 keys of its lane.
+    """
+
+    q: Tensor
+    found: Tensor
+    num_seen: Tensor
+    scale: float
+
+
 def attend(q: Tensor, keys: Tensor, values: Tensor, num_seen: Tensor, scale: float) -> Tensor:
     """Attention of q [num_rows, num_heads, head_size] to the first `num_seen` [num_rows] keys; shaped as q.
 
     keys and values are [num_kv_heads, num_keys, head_size].
     """
-    q, seen = q.contiguous(), num_seen.contiguous()
-    found = torch.empty_like(q)
-    size = q.element_size()
-    task = np.array(
-        [
-            0,
-            q.data_ptr(),
-            keys.data_ptr(),
-            values.data_ptr(),
-            seen.data_ptr(),
-            found.data_ptr(),
-            *q.shape,
-            len(keys),
-            keys.stride(0) * size,
-            keys.stride(2) * size,
-            values.stride(0) * size,
-            values.stride(1) * size,
-            int(np.float32(scale).view(np.int32)),
-        ]
-    )
-    team.run((_attend_bf16 if size == 2 else _attend_float).address, task.ctypes.data)
-    return found
+    q = q.contiguous()
+    queries = Queries(q, torch.empty_like(q), num_seen.contiguous(), scale)
+    table = LaneTable(1)
+    table.tell([TableLane(0, len(q), keys.data_ptr(), values.data_ptr(), 0, _NO_PATH)])
+    step_in(table, queries, len(keys), Strides.of(keys, values)).run()
+    return queries.found
+
+
+def step_in(
+    table: LaneTable, queries: Queries, num_kv_heads: int, strides: Strides, offsets: tuple[int, int] = (0, 0)
+) -> Step:
+    """Attention in all lanes; their keys and values begin so many bytes behind what the table says."""
+    q, found, num_seen, scale = queries
+    places = q.data_ptr(), found.data_ptr(), num_seen.data_ptr()
+    task = task_of(table.address, *places, *q.shape, num_kv_heads, *strides, *offsets, bits_of(scale))
+    kernel = _attend_bf16 if q.dtype == torch.bfloat16 else _attend_float
+    return Step(kernel, task, (table, queries))
 
 
 @instruction(num_literals=1)
@@ -176,61 +208,80 @@ def _exponentiate(scores: Floats, end: int, num_keys: int) -> Any:
     return total
 
 
+@inlined
+def _num_units(num_groups: Any, num_rows: Any) -> Any:
+    return (num_groups * num_rows + _NUM_QUERIES - 1) // _NUM_QUERIES
+
+
 @kernel
-def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array) -> None:
-    """Take units until none are left; `task` is what `attend` put there."""
-    num_rows, num_kv, num_channels = q.shape[0], task[9], q.shape[2]
+def _lane_of(unit: int, table: Array, num_groups: int, num_kv: int) -> Any:
+    """A unit's lane, as its place in the table, and its number there; 0 behind the last one."""
+    for lane in range(1, 1 + table[0] * LANE_SIZE, LANE_SIZE):
+        num_units = _num_units(num_groups, table[lane + NUMBER]) * num_kv
+        if unit < num_units:
+            return lane, unit
+        unit -= num_units
+    return 0, 0
+
+
+@kernel
+def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array, table: Array) -> None:
+    """Take units until none are left; `task` is what `step_in` put there."""
+    num_kv, num_channels = task[8], q.shape[2]
     num_groups = q.shape[1] // num_kv
-    num_units = (num_groups * num_rows + _NUM_QUERIES - 1) // _NUM_QUERIES
     width = (num_seen.max() + KEYS_AT_ONCE - 1) // KEYS_AT_ONCE * KEYS_AT_ONCE
     queries = np.zeros((num_channels, _NUM_QUERIES), np.float32)
     scores = np.empty((_NUM_QUERIES, width), np.float32)
     summed = np.empty((_NUM_QUERIES, num_channels), np.float32)
     totals = np.empty(_NUM_QUERIES, np.float32)
-    scale = _I32(task[14]).view(np.float32)
-    unit = claim(task, _NEXT, 1)
-    while unit < num_units * num_kv:
+    scale = _I32(task[15]).view(np.float32)
+    lane, unit = _lane_of(claim(task, COUNTER, 1), table, num_groups, num_kv)
+    while lane:
+        num_rows, begin = table[lane + NUMBER], table[lane + FIRST]
+        num_units = _num_units(num_groups, num_rows)
         head, first = unit // num_units, unit % num_units * _NUM_QUERIES
-        keys, values = task[2] + head * task[10], task[3] + head * task[12]
+        keys = table[lane + KEYS] + task[13] + head * task[9]
+        values = table[lane + VALUES] + task[14] + head * task[11]
         number = min(_NUM_QUERIES, num_groups * num_rows - first)
-        num_keys = _lay_out(q, head * num_groups, first, number, num_seen, scale, queries)
+        own, seen = q[begin : begin + num_rows], num_seen[begin : begin + num_rows]
+        num_keys = _lay_out(own, head * num_groups, first, number, seen, scale, queries)
         for key in range(0, num_keys, KEYS_AT_ONCE):
             place = scores.ctypes.data + 4 * key
             if size == 2:
-                _score(2, queries.ctypes.data, keys + 2 * key, task[11], num_channels, place, 4 * width)
+                _score(2, queries.ctypes.data, keys + 2 * key, task[10], num_channels, place, 4 * width)
             else:
-                _score(4, queries.ctypes.data, keys + 4 * key, task[11], num_channels, place, 4 * width)
+                _score(4, queries.ctypes.data, keys + 4 * key, task[10], num_channels, place, 4 * width)
         for at in range(number):
-            totals[at] = _exponentiate(scores[at], num_seen[(first + at) % num_rows], num_keys)
+            totals[at] = _exponentiate(scores[at], seen[(first + at) % num_rows], num_keys)
         for channel in range(0, num_channels, KEYS_AT_ONCE):
             place, shares, step = summed.ctypes.data + 4 * channel, scores.ctypes.data, 4 * num_channels
             column = values + size * channel
             is_whole = channel + KEYS_AT_ONCE <= num_channels
             if size == 2 and is_whole:
-                _sum_up(2, 2, shares, 4 * width, column, task[13], num_keys, place, step)
+                _sum_up(2, 2, shares, 4 * width, column, task[12], num_keys, place, step)
             elif size == 2:
-                _sum_up(2, 1, shares, 4 * width, column, task[13], num_keys, place, step)
+                _sum_up(2, 1, shares, 4 * width, column, task[12], num_keys, place, step)
             elif is_whole:
-                _sum_up(4, 2, shares, 4 * width, column, task[13], num_keys, place, step)
+                _sum_up(4, 2, shares, 4 * width, column, task[12], num_keys, place, step)
             else:
-                _sum_up(4, 1, shares, 4 * width, column, task[13], num_keys, place, step)
+                _sum_up(4, 1, shares, 4 * width, column, task[12], num_keys, place, step)
         for at in range(number):
-            row, group = (first + at) % num_rows, (first + at) // num_rows
+            row, group = begin + (first + at) % num_rows, (first + at) // num_rows
             for channel in range(num_channels):
                 number_found = summed[at, channel] / totals[at]
                 found[row, head * num_groups + group, channel] = narrowed(number_found, found)
-        unit = claim(task, _NEXT, 1)
+        lane, unit = _lane_of(claim(task, COUNTER, 1), table, num_groups, num_kv)
 
 
 @SharedKernel
 def _attend_bf16(task: Any) -> None:
-    shape = (task[6], task[7], task[8])
-    seen = carray(int64_at(task[4]), task[6])
-    _attend(task, 2, carray(bf16_at(task[1]), shape), carray(bf16_at(task[5]), shape), seen)
+    shape = (task[5], task[6], task[7])
+    seen, table = carray(int64_at(task[4]), task[5]), carray(int64_at(task[1]), 1 + task[5] * LANE_SIZE)
+    _attend(task, 2, carray(bf16_at(task[2]), shape), carray(bf16_at(task[3]), shape), seen, table)
 
 
 @SharedKernel
 def _attend_float(task: Any) -> None:
-    shape = (task[6], task[7], task[8])
-    seen = carray(int64_at(task[4]), task[6])
-    _attend(task, 4, carray(float_at(task[1]), shape), carray(float_at(task[5]), shape), seen)
+    shape = (task[5], task[6], task[7])
+    seen, table = carray(int64_at(task[4]), task[5]), carray(int64_at(task[1]), 1 + task[5] * LANE_SIZE)
+    _attend(task, 4, carray(float_at(task[2]), shape), carray(float_at(task[3]), shape), seen, table)

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from completion_engine.cpu import rows
 from completion_engine.cpu.language import Array, Floats, array_of
-from completion_engine.cpu.product import RoundedRows
 
 
 class Residual:
@@ -32,9 +31,3 @@ class Residual:
         normed = torch.empty(self._x.shape, dtype=self._dtype)
         rows.add_norm(self._x, self._added, weight, self._eps, array_of(normed))
         return normed
-
-    def normed_levels(self, weight: Array) -> RoundedRows:
-        """`normed`, rounded to bytes."""
-        found = RoundedRows(*self._x.shape)
-        rows.add_norm_levels(self._x, self._added, weight, self._eps, *found.parts)
-        return found

@@ -50,21 +50,15 @@ def norm(x: Array, eps: float, normed: Array) -> None:
 
 @kernel
 def add_norm_levels(
-    x: Floats,
-    added: Array,
-    weight: Array,
-    eps: float,
-    memory: Array,
-    shape: Array,
+    x: Floats, added: Array, weight: Array, eps: Any, row: int, memory: Array, shape: Array
 ) -> None:
-    """`add_norm`, the normed rows rounded; see `round_rows`."""
+    """`add_norm` of one row, rounded; see `levels`."""
     normed = np.empty(shape[0] * BLOCK, np.float32)
     normed[x.shape[1] :] = 0
-    for row in range(x.shape[0]):
-        factor = _add(x[row], added[row], eps)
-        for at in range(x.shape[1]):
-            normed[at] = x[row, at] * factor * widened(weight[at])
-        _round(normed, row, memory, shape)
+    factor = _add(x[row], added[row], eps)
+    for at in range(x.shape[1]):
+        normed[at] = x[row, at] * factor * widened(weight[at])
+    _round(normed, row, memory, shape)
 
 
 @kernel
@@ -79,9 +73,8 @@ def gate(gate_up: Array, gated: Array) -> None:
 
 
 @kernel
-def gate_levels(gate_up: Array, row: int, memory: Array, shape: Array) -> None:
-    """`gate` of one row, rounded; see `round_rows`."""
-    num_outputs = gate_up.shape[1] // 2
+def gate_levels(gate_up: Array, num_outputs: int, row: int, memory: Array, shape: Array) -> None:
+    """`gate` of one row, rounded; see `levels`."""
     gated = np.empty(shape[0] * BLOCK, np.float32)
     gated[num_outputs:] = 0
     for at in range(num_outputs):
@@ -90,14 +83,13 @@ def gate_levels(gate_up: Array, row: int, memory: Array, shape: Array) -> None:
 
 
 @kernel
-def round_rows(x: Array, memory: Array, shape: Array) -> None:
-    """Fill `product.RoundedRows` with the nearest levels of x [num_rows, num_inputs], block by block."""
+def levels(x: Array, row: int, memory: Array, shape: Array) -> None:
+    """Fill one row of `rounded.RoundedRows` with the nearest levels of x [num_rows, num_inputs]."""
     wide = np.empty(shape[0] * BLOCK, np.float32)
     wide[x.shape[1] :] = 0
-    for row in range(x.shape[0]):
-        for at in range(x.shape[1]):
-            wide[at] = widened(x[row, at])
-        _round(wide, row, memory, shape)
+    for at in range(x.shape[1]):
+        wide[at] = widened(x[row, at])
+    _round(wide, row, memory, shape)
 
 
 @kernel
@@ -144,7 +136,7 @@ def _add(x: Any, added: Any, eps: Any) -> Any:
 
 @inlined
 def _round(x: Any, row: Any, memory: Any, shape: Any) -> None:
-    """Fill in one row of `product.RoundedRows`; x is as long as its blocks."""
+    """Fill in one row of `rounded.RoundedRows`; x is as long as its blocks."""
     num_blocks, size = shape[0], shape[1]
     first, place = row // size * size, row % size
     if row >= shape[2]:

@@ -22,12 +22,16 @@ def run(function: int, task: int) -> None:
     if start is not None:
         start(function, task, num_threads, 0)
         return
-    call = _plain(function)
-    helpers = [_helpers().submit(call, task) for _ in range(num_threads - 1)]
-    call(task)
+    helpers = [_helpers().submit(call, function, task) for _ in range(num_threads - 1)]
+    call(function, task)
     for helper in helpers:
         if not helper.cancel():
             helper.result()
+
+
+def call(function: int, task: int) -> None:
+    """The same on this thread alone."""
+    _plain(function)(task)
 
 
 @cache

@@ -14,7 +14,8 @@ from completion_engine.cpu.packing import pack
 from completion_engine.cpu.product import Product
 from completion_engine.cpu.residual import Residual
 from completion_engine.gated_mlp import GatedMlp
-from completion_engine.linear import Affine, Kind, Linear, can_pack, stack
+from completion_engine.linear import Kind, Linear, can_pack, stacked
+from completion_engine.model_files import Affine
 from completion_engine.quantised import can_quantise, quantise_rows
 
 EPS = 1e-6
@@ -101,7 +102,7 @@ def test_a_stack_gives_its_layers_side_by_side(kind: Kind) -> None:
     layers = [nn.Linear(64, 32, bias=has_bias, dtype=torch.bfloat16) for has_bias in (True, False)]
     x = random(8, 64, dtype=torch.bfloat16)
     apart = [Linear(*affine(layer), kind)(x) for layer in layers]
-    assert torch.equal(stack(*(affine(layer) for layer in layers), kind=kind)(x), torch.cat(apart, dim=-1))
+    assert torch.equal(Linear(*stacked(*map(affine, layers)), kind)(x), torch.cat(apart, dim=-1))
 
 
 def mlp_layers(dtype: torch.dtype, *, bias: bool = False) -> tuple[Array, nn.Linear, nn.Linear, nn.Linear]:
@@ -110,8 +111,8 @@ def mlp_layers(dtype: torch.dtype, *, bias: bool = False) -> tuple[Array, nn.Lin
     return array_of(random(64, dtype=dtype)), gate, up, nn.Linear(4864, 64, bias, dtype=dtype)
 
 
-def mlp_of(norm: Array, gate: nn.Linear, up: nn.Linear, down: nn.Linear, kind: Kind) -> GatedMlp:
-    return GatedMlp(norm, affine(gate), affine(up), affine(down), kind)
+def mlp_of(norm: Array, gate: nn.Linear, up: nn.Linear, down: nn.Linear) -> GatedMlp:
+    return GatedMlp(norm, affine(gate), affine(up), affine(down))
 
 
 def run(mlp: GatedMlp, x: Tensor) -> Tensor:
@@ -122,9 +123,8 @@ def run(mlp: GatedMlp, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("num_rows", [1, 3, 8, 9, 16, 24, 40])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_row_of_an_mlp_does_not_feel_the_rows_beside_it(kind: Kind, num_rows: int) -> None:
-    mlp = mlp_of(*mlp_layers(torch.bfloat16), kind)
+def test_a_row_of_an_mlp_does_not_feel_the_rows_beside_it(num_rows: int) -> None:
+    mlp = mlp_of(*mlp_layers(torch.bfloat16))
     x = random(64, 64, dtype=torch.bfloat16)
     together = run(mlp, x)
     for first in (0, 7, 64 - num_rows):
@@ -133,22 +133,15 @@ def test_a_row_of_an_mlp_does_not_feel_the_rows_beside_it(kind: Kind, num_rows: 
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("kind", [KINDS[1], "float"])
-def test_an_mlp_comes_near_the_modules_own(kind: Kind, dtype: torch.dtype) -> None:
+def test_an_mlp_comes_near_the_modules_own(dtype: torch.dtype) -> None:
     norm, gate, up, down = mlp_layers(dtype)
     x = 0.1 * random(20, 64, dtype=dtype)  # little beside what is added to it
     normed = nn.functional.rms_norm(x, (64,), random(64, dtype=dtype), EPS)
     exact = (x + down(nn.functional.silu(gate(normed)) * up(normed))).float()
     exact = nn.functional.rms_norm(exact, (64,), None, EPS)
-    found = run(mlp_of(norm, gate, up, down, kind), x)
+    found = run(mlp_of(norm, gate, up, down), x)
     assert found.dtype == dtype
     assert (found.float() - exact).norm() < 0.03 * exact.norm()
-
-
-@needs_bytes
-def test_an_mlp_of_bytes_passes_over_rows_of_zeros() -> None:
-    mlp = mlp_of(*mlp_layers(torch.float32), "int8")
-    assert not run(mlp, torch.zeros(8, 64)).any()
 
 
 def on_a_grid(bits: int) -> Tensor:

@@ -174,5 +174,5 @@ def test_the_same_text_in_fewer_passes(write: Write, prompt: list[int]) -> None:
     first, _ = write(prompt, [drafter])
     again, _ = write(prompt, [drafter])
     assert first.tokens[: len(plain.tokens)] == again.tokens[: len(plain.tokens)] == plain.tokens
-    if plain.stats.num_forwards > 1:  # else the target ends at once
+    if plain.stats.num_forwards > 2:  # else the pass behind the prompt ends the text
         assert again.stats.num_forwards < plain.stats.num_forwards

@@ -21,8 +21,8 @@ from completion_engine.cpu import choice, heads, rows
 from completion_engine.cpu.language import array_of, kernel, narrowed, widened
 from completion_engine.cpu.language import exponential as exponential_of
 from completion_engine.cpu.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
-from completion_engine.cpu.product import RoundedRows, round_gated
 from completion_engine.cpu.residual import Residual
+from completion_engine.cpu.rounded import RoundedRows, of_gate, of_norm, of_numbers
 
 EPS = 1e-6
 TYPES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
@@ -93,7 +93,7 @@ def stands_for(rounded: RoundedRows, exact: Tensor) -> bool:
 def test_levels_stand_for_the_nearest_values(num_rows: int, values: list[float], factor: float) -> None:
     x = torch.tensor([values, [value * factor for value in values]]).repeat(20, 1)[:num_rows]
     rounded = RoundedRows(*x.shape)
-    rows.round_rows(array_of(x), *rounded.parts)
+    of_numbers(x, rounded).run()
     assert stands_for(rounded, x)
 
 
@@ -128,7 +128,15 @@ def test_the_stream_sums_up_and_is_normed(dtype: torch.dtype) -> None:
     assert near(stream.normed(array_of(weight)), first, dtype)
     stream.add(added)
     exact = functional.rms_norm(embedded.float() + added.float(), (HIDDEN,), weight.float(), EPS)
-    assert stands_for(stream.normed_levels(array_of(weight)), exact)
+    assert near(stream.normed(array_of(weight)), exact, dtype)
+
+
+def test_the_stream_sums_up_and_is_normed_in_bytes() -> None:
+    x, added = random(NUM_ROWS, HIDDEN), random(NUM_ROWS, HIDDEN + 16, seed=1)
+    weight, total, rounded = random(HIDDEN, seed=2), x + added[:, :HIDDEN], RoundedRows(NUM_ROWS, HIDDEN)
+    of_norm(x, added, weight.numpy(), EPS, rounded).run()
+    assert torch.equal(x, total)
+    assert stands_for(rounded, functional.rms_norm(total, (HIDDEN,), weight, EPS))
 
 
 @TYPES
@@ -145,7 +153,9 @@ def test_the_gate_is_silu_times_up(dtype: torch.dtype) -> None:
     rows.gate(array_of(gate_up), array_of(gated))
     gate, up = gate_up.float().chunk(2, 1)
     assert near(gated, functional.silu(gate) * up, dtype)
-    assert stands_for(round_gated(gate_up.float()), functional.silu(gate) * up)
+    rounded = RoundedRows(NUM_ROWS, HIDDEN)
+    of_gate(functional.pad(gate_up.float(), (0, 16)), HIDDEN, rounded).run()
+    assert stands_for(rounded, functional.silu(gate) * up)
 
 
 @TYPES

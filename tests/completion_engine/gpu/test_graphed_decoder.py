@@ -13,6 +13,7 @@ from completion_engine.decoder import Decoder, FusedDecoder
 from completion_engine.kv_cache import CacheShape, KVCache
 from completion_engine.lanes import lay_out
 from completion_engine.language_model import LanguageModel
+from completion_engine.llama_family import FamilyModel
 
 CAPACITY, NUM_TOKENS = 300, 90
 
@@ -33,7 +34,10 @@ def test_it_computes_what_the_fused_decoder_computes(
     kind: str, device: torch.device, random_model: Callable[[str], Any], graphed: Callable[[Any], Decoder]
 ) -> None:
     model = random_model(kind)
-    ours, theirs = graphed(model), FusedDecoder(model.config.to_dict(), model.state_dict(), CAPACITY)
+    ours, theirs = (
+        graphed(model),
+        FusedDecoder(FamilyModel(model.config.to_dict(), model.state_dict()), CAPACITY),
+    )
     tolerance = 2e-2 if device.type == "cuda" else 1e-5
     caches = [
         KVCache(shape_of(decoder, place))
