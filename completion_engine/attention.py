@@ -54,9 +54,9 @@ def attend_on_device(q: Tensor, keys: Tensor, values: Tensor, num_seen: Tensor, 
     return found.view(folded.shape).permute(2, 0, 1, 3).reshape(q.shape)
 
 
-def window_of(lane: Lane, num_rows: int, row_step: int) -> tuple[int, int]:
+def window_of(lane: Lane, num_rows: int) -> tuple[int, int]:
     """First and last row + 1 that attend in a lane: its own rows, filled up to whole groups with others."""
-    size = pad_rows(lane.end - lane.first, row_step)
+    size = pad_rows(lane.end - lane.first)
     first = min(lane.first, num_rows - size)
     return first, first + size
 
@@ -64,11 +64,11 @@ def window_of(lane: Lane, num_rows: int, row_step: int) -> tuple[int, int]:
 class OpenLane:
     """A lane during one pass: its cache, which rows attend there, and which keys they see."""
 
-    def __init__(self, lane: Lane, cache: KVCache, positions: Tensor, num_keys: int, row_step: int) -> None:
+    def __init__(self, lane: Lane, cache: KVCache, positions: Tensor, num_keys: int) -> None:
         self.cache = cache
         self._start, self._num_keys = cache.num_cached, num_keys
         self._path = torch.tensor(lane.path, device=positions.device)
-        self._window = first, end = window_of(lane, len(positions), row_step)
+        self._window = first, end = window_of(lane, len(positions))
         self._own = slice(lane.first - first, lane.end - first)
         self._num_seen = positions[first:end] + 1
 
@@ -98,19 +98,14 @@ class OpenLane:
 
 
 class OpenLanes:
-    """All lanes of one pass. `positions` [num_rows] are the rows' places in the text.
+    """All lanes of one pass of whole groups. `positions` [num_rows] are the rows' places in the text."""
 
-    `row_step` is what attention needs a multiple of rows of.
-    """
-
-    def __init__(
-        self, layout: Layout, caches: Sequence[KVCache], device: torch.device, row_step: int = ROWS
-    ) -> None:
+    def __init__(self, layout: Layout, caches: Sequence[KVCache], device: torch.device) -> None:
         start = caches[0].num_cached
         self.positions = torch.tensor(layout.depths, device=device) + start
         self.num_keys = num_keys_for(start + max(layout.depths) + 1, caches[0].capacity, device)
         self._lanes = [
-            OpenLane(lane, cache, self.positions, self.num_keys, row_step)
+            OpenLane(lane, cache, self.positions, self.num_keys)
             for lane, cache in zip(layout.lanes, caches, strict=True)
         ]
 

@@ -112,7 +112,7 @@ class FusedDecoder:
 
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """See `Decoder.forward`."""
-        lanes = OpenLanes(layout, caches, rows.device, self.row_step)
+        lanes = OpenLanes(layout, caches, rows.device)
         x = Residual(self._embedding[rows], self._eps)
         for index, layer in enumerate(self._layers):
             q, k, v = self._project(layer, x, lanes.positions)

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from completion_engine.cpu import rows
 from completion_engine.cpu.language import array_of
+from completion_engine.cpu.product import Product
 from completion_engine.model_files import Affine
 from completion_engine.quantised import QuantisedLinear
 
@@ -63,6 +64,11 @@ class Linear:
         if self._quantised is not None:
             return self._quantised.of_gated(gate_up)
         return self(gated(gate_up))
+
+    @property
+    def product(self) -> Product | None:
+        """What multiplies bytes, of the kind `int8`."""
+        return self._quantised.product if self._quantised is not None else None
 
     def rows(self, outputs: Tensor) -> Tensor:
         """A copy of some outputs' weights [num_rows, num_inputs], up to the rounding of `int8`.

@@ -19,6 +19,7 @@ from completion_engine.cpu.lane_table import (
     FIRST,
     KEYS,
     LANE_SIZE,
+    NO_PATH,
     NUMBER,
     VALUES,
     LaneTable,
@@ -50,7 +51,6 @@ from completion_engine.cpu.vectors import (
 
 KEYS_AT_ONCE = 2 * LANES  # keys and channels; a cache has room for a multiple of it
 _NUM_QUERIES = 8
-_NO_PATH: Array = np.empty(0, np.int64)
 _F32, _I32 = np.float32, np.int32
 
 
@@ -106,7 +106,7 @@ def attend(q: Tensor, keys: Tensor, values: Tensor, num_seen: Tensor, scale: flo
     q = q.contiguous()
     queries = Queries(q, torch.empty_like(q), num_seen.contiguous(), scale)
     table = LaneTable(1)
-    table.tell([TableLane(0, len(q), keys.data_ptr(), values.data_ptr(), 0, _NO_PATH)])
+    table.tell([TableLane(0, len(q), keys.data_ptr(), values.data_ptr(), 0, NO_PATH)])
     step_in(table, queries, len(keys), Strides.of(keys, values)).run()
     return queries.found
 

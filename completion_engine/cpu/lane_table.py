@@ -12,6 +12,7 @@ from completion_engine.cpu.language import Array
 # Places of what a lane's part of the table says.
 FIRST, NUMBER, KEYS, VALUES, START, PATH, PATH_SIZE = range(7)
 LANE_SIZE = 7
+NO_PATH: Array = np.empty(0, np.int64)  # of rows that only look
 
 
 class TableLane(NamedTuple):

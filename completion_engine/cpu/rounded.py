@@ -52,7 +52,8 @@ class RoundedRows:
 
     A group holds for each block the levels of all its rows [group_size, BLOCK] int8, then for each row the
     float32 that a level stands for, what its levels add up to times minus each of `ZERO_LEVELS` as int32, and
-    the sum times the first as float32. Rows that fill up the last group mean nothing.
+    the sum times the first as float32. Rows that fill up the last group are
+    zeros: other numbers might be so small that they slow the product.
     """
 
     def __init__(self, num_rows: int, num_inputs: int) -> None:
@@ -60,7 +61,8 @@ class RoundedRows:
         self.num_rows, self.num_inputs = num_rows, num_inputs
         num_blocks = -(-num_inputs // BLOCK)
         self.groups = groups_of(num_rows, num_blocks)
-        self._memory = torch.empty(self.groups.num_held * num_blocks * ROW_BYTES, dtype=torch.uint8)
+        make = torch.empty if self.groups.num_held == num_rows else torch.zeros
+        self._memory = make(self.groups.num_held * num_blocks * ROW_BYTES, dtype=torch.uint8)
         self.address = self._memory.data_ptr()
 
     @property

@@ -17,8 +17,10 @@ from torch.nn import functional
 
 from completion_engine.attention import attend, num_keys_for
 from completion_engine.cpu import rows
+from completion_engine.cpu.attention import serves_heads
 from completion_engine.cpu.language import array_of
 from completion_engine.decoder import rotate
+from completion_engine.drafting.draft_program import DraftProgram, Memory, Products
 from completion_engine.drafting.head import Preview, head_for
 from completion_engine.errors import UserError
 from completion_engine.kv_cache import KVCache
@@ -125,12 +127,24 @@ class DistilledNetwork:
         self._head = head_for(target.head_rows(tokens.to(place.device)).to(place.dtype), preview, kind)
         parts = (self._join, self._query, self._attended, self._gate_up, self._down, self._head)
         self.num_bytes = sum(part.num_bytes for part in parts)
+        products = [part.product for part in parts[:-1]]
+        is_whole = target.cache_shape.keys_by_channel and serves_heads(shape.head_size)
+        self._products = Products(*filter(None, products)) if is_whole and all(products) else None
+        self._programs: dict[tuple[int, int], DraftProgram] = {}
 
     def step(self, tokens: Tensor, states: Tensor, cache: KVCache, position: int) -> tuple[Tensor, Tensor]:
         """States [num_beams, hidden_size] and logits [num_beams, num_tokens] behind `tokens` [num_beams].
 
         `states` stand before the tokens, all of which stand at `position`.
         """
+        if self._products is not None:
+            key = len(tokens), cache.capacity
+            if key not in self._programs:
+                memory = Memory(self.memory_layer, self._cos, self._sin)
+                self._programs[key] = DraftProgram(self._products, memory, len(tokens), cache, EPS)
+            embedded, norm = self._embedding[tokens], array_of(self._output_norm)
+            states = self._programs[key].run(embedded, states, cache, position, norm)
+            return states, self._head(states)
         return self.advance(tokens, states, lambda q: self._attend(q, cache, position))
 
     def advance(self, tokens: Tensor, states: Tensor, gather: Attend) -> tuple[Tensor, Tensor]:
