@@ -206,14 +206,19 @@ class LanguageModel:
         return _hold_same(tree, chain, tree.num_cached) and torch.equal(logits[path], wanted)
 
     def _measure_passes(self) -> PassClock:
-        """One verification pass by width, the quickest of a few, and what a lane more takes, the median."""
+        """One verification pass by width, the quickest of a few, and what a lane more takes, the median.
+
+        A lane takes little beside what a pass varies by: it is measured by as many as there may be.
+        """
         shapes = {width: list(range(-1, width - 1)) for width in self.widths}
-        if self.verifies_trees:
-            shapes[0] = [*range(-1, ROWS - 2), 0]
+        num_more = min(self.max_lanes, ROWS) - 1
+        if num_more:
+            shapes[0] = [*range(-1, ROWS - 1 - num_more), *[0] * num_more]
         found = self._time_passes({shape: (parents, self.crew) for shape, parents in shapes.items()})
-        with_lane = found.pop(0, found[ROWS])
-        lane_ms = median(lane - row for lane, row in zip(with_lane, found[ROWS], strict=True))
-        return PassClock({width: min(taken) for width, taken in found.items()}, lane_ms)
+        with_lanes = found.pop(0, found[ROWS])
+        lane_ms = median(wide - row for wide, row in zip(with_lanes, found[ROWS], strict=True))
+        pass_ms = {width: min(taken) for width, taken in found.items()}
+        return PassClock(pass_ms, lane_ms / max(1, num_more))
 
     def _hire(self) -> Crew:
         """As many threads as torch was given, and fewer for when others need the cores; each with its pace.
