@@ -6,6 +6,7 @@ a pass fills in its rows and lanes. The same contract as `decoder.FusedDecoder`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -69,6 +70,7 @@ class ByteDecoder:
         self.num_weight_bytes = (
             self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self.layers)
         )
+        self.arena = Arena()
         self._passes: dict[tuple[int, int], _Pass] = {}
 
     @staticmethod
@@ -102,6 +104,21 @@ class ByteDecoder:
             start = cache.num_cached
             cache.hidden[start : start + len(lane.path)] = hidden[list(lane.path)]
         return self._head(hidden[-num_logits:]) if num_logits else hidden.new_empty(0, self.vocab_size)
+
+
+class Arena:
+    """Memory that the programs of all numbers of rows share, for one runs at a time."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Tensor] = {}
+
+    def rows(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """A buffer of this shape. What it held before may be there still."""
+        size = math.prod(shape)
+        held = self._held.get(name)
+        if held is None or held.numel() < size:
+            held = self._held[name] = torch.empty(size, dtype=dtype)
+        return held[:size].view(shape)
 
 
 class _Buffers(NamedTuple):
@@ -171,23 +188,23 @@ class _Pass:
 
 
 def _buffers(decoder: ByteDecoder, num_rows: int) -> _Buffers:
-    layer, dtype = decoder.layers[0], decoder.embedding.dtype
+    rows, layer, dtype = decoder.arena.rows, decoder.layers[0], decoder.embedding.dtype
     num_heads, num_kv, size = decoder.num_heads, decoder.num_kv_heads, decoder.head_size
     normed = RoundedRows(num_rows, decoder.hidden_size)
     num_held = normed.groups.num_held
-    k, v = (torch.empty(num_kv, num_rows, size, dtype=dtype) for _ in range(2))
-    q, found = (torch.empty(num_rows, num_heads, size, dtype=dtype) for _ in range(2))
-    positions, num_seen = (torch.empty(num_rows, dtype=torch.int64) for _ in range(2))
+    k, v = (rows(name, num_kv, num_rows, size, dtype=dtype) for name in ("k", "v"))
+    q, found = (rows(name, num_rows, num_heads, size, dtype=dtype) for name in ("q", "found"))
+    positions, num_seen = (rows(name, num_rows, dtype=torch.int64) for name in ("positions", "seen"))
     cos, sin = (table[:, 0] for table in decoder.rotary)
     return _Buffers(
-        torch.empty(num_rows, decoder.hidden_size),
-        torch.empty(num_held, layer.out.product.width),
+        rows("x", num_rows, decoder.hidden_size),
+        rows("added", num_held, layer.out.product.width),
         normed,
-        torch.empty(num_held, layer.qkv.product.width),
+        rows("qkv", num_held, layer.qkv.product.width),
         Heads(q, k, v, cos, sin, positions),
         Queries(q, found, num_seen, size**-0.5),
         RoundedRows(num_rows, num_heads * size),
-        torch.empty(num_held, layer.gate_up.product.width),
+        rows("gate and up", num_held, layer.gate_up.product.width),
         RoundedRows(num_rows, layer.gate_up.product.num_outputs // 2),
     )
 
