@@ -40,6 +40,8 @@ PREFIX_CHARS = {"cpu": 2400, "cuda": 12_000}
 SUFFIX_CHARS = {"cpu": 800, "cuda": 3000}
 MAX_NEW_TOKENS = 256
 _MAX_TOKENS_AHEAD = 32  # behind a suggestion
+_REHEARSED = ("def add(first, second):\n    return first + second\n\n\nadd(", "\n")
+_NUM_REHEARSED = 8
 _PASS_MARGIN = 1.2  # a pass takes this much longer than measured in quiet, in the deadline's view
 
 
@@ -104,8 +106,16 @@ class CompletionEngine:
         tell("Loading the model", 1, 2)
         target = load_language_model(folder, config.device, config.dtype)
         drafters = build_drafters(config, target, tokenizer, report, should_stop)
+        engine = cls(config, target, tokenizer, drafters)
+        engine._rehearse()
         tell("Model ready", 2, 2)
-        return cls(config, target, tokenizer, drafters)
+        return engine
+
+    def _rehearse(self) -> None:
+        """Write a few tokens that nobody sees, lest a kernel is compiled under the first keystroke."""
+        request = CompletionRequest(*_REHEARSED, "python", deadline_ms=0)
+        self.write(request, NextLine(""), _NUM_REHEARSED)
+        self.forget(request.document)
 
     @property
     def target(self) -> LanguageModel:

@@ -17,7 +17,7 @@ from completion_engine.cpu import attention, rounded, rows
 from completion_engine.cpu.attention import Queries, Strides
 from completion_engine.cpu.heads import Heads, split_step
 from completion_engine.cpu.lane_table import NO_PATH, LaneTable, TableLane
-from completion_engine.cpu.language import Floats, array_of
+from completion_engine.cpu.language import Floats
 from completion_engine.cpu.product import Product
 from completion_engine.cpu.program import Program, Step
 from completion_engine.cpu.rounded import RoundedRows
@@ -51,6 +51,7 @@ class DraftProgram:
         hidden, size = cache.shape.hidden_size, cache.shape.head_size
         self._eps, self._ones = eps, np.ones(hidden, np.float32)
         self._table = LaneTable(1)
+        self._inputs, self._normed = torch.empty(2, num_beams, hidden), torch.empty(2, num_beams, hidden)
         self._joined = torch.empty(num_beams, 2 * hidden)
         self._x = torch.empty(num_beams, hidden)
         levels = RoundedRows(num_beams, hidden)
@@ -73,9 +74,9 @@ class DraftProgram:
         embedded and states, shaped alike, are the tokens' embeddings and the states before them.
         """
         num_beams, hidden = self._x.shape
-        joined = self._joined.numpy()
-        rows.norm(array_of(embedded), self._eps, joined[:, :hidden])
-        rows.norm(array_of(states), self._eps, joined[:, hidden:])
+        self._inputs[0], self._inputs[1] = embedded, states  # of one type: a kernel is compiled for each
+        rows.norm(self._inputs.view(-1, hidden).numpy(), self._eps, self._normed.view(-1, hidden).numpy())
+        self._joined[:, :hidden], self._joined[:, hidden:] = self._normed
         self._x.zero_()
         self._heads.positions.fill_(position)
         self._num_seen.fill_(cache.num_cached)
