@@ -89,8 +89,8 @@ class OpenLane:
 
     def _write(self, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> None:
         if k.device.type == "cpu":
-            path = array_of(self._path)
-            heads.place(array_of(k), array_of(v), path, array_of(keys), array_of(values), self._start)
+            path, by_channel = array_of(self._path), array_of(keys.transpose(1, 2))
+            heads.place(array_of(k), array_of(v), path, by_channel, array_of(values), self._start)
             return
         stop = self._start + len(self._path)
         keys[:, self._start : stop] = k[:, self._path]

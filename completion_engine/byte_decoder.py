@@ -22,6 +22,7 @@ from completion_engine.cpu.language import Floats, array_of
 from completion_engine.cpu.program import Program, Step
 from completion_engine.cpu.rounded import RoundedRows
 from completion_engine.cpu.rows import add_norm
+from completion_engine.decoder import FamilyDecoder
 from completion_engine.errors import UserError
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
@@ -48,7 +49,7 @@ class _Layer:
         return sum(part.num_bytes for part in (self.qkv, self.out, self.gate_up, self.down))
 
 
-class ByteDecoder:
+class ByteDecoder(FamilyDecoder):
     """See the module. Raises UserError for a model that it cannot hold."""
 
     row_step = 1
@@ -59,12 +60,7 @@ class ByteDecoder:
                 f"A model with heads of {model.head_size} numbers cannot run in int8.",
                 advice="Set dtype to auto.",
             )
-        self.num_layers, self.hidden_size = model.num_layers, model.hidden_size
-        self.num_heads, self.num_kv_heads = model.num_heads, model.num_kv_heads
-        self.head_size, self.vocab_size = model.head_size, model.vocab_size
-        self.eps = model.eps
-        self._embedding, self._norm = model.embedding, array_of(model.norm)
-        self._cos, self._sin = model.rotary_tables(num_positions)
+        super().__init__(model, num_positions)
         self._head = QuantisedLinear(model.head)
         self.layers = [_Layer(model.layer(index)) for index in range(model.num_layers)]
         self.num_weight_bytes = (
@@ -77,16 +73,6 @@ class ByteDecoder:
     def serves(model: FamilyModel) -> bool:
         """Whether the kernels can read the model's heads."""
         return attention.serves_heads(model.head_size)
-
-    @property
-    def embedding(self) -> Tensor:
-        """See `Decoder.embedding`."""
-        return self._embedding
-
-    @property
-    def rotary(self) -> tuple[Tensor, Tensor]:
-        """See `Decoder.rotary`: cosines and signed sines [num_positions, 1, head_size]."""
-        return self._cos, self._sin
 
     def head_rows(self, tokens: Tensor) -> Tensor:
         """See `Decoder.head_rows`."""

@@ -77,24 +77,16 @@ class _Layer:
         return self.qkv.num_bytes + self.out.num_bytes + self.mlp.num_bytes
 
 
-class FusedDecoder:
-    """The Llama family on the CPU in float32 or bf16: rotary grouped attention and a gated MLP."""
-
-    row_step = ROWS
+class FamilyDecoder:
+    """What decoders of the Llama family on the CPU have in common: sizes, embedding, last norm, angles."""
 
     def __init__(self, model: FamilyModel, num_positions: int) -> None:
         self.num_layers, self.hidden_size = model.num_layers, model.hidden_size
         self.num_heads, self.num_kv_heads = model.num_heads, model.num_kv_heads
         self.head_size, self.vocab_size = model.head_size, model.vocab_size
-        self._scale, self._eps = model.head_size**-0.5, model.eps
+        self.eps = model.eps
         self._embedding, self._norm = model.embedding, array_of(model.norm)
         self._cos, self._sin = model.rotary_tables(num_positions)
-        self._turns = array_of(self._cos[:, 0]), array_of(self._sin[:, 0])
-        self._head = Linear(model.head)
-        self._layers = [_Layer(model.layer(index)) for index in range(model.num_layers)]
-        self.num_weight_bytes = (
-            self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self._layers)
-        )
 
     @property
     def embedding(self) -> Tensor:
@@ -106,6 +98,22 @@ class FusedDecoder:
         """See `Decoder.rotary`: cosines and signed sines [num_positions, 1, head_size]."""
         return self._cos, self._sin
 
+
+class FusedDecoder(FamilyDecoder):
+    """The Llama family on the CPU in float32 or bf16: rotary grouped attention and a gated MLP."""
+
+    row_step = ROWS
+
+    def __init__(self, model: FamilyModel, num_positions: int) -> None:
+        super().__init__(model, num_positions)
+        self._scale = self.head_size**-0.5
+        self._turns = array_of(self._cos[:, 0]), array_of(self._sin[:, 0])
+        self._head = Linear(model.head)
+        self._layers = [_Layer(model.layer(index)) for index in range(model.num_layers)]
+        self.num_weight_bytes = (
+            self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self._layers)
+        )
+
     def head_rows(self, tokens: Tensor) -> Tensor:
         """See `Decoder.head_rows`."""
         return self._head.rows(tokens).to(self._embedding.dtype)
@@ -113,7 +121,7 @@ class FusedDecoder:
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """See `Decoder.forward`."""
         lanes = OpenLanes(layout, caches, rows.device)
-        x = Residual(self._embedding[rows], self._eps)
+        x = Residual(self._embedding[rows], self.eps)
         for index, layer in enumerate(self._layers):
             q, k, v = self._project(layer, x, lanes.positions)
             heads = lanes.attend(index, q, k, v, self._scale)
@@ -129,8 +137,8 @@ class FusedDecoder:
         qkv = layer.qkv(x.normed(layer.input_norm))
         heads = array_of(qkv.view(num_rows, -1, self.head_size))
         if layer.q_norm is not None and layer.k_norm is not None:
-            norm_heads(heads, 0, num_heads, layer.q_norm, self._eps)
-            norm_heads(heads, num_heads, num_heads + num_kv, layer.k_norm, self._eps)
+            norm_heads(heads, 0, num_heads, layer.q_norm, self.eps)
+            norm_heads(heads, num_heads, num_heads + num_kv, layer.k_norm, self.eps)
         dtype = self._embedding.dtype
         q = torch.empty(num_rows, num_heads, self.head_size, dtype=dtype)
         k, v = (torch.empty(num_kv, num_rows, self.head_size, dtype=dtype) for _ in range(2))

@@ -62,12 +62,12 @@ def split_heads(
 def place(k: Array, v: Array, path: Array, keys: Array, values: Array, start: int) -> None:
     """Write the rows `path` of k, v [num_kv_heads, num_rows, head_size] to a cache from `start` on.
 
-    keys and values are [num_kv_heads, capacity, head_size].
+    keys are [num_kv_heads, head_size, room], as they lie, values [num_kv_heads, capacity, head_size].
     """
     for head in range(k.shape[0]):
-        for number in range(k.shape[2]):  # keys lie in memory by channel
+        for number in range(k.shape[2]):
             for at in range(path.shape[0]):
-                keys[head, start + at, number] = k[head, path[at], number]
+                keys[head, number, start + at] = k[head, path[at], number]
         for at in range(path.shape[0]):
             for number in range(v.shape[2]):
                 values[head, start + at, number] = v[head, path[at], number]
@@ -179,18 +179,6 @@ def _split_float(task: Any) -> None:
     _split_rows(task, q, k, v, carray(float_at(task[11]), table), carray(float_at(task[12]), table))
 
 
-@kernel
-def _place_lane(k: Array, v: Array, path: Array, keys: Array, values: Array, start: int) -> None:
-    """`place`, with keys [num_kv_heads, head_size, room] as they lie."""
-    for head in range(k.shape[0]):
-        for number in range(k.shape[2]):
-            for at in range(path.shape[0]):
-                keys[head, number, start + at] = k[head, path[at], number]
-        for at in range(path.shape[0]):
-            for number in range(v.shape[2]):
-                values[head, start + at, number] = v[head, path[at], number]
-
-
 @SharedKernel
 def _place_bf16(task: Any) -> None:
     kv = (task[2], task[3], task[4])
@@ -200,7 +188,7 @@ def _place_bf16(task: Any) -> None:
         keys = carray(bf16_at(table[lane + KEYS] + task[7]), (task[2], task[4], task[5]))
         values = carray(bf16_at(table[lane + VALUES] + task[8]), (task[2], task[6], task[4]))
         path = carray(int64_at(table[lane + PATH]), table[lane + PATH_SIZE])
-        _place_lane(k, v, path, keys, values, table[lane + START])
+        place(k, v, path, keys, values, table[lane + START])
 
 
 @SharedKernel
@@ -212,4 +200,4 @@ def _place_float(task: Any) -> None:
         keys = carray(float_at(table[lane + KEYS] + task[7]), (task[2], task[4], task[5]))
         values = carray(float_at(table[lane + VALUES] + task[8]), (task[2], task[6], task[4]))
         path = carray(int64_at(table[lane + PATH]), table[lane + PATH_SIZE])
-        _place_lane(k, v, path, keys, values, table[lane + START])
+        place(k, v, path, keys, values, table[lane + START])

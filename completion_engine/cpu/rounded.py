@@ -11,7 +11,7 @@ from numba import carray  # type: ignore[attr-defined]  # numba does not say wha
 from torch import Tensor
 
 from completion_engine.cpu import rows
-from completion_engine.cpu.language import Array, Floats, SharedKernel
+from completion_engine.cpu.language import Array, Floats, SharedKernel, kernel
 from completion_engine.cpu.packing import BLOCK, ROW_BYTES
 from completion_engine.cpu.program import COUNTER, Step, bits_of, task_of
 from completion_engine.cpu.vectors import bf16_at, byte_at, claim, float_at, int64_at
@@ -78,10 +78,10 @@ class RoundedRows:
         """`parts` as a task has it."""
         return self.address, self._memory.nbytes, self.groups.shape_address, len(self.groups.shape)
 
-    def filled_by(self, kernel: SharedKernel, *said: int, held: tuple[Any, ...]) -> Step:
+    def filled_by(self, by: SharedKernel, *said: int, held: tuple[Any, ...]) -> Step:
         """A step that is told how many rows there are, `said`, and where they go."""
         task = task_of(self.num_rows, *said, *self.place)
-        return Step(kernel, task, (self, *held), is_shared=self.num_rows >= SHARED_FROM)
+        return Step(by, task, (self, *held), is_shared=self.num_rows >= SHARED_FROM)
 
 
 def of_norm(x: Tensor, added: Tensor, weight: Floats, eps: float, found: RoundedRows) -> Step:
@@ -101,8 +101,8 @@ def of_gate(gate_up: Tensor, num_outputs: int, found: RoundedRows) -> Step:
 
 def of_numbers(x: Tensor, found: RoundedRows) -> Step:
     """x [num_rows, num_inputs], float32 or bf16, rounded."""
-    kernel = _round_bf16 if x.dtype == torch.bfloat16 else _round_float
-    return found.filled_by(kernel, x.shape[1], x.data_ptr(), held=(x,))
+    by = _round_bf16 if x.dtype == torch.bfloat16 else _round_float
+    return found.filled_by(by, x.shape[1], x.data_ptr(), held=(x,))
 
 
 @SharedKernel
@@ -126,21 +126,21 @@ def _gate(task: Any) -> None:
         row = claim(task, COUNTER, 1)
 
 
-@SharedKernel
-def _round_bf16(task: Any) -> None:
-    x = carray(bf16_at(task[3]), (task[1], task[2]))
+@kernel
+def _round_rows(task: Any, x: Array) -> None:
+    """Take rows until none are left; `task` is what `of_numbers` put there."""
     memory, shape = carray(byte_at(task[4]), task[5]), carray(int64_at(task[6]), task[7])
     row = claim(task, COUNTER, 1)
     while row < task[1]:
         rows.levels(x, row, memory, shape)
         row = claim(task, COUNTER, 1)
+
+
+@SharedKernel
+def _round_bf16(task: Any) -> None:
+    _round_rows(task, carray(bf16_at(task[3]), (task[1], task[2])))
 
 
 @SharedKernel
 def _round_float(task: Any) -> None:
-    x = carray(float_at(task[3]), (task[1], task[2]))
-    memory, shape = carray(byte_at(task[4]), task[5]), carray(int64_at(task[6]), task[7])
-    row = claim(task, COUNTER, 1)
-    while row < task[1]:
-        rows.levels(x, row, memory, shape)
-        row = claim(task, COUNTER, 1)
+    _round_rows(task, carray(float_at(task[3]), (task[1], task[2])))
