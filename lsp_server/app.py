@@ -130,17 +130,20 @@ def load_for(settings: Settings, on_tokens: OnTokens) -> Load:
 
     def load(report: Report, should_stop: Callable[[], bool]) -> Completer:
         # All of these together take seconds to import, and the editor waits for its first answer meanwhile.
+        from completion_engine.compiling import compiled_meanwhile  # noqa: PLC0415
         from completion_engine.models import ModelStore  # noqa: PLC0415
 
         config = engine_config(settings)
-        folder = ModelStore().ensure(config.target, report, should_stop)
+        with compiled_meanwhile(config, report, should_stop):
+            folder = ModelStore().ensure(config.target, report, should_stop)
+            with _loading_alone(report, should_stop):
+                from completion_engine.tokenizer import load_tokenizer  # noqa: PLC0415
+
+                tokenizer = load_tokenizer(folder)
+                on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many))
+                from completion_engine.engine import CompletionEngine  # noqa: PLC0415
+
         with _loading_alone(report, should_stop):
-            from completion_engine.tokenizer import load_tokenizer  # noqa: PLC0415
-
-            tokenizer = load_tokenizer(folder)
-            on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many))
-            from completion_engine.engine import CompletionEngine  # noqa: PLC0415
-
             return CompletionEngine.load(config, report, should_stop, tokenizer)
 
     return load

@@ -6,10 +6,8 @@ kernel on its first call and keeps the result on disk, in the user's cache.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -17,8 +15,9 @@ import torch
 from numba import cfunc, config, njit, types
 from numba.extending import overload
 from numpy.typing import NDArray
-from platformdirs import user_cache_dir
 from torch import Tensor
+
+from completion_engine.cpu.kept import KEPT_IN
 
 LOWEST_RANK = np.int32(-0x7FFFFFFF)
 
@@ -30,18 +29,6 @@ _R = TypeVar("_R")
 # Sums may run in any order that is the same each time. Numbers that are none or infinite keep their meaning.
 _LIBERTIES = {"reassoc", "contract", "nsz", "arcp"}
 _F32, _U32, _I32 = np.float32, np.uint32, np.int32
-
-
-def folder_for(sources: Iterable[Path]) -> Path:
-    """Where kernels made of these files are kept.
-
-    numba itself looks at a kernel's own file only, and would go on with what it inlined from another.
-    """
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sorted(sources)))
-    return Path(user_cache_dir("slipstream", appauthor=False)) / "kernels" / digest.hexdigest()[:16]
-
-
-_KEPT_IN = folder_for(Path(__file__).parent.glob("*.py"))
 
 
 def kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -70,7 +57,7 @@ def _kept(compiler: Callable[..., Any], *arguments: Any, **options: Any) -> Call
 
     def decorate(function: Callable[..., Any]) -> Any:
         before: str = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets its settings by name
-        config.CACHE_DIR = str(_KEPT_IN)  # type: ignore[attr-defined]  # as above
+        config.CACHE_DIR = str(KEPT_IN)  # type: ignore[attr-defined]  # as above
         try:
             return compiler(*arguments, cache=True, **options)(function)
         except RuntimeError:  # no place to keep it

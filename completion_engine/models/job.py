@@ -37,6 +37,11 @@ class Job:
     report: Report = _say_nothing
     should_stop: Callable[[], bool] = _never
 
+    @classmethod
+    def of(cls, report: Report | None, should_stop: Callable[[], bool] | None) -> Job:
+        """A job of what a caller gave; silence, or no end, in place of None."""
+        return cls(report or _say_nothing, should_stop or _never)
+
     def check(self) -> None:
         """Raise CancelledError when the caller does not want the result any more."""
         if self.should_stop():
@@ -92,7 +97,7 @@ def run_program(program: Program, work: Path, job: Job, measure: Callable[[str],
         try:
             is_stalled = not _wait(child, lambda: measure(_text(out)), job, program.stall_s)
         finally:
-            _end(child)
+            end_program(child)
     return Outcome(child.returncode, _text(out), _text(err), is_stalled)
 
 
@@ -115,7 +120,8 @@ def _wait(child: subprocess.Popen[bytes], measure: Callable[[], object], job: Jo
     return True
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def end_program(child: subprocess.Popen[bytes]) -> None:
+    """End a program that may have ended already; by force where it does not listen."""
     if child.poll() is not None:
         return
     child.terminate()

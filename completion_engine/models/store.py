@@ -76,7 +76,7 @@ class ModelStore:
         is 0 while unknown. Nothing is asked of the network for what is already here. Raises UserError,
         MachineError, DataError; CancelledError soon after `should_stop` returns True.
         """
-        job = _job(report, should_stop)
+        job = Job.of(report, should_stop)
         with disk_errors():
             if name_or_path in self._catalogue:
                 return self._ensure_known(self._catalogue[name_or_path], job)
@@ -95,7 +95,7 @@ class ModelStore:
         self, model_id: str, report: Report | None = None, should_stop: Callable[[], bool] | None = None
     ) -> Path:
         """The official file of a catalogue model, downloaded if need be. Raises as `ensure` does."""
-        spec, job = find_spec(model_id, self._catalogue), _job(report, should_stop)
+        spec, job = find_spec(model_id, self._catalogue), Job.of(report, should_stop)
         with disk_errors(), self._storage.locked(spec.id, job):
             return self._fetch(spec, job, num_bytes_later=0)
 
@@ -137,7 +137,7 @@ class ModelStore:
 
         Raises UserError when nothing of it is in the store.
         """
-        spec, job = find_spec(model_id, self._catalogue), _job(report, None)
+        spec, job = find_spec(model_id, self._catalogue), Job.of(report, None)
         with disk_errors(), self._storage.locked(spec.id, job):
             checked: list[str] = []
             damaged: list[str] = []
@@ -167,7 +167,7 @@ class ModelStore:
 
     def remove(self, model_id: str) -> int:
         """Delete all that is stored of a model. Returns the number of bytes freed."""
-        spec, job = find_spec(model_id, self._catalogue), _job(None, None)
+        spec, job = find_spec(model_id, self._catalogue), Job()
         with disk_errors(), self._storage.locked(spec.id, job):
             num_bytes = self._stored(spec).num_bytes_on_disk
             shutil.rmtree(self.root / spec.id, ignore_errors=True)
@@ -248,11 +248,6 @@ class ModelStore:
                 job,
                 lambda num_bytes: self._storage.check_space(num_bytes, f"fetching {repository}"),
             )
-
-
-def _job(report: Report | None, should_stop: Callable[[], bool] | None) -> Job:
-    given: dict[str, Any] = {"report": report, "should_stop": should_stop}
-    return Job(**{name: value for name, value in given.items() if value is not None})
 
 
 def _not_there(model_id: str) -> UserError:

@@ -40,11 +40,13 @@ def demo(
     name: Annotated[str, typer.Option(help="The new file's name.")] = "lending/reservations.py",
 ) -> None:
     """Fetch the model, index a repository, and type a new module into it."""
-    from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
+    from completion_engine.compiling import compiled_meanwhile  # noqa: PLC0415 - not needed for help
+    from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
+    from lsp_server.engine_pool import engine_config  # noqa: PLC0415 - as above
 
     root = repository.resolve()
     settings = told_settings(root)
-    with progress_bar() as report:
+    with progress_bar() as report, compiled_meanwhile(engine_config(settings), report):
         ModelStore().ensure(settings.target, report)
     asyncio.run(_show_typing(root, root / name, read_source(source)))
 

@@ -45,7 +45,12 @@ def told_settings(folder: Path) -> Settings:
 
 def load_engine(settings: Settings, report: Report) -> CompletionEngine:
     """The engine that the settings ask for; its model is fetched if need be. Raises SlipstreamError."""
-    from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
+    from completion_engine.compiling import compiled_meanwhile  # noqa: PLC0415 - not needed for help
+    from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
     from lsp_server.engine_pool import engine_config  # noqa: PLC0415 - as above
 
-    return CompletionEngine.load(engine_config(settings), report)
+    config = engine_config(settings)
+    with compiled_meanwhile(config, report):
+        folder = ModelStore().ensure(config.target, report)
+        from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
+    return CompletionEngine.from_folder(folder, config, report)

@@ -13,6 +13,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from completion_engine.compiling import compiled_meanwhile
+from completion_engine.config import EngineConfig
 from completion_engine.errors import DataError
 from completion_engine.models import ModelStore, Report, StoredModel
 from lsp_server.commands.terminal import console, progress_bar, write
@@ -56,7 +58,7 @@ def list_models() -> None:
 @app.command()
 def pull(model: Target) -> None:
     """Fetch a model and make it ready to load; nothing is fetched twice."""
-    with _progress() as report:
+    with _progress() as report, compiled_meanwhile(EngineConfig(model), report):
         folder = ModelStore().ensure(model, report)
     write(f"{model} is ready: {folder}\n")
 

@@ -1,0 +1,47 @@
+"""Where compiled kernels are kept, and whether all of them are there. Imports nothing heavy.
+
+The folder's name follows from the kernels' sources. What numba keeps in it is for one processor, one
+interpreter and one place of the sources, and so is the mark that says that nothing is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from platformdirs import user_cache_dir
+
+_SOURCES = Path(__file__).parent
+
+
+def folder_for(sources: Iterable[Path]) -> Path:
+    """Where kernels made of these files are kept.
+
+    numba itself looks at a kernel's own file only, and would go on with what it inlined from another.
+    """
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sorted(sources)))
+    return Path(user_cache_dir("slipstream", appauthor=False)) / "kernels" / digest.hexdigest()[:16]
+
+
+KEPT_IN = folder_for(_SOURCES.glob("*.py"))
+
+
+def are_compiled() -> bool:
+    """Whether a process like this one has compiled all that the default target needs."""
+    return _mark().is_file()
+
+
+def mark_compiled() -> None:
+    """Nothing is left to compile. Raises OSError where that cannot be kept."""
+    _mark().parent.mkdir(parents=True, exist_ok=True)
+    _mark().touch()
+
+
+def _mark() -> Path:
+    from llvmlite import binding  # noqa: PLC0415 - a tenth of a second, loaded with numba anyway
+
+    processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    place = repr((processor, str(_SOURCES), sys.version)).encode()
+    return KEPT_IN / f"compiled-{hashlib.sha256(place).hexdigest()[:16]}"

@@ -1,0 +1,133 @@
+"""The first start on a machine: what is compiled beside fetching the target, and what if it cannot be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from completion_engine import compiling
+from completion_engine.compiling import compiled_meanwhile
+from completion_engine.config import EngineConfig
+from completion_engine.cpu.language import array_of
+from completion_engine.cpu.packing import RECORDS, pack
+from completion_engine.model_files import StoredWeights
+from completion_engine.models.job import Program
+from completion_engine.quantised import can_quantise
+from completion_engine.request import CancelledError
+from completion_engine.specimen import TARGET, write_specimen
+
+needs_bytes = pytest.mark.skipif(
+    not can_quantise(torch.empty(1, 1)), reason="this machine does not multiply bytes fast"
+)
+COMPLETE = (str(Path(sys.executable).with_name("slipstream")), "complete", "--line", "2", "--column", "7")
+COMPILE = (sys.executable, "-P", "-m", "completion_engine.compiling", "cpu")
+
+
+class Started(list[int]):
+    """Ids of the processes that were started to compile; they run `code` instead."""
+
+    code = "pass"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
+    found = Started()
+
+    def program(*_: Any) -> Program:
+        return Program((sys.executable, "-c", found.code), os.environ, stall_s=60.0)
+
+    class Watched(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            found.append(self.pid)
+
+    monkeypatch.setattr(compiling, "worker", program)
+    monkeypatch.setattr(compiling.subprocess, "Popen", Watched)
+    monkeypatch.setattr(compiling, "are_compiled", lambda: False)
+    yield found
+    for pid in found:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_process_that_fails_stops_nothing(started: Started) -> None:
+    started.code = "raise SystemExit(1)"
+    with compiled_meanwhile(EngineConfig()):
+        assert len(started) == 1
+
+
+def test_it_is_waited_for_and_told(started: Started, tmp_path: Path) -> None:
+    mark = tmp_path / "done"
+    started.code = f"import time, pathlib; time.sleep(0.5); pathlib.Path({str(mark)!r}).touch()"
+    told: set[str] = set()
+    with compiled_meanwhile(EngineConfig(), lambda what, *_: told.add(what)):
+        assert not mark.exists()
+    assert mark.exists()
+    assert len(told) == 1
+
+
+def test_whoever_stops_waiting_stops_it(started: Started) -> None:
+    started.code = "import time; time.sleep(600)"
+    with pytest.raises(CancelledError), compiled_meanwhile(EngineConfig(), should_stop=lambda: True):
+        pass
+
+
+def test_an_error_beside_it_ends_it(started: Started) -> None:
+    started.code = "import time; time.sleep(600)"
+    with pytest.raises(OSError, match="no network"), compiled_meanwhile(EngineConfig()):
+        raise OSError("no network")
+
+
+@pytest.mark.parametrize("config", [EngineConfig(device="cuda"), EngineConfig(dtype="float32")])
+def test_nothing_is_compiled_that_would_not_run(started: Started, config: EngineConfig) -> None:
+    with compiled_meanwhile(config):
+        pass
+    assert not started
+
+
+def test_nothing_is_compiled_twice(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "are_compiled", lambda: True)
+    with compiled_meanwhile(EngineConfig()):
+        pass
+    assert not started
+
+
+@needs_bytes
+def test_the_specimen_has_weights_of_every_number_of_bits(tmp_path: Path) -> None:
+    write_specimen(tmp_path)
+    weights = StoredWeights(tmp_path / TARGET, torch.bfloat16)
+    found = {pack(array_of(weight)).record.bits for weight in weights.values() if weight.ndim == 2}
+    assert found == set(RECORDS)
+
+
+@needs_bytes
+@pytest.mark.real_model
+def test_a_first_completion_has_nothing_left_to_compile(real_model_dir: Path, tmp_path: Path) -> None:
+    """All that the default target and its drafter call was compiled by a target in miniature."""
+    source = tmp_path / "area.py"
+    source.write_text("def area(width, height):\n    area = width * height\n    ret\n", encoding="utf-8")
+    environment = {
+        **os.environ,
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "SLIPSTREAM_MODEL_DIR": str(real_model_dir.parents[1]),
+    }
+
+    def run(*command: str) -> str:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def kept() -> set[Path]:
+        return set((tmp_path / "cache").rglob("*.nbc"))
+
+    run(*COMPILE)
+    compiled = kept()
+    assert compiled
+    assert run(*COMPLETE, str(source)).startswith("urn area")
+    assert kept() == compiled
