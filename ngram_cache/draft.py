@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from heapq import heappop, heappush
+from itertools import count
+from operator import itemgetter
+from typing import NamedTuple
 
 MAX_OCCURRENCES = 64
 MAX_DEPTH = 64
 LIVE_BUFFER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class DraftNode:
+class DraftNode(NamedTuple):
     """One drafted token and the evidence for it.
 
     `parent` is the index of the parent in `Lookup.nodes`, -1 for a child of the root; `depth` is 0 for
-    the first drafted token. `count` sampled occurrences of the matched context continue through this
+    the first drafted token. `num_occurrences` sampled ones of the matched context continue through this
     node. `document` is the most recent one of them (-1: the live buffer itself), and the token stands
-    at `offset` in it. `match_length` is the length of the matched context that the count speaks of,
+    at `offset` in it. `match_length` is the length of the matched context that this number speaks of,
     shorter than the lookup's own where the node comes from a shorter match. `probability` estimates
     that the whole path down to this node holds.
     """
@@ -26,7 +28,7 @@ class DraftNode:
     token: int
     parent: int
     depth: int
-    count: int
+    num_occurrences: int
     document: int
     offset: int
     match_length: int = 0
@@ -75,6 +77,7 @@ of token + 1, the first token last, 0 beyond the end of the document.
 """
 
 _NOTHING_FOLLOWS = (b"\0\0\0\0", b"")
+_NO_OCCURRENCES: list[Occurrence] = []  # never written to
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +98,19 @@ class Smoothing:
     shorter_escape: float = 2.0
 
 
-@dataclass(slots=True)
-class _Branch:
-    """A node that may be drafted, with the occurrences that pass through it, most recent first."""
+class _Branch(NamedTuple):
+    """A node that may be drafted, with the occurrences that pass through it, most recent first.
 
+    Ordered as nodes are drafted: the most probable first, of equal ones the one that was found first.
+    """
+
+    negative_probability: float
+    number: int
     word: bytes
     parent: int
     depth: int
     longest: list[Occurrence]
     shorter: list[Occurrence]
-    probability: float
-
-    @property
-    def newest(self) -> Occurrence:
-        return self.longest[0] if self.longest else self.shorter[0]
-
-    @property
-    def rank(self) -> tuple[float, bool, int, int]:
-        """Sorts siblings: most probable first, ties to the longest match, then to the most recent."""
-        _, document, offset = self.newest
-        return -self.probability, not self.longest, -document, -offset
 
 
 def grow_tree(
@@ -126,67 +122,75 @@ def grow_tree(
     the shorter match's estimate p' with the weight e of an unseen occurrence (one escape level of PPM).
     As e < 1, the longest match decides wherever it has anything to say, the shorter one among its ties.
     """
-    if limits.max_nodes < 1:
-        return ()
     nodes: list[DraftNode] = []
-    heap: list[tuple[float, int, _Branch]] = []
-    num_pushed = 0
+    heap: list[_Branch] = []
+    numbers = count()
     recent_first = itemgetter(1, 2)
-    top = _Branch(
-        b"",
-        -1,
-        -1,
-        sorted(evidence.longest, key=recent_first, reverse=True),
-        sorted(evidence.shorter, key=recent_first, reverse=True),
-        1.0,
-    )
-    while True:
+    longest = sorted(evidence.longest, key=recent_first, reverse=True)
+    shorter = sorted(evidence.shorter, key=recent_first, reverse=True)
+    top = _Branch(-1.0, -1, b"", -1, -1, longest, shorter)
+    while len(nodes) < limits.max_nodes:
         if top.depth + 1 < limits.max_depth:
-            for branch in _branches(top, len(nodes) - 1, smoothing)[: limits.max_nodes]:
-                heapq.heappush(heap, (-branch.probability, num_pushed, branch))
-                num_pushed += 1
-        if not heap or len(nodes) == limits.max_nodes:
-            return tuple(nodes)
-        top = heapq.heappop(heap)[2]
+            for branch in _branches(top, len(nodes) - 1, smoothing, numbers):
+                heappush(heap, branch)
+        if not heap:
+            break
+        top = heappop(heap)
         nodes.append(_drafted(top, evidence))
+    return tuple(nodes)
 
 
 def _drafted(branch: _Branch, evidence: Evidence) -> DraftNode:
-    _, document, offset = branch.newest
-    is_longest = bool(branch.longest)
+    negative_probability, _, word, parent, depth, longest, shorter = branch
+    _, document, offset = longest[0] if longest else shorter[0]
     return DraftNode(
-        int.from_bytes(branch.word, "big") - 1,
-        branch.parent,
-        branch.depth,
-        len(branch.longest) or len(branch.shorter),
+        int.from_bytes(word, "big") - 1,
+        parent,
+        depth,
+        len(longest) or len(shorter),
         document,
-        offset + branch.depth,
-        evidence.longest_length if is_longest else evidence.shorter_length,
-        branch.probability,
+        offset + depth,
+        evidence.longest_length if longest else evidence.shorter_length,
+        -negative_probability,
     )
 
 
-def _branches(node: _Branch, parent: int, smoothing: Smoothing) -> list[_Branch]:
-    """The children of a node that stands at `parent` in the tree, best first."""
+def _branches(node: _Branch, parent: int, smoothing: Smoothing, numbers: Iterator[int]) -> Iterator[_Branch]:
+    """The children of a node that stands at `parent` in the tree.
+
+    Of equally probable ones those that the longest match knows come first, then the most recent.
+    """
     depth = node.depth + 1
+    num_longest, num_shorter = len(node.longest), len(node.shorter)
+    escape, rest = smoothing.escape, num_longest + num_shorter + smoothing.shorter_escape
+    shorter = _by_word(node.shorter, depth) if num_shorter else {}
+    for word, occurrences in _by_word(node.longest, depth).items():
+        others = shorter.pop(word, _NO_OCCURRENCES)
+        probability = (len(occurrences) + len(others)) / rest
+        probability = (len(occurrences) + escape * probability) / (num_longest + escape)
+        negative = node.negative_probability * probability
+        yield _Branch(negative, next(numbers), word, parent, depth, occurrences, others)
+    for word, others in shorter.items():
+        probability = len(others) / rest
+        if num_longest:
+            probability = escape * probability / (num_longest + escape)
+        negative = node.negative_probability * probability
+        yield _Branch(negative, next(numbers), word, parent, depth, [], others)
+
+
+def _by_word(occurrences: list[Occurrence], depth: int) -> dict[bytes, list[Occurrence]]:
+    """Occurrences by the word that follows at `depth`, without those that nothing follows."""
     first, last = -4 * (depth + 1), (-4 * depth) or None
-    num_longest = len(node.longest)
-    num_all = num_longest + len(node.shorter)
-    groups: dict[bytes, tuple[list[Occurrence], list[Occurrence]]] = {}
-    for which, occurrences in enumerate((node.longest, node.shorter)):
-        for occurrence in occurrences:
-            word = occurrence[0][first:last]
-            if word in groups:
-                groups[word][which].append(occurrence)
-            else:
-                groups[word] = ([occurrence], []) if which == 0 else ([], [occurrence])
+    if len(occurrences) == 1:
+        word = occurrences[0][0][first:last]
+        return {} if word in _NOTHING_FOLLOWS else {word: occurrences}
+    groups: dict[bytes, list[Occurrence]] = {}
+    for occurrence in occurrences:
+        word = occurrence[0][first:last]
+        if word in groups:
+            groups[word].append(occurrence)
+        else:
+            groups[word] = [occurrence]
     for nothing in _NOTHING_FOLLOWS:
         groups.pop(nothing, None)
-    branches = []
-    for word, (longest, shorter) in groups.items():
-        probability = (len(longest) + len(shorter)) / (num_all + smoothing.shorter_escape)
-        if num_longest:
-            probability = (len(longest) + smoothing.escape * probability) / (num_longest + smoothing.escape)
-        branches.append(_Branch(word, parent, depth, longest, shorter, node.probability * probability))
-    branches.sort(key=attrgetter("rank"))
-    return branches
+    return groups

@@ -120,7 +120,7 @@ def _described(lookup: Lookup, path_of: Callable[[int], str]) -> Answer:
             node.token,
             node.parent,
             node.depth,
-            node.count,
+            node.num_occurrences,
             path_of(node.document),
             node.offset,
             node.match_length,

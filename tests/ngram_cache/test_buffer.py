@@ -55,7 +55,7 @@ def test_of_many_occurrences_the_most_recent_count() -> None:
     buffer = TokenBuffer([1, 2] * 500 + [1, 3] * 100)
     found = buffer.lookup([1], max_nodes=2, max_depth=1)
     assert found.num_occurrences == 600
-    assert [(node.token, node.count) for node in found.nodes] == [(3, 64)]
+    assert [(node.token, node.num_occurrences) for node in found.nodes] == [(3, 64)]
 
 
 def test_a_long_match_in_a_long_buffer_is_followed() -> None:

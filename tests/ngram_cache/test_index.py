@@ -122,8 +122,8 @@ class AnyHistory(RuleBasedStateMachine):
         here = self.index.lookup(context, max_nodes=5, max_depth=3, exclude=path)
         there = others.lookup(context, max_nodes=5, max_depth=3)
         assert (here.match_length, here.num_occurrences) == (there.match_length, there.num_occurrences)
-        assert [(node.token, node.parent, node.count) for node in here.nodes] == [
-            (node.token, node.parent, node.count) for node in there.nodes
+        assert [(node.token, node.parent, node.num_occurrences) for node in here.nodes] == [
+            (node.token, node.parent, node.num_occurrences) for node in there.nodes
         ]
 
     @invariant()
@@ -171,7 +171,7 @@ def test_the_most_frequent_continuation_leads_and_ties_go_to_the_most_recent() -
     assert index.lookup([1, 2], max_nodes=1, max_depth=1).nodes[0].token == 3
     nodes = index.lookup([1, 2], max_nodes=3, max_depth=1).nodes
     assert [node.token for node in nodes] == [3, 5, 4]
-    assert [node.count for node in nodes] == [2, 1, 1]
+    assert [node.num_occurrences for node in nodes] == [2, 1, 1]
 
 
 def test_a_short_answer_keeps_the_frequent_over_the_recent() -> None:
@@ -212,7 +212,7 @@ def test_counts_over_the_cap_are_estimates_near_the_truth() -> None:
     found = index.lookup([1, 2], max_nodes=2, max_depth=1)
     assert found.num_occurrences == 1000
     assert [node.token for node in found.nodes] == [3, 4]
-    assert found.nodes[0].count + found.nodes[1].count <= 64
+    assert found.nodes[0].num_occurrences + found.nodes[1].num_occurrences <= 64
     assert 0.6 < found.nodes[0].probability < 0.9
 
 
