@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from completion_engine.config import EngineConfig
-from completion_engine.cpu.kept import are_compiled, mark_compiled
+from completion_engine.cpu.kept import are_compiled, can_keep, mark_compiled
 from completion_engine.models.job import Job, Report, end_program, worker
 
 _POLL_S = 0.1
@@ -32,7 +32,8 @@ def compiled_meanwhile(
     Where that fails nothing is lost: whatever is missing is compiled when it is first called. Raises
     CancelledError soon after `should_stop` returns True.
     """
-    if config.device == "cuda" or config.dtype not in {"auto", "int8"} or are_compiled():
+    runs_them = config.device != "cuda" and config.dtype in {"auto", "int8"}
+    if not runs_them or are_compiled() or not can_keep():
         yield
         return
     job = Job.of(report, should_stop)

@@ -7,6 +7,7 @@ interpreter and one place of the sources, and so is the mark that says that noth
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -35,8 +36,16 @@ def are_compiled() -> bool:
 
 def mark_compiled() -> None:
     """Nothing is left to compile. Raises OSError where that cannot be kept."""
-    _mark().parent.mkdir(parents=True, exist_ok=True)
     _mark().touch()
+
+
+def can_keep() -> bool:
+    """Whether there is a place where what is compiled can stay; makes it."""
+    try:
+        KEPT_IN.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(KEPT_IN, os.W_OK | os.X_OK)
 
 
 def _mark() -> Path:

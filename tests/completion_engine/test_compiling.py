@@ -15,6 +15,7 @@ import torch
 from completion_engine import compiling
 from completion_engine.compiling import compiled_meanwhile
 from completion_engine.config import EngineConfig
+from completion_engine.cpu import kept
 from completion_engine.cpu.language import array_of
 from completion_engine.cpu.packing import RECORDS, pack
 from completion_engine.model_files import StoredWeights
@@ -92,11 +93,24 @@ def test_nothing_is_compiled_that_would_not_run(started: Started, config: Engine
     assert not started
 
 
-def test_nothing_is_compiled_twice(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "are_compiled", lambda: True)
+@pytest.mark.parametrize(("name", "found"), [("are_compiled", True), ("can_keep", False)])
+def test_nothing_is_compiled_twice_or_in_vain(
+    started: Started, monkeypatch: pytest.MonkeyPatch, name: str, found: bool
+) -> None:
+    monkeypatch.setattr(compiling, name, lambda: found)
     with compiled_meanwhile(EngineConfig()):
         pass
     assert not started
+
+
+def test_a_cache_folder_that_cannot_be_made_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(kept, "KEPT_IN", tmp_path / "file" / "kernels")
+    assert not kept.can_keep()
+    monkeypatch.setattr(kept, "KEPT_IN", tmp_path / "kernels")
+    assert kept.can_keep()
 
 
 @needs_bytes
@@ -123,11 +137,11 @@ def test_a_first_completion_has_nothing_left_to_compile(real_model_dir: Path, tm
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return done.stdout
 
-    def kept() -> set[Path]:
+    def machine_code() -> set[Path]:
         return set((tmp_path / "cache").rglob("*.nbc"))
 
     run(*COMPILE)
-    compiled = kept()
+    compiled = machine_code()
     assert compiled
     assert run(*COMPLETE, str(source)).startswith("urn area")
-    assert kept() == compiled
+    assert machine_code() == compiled
