@@ -88,7 +88,9 @@ def exactness(  # noqa: PLR0913 - one argument per option
     with progress_bar(quiet=json) as report:
         config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
         tree = CompletionEngine.load(config, report)
-        drafted = {"tree": tree, "chain": _beside(tree, drafts_trees=False)}
+        plain = _beside(tree, drafters=())
+        # Plain decoding beside itself shows what of the speeds is noise.
+        drafted = {"tree": tree, "chain": _beside(tree, drafts_trees=False), "plain": plain}
         report("Indexing the sources", 0, 0)
         index = repository_index(root, tree.tokenizer.encode_many)
 
@@ -98,7 +100,7 @@ def exactness(  # noqa: PLR0913 - one argument per option
 
         found = compare(
             drafted,
-            _beside(tree, drafters=()),
+            plain,
             samples,
             tokens,
             index=index,

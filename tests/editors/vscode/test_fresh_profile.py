@@ -53,7 +53,7 @@ def test_a_new_user_gets_a_suggestion_without_setting_anything(
         assert all(one.startswith("$(loading~spin) Slipstream") for one in said[:-1])
         window.open("mean.py", '"""Statistics of samples."""\n\n\n')
         window.type("def mean(values):\n")
-        preview = window.preview()
+        preview = window.whole_preview()
         window.press("Tab")
         assert window.save().splitlines()[4:] == preview.splitlines()
         assert hosts.only()["num_windows"] == 1

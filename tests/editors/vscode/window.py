@@ -22,6 +22,8 @@ STATUS_ITEM = '.statusbar-item[id$="slipstream.status"]'
 
 # A loaded machine is several times slower than a quiet one.
 TIMEOUT_S = 120.0
+# A suggestion that has not changed for so long is all there will be.
+STAYS_MS = 1500
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
@@ -139,6 +141,16 @@ class Window:
         """The line under the cursor, and the lines below it, as they would read with the suggestion."""
         self.ghost_text()
         return self._shown("preview")
+
+    def whole_preview(self) -> str:
+        """`preview` once it stays: on a busy machine the engine goes on with what its deadline cut short."""
+
+        def stays() -> str:
+            before = self.preview()
+            self.page.wait_for_timeout(STAYS_MS)
+            return before if self.preview() == before else ""
+
+        return until(stays, what="suggestion that stays")
 
     def has_ghost_text(self) -> bool:
         """Whether a suggestion is on the screen now."""
