@@ -1,7 +1,7 @@
 """The first start on a machine: its kernels are compiled while the target is still being fetched.
 
-Compiling takes most of a minute of one core. A process of its own does it, so that a server goes on
-answering meanwhile, by loading and running a target in miniature. Imports nothing heavy.
+Compiling takes half a minute of one core, and more beside other work. A process of its own does it, so that
+a server goes on answering meanwhile, by loading and running a target in miniature. Imports nothing heavy.
 """
 
 from __future__ import annotations
