@@ -79,15 +79,13 @@ class CompletionEngine:
         config: EngineConfig,
         report: Report | None = None,
         should_stop: ShouldStop | None = None,
-        tokenizer: Tokenizer | None = None,
     ) -> CompletionEngine:
         """Fetch the target if need be and make it ready: seconds when it is there, else minutes.
 
-        `tokenizer` is the target's, where it is loaded already. Raises SlipstreamError with advice when that
-        cannot be done.
+        Raises SlipstreamError with advice when that cannot be done.
         """
         folder = ModelStore().ensure(config.target, report, should_stop)
-        return cls.from_folder(folder, config, report, should_stop, tokenizer)
+        return cls.from_folder(folder, config, report, should_stop)
 
     @classmethod
     def from_folder(
@@ -98,7 +96,7 @@ class CompletionEngine:
         should_stop: ShouldStop | None = None,
         tokenizer: Tokenizer | None = None,
     ) -> CompletionEngine:
-        """An engine on the model in `folder`; `tokenizer` as in `load`."""
+        """An engine on the model in `folder`; `tokenizer` is its own, where that is loaded already."""
         tell = report or (lambda *_: None)
         tell("Loading the tokenizer", 0, 2)
         tokenizer = tokenizer or load_tokenizer(folder)

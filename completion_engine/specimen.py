@@ -14,6 +14,7 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
 
+from completion_engine.cpu.packing import BLOCK
 from completion_engine.drafting.distilled import DrafterFiles
 from completion_engine.drafting.distilled_network import DrafterShape
 from completion_engine.drafting.head import Preview
@@ -22,7 +23,6 @@ TARGET, DRAFTER = "target", "drafter"
 
 _HIDDEN, _HEAD, _NUM_HEADS, _NUM_KV = 64, 64, 4, 2
 _MLP, _NUM_TOKENS, _NUM_LAYERS, _RANK = 128, 320, 1, 16
-_BLOCK = 32  # weights that share a scale
 _MARKERS = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 _CONFIG = {
     "model_type": "qwen2",
@@ -81,7 +81,7 @@ def _random(generator: torch.Generator, *shape: int) -> Tensor:
 def _on_grid(generator: torch.Generator, num_levels: int, num_outputs: int, num_inputs: int) -> Tensor:
     """Each block of weights a power of two times whole numbers, the lowest of which occurs."""
     half = num_levels // 2
-    shape = num_outputs, num_inputs // _BLOCK, _BLOCK
+    shape = num_outputs, num_inputs // BLOCK, BLOCK
     levels = torch.randint(-half, half, shape, generator=generator)
     levels[..., 0], levels[..., 1] = -half, half - 1
     return (levels / 256).view(num_outputs, num_inputs)

@@ -144,7 +144,7 @@ def load_for(settings: Settings, on_tokens: OnTokens) -> Load:
                 from completion_engine.engine import CompletionEngine  # noqa: PLC0415
 
         with _loading_alone(report, should_stop):
-            return CompletionEngine.load(config, report, should_stop, tokenizer)
+            return CompletionEngine.from_folder(folder, config, report, should_stop, tokenizer)
 
     return load
 
