@@ -19,7 +19,9 @@ CHUNK = 256  # keys whose sum is made by one program; part of what fixes a row's
 KEY_BLOCK = 64
 TILE_ROWS = 8
 _LOG2_E = math.log2(math.e)
-_EXACT: dict[str, Any] = {"enable_fp_fusion": False}  # else one variant may round once, another twice
+EXACT: dict[str, Any] = {"enable_fp_fusion": False}  # else one variant may round once, another twice
+ATTEND_OPTIONS = EXACT | {"num_warps": 8, "num_stages": 2}  # with 4 registers spill where there is no wgmma
+HEAD_OPTIONS = EXACT | {"num_warps": 1}
 _WIDE_BLOCK = 2 * ROW_BLOCK  # rows of a product at once where there are more than one block of them
 
 
@@ -50,9 +52,14 @@ def run_product(weight: Weight, tiles: Tiles, x: Tensor, parts: Tensor) -> None:
     product.product[grid](
         x, weight.levels, _scales(weight), parts, num_rows,
         weight.num_outputs, weight.num_inputs, weight.bits, tiles.part_inputs,
-        row_block, tiles.column_block, tiles.input_block,
-        num_warps=tiles.num_warps, num_stages=tiles.num_stages, **_EXACT,
+        row_block, tiles.column_block, tiles.input_block, _packs(weight, x),
+        **product_options(tiles),
     )  # fmt: skip
+
+
+def product_options(tiles: Tiles) -> dict[str, Any]:
+    """How a product of this cut is compiled."""
+    return EXACT | {"num_warps": tiles.num_warps, "num_stages": tiles.num_stages}
 
 
 def run_gated_product(gate: Weight, up: Weight, tiles: Tiles, x: Tensor, result: Tensor) -> None:
@@ -63,8 +70,8 @@ def run_gated_product(gate: Weight, up: Weight, tiles: Tiles, x: Tensor, result:
     product.gated_product[grid](
         x, gate.levels, _scales(gate), up.levels, _scales(up), result, num_rows,
         gate.num_outputs, gate.num_inputs, gate.bits,
-        row_block, tiles.column_block, tiles.input_block,
-        num_warps=tiles.num_warps, num_stages=tiles.num_stages, **_EXACT,
+        row_block, tiles.column_block, tiles.input_block, _packs(gate, x),
+        **product_options(tiles),
     )  # fmt: skip
 
 
@@ -74,15 +81,20 @@ def run_embed(  # noqa: PLR0913 - every buffer by itself
     """The tokens' embeddings into x [num_rows, hidden_size], their norm into y."""
     size = x.shape[1]
     rows.embed[(len(x),)](
-        packet.told, embedding, norm, x, y, eps, size, triton.next_power_of_2(size), **_EXACT
+        packet.told, embedding, norm, x, y, eps, size, triton.next_power_of_2(size), **EXACT
     )
 
 
-def run_add_and_norm(parts: Tensor, norm: Tensor, eps: float, x: Tensor, y: Tensor) -> None:
-    """x += the sum of parts [num_parts, num_rows, hidden_size]; y = the norm of the new x."""
+def run_add_and_norm(  # noqa: PLR0913 - as above
+    parts: Tensor, norm: Tensor, eps: float, x: Tensor, y: Tensor, *, is_first: bool = False
+) -> None:
+    """x += the sum of parts [num_parts, num_rows, hidden_size]; y = the norm of the new x.
+
+    `is_first`: x = the sum.
+    """
     num_parts, num_rows, size = parts.shape
     rows.add_and_norm[(num_rows,)](
-        parts, norm, x, y, num_rows, eps, num_parts, size, triton.next_power_of_2(size), **_EXACT
+        parts, norm, x, y, num_rows, eps, num_parts, size, triton.next_power_of_2(size), is_first, **EXACT
     )
 
 
@@ -112,7 +124,7 @@ def run_place_heads(  # noqa: PLR0913 - as above
         weights.cos, weights.sin, queries, layer, eps,
         num_rows, num_parts, heads.num_heads, heads.num_kv_heads, heads.head_size, heads.capacity,
         weights.bias is not None, weights.q_norm is not None,
-        num_warps=1, **_EXACT,
+        **HEAD_OPTIONS,
     )  # fmt: skip
 
 
@@ -123,6 +135,13 @@ class Partial:
     sums: Tensor
     tops: Tensor
     totals: Tensor
+
+    @classmethod
+    def empty(cls, heads: Heads, num_rows: int, device: torch.device) -> Partial:
+        """For passes of `num_rows` rows over caches that `heads` describes."""
+        by_chunk = (heads.num_chunks, num_rows, heads.num_heads)
+        sizes = ((*by_chunk, heads.head_size), by_chunk, by_chunk)
+        return cls(*(torch.zeros(size, device=device) for size in sizes))
 
 
 def run_attention(  # noqa: PLR0913 - as above
@@ -138,12 +157,12 @@ def run_attention(  # noqa: PLR0913 - as above
         packet.told, queries, partial.sums, partial.tops, partial.totals, layer, scale * _LOG2_E,
         num_rows, heads.num_kv_heads, num_groups, heads.head_size, heads.capacity,
         packet.is_tree, tile_rows, tile_groups, KEY_BLOCK, CHUNK,
-        num_warps=4, num_stages=2, **_EXACT,
+        **ATTEND_OPTIONS,
     )  # fmt: skip
     attention.join_chunks[(num_rows, heads.num_heads)](
         packet.told, partial.sums, partial.tops, partial.totals, result,
         num_rows, heads.num_heads, heads.head_size, CHUNK,
-        num_warps=1, **_EXACT,
+        **HEAD_OPTIONS,
     )  # fmt: skip
 
 
@@ -158,18 +177,23 @@ def run_move_rows(packet: Packet, sources: Tensor, heads: Heads, num_layers: int
     rows.move_rows[(programs,)](
         packet.told, sources, states,
         heads.num_kv_heads, heads.head_size, size, num_layers, heads.capacity,
-        num_rows, block,
+        num_rows, block, **EXACT,
     )  # fmt: skip
 
 
 def run_store_hidden(packet: Packet, y: Tensor) -> None:
     """Keep y [num_rows, hidden_size] in the cache's hidden states."""
     size = y.shape[1]
-    rows.store_hidden[(len(y),)](packet.told, y, size, triton.next_power_of_2(size), **_EXACT)
+    rows.store_hidden[(len(y),)](packet.told, y, size, triton.next_power_of_2(size), **EXACT)
 
 
 def _row_block(num_rows: int) -> int:
     return ROW_BLOCK if num_rows <= ROW_BLOCK else _WIDE_BLOCK
+
+
+def _packs(weight: Weight, x: Tensor) -> bool:
+    """Whether levels can be unpacked by instructions of a GPU's own."""
+    return weight.bits == 4 and x.is_cuda and x.dtype == torch.bfloat16
 
 
 def _scales(weight: Weight) -> Tensor:

@@ -74,11 +74,15 @@ class Packet:
         numbers += layout.depths + (0,) * (self.num_rows - len(layout.depths))
         if self.is_tree:
             numbers += ancestors_of(layout, self.num_rows)
+        self.send(numbers)
+        self.told[HEADER : HEADER + len(rows)] = rows
+
+    def send(self, numbers: Sequence[int]) -> None:
+        """All of the packet, without waiting for the device."""
         staged = torch.tensor(numbers)
         if self.told.is_cuda:
             staged = staged.pin_memory()
         self.told.copy_(staged, non_blocking=True)
-        self.told[HEADER : HEADER + len(rows)] = rows
 
     @property
     def start(self) -> Tensor:

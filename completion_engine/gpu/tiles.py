@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from completion_engine.gpu.weights import Weight
+from torch import Tensor
+
+from completion_engine.gpu.weights import Bits, Weight, hold
 
 _PROGRAMS_PER_PROCESSOR = 2  # enough loads under way to keep the memory busy; to be tuned on a GPU
 _MAX_PARTS = 8  # each is read back by whoever adds them
+_INPUT_BLOCK = 128
+_COLUMN_BLOCKS = (128, 64, 32)
+_STEP_BYTES = (
+    8192  # of weights that a program loads at once: with 4 steps under way, enough for a fast memory
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +37,41 @@ class Tiles:
 
 
 def tiles_for(weight: Weight, num_processors: int, *, is_whole: bool = False) -> Tiles:
-    """A cut that fills the machine with programs; `is_whole` keeps the inputs in one part."""
-    smallest = min(128, max(16, 1 << (weight.num_inputs - 1).bit_length()))
+    """A cut that fills the machine with programs; `is_whole` keeps the inputs in one part.
+
+    The wider a block of outputs, the fewer instructions a weight takes; narrow ones are for small products.
+    """
+    smallest = min(_INPUT_BLOCK, max(16, 1 << (weight.num_inputs - 1).bit_length()))
     input_block = weight.group if weight.bits == 4 else smallest
-    wanted = _PROGRAMS_PER_PROCESSOR * num_processors
-    column_block = 64 if weight.num_outputs >= 64 * wanted else 32
     num_blocks = -(-weight.num_inputs // input_block)
+    most_parts = 1 if is_whole else min(_MAX_PARTS, num_blocks)
+    wanted = _PROGRAMS_PER_PROCESSOR * num_processors
+
+    def fills(columns: int) -> bool:
+        return -(-weight.num_outputs // columns) * most_parts >= wanted
+
+    widest = _STEP_BYTES * 8 // (weight.bits * _INPUT_BLOCK)
+    fitting = (columns for columns in _COLUMN_BLOCKS if columns <= widest and fills(columns))
+    column_block = next(fitting, _COLUMN_BLOCKS[-1])
     num_columns = -(-weight.num_outputs // column_block)
-    parts = 1 if is_whole else max(1, min(_MAX_PARTS, num_blocks, round(wanted / num_columns)))
+    parts = max(1, min(most_parts, round(wanted / num_columns)))
     return Tiles(column_block, input_block, -(-num_blocks // parts) * input_block)
+
+
+@dataclass(frozen=True, slots=True)
+class TiledWeight:
+    """A weight, and how its product is cut."""
+
+    weight: Weight
+    tiles: Tiles
+
+    @classmethod
+    def of(cls, weight: Tensor, bits: Bits, num_processors: int, *, is_whole: bool = False) -> TiledWeight:
+        """`weight` [num_outputs, num_inputs] held in `bits`; errors as in `hold`."""
+        held = hold(weight, bits)
+        return cls(held, tiles_for(held, num_processors, is_whole=is_whole))
+
+    @property
+    def num_parts(self) -> int:
+        """Parts of the sum over the inputs."""
+        return self.tiles.num_parts(self.weight.num_inputs)

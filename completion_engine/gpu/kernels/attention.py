@@ -98,8 +98,8 @@ def attend(
     position = start + depth
     deepest = tl.max(tl.where(is_query, position, -1), 0)
     if has_work & (first_key <= deepest):
-        keys = tl.multiple_of(tl.load(told), 16).to(tl.pointer_type(dtype))
-        values = tl.multiple_of(tl.load(told + 1), 16).to(tl.pointer_type(dtype))
+        keys = tl.multiple_of(tl.load(told).to(tl.pointer_type(dtype)), 16)
+        values = tl.multiple_of(tl.load(told + 1).to(tl.pointer_type(dtype)), 16)
         base = (layer * num_kv + kv_head).to(tl.int64) * capacity * head_size
         inner = tl.arange(0, head_size)
         head = kv_head * num_groups + group

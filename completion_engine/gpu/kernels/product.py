@@ -8,6 +8,29 @@ reads the result adds the parts in their order. Neither depends on how many rows
 import triton
 import triton.language as tl
 
+UNPACK: tl.constexpr = tl.constexpr("""{
+    .reg .b32 low, high, one, less;
+    mov.b32 one, 0x3F803F80;
+    mov.b32 less, 0xC308C308;
+    and.b32 low, $4, 0x0F0F0F0F;
+    shr.b32 high, $4, 4;
+    and.b32 high, high, 0x0F0F0F0F;
+    prmt.b32 $0, low, 0x43434343, 0x4140;
+    prmt.b32 $1, low, 0x43434343, 0x4342;
+    prmt.b32 $2, high, 0x43434343, 0x4140;
+    prmt.b32 $3, high, 0x43434343, 0x4342;
+    fma.rn.bf16x2 $0, $0, one, less;
+    fma.rn.bf16x2 $1, $1, one, less;
+    fma.rn.bf16x2 $2, $2, one, less;
+    fma.rn.bf16x2 $3, $3, one, less;
+}""")
+"""Four bytes of levels into four bf16 of their low halves ($0, $1) and four of their high ones ($2, $3).
+
+A level n behind the byte 0x43 is the bf16 128 + n; times 1 and less 136 it is n - 8, exactly (the trick of
+Kim et al. 2022, arXiv:2211.10017). Conversion by the compiler takes three times as many instructions, more
+than a fast memory leaves time for.
+"""
+
 
 @triton.jit
 def levels_at(weight, columns, inputs, num_inputs: tl.constexpr, is_used):
@@ -17,18 +40,28 @@ def levels_at(weight, columns, inputs, num_inputs: tl.constexpr, is_used):
 
 
 @triton.jit
-def nibbles_at(weight, columns, inputs, num_bytes: tl.constexpr, is_used):
-    """Two tiles [inputs, columns] of 4-bit levels, less 8: a byte holds an input and one half a block on."""
+def nibbles_at(
+    weight, columns, inputs, num_bytes: tl.constexpr, is_used, dtype: tl.constexpr, packs: tl.constexpr
+):
+    """Two tiles [inputs, columns] of 4-bit levels: a byte holds an input and one half a block on."""
     at = columns[None, :].to(tl.int64) * num_bytes + inputs[:, None]
-    packed = tl.load(weight + at, mask=is_used, other=0x88).to(tl.int32)
-    return (packed & 15) - 8, (packed >> 4) - 8
+    packed = tl.load(weight + at, mask=is_used, other=0)  # unused columns are never stored
+    if packs:
+        low, high = tl.inline_asm_elementwise(
+            UNPACK, "=r,=r,=r,=r,r", [packed], dtype=(tl.bfloat16, tl.bfloat16), is_pure=True, pack=4
+        )
+    else:
+        wide = packed.to(tl.int32)
+        low = ((wide & 15) - 8).to(tl.float32).to(dtype)
+        high = ((wide >> 4) - 8).to(tl.float32).to(dtype)
+    return low, high
 
 
 @triton.jit
 def part_of_product(
     rows, weight, scales, row_at, columns, first, end,
     num_outputs: tl.constexpr, num_inputs: tl.constexpr, bits: tl.constexpr,
-    row_block: tl.constexpr, column_block: tl.constexpr, input_block: tl.constexpr,
+    row_block: tl.constexpr, column_block: tl.constexpr, input_block: tl.constexpr, packs: tl.constexpr,
 ):  # fmt: skip
     """The sum over inputs `first` to `end`, [row_block, column_block] float32."""
     dtype: tl.constexpr = rows.dtype.element_ty
@@ -40,11 +73,13 @@ def part_of_product(
         num_groups: tl.constexpr = num_inputs // input_block
         inner = tl.arange(0, half)
         for start in range(first, end, input_block):
-            low, high = nibbles_at(weight, columns, start // 2 + inner, num_inputs // 2, is_output)
+            low, high = nibbles_at(
+                weight, columns, start // 2 + inner, num_inputs // 2, is_output, dtype, packs
+            )
             left = tl.load(rows + base + start + inner[None, :])
             right = tl.load(rows + base + start + half + inner[None, :])
-            levels = tl.dot(left, low.to(tl.float32).to(dtype), input_precision="ieee")
-            levels = tl.dot(right, high.to(tl.float32).to(dtype), levels, input_precision="ieee")
+            levels = tl.dot(left, low, input_precision="ieee")
+            levels = tl.dot(right, high, levels, input_precision="ieee")
             group = columns * num_groups + start // input_block
             total += levels * tl.load(scales + group, mask=columns < num_outputs, other=0.0)[None, :]
     else:
@@ -66,16 +101,19 @@ def part_of_product(
 def product(
     rows, weight, scales, parts, num_rows,
     num_outputs: tl.constexpr, num_inputs: tl.constexpr, bits: tl.constexpr, part_inputs: tl.constexpr,
-    row_block: tl.constexpr, column_block: tl.constexpr, input_block: tl.constexpr,
+    row_block: tl.constexpr, column_block: tl.constexpr, input_block: tl.constexpr, packs: tl.constexpr,
 ):  # fmt: skip
-    """parts [num_parts, num_rows, num_outputs] of rows [>= num_rows up to whole blocks, num_inputs]."""
+    """parts [num_parts, num_rows, num_outputs] of rows [>= num_rows up to whole blocks, num_inputs].
+
+    `packs`: halves of bytes are unpacked by `UNPACK`, which makes bf16 and runs on a GPU only.
+    """
     columns = tl.program_id(0) * column_block + tl.arange(0, column_block)
     row_at = tl.program_id(1) * row_block + tl.arange(0, row_block)
     part = tl.program_id(2)
     first = part * part_inputs
     total = part_of_product(
         rows, weight, scales, row_at, columns, first, tl.minimum(first + part_inputs, num_inputs),
-        num_outputs, num_inputs, bits, row_block, column_block, input_block,
+        num_outputs, num_inputs, bits, row_block, column_block, input_block, packs,
     )  # fmt: skip
     at = (part * num_rows + row_at[:, None]).to(tl.int64) * num_outputs + columns[None, :]
     is_wanted = (row_at < num_rows)[:, None] & (columns < num_outputs)[None, :]
@@ -86,18 +124,18 @@ def product(
 def gated_product(
     rows, gate, gate_scales, up, up_scales, result, num_rows,
     num_outputs: tl.constexpr, num_inputs: tl.constexpr, bits: tl.constexpr,
-    row_block: tl.constexpr, column_block: tl.constexpr, input_block: tl.constexpr,
+    row_block: tl.constexpr, column_block: tl.constexpr, input_block: tl.constexpr, packs: tl.constexpr,
 ):  # fmt: skip
     """result [num_rows, num_outputs] = silu(rows @ gate.T) * (rows @ up.T)."""
     columns = tl.program_id(0) * column_block + tl.arange(0, column_block)
     row_at = tl.program_id(1) * row_block + tl.arange(0, row_block)
     opened = part_of_product(
         rows, gate, gate_scales, row_at, columns, 0, num_inputs,
-        num_outputs, num_inputs, bits, row_block, column_block, input_block,
+        num_outputs, num_inputs, bits, row_block, column_block, input_block, packs,
     )  # fmt: skip
     raised = part_of_product(
         rows, up, up_scales, row_at, columns, 0, num_inputs,
-        num_outputs, num_inputs, bits, row_block, column_block, input_block,
+        num_outputs, num_inputs, bits, row_block, column_block, input_block, packs,
     )  # fmt: skip
     value = opened / (1.0 + tl.exp(-opened)) * raised
     at = row_at[:, None].to(tl.int64) * num_outputs + columns[None, :]

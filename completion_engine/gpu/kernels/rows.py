@@ -34,17 +34,21 @@ def embed(told, embedding, norm, x, y, eps, hidden_size: tl.constexpr, block: tl
 @triton.jit(do_not_specialize=["num_rows"])
 def add_and_norm(
     parts, norm, x, y, num_rows, eps,
-    num_parts: tl.constexpr, hidden_size: tl.constexpr, block: tl.constexpr,
+    num_parts: tl.constexpr, hidden_size: tl.constexpr, block: tl.constexpr, is_first: tl.constexpr,
 ):  # fmt: skip
-    """x [num_rows, hidden_size] += the product whose parts these are; y: the norm of the new x."""
+    """x [num_rows, hidden_size] += the product whose parts these are; y: the norm of the new x.
+
+    `is_first`: nothing was there before, x is the product.
+    """
     row = tl.program_id(0)
     inner = tl.arange(0, block)
     is_inner = inner < hidden_size
     total = tl.load(parts + row * hidden_size + inner, mask=is_inner, other=0.0)
     for part in range(1, num_parts):
         total += tl.load(parts + (part * num_rows + row) * hidden_size + inner, mask=is_inner, other=0.0)
-    old = tl.load(x + row * hidden_size + inner, mask=is_inner, other=0.0).to(tl.float32)
-    value = (old + total).to(x.dtype.element_ty)
+    if not is_first:
+        total += tl.load(x + row * hidden_size + inner, mask=is_inner, other=0.0).to(tl.float32)
+    value = total.to(x.dtype.element_ty)
     tl.store(x + row * hidden_size + inner, value, mask=is_inner)
     result = normed(value.to(tl.float32), norm, inner, is_inner, hidden_size, eps)
     tl.store(y + row * hidden_size + inner, result.to(y.dtype.element_ty), mask=is_inner)
@@ -86,7 +90,7 @@ def place_heads(
         start = tl.load(told + 3)
         place = (start + row) * head_size + inner
         if head >= num_heads + num_kv:
-            values = tl.load(told + 1).to(tl.pointer_type(dtype))
+            values = tl.multiple_of(tl.load(told + 1).to(tl.pointer_type(dtype)), 16)
             base = (layer * num_kv + head - num_heads - num_kv).to(tl.int64) * capacity * head_size
             tl.store(values + base + place, left.to(dtype))
             tl.store(values + base + place + half, right.to(dtype))
@@ -110,7 +114,7 @@ def place_heads(
                 tl.store(queries + at, turned)
                 tl.store(queries + at + half, turned_right)
             else:
-                keys = tl.load(told).to(tl.pointer_type(dtype))
+                keys = tl.multiple_of(tl.load(told).to(tl.pointer_type(dtype)), 16)
                 base = (layer * num_kv + head - num_heads).to(tl.int64) * capacity * head_size
                 tl.store(keys + base + place, turned)
                 tl.store(keys + base + place + half, turned_right)
@@ -135,11 +139,11 @@ def move_rows(
     source = start + tl.load(sources + rows)
     inner = tl.arange(0, block)
     if at < 2 * num_heads:
-        part = tl.load(told + at // num_heads).to(tl.pointer_type(dtype))
+        part = tl.multiple_of(tl.load(told + at // num_heads).to(tl.pointer_type(dtype)), 16)
         part += (at % num_heads).to(tl.int64) * capacity * head_size
         size = head_size
     else:
-        part = tl.load(told + 2).to(tl.pointer_type(dtype))
+        part = tl.multiple_of(tl.load(told + 2).to(tl.pointer_type(dtype)), 16)
         inner += (at - 2 * num_heads) * block
         size = hidden_size
     mask = (start + rows < capacity)[:, None] & (inner < size)[None, :]
@@ -155,6 +159,6 @@ def store_hidden(told, y, hidden_size: tl.constexpr, block: tl.constexpr):
     if row < tl.load(told + 4):
         inner = tl.arange(0, block)
         is_inner = inner < hidden_size
-        hidden = tl.load(told + 2).to(tl.pointer_type(y.dtype.element_ty))
+        hidden = tl.multiple_of(tl.load(told + 2).to(tl.pointer_type(y.dtype.element_ty)), 16)
         value = tl.load(y + row * hidden_size + inner, mask=is_inner)
         tl.store(hidden + (tl.load(told + 3) + row) * hidden_size + inner, value, mask=is_inner)
