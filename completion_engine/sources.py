@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from completion_engine.config import EngineConfig
-from completion_engine.drafting.distilled import WEIGHTS, load_distilled
+from completion_engine.drafting.distilled import WEIGHTS
 from completion_engine.drafting.draft import Drafter
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.model import ModelDrafter, check_same_vocabulary
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
+from completion_engine.drafting.trained import load_trained
 from completion_engine.language_model import LanguageModel
 from completion_engine.loading import load_language_model
 from completion_engine.models import ModelStore
@@ -66,7 +67,7 @@ def _neural(
     """The draft model or the drafter that is named, else the one that comes with the target."""
     trained = Path(config.draft_model) if config.draft_model else trained_folder(config.target)
     if trained is not None and (trained / WEIGHTS).is_file():
-        return load_distilled(trained, target)
+        return load_trained(trained, target)
     if not config.draft_model:
         return None
     folder = ModelStore().ensure(config.draft_model, report, should_stop)

@@ -6,14 +6,12 @@ Drafts come from a distilled drafter alone, in a tree of fixed shape. Knows noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from completion_engine.decoder import rotate
-from completion_engine.drafting.distilled_network import Attend, DistilledNetwork
+from completion_engine.drafting.device_beams import BREADTH, BeamSearch
 from completion_engine.gpu import launch
 from completion_engine.gpu.accept import Verdict, accept, sources
 from completion_engine.gpu.decoder import GraphedDecoder
@@ -22,14 +20,13 @@ from completion_engine.gpu.runner import Runner, runner_for
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import lay_out
 
-_DRAFT_ROWS = 8  # of the packet that the drafter's attention reads; one is used
-
 
 @dataclass(frozen=True, slots=True)
 class Comb:
     """A tree with one path of likeliest tokens, and beside each of them the next best few.
 
-    `num_beside[depth]` counts those. Row 0 is the last written token, then come the path and the others.
+    `num_beside[depth]` counts those, at most three. Row 0 is the last written token, then come the path and
+    the others.
     """
 
     num_beside: tuple[int, ...]
@@ -40,9 +37,14 @@ class Comb:
         path = range(-1, len(self.num_beside))
         return [*path, *(depth for depth, count in enumerate(self.num_beside) for _ in range(count))]
 
-    def arrange(self, guesses: Sequence[Tensor]) -> Tensor:
-        """The tokens of all rows but the first; `guesses[depth]` [1 + num_beside[depth]], best first."""
-        return torch.cat([*(best[:1] for best in guesses), *(best[1:] for best in guesses)])
+    @property
+    def places(self) -> list[int]:
+        """Where the tokens of all rows but the first stand in a search's, depth * BREADTH + rank."""
+        path = [depth * BREADTH for depth in range(len(self.num_beside))]
+        beside = [
+            place + 1 + at for place, count in zip(path, self.num_beside, strict=True) for at in range(count)
+        ]
+        return path + beside
 
 
 COMB = Comb((3, 2, 1, 1, 1, 0, 0))  # 16 rows; not tuned on a GPU yet
@@ -51,30 +53,25 @@ COMB = Comb((3, 2, 1, 1, 1, 0, 0))  # 16 rows; not tuned on a GPU yet
 class DeviceLoop:
     """Greedy decoding of one cache after the other. All calls belong to one thread."""
 
-    def __init__(  # noqa: PLR0913 - its parts
+    def __init__(
         self,
         decoder: GraphedDecoder,
-        network: DistilledNetwork,
-        draft_tokens: Tensor,
+        search: BeamSearch,
         num_tokens: int,
         comb: Comb = COMB,
         runner: Runner | None = None,
     ) -> None:
-        """`draft_tokens` are the ids that the network guesses; `num_tokens` what the target may write."""
-        self._decoder, self._network, self._comb = decoder, network, comb
-        self._ids, self._num_tokens = draft_tokens.long(), num_tokens
+        """`search` follows one beam, as deep as `comb`; `num_tokens` are what the target may write."""
+        self._decoder, self._search, self._num_tokens = decoder, search, num_tokens
         self._layout = lay_out(comb.parents)
         shape = PassShape(_width_for(len(comb.parents)), is_tree=True, wants_logits=True)
         self._buffers = decoder.buffers(shape)
         device = decoder.embedding.device
+        self._places = torch.tensor(comb.places, device=device)
         told, states = self._buffers.packet.told, self._buffers.normed
         self._before = (torch.zeros_like(told), torch.zeros_like(states[:1]))  # what a step starts from
         self._after = (torch.zeros_like(told), torch.zeros_like(states[:1]))
         self._verdict = torch.zeros(2 + 2 * shape.num_rows, dtype=torch.int64, device=device)
-        self._draft_told = Packet.empty(PassShape(_DRAFT_ROWS, is_tree=False, wants_logits=False), device)
-        self._draft_told.depths.fill_(-1)  # a draft sees what is cached and nothing of its own
-        self._draft_told.num_used.fill_(1)
-        self._attention = _DraftAttention(network, decoder, self._draft_told)
         self._runner = runner or runner_for(device)
 
     @torch.inference_mode()
@@ -131,54 +128,11 @@ class DeviceLoop:
 
     def _drafted(self, packet: Packet, state: Tensor) -> Tensor:
         """The tokens of all rows but the first."""
-        self._draft_told.told[:4] = packet.told[:4]
-        token, guesses = packet.tokens[:1], []
-        for depth, num_beside in enumerate(self._comb.num_beside):
-            position = packet.start + depth
-            state, logits = self._network.advance(token, state, self._attention.at(position))
-            best = self._ids[logits.topk(1 + num_beside).indices[0]]
-            guesses.append(best)
-            token = best[:1]
-        return self._comb.arrange(guesses)
-
-
-class _DraftAttention:
-    """The drafter's attention to one layer of what the target has cached, over static buffers."""
-
-    def __init__(self, network: DistilledNetwork, decoder: GraphedDecoder, packet: Packet) -> None:
-        self._packet, self._layer = packet, network.memory_layer
-        self._cos, self._sin = decoder.rotary
-        capacity = decoder.heads.capacity
-        self._heads = heads = launch.Heads(
-            network.num_heads, decoder.num_kv_heads, decoder.head_size, capacity
-        )
-        self._scale = heads.head_size**-0.5
-        like = decoder.embedding
-        by_chunk = (heads.num_chunks, packet.num_rows, heads.num_heads)
-        self._partial = launch.Partial(
-            *(
-                like.new_zeros(size, dtype=torch.float32)
-                for size in ((*by_chunk, heads.head_size), by_chunk, by_chunk)
-            )
-        )
-        self._queries = like.new_zeros(packet.num_rows, heads.num_heads, heads.head_size)
-        self._result = torch.zeros_like(self._queries)
-
-    def at(self, position: Tensor) -> Attend:
-        """Attention of a query that stands at `position` [1]."""
-
-        def attend(q: Tensor) -> Tensor:
-            heads = self._heads
-            turned = rotate(
-                q.view(1, heads.num_heads, heads.head_size), self._cos[position], self._sin[position]
-            )
-            self._queries[:1] = turned
-            launch.run_attention(
-                self._packet, self._queries, heads, self._layer, self._scale, self._partial, self._result
-            )
-            return self._result[:1].flatten(1)
-
-        return attend
+        network = self._search.network
+        network.follow(packet)
+        network.states.copy_(state)
+        self._search.compute()
+        return self._search.tokens.flatten().index_select(0, self._places)
 
 
 def _width_for(num_rows: int) -> int:

@@ -30,7 +30,7 @@ from completion_engine.language_model import LanguageModel
 CONFIG, WEIGHTS = "config.json", "drafter.safetensors"
 _FORMAT = 2
 _TOKENS, _NARROW, _WIDEN = "tokens", "preview_narrow", "preview_widen"
-_NUM_BEAMS = 3  # paths that go on at each depth
+NUM_BEAMS = 3  # paths that go on at each depth
 _BREADTH = 4  # tokens looked at behind each of them
 _LEAST_SURVIVAL = 0.03  # of a guess that is not the best of its depth
 _HEALED_BREADTH = 64  # tokens looked at where the first one has to spell something
@@ -98,24 +98,12 @@ class DrafterFiles:
             raise ValueError("temperatures must be positive")
 
 
-class DistilledDrafter:
-    """Guesses from the target's own last state and from what one of its layers has cached."""
+class TrainedDrafter:
+    """What drafters that were trained for their target have in common: they follow what is written."""
 
-    def __init__(
-        self, network: DistilledNetwork, tokens: Tensor, temperatures: Sequence[float], timed_on: KVCache
-    ) -> None:
-        """`timed_on` is a cache of the target's shape whose contents do not matter."""
-        self._network = network
-        self._tokens = tokens.long().cpu().numpy()
-        self._temperatures = tuple(temperatures)
-        self._cache = timed_on
+    def __init__(self, cache: KVCache) -> None:
         self._path: list[int] = []
-        self.step_ms = self._measure()
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory of the weights."""
-        return self._network.num_bytes
+        self._cache = cache
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         """See `Drafter.begin`."""
@@ -135,12 +123,36 @@ class DistilledDrafter:
     def end(self) -> None:
         """See `Drafter.end`."""
 
+    def _known(self) -> list[int]:
+        """What is written and not cached yet; nothing where nothing can be guessed behind it."""
+        num_cached = self._cache.num_cached
+        known = self._path[num_cached:]
+        return known if num_cached and len(known) <= _MAX_KNOWN else []
+
+
+class DistilledDrafter(TrainedDrafter):
+    """Guesses from the target's own last state and from what one of its layers has cached."""
+
+    def __init__(
+        self, network: DistilledNetwork, tokens: Tensor, temperatures: Sequence[float], timed_on: KVCache
+    ) -> None:
+        """`timed_on` is a cache of the target's shape whose contents do not matter."""
+        super().__init__(timed_on)
+        self._network = network
+        self._tokens = tokens.long().cpu().numpy()
+        self._temperatures = tuple(temperatures)
+        self.step_ms = self._measure()
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the weights."""
+        return self._network.num_bytes
+
     @torch.inference_mode()
     def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
         """See `Drafter.drafts`. Guesses nothing behind an empty cache or a long run of uncached tokens."""
-        num_cached = self._cache.num_cached
-        known = self._path[num_cached:]
-        if not num_cached or not 0 < len(known) <= _MAX_KNOWN or max_tokens < 1:
+        num_cached, known = self._cache.num_cached, self._known()
+        if not known or max_tokens < 1:
             return []
         states = self._cache.hidden[num_cached - 1 : num_cached]
         for at, token in enumerate(known):
@@ -149,13 +161,14 @@ class DistilledDrafter:
         beams = [(-1, 1.0)]  # place in the tree, survival
         for depth in range(max_tokens):
             found = self._likeliest(logits, depth, allowed)
-            beams, rows = _grow(tree, beams, found, depth)
-            alive = [at for at, (_, survival) in enumerate(beams) if survival >= min_survival]
+            best = list(grow(tree, beams, found, depth).items())[:NUM_BEAMS]
+            alive = [(row, beam) for (row, _), beam in best if beam[1] >= min_survival]
             position = len(self._path) + depth
             if not alive or depth + 1 == max_tokens or position >= self._cache.capacity:
                 break
-            beams, rows = [beams[at] for at in alive], [rows[at] for at in alive]
-            states, logits = self._step([tree[place].token for place, _ in beams], states[rows], position)
+            beams = [beam for _, beam in alive]
+            tokens = [tree[place].token for place, _ in beams]
+            states, logits = self._step(tokens, states[[row for row, _ in alive]], position)
         return [tuple(tree)] if tree else []
 
     def _step(self, tokens: list[int], states: Tensor, position: int) -> tuple[Tensor, Tensor]:
@@ -178,12 +191,12 @@ class DistilledDrafter:
         cache = self._cache
         num_cached = cache.num_cached
         cache.keep([0] * (min(512, cache.capacity - 1) - num_cached))
-        states = cache.hidden[:1].expand(_NUM_BEAMS, -1)
+        states = cache.hidden[:1].expand(NUM_BEAMS, -1)
         times = []
         with torch.inference_mode():
             for _ in range(_TIMED_STEPS):
                 begin = time.perf_counter()
-                _, logits = self._step([0] * _NUM_BEAMS, states, cache.num_cached)
+                _, logits = self._step([0] * NUM_BEAMS, states, cache.num_cached)
                 self._likeliest(logits, 1, bool)
                 times.append((time.perf_counter() - begin) * 1e3)
         cache.rewind(num_cached)
@@ -214,26 +227,27 @@ def _among(found: Sequence[tuple[float, int]], allowed: Allowed) -> list[tuple[f
     return [(share / total, token) for share, token in kept[:_BREADTH]]
 
 
-def _grow(
+def grow(
     tree: list[DraftToken],
     beams: Sequence[tuple[int, float]],
     found: Sequence[Sequence[tuple[float, int]]],
     depth: int,
-) -> tuple[list[tuple[int, float]], list[int]]:
-    """Append the likeliest guesses to the tree; the new beams, and the row that each came from."""
+) -> dict[tuple[int, int], tuple[int, float]]:
+    """Append the likeliest guesses behind `beams`, each a place in the tree and a survival, to the tree.
+
+    `found` are shares and tokens behind each beam. Returns place and survival of what was appended, best
+    first, by beam and rank.
+    """
     guesses = [
-        (survival * share, share, token, place, row)
+        (survival * share, share, token, place, (row, rank))
         for row, ((place, survival), pairs) in enumerate(zip(beams, found, strict=True))
-        for share, token in pairs
+        for rank, (share, token) in enumerate(pairs)
     ]
     guesses.sort(key=lambda guess: -guess[0])
-    grown: list[tuple[int, float]] = []
-    rows: list[int] = []
-    for survival, share, token, parent, row in guesses[: 2 * _NUM_BEAMS]:
-        if grown and survival < _LEAST_SURVIVAL:
+    grown: dict[tuple[int, int], tuple[int, float]] = {}
+    for survival, share, token, parent, at in guesses[: 2 * NUM_BEAMS]:
+        if not survival or (grown and survival < _LEAST_SURVIVAL):
             break
-        if len(grown) < _NUM_BEAMS:
-            grown.append((len(tree), survival))
-            rows.append(row)
+        grown[at] = len(tree), survival
         tree.append(DraftToken(token, "neural", "distilled", depth, share, parent))
-    return grown, rows
+    return grown

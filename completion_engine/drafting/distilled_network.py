@@ -8,7 +8,7 @@ copy of these products in `completion_engine.distillation.network`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -29,7 +29,6 @@ from completion_engine.linear import Kind, Linear
 from completion_engine.quantised import can_quantise
 
 EPS = 1e-6
-Attend = Callable[[Tensor], Tensor]  # both [num_beams, num_heads * head_size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +144,9 @@ class DistilledNetwork:
             embedded, norm = self._embedding[tokens], array_of(self._output_norm)
             states = self._programs[key].run(embedded, states, cache, position, norm)
             return states, self._head(states)
-        return self.advance(tokens, states, lambda q: self._attend(q, cache, position))
-
-    def advance(self, tokens: Tensor, states: Tensor, gather: Attend) -> tuple[Tensor, Tensor]:
-        """The same with attention from outside: `gather` gets queries not turned yet."""
         inputs = torch.cat([_normed(self._embedding[tokens]), _normed(states)], 1)
         x = self._join(inputs)
-        x = x + self._attended(gather(self._query(_normed(x))))
+        x = x + self._attended(self._attend(self._query(_normed(x)), cache, position))
         x = x + self._down.of_gated(self._gate_up(_normed(x)))
         states = _normed(x) * self._output_norm
         return states, self._head(states)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -16,6 +17,9 @@ from completion_engine.gpu.weights import Bits
 from completion_engine.linear import Kind
 from completion_engine.llama_family import is_of_family
 from completion_engine.model_files import Config
+
+if TYPE_CHECKING:
+    from completion_engine.gpu.decoder import GraphedDecoder
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +56,12 @@ def graphed_decoder(model: Any, capacity: int, device: torch.device, kind: Kind)
         raise UserError(f"Weights in {kind} cannot be used here: {reason}.", advice="Set dtype to auto.")
     logger.warning("The GPU is used through plain torch, which is slower: %s.", reason)
     return None
+
+
+def as_graphed(decoder: Decoder) -> GraphedDecoder | None:
+    """The decoder, where it is one of our kernels for GPUs."""
+    module = sys.modules.get("completion_engine.gpu.decoder")  # importing it needs triton, and takes a second
+    return decoder if module is not None and isinstance(decoder, module.GraphedDecoder) else None
 
 
 def why_not(config: Config, device: torch.device) -> str:

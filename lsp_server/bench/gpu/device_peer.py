@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from completion_engine.drafting.distilled import DrafterFiles
-from completion_engine.drafting.distilled_network import DistilledNetwork
 from completion_engine.engine import CompletionEngine
+from completion_engine.gpu.loading import as_graphed
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
 from completion_engine.sources import trained_folder
@@ -56,15 +56,15 @@ def device_peer(engine: CompletionEngine) -> Peer | Absent:
     folder = trained_folder(engine.config.target)
     if folder is None:
         return Absent(NAME, "this target has no trained drafter")
-    if target.device.type != "cuda":
-        return Absent(NAME, "there is no GPU")
-    from completion_engine.drafting.device_loop import DeviceLoop  # noqa: PLC0415 - needs triton
-    from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
+    decoder = as_graphed(target.decoder)
+    if decoder is None:
+        return Absent(NAME, "the target does not run on our kernels for GPUs here")
+    from completion_engine.drafting.device_beams import BeamSearch  # noqa: PLC0415 - needs triton
+    from completion_engine.drafting.device_loop import COMB, DeviceLoop  # noqa: PLC0415 - as above
+    from completion_engine.drafting.device_network import DeviceNetwork  # noqa: PLC0415 - as above
 
-    if not isinstance(target.decoder, GraphedDecoder):
-        return Absent(NAME, "the target does not run on our kernels here")
     files = DrafterFiles.read(folder)
-    network = DistilledNetwork(files.weights, files.tokens, files.shape, target)
-    tokens = files.tokens.to(target.device)
-    loop = DeviceLoop(target.decoder, network, tokens, engine.tokenizer.num_tokens)
+    network = DeviceNetwork(files, target, decoder, num_beams=1)
+    search = BeamSearch(network, [1.0] * len(COMB.num_beside))
+    loop = DeviceLoop(decoder, search, engine.tokenizer.num_tokens)
     return DevicePeer(NAME, target, loop, engine.tokenizer.end_ids)

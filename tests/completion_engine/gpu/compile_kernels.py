@@ -7,48 +7,78 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from completion_engine.gpu.kernels import attention, product, rows
+from completion_engine.gpu.kernels import attention, draft, product, rows
+from completion_engine.gpu.launch import ATTEND_OPTIONS, EXACT, HEAD_OPTIONS, product_options
+from completion_engine.gpu.launch_draft import FIND_OPTIONS
+from completion_engine.gpu.tiles import Tiles
 
 HEADS = {"num_rows": 16, "num_kv": 2, "num_groups": 6, "head_size": 128, "capacity": 8192}
 TILE = {"tile_rows": 8, "tile_groups": 8, "key_block": 64, "chunk": 256}
-CUT = {"num_outputs": 1536, "num_inputs": 1536, "column_block": 32, "input_block": 128}
+CUT = {"num_outputs": 1536, "num_inputs": 8960, "input_block": 128}
+COLUMN_BLOCKS = {16: 32, 8: 64, 4: 128}  # the widest that are used
+TILES = Tiles(column_block=32, input_block=128, part_inputs=1280)
 QUERY_HEADS = {"num_heads": 12, "num_kv": 2, "head_size": 128, "capacity": 8192}
-FLOATS = {"sums", "tops", "totals", "parts", "scales", "gate_scales", "up_scales"}
-NUMBERS = {"layer": "i32", "num_rows": "i32", "scale": "fp32", "eps": "fp32"}
+FLOATS = {
+    "sums", "tops", "totals", "parts", "scales", "gate_scales", "up_scales", "logits", "shares", "survivals",
+}  # fmt: skip
+WHOLE = {"told", "sources", "tokens", "ids", "found", "chosen"}
+NUMBERS = {
+    "layer": "i32", "num_rows": "i32", "depth": "i32", "scale": "fp32", "eps": "fp32", "temperature": "fp32",
+}  # fmt: skip
 LEVELS = {16: "*bf16", 8: "*i8", 4: "*u8"}
 
 
-def jobs() -> list[tuple[str, Any, dict[str, Any]]]:
-    """Name, kernel and constants of each variant."""
-    found: list[tuple[str, Any, dict[str, Any]]] = [
-        (f"attend tree={is_tree}", attention.attend, HEADS | TILE | {"is_tree": is_tree})
+Job = tuple[str, Any, dict[str, Any], dict[str, Any]]  # name, kernel, constants, options
+
+
+def jobs() -> list[Job]:
+    """Every variant, compiled as it is launched."""
+    found: list[Job] = [
+        (f"attend tree={is_tree}", attention.attend, HEADS | TILE | {"is_tree": is_tree}, ATTEND_OPTIONS)
         for is_tree in (True, False)
     ]
-    for bits in LEVELS:
+    for bits, column_block in COLUMN_BLOCKS.items():
         for row_block in (16, 32):
-            cut = CUT | {"bits": bits, "row_block": row_block}
-            found.append((f"product {bits} {row_block}", product.product, cut | {"part_inputs": 512}))
-            found.append((f"gated {bits} {row_block}", product.gated_product, cut))
+            cut = CUT | {
+                "bits": bits,
+                "row_block": row_block,
+                "packs": bits == 4,
+                "column_block": column_block,
+            }
+            options = product_options(TILES)
+            found.append(
+                (f"product {bits} {row_block}", product.product, cut | {"part_inputs": 1280}, options)
+            )
+            found.append((f"gated {bits} {row_block}", product.gated_product, cut, options))
     hidden = {"hidden_size": 1536, "block": 2048}
     joined = {"num_rows": 16, "num_heads": 12, "head_size": 128, "chunk": 256}
     moved = {"num_kv": 2, "head_size": 128, "num_layers": 28, "capacity": 8192, "num_rows": 16, "block": 128}
     placed = QUERY_HEADS | {"num_rows": 16, "num_parts": 4, "has_bias": True}
+    turned = {"num_parts": 4, "num_heads": 12, "head_size": 128}
+    chosen = {"num_beams": 3, "breadth": 4, "block": 16, "is_first": False}
     return [
         *found,
-        ("join", attention.join_chunks, joined),
-        ("embed", rows.embed, hidden),
-        ("add", rows.add_and_norm, hidden | {"num_parts": 4}),
-        ("heads", rows.place_heads, placed | {"has_norms": True}),
-        ("heads without norms", rows.place_heads, placed | {"has_norms": False}),
-        ("move", rows.move_rows, moved | {"hidden_size": 1536}),
-        ("hidden", rows.store_hidden, hidden),
+        ("join", attention.join_chunks, joined, HEAD_OPTIONS),
+        ("embed", rows.embed, hidden, EXACT),
+        ("add", rows.add_and_norm, hidden | {"num_parts": 4, "is_first": False}, EXACT),
+        ("heads", rows.place_heads, placed | {"has_norms": True}, HEAD_OPTIONS),
+        ("heads without norms", rows.place_heads, placed | {"has_norms": False}, HEAD_OPTIONS),
+        ("move", rows.move_rows, moved | {"hidden_size": 1536}, EXACT),
+        ("hidden", rows.store_hidden, hidden, EXACT),
+        ("draft inputs", draft.join_inputs, hidden | {"is_first": False}, EXACT),
+        ("draft queries", draft.turn_queries, turned, HEAD_OPTIONS),
+        ("draft find", draft.find_best, {"num_tokens": 16384, "breadth": 4, "block": 16384}, FIND_OPTIONS),
+        ("draft choose", draft.choose_beams, chosen, HEAD_OPTIONS),
     ]
 
 
@@ -58,7 +88,7 @@ def signature(kernel: Any, constants: dict[str, Any]) -> dict[str, str]:
     for name in kernel.arg_names:
         if name in constants:
             types[name] = "constexpr"
-        elif name in {"told", "sources"}:
+        elif name in WHOLE:
             types[name] = "*i64"
         elif name in {"weight", "gate", "up"}:
             types[name] = LEVELS[constants["bits"]]
@@ -69,23 +99,45 @@ def signature(kernel: Any, constants: dict[str, Any]) -> dict[str, str]:
     return types
 
 
+def told_of(compiled: Any) -> dict[str, Any]:
+    """What the machine code is like: shared memory, bytes spilled to the stack, narrow loads in loops."""
+    tools = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+    with NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(compiled.asm["cubin"])
+        file.flush()
+        usage, code = (
+            subprocess.run(
+                [str(tools / name), *flags, file.name], capture_output=True, text=True, check=True
+            ).stdout
+            for name, flags in (("cuobjdump", ["-res-usage"]), ("nvdisasm", ["-c"]))
+        )
+    numbers = dict(re.findall(r"(REG|STACK|LOCAL):(\d+)", usage))
+    return {
+        "shared_bytes": compiled.metadata.shared,
+        "num_registers": int(numbers["REG"]),
+        "stack_bytes": int(numbers["STACK"]) + int(numbers["LOCAL"]),
+        "num_narrow_loads": len(re.findall(r"LDG\.E\.[US](?:8|16)", code)),
+        "num_instructions": len(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s", code, re.MULTILINE)),
+        "instructions": sorted(
+            set(re.findall(r"wgmma|tcgen05\.mma|mma\.sync|cp\.async\.c", compiled.asm["ptx"]))
+        ),
+    }
+
+
 def main() -> None:
     """One line for each kernel and capability."""
     for capability in map(int, sys.argv[1:]):
-        for name, kernel, constants in jobs():
+        for name, kernel, constants, options in jobs():
             types = signature(kernel, constants)
             at = {arg: place for place, arg in enumerate(kernel.arg_names)}
             aligned = {(at[arg],): [["tt.divisibility", 16]] for arg, kind in types.items() if kind[0] == "*"}
             source = ASTSource(
                 kernel, types, {(at[arg],): value for arg, value in constants.items()}, aligned
             )
-            options = {"enable_fp_fusion": False}
             done = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
-            instructions = sorted(
-                set(re.findall(r"wgmma|mma\.sync|cp\.async\.c|ld\.global\.v4", done.asm["ptx"]))
-            )
-            told = {"name": name, "capability": capability, "shared_bytes": done.metadata.shared}
-            sys.stdout.write(json.dumps(told | {"instructions": instructions}) + "\n")
+            told = {"name": name, "capability": capability, **told_of(done)}
+            sys.stdout.write(json.dumps(told) + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

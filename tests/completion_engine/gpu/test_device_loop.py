@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
-from completion_engine.drafting.distilled_network import DistilledNetwork, DrafterShape
+from completion_engine.drafting.distilled import DrafterFiles
+from completion_engine.drafting.distilled_network import DrafterShape
+from completion_engine.drafting.head import Preview
 from completion_engine.gpu.passes import PassShape
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
@@ -19,8 +20,11 @@ NUM_WRITTEN = 12
 
 
 @pytest.fixture(scope="module")
-def drafting(target: LanguageModel) -> tuple[DistilledNetwork, Tensor]:
-    """A random drafter that can guess every other token."""
+def search(target: LanguageModel, decoder: Any) -> Any:
+    """That of a random drafter which can guess every other token, along one path."""
+    from completion_engine.drafting.device_beams import BeamSearch
+    from completion_engine.drafting.device_network import DeviceNetwork
+
     shape = target.cache_shape
     tokens = torch.arange(0, target.vocab_size, 2)
     drafter = DrafterShape(
@@ -29,14 +33,16 @@ def drafting(target: LanguageModel) -> tuple[DistilledNetwork, Tensor]:
     )  # fmt: skip
     generator = torch.Generator().manual_seed(3)
     weights = {name: torch.randn(size, generator=generator) * 0.3 for name, size in drafter.sizes.items()}
-    return DistilledNetwork(weights, tokens, drafter, target), tokens.to(target.device)
+    preview = Preview(torch.eye(shape.hidden_size), torch.eye(shape.hidden_size))
+    files = DrafterFiles("tiny", drafter, (1.0,) * 3, tokens, weights, preview)
+    return BeamSearch(DeviceNetwork(files, target, decoder, num_beams=1), files.temperatures)
 
 
 @pytest.fixture(scope="module")
-def loop(target: LanguageModel, decoder: Any, drafting: tuple[DistilledNetwork, Tensor]) -> Any:
+def loop(target: LanguageModel, decoder: Any, search: Any) -> Any:
     from completion_engine.drafting.device_loop import Comb, DeviceLoop
 
-    return DeviceLoop(decoder, *drafting, target.vocab_size, Comb((2, 1, 1)))
+    return DeviceLoop(decoder, search, target.vocab_size, Comb((2, 1, 1)))
 
 
 @pytest.fixture
@@ -94,18 +100,18 @@ def test_a_right_draft_is_accepted_and_moved_into_line(
     assert torch.equal(cache.hidden[:end], plain.hidden[:end])
 
 
-def test_it_drafts_the_drafters_likeliest_path(
-    loop: Any, decoder: Any, drafting: tuple[DistilledNetwork, Tensor], primed: Callable[[], KVCache]
+def test_it_drafts_what_the_search_finds_behind_what_is_cached(
+    loop: Any, search: Any, decoder: Any, primed: Callable[[], KVCache]
 ) -> None:
-    network, ids = drafting
     cache = primed()
     loop.begin(cache, PROMPT[-1])
     loop.step()
     drafted = decoder.buffers(PassShape(8, is_tree=True, wants_logits=True)).packet.tokens.tolist()
-    states, token, wanted = cache.hidden[cache.num_cached - 1 :][:1], PROMPT[-1], []
-    for depth in range(3):
-        rows = torch.tensor([token], device=ids.device)
-        states, logits = network.step(rows, states, cache, cache.num_cached + depth)
-        token = int(ids[logits[0].argmax()])
-        wanted.append(token)
-    assert drafted[1:4] == wanted
+    network = search.network
+    network.states.copy_(cache.hidden[cache.num_cached - 1 :][:1])
+    network.tell(cache, 0, PROMPT[-1])
+    search.compute()
+    found = search.read().tokens[:, 0].tolist()
+    assert drafted[1:8] == [
+        found[0][0], found[1][0], found[2][0], found[0][1], found[0][2], found[1][1], found[2][1]
+    ]  # fmt: skip

@@ -1,4 +1,8 @@
-"""Every kernel compiles for the GPUs that are promised, to matrix instructions, within shared memory."""
+"""Every kernel compiles for the GPUs that are promised, and its machine code wastes none of what they have.
+
+Read off the code, without a GPU: matrix instructions, copies that go on while others compute, no loads of
+one number at a time, next to nothing spilled.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-CAPABILITIES = {"80": 163_000, "90": 227_000}  # bytes of shared memory that one program may have
+CAPABILITIES = ("80", "90", "120")
+SHARED_BYTES = 99_000  # that one program may have on 8.6, 8.9 and 12.0, the least of all
+SPILLED_BYTES = 32
 ROOT = Path(__file__).parents[3]
 
 
@@ -33,10 +39,12 @@ def test_kernels_compile_for_gpus_that_are_not_here(tmp_path: Path) -> None:
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-2000:]
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(found) == 21 * len(CAPABILITIES)
+    assert len(found) == 25 * len(CAPABILITIES)
     for kernel in found:
-        assert kernel["shared_bytes"] <= CAPABILITIES[str(kernel["capability"])], kernel
-        if kernel["name"].split()[0] in {"attend", "product", "gated"}:
+        family = kernel["name"].split()[0]
+        assert kernel["shared_bytes"] <= SHARED_BYTES, kernel
+        assert kernel["stack_bytes"] <= SPILLED_BYTES, kernel
+        assert kernel["num_narrow_loads"] == 0, kernel
+        if family in {"attend", "product", "gated"}:
             assert {"mma.sync", "wgmma"} & set(kernel["instructions"]), kernel
-        if kernel["name"].split()[0] in {"product", "gated"}:
             assert "cp.async.c" in kernel["instructions"], kernel
