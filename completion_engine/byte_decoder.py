@@ -85,7 +85,7 @@ class ByteDecoder(FamilyDecoder):
             self._passes[key] = _Pass(self, len(rows), caches[0])
         x, added = self._passes[key].run(self._embedding[rows], layout, caches)
         hidden = torch.empty(len(rows), self.hidden_size, dtype=self._embedding.dtype)
-        add_norm(array_of(x), array_of(added), self._norm, self.eps, array_of(hidden))
+        add_norm(array_of(x), array_of(added), array_of(self._norm), self.eps, array_of(hidden))
         for lane, cache in zip(layout.lanes, caches, strict=True):
             start = cache.num_cached
             cache.hidden[start : start + len(lane.path)] = hidden[list(lane.path)]

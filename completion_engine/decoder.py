@@ -1,8 +1,8 @@
 """The forward pass of a target: token rows in, logits out, keys and values into a static cache.
 
 Several kinds behind one call. On the CPU `ByteDecoder` runs the Llama family (Llama, Qwen2, Qwen3, Mistral)
-with weights in bytes, `FusedDecoder` with weights as they are; `gpu` has one more; `ModuleDecoder` runs any
-causal model through transformers' own modules.
+with weights in bytes, `FusedDecoder` with weights as they are; on a GPU `gpu.decoder.GraphedDecoder` does;
+`ModuleDecoder` runs any causal model through transformers' own modules.
 All keep one property: a row's logits, keys and values depend only on its own token and on
 what stands before it, not on how many rows run beside it (see ARCHITECTURE.md, "Exactness").
 """
@@ -24,6 +24,8 @@ from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
 from completion_engine.linear import Linear, stacked
 from completion_engine.llama_family import FamilyModel, LayerParts
+
+_CPU = torch.device("cpu")
 
 
 class Decoder(Protocol):
@@ -78,15 +80,15 @@ class _Layer:
 
 
 class FamilyDecoder:
-    """What decoders of the Llama family on the CPU have in common: sizes, embedding, last norm, angles."""
+    """What decoders of the Llama family share: sizes; on `device` embedding, last norm and angles."""
 
-    def __init__(self, model: FamilyModel, num_positions: int) -> None:
+    def __init__(self, model: FamilyModel, num_positions: int, device: torch.device = _CPU) -> None:
         self.num_layers, self.hidden_size = model.num_layers, model.hidden_size
         self.num_heads, self.num_kv_heads = model.num_heads, model.num_kv_heads
         self.head_size, self.vocab_size = model.head_size, model.vocab_size
         self.eps = model.eps
-        self._embedding, self._norm = model.embedding, array_of(model.norm)
-        self._cos, self._sin = model.rotary_tables(num_positions)
+        self._embedding, self._norm = model.embedding.to(device), model.norm.to(device)
+        self._cos, self._sin = (table.to(device) for table in model.rotary_tables(num_positions))
 
     @property
     def embedding(self) -> Tensor:
@@ -127,7 +129,7 @@ class FusedDecoder(FamilyDecoder):
             heads = lanes.attend(index, q, k, v, self._scale)
             x.add(layer.out(heads.flatten(1)))
             layer.mlp(x)
-        hidden = x.normed(self._norm)
+        hidden = x.normed(array_of(self._norm))
         lanes.store_hidden(hidden)
         return self._head(hidden[-num_logits:]) if num_logits else hidden.new_empty(0, self.vocab_size)
 

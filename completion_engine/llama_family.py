@@ -7,7 +7,7 @@ which it turns queries and keys.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ _SAID = frozenset(
         "rms_norm_eps", "vocab_size",
     }
 )  # fmt: skip
-_THETA = "rope_theta"
+_THETA, _HEAD = "rope_theta", "lm_head.weight"
 
 
 def read_family_config(folder: Path) -> Config:
@@ -59,6 +59,16 @@ class LayerParts(NamedTuple):
     q_norm: Tensor | None
     k_norm: Tensor | None
 
+    def to(self, device: torch.device) -> LayerParts:
+        """The same parts on `device`."""
+
+        def moved(part: Any) -> Any:
+            if isinstance(part, tuple):
+                return tuple(moved(half) for half in part)
+            return None if part is None else part.to(device)
+
+        return LayerParts(*(moved(part) for part in self))
+
 
 class FamilyModel:
     """A model's sizes and its parts, which are read when they are asked for."""
@@ -84,10 +94,14 @@ class FamilyModel:
         return self._weights["model.norm.weight"].clone()
 
     @property
+    def is_tied(self) -> bool:
+        """Whether the head is the embedding."""
+        return bool(self._config.get("tie_word_embeddings")) or _HEAD not in self._weights
+
+    @property
     def head(self) -> Tensor:
-        """[vocab_size, hidden_size]; some models have the embedding here."""
-        own = None if self._config.get("tie_word_embeddings") else self._weights.get("lm_head.weight")
-        return self.embedding if own is None else own
+        """[vocab_size, hidden_size]."""
+        return self.embedding if self.is_tied else self._weights[_HEAD]
 
     def layer(self, index: int) -> LayerParts:
         """One layer's parts."""

@@ -13,13 +13,14 @@ from safetensors import SafetensorError
 
 from completion_engine.byte_decoder import ByteDecoder
 from completion_engine.decoder import Decoder, FusedDecoder
-from completion_engine.decoders import decoder_for
-from completion_engine.errors import DataError, MachineError
-from completion_engine.gpu.loading import check_memory
+from completion_engine.errors import DataError, MachineError, UserError
+from completion_engine.gpu.branches import InPlaceBranches
+from completion_engine.gpu.loading import BITS, check_memory, has_kernels
 from completion_engine.lanes import Branches
 from completion_engine.language_model import LanguageModel
+from completion_engine.linear import Kind
 from completion_engine.llama_family import FamilyModel, is_of_family, read_family_config
-from completion_engine.model_files import StoredWeights
+from completion_engine.model_files import Config, StoredWeights
 from completion_engine.precision import Precision, choose_device, choose_precision
 from completion_engine.threads import take_free_threads
 
@@ -29,7 +30,8 @@ CAPACITY = {"cpu": 2048, "cuda": 8192}  # positions of a KV slot
 def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:
     """Load a model folder (config.json, safetensors). Seconds. `capacity` 0 takes what suits the device.
 
-    Raises MachineError when it does not fit into memory, DataError when the files are damaged.
+    Raises MachineError when it does not fit into memory, DataError when the files are damaged, UserError
+    for a `dtype` that it cannot have here.
     """
     place = choose_device(device)
     precision = choose_precision(dtype, place)
@@ -41,14 +43,13 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
         config = read_family_config(folder)
         capacity = capacity or CAPACITY[place.type]
         capacity = min(capacity, config.get("max_position_embeddings") or capacity)
-        family = None
-        if place.type == "cpu" and is_of_family(config):
-            family = FamilyModel(config, StoredWeights(folder, precision.dtype))
+        family = _family(folder, config, precision, place)
         if dtype == "auto" and not (family and ByteDecoder.serves(family)):
             precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
-        decoder, branches = _decoder_for(
-            family or _built(folder, precision.dtype), capacity, precision, place
-        )
+        if family:
+            decoder, branches = family_decoder(family, capacity, precision.kind, place)
+        else:
+            decoder, branches = _module_decoder(folder, config, capacity, precision, place), None
         return LanguageModel(decoder, place, precision, capacity, branches)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise MachineError(
@@ -62,13 +63,38 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
         ) from error
 
 
-def _decoder_for(
-    model: Any, capacity: int, precision: Precision, device: torch.device
+def family_decoder(
+    model: FamilyModel, num_positions: int, kind: Kind, device: torch.device
 ) -> tuple[Decoder, Branches | None]:
-    """What runs a model, as its folder has it or as transformers built it, and where a tree's branches go."""
-    if not isinstance(model, FamilyModel):
-        return decoder_for(model, capacity, precision.kind, device)
-    return (ByteDecoder if precision.kind == "int8" else FusedDecoder)(model, capacity), None
+    """What runs a model by kernels of our own, and where a tree's branches go.
+
+    On a GPU the caller has asked `has_kernels`. Raises UserError for weights of a `kind` that it cannot hold.
+    """
+    if device.type == "cuda":
+        from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
+
+        return GraphedDecoder(model, num_positions, device, BITS[kind]), InPlaceBranches()
+    return (ByteDecoder if kind == "int8" else FusedDecoder)(model, num_positions), None
+
+
+def _family(folder: Path, config: Config, precision: Precision, device: torch.device) -> FamilyModel | None:
+    """The parts of a model that kernels of our own run on `device`; None of any other."""
+    is_ours = has_kernels(config, precision, device) if device.type == "cuda" else is_of_family(config)
+    return FamilyModel(config, StoredWeights(folder, precision.dtype)) if is_ours else None
+
+
+def _module_decoder(
+    folder: Path, config: Config, num_positions: int, precision: Precision, device: torch.device
+) -> Decoder:
+    """What runs any other model. Raises UserError for rounded weights."""
+    if precision.kind != "float":
+        raise UserError(
+            f"Models of the kind {config.get('model_type')!r} cannot run in {precision.kind} here.",
+            advice="Set dtype to auto.",
+        )
+    from completion_engine.module_decoder import ModuleDecoder  # noqa: PLC0415 - loads transformers
+
+    return ModuleDecoder(_built(folder, precision.dtype).to(device), num_positions)
 
 
 def _built(folder: Path, dtype: torch.dtype) -> Any:

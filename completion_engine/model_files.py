@@ -58,6 +58,9 @@ class StoredWeights(Mapping[str, Tensor]):
         tensor: Tensor = self._file_of[name].get_tensor(name)
         return tensor.to(self._dtype)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._file_of  # a mapping's own would read the tensor
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._file_of)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from completion_engine.attention import ROWS
+from completion_engine.decoder import FamilyDecoder
 from completion_engine.gpu import launch
 from completion_engine.gpu.passes import WIDTHS, Arena, Packet, PassShape, shape_for
 from completion_engine.gpu.runner import Runner, runner_for
@@ -21,7 +21,8 @@ from completion_engine.gpu.tiles import Tiles, tiles_for
 from completion_engine.gpu.weights import Bits, Weight, hold
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
-from completion_engine.llama_family import rotary_tables
+from completion_engine.linear import stacked
+from completion_engine.llama_family import FamilyModel, LayerParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class _Layer:
     heads: launch.HeadWeights
     qkv: _Product
     out: _Product
-    post_norm: Tensor
+    mlp_norm: Tensor
     gate: _Product
     up: _Product
     down: _Product
@@ -69,55 +70,37 @@ class PassBuffers:
     logits: Tensor
 
 
-class GraphedDecoder:
-    """Takes the weights over from a transformers model, which may lie on another device, layer by layer.
+class GraphedDecoder(FamilyDecoder):
+    """Takes the weights of a model onto `device`, layer by layer; `capacity` positions fit into a cache.
 
-    `bits` are those of the layers' weights; the head and the embedding stay as they are. Modules are let go
-    of as they are taken over, so the device never holds more than one layer twice.
+    `bits` are those of the layers' weights; the head and the embedding stay as they are. What was read of a
+    layer is let go of before the next one is read, so the device never holds more than one layer twice.
+    Raises UserError for weights that cannot be held in so few bits.
     """
 
     row_step = ROWS
 
     def __init__(
-        self, model: Any, capacity: int, device: torch.device, bits: Bits = 16, runner: Runner | None = None
+        self,
+        model: FamilyModel,
+        capacity: int,
+        device: torch.device,
+        bits: Bits = 16,
+        runner: Runner | None = None,
     ) -> None:
-        config = model.config
-        attention = model.model.layers[0].self_attn
-        self._device = device
-        self._embedding = self._moved(model.model.embed_tokens.weight)
-        self._dtype = self._embedding.dtype
-        self.num_layers = config.num_hidden_layers
-        self.num_kv_heads = config.num_key_value_heads
-        self.head_size = attention.head_dim
-        self.hidden_size = config.hidden_size
-        self.vocab_size = config.vocab_size
-        self._heads = launch.Heads(config.num_attention_heads, self.num_kv_heads, self.head_size, capacity)
-        self._scale, self._eps = float(attention.scaling), float(config.rms_norm_eps)
-        self._num_processors = launch.num_processors(self._device)
-        tables = rotary_tables(config.to_dict(), self.head_size, capacity, self._dtype)
-        self._cos, self._sin = (self._moved(table) for table in tables)
-        self._norm = self._moved(model.model.norm.weight)
-        is_tied = model.lm_head.weight.data_ptr() == model.model.embed_tokens.weight.data_ptr()
-        self._head = self._product(self._embedding if is_tied else model.lm_head.weight, 16, is_whole=True)
-        self._layers: list[_Layer] = []
-        for index in range(self.num_layers):
-            self._layers.append(self._layer(model.model.layers[index], bits))
-            model.model.layers[index] = nn.Identity()
-        self._runner = runner or runner_for(self._device)
-        self._arena = Arena(self._device, WIDTHS[-1])
+        super().__init__(model, capacity, device)
+        self._device, self._dtype = device, self._embedding.dtype
+        self._heads = launch.Heads(self.num_heads, self.num_kv_heads, self.head_size, capacity)
+        self._scale = self.head_size**-0.5
+        self._num_processors = launch.num_processors(device)
+        head = self._embedding if model.is_tied else model.head.to(device)
+        self._head = self._product(head, 16, is_whole=True)
+        self._layers = [self._layer(model.layer(index).to(device), bits) for index in range(model.num_layers)]
+        self._runner = runner or runner_for(device)
+        self._arena = Arena(device, WIDTHS[-1])
         self._passes: dict[PassShape, PassBuffers] = {}
-        ends = self._embedding.nbytes + (0 if is_tied else self._head.weight.num_bytes)
+        ends = self._embedding.nbytes + (0 if model.is_tied else self._head.weight.num_bytes)
         self.num_weight_bytes = ends + sum(layer.num_bytes for layer in self._layers)
-
-    @property
-    def embedding(self) -> Tensor:
-        """See `Decoder.embedding`."""
-        return self._embedding
-
-    @property
-    def rotary(self) -> tuple[Tensor, Tensor]:
-        """See `Decoder.rotary`: cosines and signed sines [num_positions, 1, head_size]."""
-        return self._cos, self._sin
 
     @property
     def heads(self) -> launch.Heads:
@@ -152,21 +135,21 @@ class GraphedDecoder:
 
     def compute(self, at: PassBuffers, *, wants_logits: bool) -> None:
         """One pass over static buffers, as their packet tells: the same work every time, to be captured."""
-        launch.run_embed(at.packet, self._embedding, self._layers[0].input_norm, self._eps, at.x, at.normed)
+        launch.run_embed(at.packet, self._embedding, self._layers[0].input_norm, self.eps, at.x, at.normed)
         next_norms = [*(layer.input_norm for layer in self._layers[1:]), self._norm]
         for index, (layer, next_norm) in enumerate(zip(self._layers, next_norms, strict=True)):
             qkv = self._parts_of(layer.qkv, at.normed)
-            launch.run_place_heads(at.packet, qkv, layer.heads, self._heads, index, self._eps, at.queries)
+            launch.run_place_heads(at.packet, qkv, layer.heads, self._heads, index, self.eps, at.queries)
             launch.run_attention(
                 at.packet, at.queries, self._heads, index, self._scale, at.partial, at.attended
             )
             parts = self._parts_of(layer.out, at.attended.flatten(1))
-            launch.run_add_and_norm(parts, layer.post_norm, self._eps, at.x, at.normed)
+            launch.run_add_and_norm(parts, layer.mlp_norm, self.eps, at.x, at.normed)
             launch.run_gated_product(
                 layer.gate.weight, layer.up.weight, layer.gate.tiles, at.normed, at.gated
             )
             parts = self._parts_of(layer.down, at.gated)
-            launch.run_add_and_norm(parts, next_norm, self._eps, at.x, at.normed)
+            launch.run_add_and_norm(parts, next_norm, self.eps, at.x, at.normed)
         launch.run_store_hidden(at.packet, at.normed)
         if wants_logits:
             launch.run_product(self._head.weight, self._head.tiles, at.normed, at.logits[None])
@@ -203,27 +186,21 @@ class GraphedDecoder:
             rows("logits", self.vocab_size),
         )
 
-    def _layer(self, layer: Any, bits: Bits) -> _Layer:
-        attention, mlp = layer.self_attn, layer.mlp
-        projections = (attention.q_proj, attention.k_proj, attention.v_proj)
-        bias = None if projections[0].bias is None else torch.cat([one.bias for one in projections])
-        norms = [getattr(attention, name, None) for name in ("q_norm", "k_norm")]
-        q_norm, k_norm = (None if norm is None else self._moved(norm.weight) for norm in norms)
-        bias = None if bias is None else self._moved(bias)
+    def _layer(self, parts: LayerParts, bits: Bits) -> _Layer:
+        """Of parts on the device. They have no biases but those of the heads: see `loading.why_not_model`."""
+        qkv, bias = stacked(parts.q, parts.k, parts.v)
+        (out, _), (gate, _), (up, _), (down, _) = parts.out, parts.gate, parts.up, parts.down
         return _Layer(
-            self._moved(layer.input_layernorm.weight),
-            launch.HeadWeights(bias, q_norm, k_norm, self._cos, self._sin),
-            self._product(torch.cat([self._moved(one.weight) for one in projections]), bits),
-            self._product(attention.o_proj.weight, bits),
-            self._moved(layer.post_attention_layernorm.weight),
-            self._product(mlp.gate_proj.weight, bits, is_whole=True),
-            self._product(mlp.up_proj.weight, bits, is_whole=True),
-            self._product(mlp.down_proj.weight, bits),
+            parts.input_norm,
+            launch.HeadWeights(bias, parts.q_norm, parts.k_norm, self._cos, self._sin),
+            self._product(qkv, bits),
+            self._product(out, bits),
+            parts.mlp_norm,
+            self._product(gate, bits, is_whole=True),
+            self._product(up, bits, is_whole=True),
+            self._product(down, bits),
         )
 
     def _product(self, weight: Tensor, bits: Bits, *, is_whole: bool = False) -> _Product:
-        held = hold(self._moved(weight), bits)
+        held = hold(weight, bits)
         return _Product(held, tiles_for(held, self._num_processors, is_whole=is_whole))
-
-    def _moved(self, weight: Tensor) -> Tensor:
-        return weight.detach().to(self._device)

@@ -1,4 +1,4 @@
-"""Whether a target can run on our kernels here, and making it ready there. Says why where it cannot."""
+"""Whether a target can run on a GPU by our kernels and fits there. Says why where it cannot."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -17,6 +17,7 @@ from completion_engine.gpu.weights import Bits
 from completion_engine.linear import Kind
 from completion_engine.llama_family import is_of_family
 from completion_engine.model_files import Config
+from completion_engine.precision import Precision
 
 if TYPE_CHECKING:
     from completion_engine.gpu.decoder import GraphedDecoder
@@ -37,25 +38,24 @@ def check_memory(folder: Path, kind: Kind, capacity: int, device: torch.device) 
         check_fits(plan, geometry, free_bytes, f"The model in {folder}")
 
 
-def graphed_decoder(model: Any, capacity: int, device: torch.device, kind: Kind) -> Decoder | None:
-    """The target on our kernels, its weights moved to `device`; None, with a message, where that cannot be.
+def has_kernels(config: Config, precision: Precision, device: torch.device) -> bool:
+    """Whether our kernels run a model of this configuration on `device`; says why where they do not.
 
     Raises UserError where weights were asked for that only our kernels can read.
     """
-    reason = why_not(model.config.to_dict(), device)
+    reason = why_not(config, device)
     if not reason:
         from completion_engine.gpu.selftest import fault_of_kernels  # noqa: PLC0415 - needs triton
 
-        fault = fault_of_kernels(device, model.dtype, BITS[kind])
+        fault = fault_of_kernels(device, precision.dtype, BITS[precision.kind])
         reason = f"of the kernels, {fault}" if fault else ""
-    if not reason:
-        from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
-
-        return GraphedDecoder(model, capacity, device, BITS[kind])
-    if kind != "float":
-        raise UserError(f"Weights in {kind} cannot be used here: {reason}.", advice="Set dtype to auto.")
-    logger.warning("The GPU is used through plain torch, which is slower: %s.", reason)
-    return None
+    if reason and precision.kind != "float":
+        raise UserError(
+            f"Weights in {precision.kind} cannot be used here: {reason}.", advice="Set dtype to auto."
+        )
+    if reason:
+        logger.warning("The GPU is used through plain torch, which is slower: %s.", reason)
+    return not reason
 
 
 def as_graphed(decoder: Decoder) -> GraphedDecoder | None:
@@ -76,7 +76,7 @@ def why_not(config: Config, device: torch.device) -> str:
 def why_not_model(config: Config) -> str:
     """Why our kernels cannot run a model of this configuration anywhere; empty where they can."""
     if not is_of_family(config):
-        return f"models of the kind {config['model_type']!r} have no kernels"
+        return f"models of the kind {config.get('model_type')!r} have no kernels"
     if config.get("attention_bias") or config.get("mlp_bias"):
         return "the model has biases that the kernels do not add"
     head_size = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]

@@ -13,7 +13,7 @@ import torch
 
 from completion_engine.errors import DataError
 from completion_engine.kv_cache import KVCache
-from completion_engine.llama_family import is_of_family, read_family_config, rotary_tables
+from completion_engine.llama_family import FamilyModel, is_of_family, read_family_config, rotary_tables
 from completion_engine.loading import load_language_model
 from completion_engine.model_files import StoredWeights
 from completion_engine.module_decoder import ModuleDecoder
@@ -117,6 +117,21 @@ def test_weights_of_several_files_are_one_mapping(make: Make, tmp_path: Path) ->
     stored = StoredWeights(tmp_path, torch.bfloat16)
     assert set(stored) == set(model.state_dict())
     assert all(torch.equal(stored[name], weight.bfloat16()) for name, weight in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("says_so", "has_head", "is_tied"), [(True, True, True), (False, False, True), (False, True, False)]
+)
+def test_a_head_may_be_the_embedding(
+    make: Make, tmp_path: Path, says_so: bool, has_head: bool, is_tied: bool
+) -> None:
+    make().save_pretrained(tmp_path)
+    config = {**read_family_config(tmp_path), "tie_word_embeddings": says_so}
+    stored = StoredWeights(tmp_path, torch.float32)
+    left = {name: stored[name] for name in stored if has_head or name != "lm_head.weight"}
+    model = FamilyModel(config, left)
+    assert model.is_tied == is_tied
+    assert torch.equal(model.head, model.embedding) == is_tied
 
 
 def truncated(folder: Path) -> None:

@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoders import decoder_for
 from completion_engine.engine import CompletionEngine
 from completion_engine.gpu.memory import GEOMETRIES
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
+from completion_engine.loading import family_decoder
 from completion_engine.precision import choose_precision
 from completion_engine.request import CompletionRequest
 from lsp_server.bench.exactness import compare
-from lsp_server.bench.gpu.random_models import random_model
+from lsp_server.bench.gpu.random_models import HandedOver, random_model
 from lsp_server.bench.prompts import from_folder
 
 NUM_PROMPTS = 500
@@ -41,8 +41,8 @@ def target(request: pytest.FixtureRequest) -> LanguageModel:
     """The 0.5B's geometry with random weights: no model file is needed."""
     device = torch.device("cuda")
     precision = choose_precision(request.param, device)
-    model = random_model(GEOMETRIES["0.5B"], device, precision.dtype)
-    decoder, branches = decoder_for(model, 4096, precision.kind, device)
+    model = HandedOver(random_model(GEOMETRIES["0.5B"], device, precision.dtype))
+    decoder, branches = family_decoder(model, 4096, precision.kind, device)
     return LanguageModel(decoder, device, precision, 4096, branches)
 
 

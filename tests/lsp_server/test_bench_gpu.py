@@ -14,6 +14,7 @@ from completion_engine.gpu.memory import GEOMETRIES, Geometry
 from lsp_server.bench.gpu.ceilings import Ceilings, measure_ceilings
 from lsp_server.bench.gpu.measure import GpuRun, measure_gpu
 from lsp_server.bench.gpu.plot import write_gpu_plot
+from lsp_server.bench.gpu.random_models import HandedOver, random_model
 from lsp_server.bench.gpu.report import (
     AIM_COLUMNS,
     MEMORY_COLUMNS,
@@ -79,6 +80,16 @@ def test_the_floor_is_bytes_over_the_better_bandwidth() -> None:
     assert Ceilings(2e12, 4e12, 1.0).floor_ms(8 * 10**9) == pytest.approx(2.0)
     measured = measure_ceilings(torch.device("cpu"))
     assert measured.bytes_per_s >= measured.copy_bytes_per_s > 0
+
+
+def test_a_random_model_is_handed_over_layer_by_layer() -> None:
+    model = random_model(Geometry(2, 32, 32, 2, 1, 16, 40, is_tied=True), torch.device("cpu"), torch.float32)
+    wanted = model.model.layers[1].mlp.down_proj.weight.clone()
+    taken = HandedOver(model)
+    assert all(weight.is_meta for weight in model.parameters())
+    assert torch.equal(taken.layer(1).down[0], wanted)
+    with pytest.raises(KeyError):
+        taken.layer(1)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is an extra")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from completion_engine.gpu.memory import Geometry
+from completion_engine.llama_family import FamilyModel, LayerParts
 
 _INITIAL_SPREAD = 0.02
 
@@ -32,3 +34,22 @@ def random_model(geometry: Geometry, device: torch.device, dtype: torch.dtype) -
         model: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)  # type: ignore[no-untyped-call]  # as below
     model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]  # transformers is untyped
     return model.eval().requires_grad_(False)
+
+
+class HandedOver(FamilyModel):
+    """Takes the weights out of a model of transformers, which is of no use afterwards.
+
+    Each layer can be read once and is then let go of, so whoever holds it has it alone.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._held: dict[str, Tensor] = dict(model.state_dict())
+        super().__init__(model.config.to_dict(), self._held)
+        model.to("meta")
+
+    def layer(self, index: int) -> LayerParts:
+        """One layer's parts. Raises KeyError the second time."""
+        parts = super().layer(index)
+        for name in [name for name in self._held if name.startswith(f"model.layers.{index}.")]:
+            del self._held[name]
+        return parts

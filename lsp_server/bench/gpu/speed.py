@@ -12,15 +12,16 @@ from typing import Any
 
 import torch
 
-from completion_engine.decoders import decoder_for
 from completion_engine.errors import MachineError
+from completion_engine.gpu.loading import has_kernels
 from completion_engine.gpu.memory import Geometry, check_fits, plan_memory
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
+from completion_engine.loading import family_decoder
 from completion_engine.precision import choose_precision
 from lsp_server.bench.gpu.ceilings import Ceilings
 from lsp_server.bench.gpu.clock import time_ms, wait
-from lsp_server.bench.gpu.random_models import random_model
+from lsp_server.bench.gpu.random_models import HandedOver, random_model
 from lsp_server.bench.peers.reference import COMPILED, GREEDY, TransformersPeer
 from lsp_server.bench.peers.runs import Task
 
@@ -53,7 +54,9 @@ def measure_geometry(
     if precision.kind == "float":
         found["peers"] = _peers(model, trial, geometry, on_gpu=device.type == "cuda")
     begin = time.perf_counter()
-    decoder, branches = decoder_for(model, trial.capacity, precision.kind, device)
+    if device.type == "cuda" and not has_kernels(model.config.to_dict(), precision, device):
+        return found | {"absent": "our kernels cannot run here"}
+    decoder, branches = family_decoder(HandedOver(model), trial.capacity, precision.kind, device)
     target = LanguageModel(decoder, device, precision, trial.capacity, branches)
     found["ready_s"] = round(time.perf_counter() - begin, 2)  # kernels compiled, graphs captured, checks done
     num_bytes = geometry.pass_bytes(bits)  # type: ignore[arg-type]  # one of three

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,8 @@ import torch
 from completion_engine.costs import PassClock
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.language_model import LanguageModel
+from completion_engine.llama_family import FamilyModel, read_family_config
+from completion_engine.model_files import StoredWeights
 from completion_engine.precision import Precision
 from completion_engine.threads import Crew
 
@@ -76,10 +77,10 @@ class Untimed(LanguageModel):
 
 
 @pytest.fixture(scope="session")
-def random_model() -> Callable[[str], Any]:
-    """Makes a random model of one layer of some family, in float32."""
+def random_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, torch.dtype], FamilyModel]:
+    """Makes a random model of one layer of some family, read from a folder."""
 
-    def make(kind: str) -> Any:
+    def make(kind: str, dtype: torch.dtype) -> FamilyModel:
         from transformers import AutoConfig, AutoModelForCausalLM
 
         config = AutoConfig.for_model(
@@ -100,28 +101,32 @@ def random_model() -> Callable[[str], Any]:
         for name, weight in made.named_parameters():
             if weight.ndim == 1:
                 torch.nn.init.uniform_(weight, 0.5 if "norm" in name else -1.0, 1.5)
-        return made.eval().requires_grad_(False)
+        folder = tmp_path_factory.mktemp(kind)
+        made.save_pretrained(folder)
+        return FamilyModel(read_family_config(folder), StoredWeights(folder, dtype))
 
     return make
 
 
 @pytest.fixture(scope="session")
-def graphed(device: torch.device) -> Callable[[Any], Any]:
-    """Makes a decoder on our kernels from a copy of a model, for caches of 300 positions."""
+def graphed(
+    device: torch.device, random_model: Callable[[str, torch.dtype], FamilyModel]
+) -> Callable[[str], Any]:
+    """Makes a decoder on our kernels of a random model of some family, for caches of 300 positions."""
 
-    def make(model: Any) -> Any:
+    def make(kind: str) -> Any:
         from completion_engine.gpu.decoder import GraphedDecoder
 
         dtype = torch.bfloat16 if HAS_GPU else torch.float32
-        return GraphedDecoder(deepcopy(model).to(dtype), 300, device)
+        return GraphedDecoder(random_model(kind, dtype), 300, device)
 
     return make
 
 
 @pytest.fixture(scope="session")
-def decoder(random_model: Callable[[str], Any], graphed: Callable[[Any], Any]) -> Any:
+def decoder(graphed: Callable[[str], Any]) -> Any:
     """The decoder behind `target`."""
-    return graphed(random_model("qwen2"))
+    return graphed("qwen2")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -31,13 +30,12 @@ def test_rows_are_invariant_and_branches_exact(target: LanguageModel) -> None:
 
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
 def test_it_computes_what_the_fused_decoder_computes(
-    kind: str, device: torch.device, random_model: Callable[[str], Any], graphed: Callable[[Any], Decoder]
+    kind: str,
+    device: torch.device,
+    random_model: Callable[[str, torch.dtype], FamilyModel],
+    graphed: Callable[[str], Decoder],
 ) -> None:
-    model = random_model(kind)
-    ours, theirs = (
-        graphed(model),
-        FusedDecoder(FamilyModel(model.config.to_dict(), model.state_dict()), CAPACITY),
-    )
+    ours, theirs = graphed(kind), FusedDecoder(random_model(kind, torch.float32), CAPACITY)
     tolerance = 2e-2 if device.type == "cuda" else 1e-5
     caches = [
         KVCache(shape_of(decoder, place))
@@ -61,6 +59,16 @@ def test_it_computes_what_the_fused_decoder_computes(
         (caches[0].hidden[:end], caches[1].hidden[:end]),
     ):
         assert (left.cpu() - right).norm() < tolerance * right.norm()
+
+
+@pytest.mark.parametrize(("kind", "num_tables"), [("qwen2", 2), ("qwen3", 1)])
+def test_a_head_that_is_the_embedding_is_held_once(
+    kind: str, num_tables: int, graphed: Callable[[str], Decoder]
+) -> None:
+    decoder = graphed(kind)
+    num_layer_weights = 32 * 16 * (3 + 2) + 32 * 16 * 3 + 3 * 32 * 48
+    num_weights = num_tables * NUM_TOKENS * 32 + num_layer_weights
+    assert decoder.num_weight_bytes == num_weights * decoder.embedding.element_size()
 
 
 def test_random_trees_kept_and_rewound_leave_the_bits_of_a_plain_run(target: LanguageModel) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from completion_engine.errors import MachineError, UserError
-from completion_engine.gpu.loading import BITS, graphed_decoder, why_not_model
+from completion_engine.gpu.loading import BITS, has_kernels, why_not_model
 from completion_engine.gpu.memory import (
     GEOMETRIES,
     Geometry,
@@ -21,9 +20,15 @@ from completion_engine.gpu.memory import (
     read_geometry,
 )
 from completion_engine.gpu.weights import Bits
-from completion_engine.precision import choose_precision
+from completion_engine.precision import Precision, choose_precision
 
 GB = 1_000_000_000
+QWEN: dict[str, object] = {
+    "model_type": "qwen2",
+    "hidden_act": "silu",
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+}
 NUM_PARAMETERS = {"0.5B": 0.49, "1.5B": 1.54, "3B": 3.09, "7B": 7.62, "14B": 14.8, "32B": 32.8}
 
 
@@ -87,24 +92,22 @@ def test_a_geometry_is_read_from_a_model_folder(tiny_model_dir: Path, tmp_path: 
     ],
 )
 def test_models_without_kernels_are_named(changes: dict[str, object], reason: str) -> None:
-    config: dict[str, object] = {
-        "model_type": "qwen2",
-        "hidden_act": "silu",
-        "hidden_size": 64,
-        "num_attention_heads": 4,
-    }
-    found = why_not_model(config | changes)
+    found = why_not_model(QWEN | changes)
     assert (reason in found) if reason else not found
 
 
 def test_a_target_without_kernels_runs_through_torch_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    from transformers import GPT2Config
-
-    model = SimpleNamespace(config=GPT2Config())
-    assert graphed_decoder(model, 64, torch.device("cpu"), "float") is None
+    config, device = {"model_type": "gpt2"}, torch.device("cpu")
+    assert not has_kernels(config, Precision("float32", torch.float32), device)
     assert "plain torch" in caplog.text
     with pytest.raises(UserError, match="int4 cannot be used"):
-        graphed_decoder(model, 64, torch.device("cpu"), "int4")
+        has_kernels(config, Precision("int4", torch.bfloat16, "int4"), device)
+
+
+def test_a_target_with_kernels_runs_on_them(device: torch.device, caplog: pytest.LogCaptureFixture) -> None:
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    assert has_kernels(QWEN, Precision("int8", dtype, "int8"), device)
+    assert not caplog.text
 
 
 def test_four_bits_are_for_gpus() -> None:
