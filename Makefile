@@ -65,7 +65,7 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing Slipstream and its test tools; the first time this takes some minutes"
-	@$(PIP) install -c constraints.txt -e '.[test,bench]'
+	@$(PIP) install -c constraints.txt -e '.[test,bench,kernels]'
 	@touch $@ $(VENV)/installed
 
 clean:

@@ -54,7 +54,7 @@ class Decoder(Protocol):
         ...
 
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
-        """Run `rows` [num_rows], a multiple of `row_step`, behind what is cached.
+        """Run `rows` [num_rows] on the host, a multiple of `row_step`, behind what is cached.
 
         `layout` says where each row stands; `caches` holds one cache a lane, and gets the rows' keys, values
         and hidden states (its length stays as it is). Returns the logits [num_logits, vocab_size]

@@ -140,7 +140,7 @@ class LanguageModel:
         if cache.num_cached + max(layout.depths) >= cache.capacity:
             raise ValueError(f"{num_rows} rows do not fit behind {cache.num_cached} of {cache.capacity}")
         padding = [0] * (num_rows - len(tokens))
-        rows = torch.tensor([*tokens, *padding], device=self.device)
+        rows = torch.tensor([*tokens, *padding])
         self.crew.muster(time.monotonic())
         caches = self._branches.open(cache, layout)
         logits = self.decoder.forward(rows, layout, caches, num_logits + len(padding) if num_logits else 0)

@@ -73,7 +73,8 @@ def family_decoder(
     if device.type == "cuda":
         from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
 
-        return GraphedDecoder(model, num_positions, device, BITS[kind]), InPlaceBranches()
+        graphed = GraphedDecoder(model, num_positions, device, BITS[kind])
+        return graphed, InPlaceBranches(graphed.move)
     return (ByteDecoder if kind == "int8" else FusedDecoder)(model, num_positions), None
 
 

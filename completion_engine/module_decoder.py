@@ -121,6 +121,7 @@ class ModuleDecoder:
 
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """See `Decoder.forward`."""
+        rows = rows.to(self.embedding.device)
         lanes = OpenLanes(layout, caches, rows.device)
         view = _CacheView(lanes, caches[0].num_cached, self.num_layers)
         token = _view.set(view)

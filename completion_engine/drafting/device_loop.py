@@ -78,8 +78,7 @@ class DeviceLoop:
     def begin(self, cache: KVCache, last: int) -> None:
         """Start behind `cache`, which holds at least one token, and the token `last`, which it does not."""
         packet, num_rows = self._buffers.packet, len(self._layout.depths)
-        rows = torch.tensor([last] + [0] * (num_rows - 1), device=packet.told.device)
-        packet.tell(rows, self._layout, cache)
+        packet.tell([last] + [0] * (num_rows - 1), self._layout, cache)
         self._before[0].copy_(packet.told)
         self._before[1].copy_(cache.hidden[cache.num_cached - 1])
 

@@ -5,12 +5,12 @@ The `lanes.Branches` for targets whose attention reads each row's ancestors thro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from torch import Tensor
+from collections.abc import Callable, Sequence
 
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
+
+Move = Callable[[KVCache, Sequence[int], int], None]  # see `decoder.GraphedDecoder.move`
 
 
 class InPlaceBranches:
@@ -18,6 +18,9 @@ class InPlaceBranches:
 
     max_lanes = 64
     num_bytes = 0
+
+    def __init__(self, move: Move) -> None:
+        self._move = move
 
     def open(self, trunk: KVCache, layout: Layout) -> list[KVCache]:
         """The trunk, once for each lane. Raises ValueError where the rows do not fit behind it."""
@@ -34,14 +37,5 @@ class InPlaceBranches:
         first = next((depth for depth, row in enumerate(path) if row != depth), len(path))
         if first < len(path):
             start = trunk.num_cached
-            sources = trunk.keys.new_tensor([start + row for row in path[first:]]).long()
-            move(trunk, sources, start + first)
+            self._move(trunk, [start + row for row in path[first:]], start + first)
         trunk.keep(tokens)
-
-
-def move(cache: KVCache, sources: Tensor, first: int) -> None:
-    """Copy the positions `sources` [num_rows] to `first` and behind it. They may overlap."""
-    end = first + len(sources)
-    cache.keys[:, :, first:end] = cache.keys[:, :, sources]
-    cache.values[:, :, first:end] = cache.values[:, :, sources]
-    cache.hidden[first:end] = cache.hidden[sources]

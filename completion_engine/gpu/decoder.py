@@ -15,26 +15,16 @@ from torch import Tensor
 from completion_engine.attention import ROWS
 from completion_engine.decoder import FamilyDecoder
 from completion_engine.gpu import launch
-from completion_engine.gpu.passes import WIDTHS, Arena, Packet, PassShape, shape_for
+from completion_engine.gpu.passes import WIDTHS, Arena, Packet, PassShape, header_of, shape_for
 from completion_engine.gpu.runner import Runner, runner_for
-from completion_engine.gpu.tiles import Tiles, tiles_for
-from completion_engine.gpu.weights import Bits, Weight, hold
+from completion_engine.gpu.tiles import TiledWeight
+from completion_engine.gpu.weights import Bits
 from completion_engine.kv_cache import KVCache
 from completion_engine.lanes import Layout
 from completion_engine.linear import stacked
 from completion_engine.llama_family import FamilyModel, LayerParts
 
-
-@dataclass(frozen=True, slots=True)
-class _Product:
-    """A weight, and how its product is cut."""
-
-    weight: Weight
-    tiles: Tiles
-
-    @property
-    def num_parts(self) -> int:
-        return self.tiles.num_parts(self.weight.num_inputs)
+_MOVE = PassShape(32, is_tree=False, wants_logits=False)  # rows that are moved at once, a power of two
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +33,12 @@ class _Layer:
 
     input_norm: Tensor
     heads: launch.HeadWeights
-    qkv: _Product
-    out: _Product
+    qkv: TiledWeight
+    out: TiledWeight
     mlp_norm: Tensor
-    gate: _Product
-    up: _Product
-    down: _Product
+    gate: TiledWeight
+    up: TiledWeight
+    down: TiledWeight
 
     @property
     def num_bytes(self) -> int:
@@ -94,11 +84,12 @@ class GraphedDecoder(FamilyDecoder):
         self._scale = self.head_size**-0.5
         self._num_processors = launch.num_processors(device)
         head = self._embedding if model.is_tied else model.head.to(device)
-        self._head = self._product(head, 16, is_whole=True)
+        self._head = self._tiled(head, 16, is_whole=True)
         self._layers = [self._layer(model.layer(index).to(device), bits) for index in range(model.num_layers)]
         self._runner = runner or runner_for(device)
         self._arena = Arena(device, WIDTHS[-1])
         self._passes: dict[PassShape, PassBuffers] = {}
+        self._moving = Packet.empty(_MOVE, device)
         ends = self._embedding.nbytes + (0 if model.is_tied else self._head.weight.num_bytes)
         self.num_weight_bytes = ends + sum(layer.num_bytes for layer in self._layers)
 
@@ -123,9 +114,19 @@ class GraphedDecoder(FamilyDecoder):
             raise ValueError(f"a cache of {cache.capacity} positions; the graphs read {self._heads.capacity}")
         shape = shape_for(layout, num_logits)
         buffers = self.buffers(shape)
-        buffers.packet.tell(rows, layout, cache)
+        buffers.packet.tell(rows.tolist(), layout, cache)
         self._runner.run(shape, lambda: self.compute(buffers, wants_logits=shape.wants_logits))
         return buffers.logits[len(rows) - num_logits : len(rows)].clone()
+
+    def move(self, cache: KVCache, sources: Sequence[int], first: int) -> None:
+        """Copy the positions `sources`, which rise, to `first` and behind it; none lies before its place."""
+        packet = self._moving
+        for at in range(0, len(sources), packet.num_rows):
+            start = first + at
+            offsets = [source - start for source in sources[at : at + packet.num_rows]]
+            offsets += range(len(offsets), packet.num_rows)  # what lies behind stays where it is
+            packet.send([*header_of(cache, start, len(offsets)), *offsets, *[0] * packet.num_rows])
+            launch.run_move_rows(packet, packet.tokens, self._heads, self.num_layers, cache.hidden)
 
     def buffers(self, shape: PassShape) -> PassBuffers:
         """The buffers of a shape, always the same."""
@@ -154,7 +155,7 @@ class GraphedDecoder(FamilyDecoder):
         if wants_logits:
             launch.run_product(self._head.weight, self._head.tiles, at.normed, at.logits[None])
 
-    def _parts_of(self, product: _Product, x: Tensor) -> Tensor:
+    def _parts_of(self, product: TiledWeight, x: Tensor) -> Tensor:
         """A layer's product, in parts [num_parts, num_rows, num_outputs] float32."""
         size = (product.num_parts, len(x), product.weight.num_outputs)
         name = f"parts {size[0]} {size[2]}"
@@ -193,14 +194,13 @@ class GraphedDecoder(FamilyDecoder):
         return _Layer(
             parts.input_norm,
             launch.HeadWeights(bias, parts.q_norm, parts.k_norm, self._cos, self._sin),
-            self._product(qkv, bits),
-            self._product(out, bits),
+            self._tiled(qkv, bits),
+            self._tiled(out, bits),
             parts.mlp_norm,
-            self._product(gate, bits, is_whole=True),
-            self._product(up, bits, is_whole=True),
-            self._product(down, bits),
+            self._tiled(gate, bits, is_whole=True),
+            self._tiled(up, bits, is_whole=True),
+            self._tiled(down, bits),
         )
 
-    def _product(self, weight: Tensor, bits: Bits, *, is_whole: bool = False) -> _Product:
-        held = hold(weight, bits)
-        return _Product(held, tiles_for(held, self._num_processors, is_whole=is_whole))
+    def _tiled(self, weight: Tensor, bits: Bits, *, is_whole: bool = False) -> TiledWeight:
+        return TiledWeight.of(weight, bits, self._num_processors, is_whole=is_whole)

@@ -169,10 +169,9 @@ def run_attention(  # noqa: PLR0913 - as above
 def run_move_rows(packet: Packet, sources: Tensor, heads: Heads, num_layers: int, states: Tensor) -> None:
     """Row `sources[i]` of the pass moves to row i, in all keys, values and hidden states.
 
-    sources [num_rows] int64; `states` [num_rows, hidden_size] only tells what a hidden state looks like.
+    sources [num_rows] int64, a power of two; `states` [.., hidden_size] tells what a hidden state looks like.
     """
-    num_rows, size = states.shape
-    block = heads.head_size
+    num_rows, size, block = len(sources), states.shape[1], heads.head_size
     programs = 2 * num_layers * heads.num_kv_heads + triton.cdiv(size, block)
     rows.move_rows[(programs,)](
         packet.told, sources, states,

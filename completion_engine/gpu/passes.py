@@ -43,8 +43,9 @@ class Packet:
     """The one input of a pass, int64 on the device; `told` is what kernels read.
 
     Addresses of keys, values and hidden states; the position of the first row; the numbers of rows in use and
-    of rows known to be true; two spare numbers; then tokens [num_rows], depths [num_rows] and, for a tree,
-    ancestors [num_rows, num_rows]: the row that stands at each depth on the way to a row, itself included.
+    of rows known to be true; how far a draft begins behind what is cached; one spare number; then tokens
+    [num_rows], depths [num_rows] and, for a tree, ancestors [num_rows, num_rows]: the row that
+    stands at each depth on the way to a row, itself included.
     """
 
     told: Tensor
@@ -57,25 +58,17 @@ class Packet:
         size = HEADER + 2 * shape.num_rows + (shape.num_rows**2 if shape.is_tree else 0)
         return cls(torch.zeros(size, dtype=torch.int64, device=device), shape.num_rows, shape.is_tree)
 
-    def tell(self, rows: Tensor, layout: Layout, cache: KVCache, num_known: int = 1) -> None:
+    def tell(self, rows: Sequence[int], layout: Layout, cache: KVCache, num_known: int = 1) -> None:
         """The pass to come: `rows` [<= num_rows] token ids as `layout` places them, behind `cache`.
 
         The first `num_known` rows are true already, the others are drafted.
         """
-        header = [
-            cache.keys.data_ptr(),
-            cache.values.data_ptr(),
-            cache.hidden.data_ptr(),
-            cache.num_cached,
-            len(layout.depths),
-            num_known,
-        ]
-        numbers = header + [0] * (HEADER - len(header) + self.num_rows)
-        numbers += layout.depths + (0,) * (self.num_rows - len(layout.depths))
+        idle = [0] * (self.num_rows - len(rows))
+        numbers = header_of(cache, cache.num_cached, len(rows), num_known)
+        numbers += [*rows, *idle, *layout.depths, *idle]
         if self.is_tree:
             numbers += ancestors_of(layout, self.num_rows)
         self.send(numbers)
-        self.told[HEADER : HEADER + len(rows)] = rows
 
     def send(self, numbers: Sequence[int]) -> None:
         """All of the packet, without waiting for the device."""
@@ -113,6 +106,13 @@ class Packet:
     def ancestors(self) -> Tensor:
         """[num_rows, num_rows]; of trees only."""
         return self.told[HEADER + 2 * self.num_rows :].view(self.num_rows, self.num_rows)
+
+
+def header_of(cache: KVCache, start: int, *more: int) -> list[int]:
+    """The numbers before the tokens: of a pass whose first row stands at `start` of `cache`."""
+    places = (cache.keys, cache.values, cache.hidden)
+    header = [*(place.data_ptr() for place in places), start, *more]
+    return header + [0] * (HEADER - len(header))
 
 
 def ancestors_of(layout: Layout, num_rows: int) -> list[int]:

@@ -60,7 +60,7 @@ class GraphRunner:
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, pool=self._pool):
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 work()
         except RuntimeError as error:
             logger.warning("CUDA graphs cannot be captured here; passes will be slower: %s", error)

@@ -47,7 +47,7 @@ def _attention_error(device: torch.device, dtype: torch.dtype) -> float:
     cache.keep([0] * _START)
     layout = lay_out(_PARENTS)
     packet = Packet.empty(PassShape(8, is_tree=True, wants_logits=False), device)
-    packet.tell(torch.zeros(num_rows, dtype=torch.int64, device=device), layout, cache)
+    packet.tell([0] * num_rows, layout, cache)
     queries = _drawn((8, heads.num_heads, heads.head_size), device, dtype)
     partial = launch.Partial.empty(heads, 8, device)
     found = torch.full_like(queries, float("nan"))

@@ -133,4 +133,4 @@ def decoder(graphed: Callable[[str], Any]) -> Any:
 def target(decoder: Any, device: torch.device) -> LanguageModel:
     """A random target on our kernels."""
     dtype = decoder.embedding.dtype
-    return Untimed(decoder, device, Precision(str(dtype), dtype), 300, InPlaceBranches())
+    return Untimed(decoder, device, Precision(str(dtype), dtype), 300, InPlaceBranches(decoder.move))

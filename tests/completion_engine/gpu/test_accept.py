@@ -36,7 +36,7 @@ def packet_of(parents: Sequence[int], tokens: Sequence[int], num_known: int, num
     cache = KVCache(CacheShape(1, 1, 4, 4, 64, torch.float32, CPU))
     cache.keep([0] * num_cached)
     packet = Packet.empty(PassShape(NUM_ROWS, is_tree=True, wants_logits=True), CPU)
-    packet.tell(torch.tensor(tokens), lay_out(parents), cache, num_known)
+    packet.tell(tokens, lay_out(parents), cache, num_known)
     return packet
 
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from completion_engine.gpu.branches import move
 from completion_engine.gpu.passes import Packet, PassShape
 from completion_engine.kv_cache import CacheShape, KVCache
 from completion_engine.lanes import Layout, lay_out
@@ -33,7 +32,7 @@ def attended(queries: Tensor, layout: Layout, cache: KVCache) -> Tensor:
 
     num_rows = len(layout.depths)
     packet = Packet.empty(PassShape(16, len(layout.lanes) > 1, wants_logits=False), queries.device)
-    packet.tell(torch.zeros(num_rows, dtype=torch.long, device=queries.device), layout, cache)
+    packet.tell([0] * num_rows, layout, cache)
     heads = launch.Heads(NUM_HEADS, NUM_KV, HEAD_SIZE, CAPACITY)
     by_chunk = (heads.num_chunks, 16, NUM_HEADS)
     poison = {"fill_value": float("nan"), "device": queries.device}
@@ -96,7 +95,8 @@ def test_a_path_has_the_same_bits_in_a_tree_in_a_chain_and_alone(
     in_tree = attended(queries, layout, cache)
     for path in (lane.path for lane in layout.lanes):
         straight = filled_cache(device, dtype)
-        move(straight, torch.tensor([start + row for row in path], device=device), start)
+        for held in (straight.keys, straight.values):
+            held[:, :, start : start + len(path)] = held[:, :, [start + row for row in path]]
         straight.keep([0] * start)
         rows = list(path)
         in_chain = attended(queries[rows], lay_out(range(-1, len(path) - 1)), straight)

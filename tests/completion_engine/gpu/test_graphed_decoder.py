@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -45,7 +46,7 @@ def test_it_computes_what_the_fused_decoder_computes(
     for num_rows in (40, 8, 16):
         rows = torch.randint(0, NUM_TOKENS, (num_rows,), generator=generator)
         layout = lay_out(range(-1, num_rows - 1))
-        found = ours.forward(rows.to(device), layout, caches[:1], 2)
+        found = ours.forward(rows, layout, caches[:1], 2)
         wanted = theirs.forward(rows, layout, caches[1:], 2)
         assert found is not None
         assert wanted is not None
@@ -112,6 +113,28 @@ def test_two_documents_share_the_captured_passes(target: LanguageModel) -> None:
     assert first is not None
     assert again is not None
     assert torch.equal(first, again)
+
+
+@pytest.mark.parametrize(
+    ("sources", "first"),
+    [([11], 10), ([12, 13, 20], 10), (list(range(100, 170, 2)), 90), ([298, 299], 297)],
+    ids=["one row", "some", "more than one launch moves", "the end of the cache"],
+)
+def test_what_is_true_moves_into_line_and_nothing_else_moves(
+    sources: list[int], first: int, decoder: Any, target: LanguageModel
+) -> None:
+    cache = KVCache(target.cache_shape)
+    held = [cache.keys, cache.values, cache.hidden[None, None]]
+    for part in held:
+        part.copy_(torch.randn(part.shape, generator=torch.Generator().manual_seed(1)))
+    wanted = [part.clone() for part in held]
+    for part in wanted:
+        part[:, :, first : first + len(sources)] = part[:, :, sources]
+    decoder.move(cache, sources, first)
+    end = first + len(sources)
+    for part, right in zip(held, wanted, strict=True):
+        assert torch.equal(part[:, :, :end], right[:, :, :end])
+        assert torch.equal(part[:, :, end:], right[:, :, end:])
 
 
 def test_rows_that_do_not_fit_are_refused(target: LanguageModel) -> None:

@@ -20,6 +20,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "models"
 
 
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are there; that they are compiled beside a pull is tested in test_compiling."""
+    monkeypatch.setattr("completion_engine.compiling.are_compiled", lambda: True)
+
+
 def run(*arguments: str) -> Result:
     result = CliRunner().invoke(app, list(arguments))
     if isinstance(result.exception, SlipstreamError):
