@@ -17,7 +17,7 @@ PYTHON := $(shell for python in $(CANDIDATES); do \
 # Twice quiet: errors are shown, warnings about unreachable extra indexes are not.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test test-gpu editors bench bench-gpu clean help
+.PHONY: demo test test-gpu editors bench bench-gpu distill-gpu clean help
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -47,6 +47,13 @@ bench-gpu: test-gpu
 	$(BIN)/slipstream bench gpu --target $(GPU_TARGET) --dtype bfloat16 --dtype int8 --dtype int4 --plot gpu.svg
 	$(BIN)/slipstream bench exactness --prompts 500 --target $(GPU_TARGET)
 	$(BIN)/slipstream replay --target $(GPU_TARGET) lsp_server/session.py
+
+# Needs a GPU and code to learn from: make distill-gpu CODE=folder
+distill-gpu: $(VENV)/installed
+	@test -n "$(CODE)" || { echo "Name a folder of code: make distill-gpu CODE=folder" >&2; exit 1; }
+	$(BIN)/slipstream models pull $(GPU_TARGET)
+	$(BIN)/slipstream distill $(CODE) --device cuda --target $(GPU_TARGET) --tokens 20000000 --steps 10000 \
+		--out completion_engine/drafters/$(GPU_TARGET)
 
 bench: $(VENV)/installed
 	@$(BIN)/slipstream bench

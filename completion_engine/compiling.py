@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from completion_engine.config import EngineConfig
-from completion_engine.cpu.kept import are_compiled, can_keep, mark_compiled
+from completion_engine.cpu.kept import KEPT_IN, are_compiled, can_keep, forget_unused, mark_compiled
 from completion_engine.models.job import Job, Report, end_program, worker
 
 _POLL_S = 0.1
@@ -71,6 +71,7 @@ def compile_all(device: str) -> None:
             config = EngineConfig(TARGET, draft_model=str(Path(folder, DRAFTER)), device="cpu")
             CompletionEngine.from_folder(Path(folder, TARGET), config)
     mark_compiled()
+    forget_unused(KEPT_IN, time.time())
 
 
 if __name__ == "__main__":

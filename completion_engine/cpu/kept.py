@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from platformdirs import user_cache_dir
 
 _SOURCES = Path(__file__).parent
+_NAME = re.compile("[0-9a-f]{16}")
+_DAYS_UNUSED = 60
 
 
 def folder_for(sources: Iterable[Path]) -> Path:
@@ -31,12 +36,28 @@ KEPT_IN = folder_for(_SOURCES.glob("*.py"))
 
 def are_compiled() -> bool:
     """Whether a process like this one has compiled all that the default target needs."""
-    return _mark().is_file()
+    mark = _mark()
+    if not mark.is_file():
+        return False
+    with suppress(OSError):
+        mark.touch()  # they are in use: see `forget_unused`
+    return True
 
 
 def mark_compiled() -> None:
     """Nothing is left to compile. Raises OSError where that cannot be kept."""
     _mark().touch()
+
+
+def forget_unused(kept_in: Path, now: float) -> None:
+    """Remove what other versions kept beside `kept_in` and have not used for long; `now` in seconds."""
+    until = now - _DAYS_UNUSED * 86_400
+    for folder in kept_in.parent.iterdir():
+        if folder == kept_in or not _NAME.fullmatch(folder.name):
+            continue
+        with suppress(OSError):
+            if max(entry.stat().st_mtime for entry in (folder, *folder.iterdir())) < until:
+                shutil.rmtree(folder)
 
 
 def can_keep() -> bool:

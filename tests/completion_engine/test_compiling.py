@@ -145,3 +145,35 @@ def test_a_first_completion_has_nothing_left_to_compile(real_model_dir: Path, tm
     assert compiled
     assert run(*COMPLETE, str(source)).startswith("urn area")
     assert machine_code() == compiled
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "stays"),
+    [
+        ("0123456789abcdef", 61, False),
+        ("0123456789abcdef", 59, True),
+        ("fedcba9876543210", 61, True),
+        ("somebody's", 61, True),
+    ],
+    ids=["long unused", "used of late", "this version's", "no folder of ours"],
+)
+def test_what_other_versions_kept_is_forgotten_when_long_unused(
+    name: str, days: int, stays: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "kernel.nbc").touch()
+    now = max(entry.stat().st_mtime for entry in (folder, *folder.iterdir())) + days * 86_400
+    kept.forget_unused(tmp_path / "fedcba9876543210", now)
+    assert folder.is_dir() == stays
+
+
+def test_a_start_that_finds_everything_compiled_counts_as_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "KEPT_IN", tmp_path)
+    kept.mark_compiled()
+    (mark,) = tmp_path.iterdir()
+    os.utime(mark, (0, 0))
+    assert kept.are_compiled()
+    assert mark.stat().st_mtime > 0

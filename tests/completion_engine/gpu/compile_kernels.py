@@ -116,7 +116,7 @@ def told_of(compiled: Any) -> dict[str, Any]:
         "shared_bytes": compiled.metadata.shared,
         "num_registers": int(numbers["REG"]),
         "stack_bytes": int(numbers["STACK"]) + int(numbers["LOCAL"]),
-        "num_narrow_loads": len(re.findall(r"LDG\.E\.[US](?:8|16)", code)),
+        "num_narrow_loads": len(re.findall(r"LDG\.E\.[US](?:8|16)|LDGSTS\.E(?![\w.]*\.128)", code)),
         "num_instructions": len(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s", code, re.MULTILINE)),
         "instructions": sorted(
             set(re.findall(r"wgmma|tcgen05\.mma|mma\.sync|cp\.async\.c", compiled.asm["ptx"]))
