@@ -14,6 +14,7 @@ from completion_engine.cpu.language import (
     highest_rank,
     inlined,
     kernel,
+    number_of,
     rank_of,
     widened,
 )
@@ -21,6 +22,7 @@ from completion_engine.cpu.language import (
 _F32, _I32 = np.float32, np.int32
 _BLOCK = 256  # logits whose largest is found in vectors; then only promising blocks are searched
 _SMALL_BLOCK = 16  # the same where many of them are wanted
+_SUM_BLOCK = 64  # logits of which the largest alone counts in a sum that need not be exact
 
 
 @kernel
@@ -70,6 +72,49 @@ def likeliest(logits: Array, temperature: float, places: Array, shares: Floats) 
 
 
 @kernel
+def best_few(logits: Array, places: Array, shares: Floats) -> None:
+    """The best few tokens of each row, best first, and about their shares of its softmax: a little too much.
+
+    Of the others only the largest of each block counts, so that the row is read once. logits [num_rows,
+    num_tokens]; places (integers) and shares [num_rows, num_best].
+    """
+    num_tokens, num_best = logits.shape[1], places.shape[1]
+    num_whole = num_tokens // _SUM_BLOCK
+    tops = np.empty(num_whole + 1, np.int32)
+    ranks = np.empty(num_best, np.int32)
+    for row in range(logits.shape[0]):
+        numbers, best_places = logits[row], places[row]
+        for block in range(num_whole):
+            tops[block] = _highest(numbers, block * _SUM_BLOCK)
+        tops[num_whole] = highest_rank(numbers[num_whole * _SUM_BLOCK :])
+        ranks[:] = LOWEST_RANK
+        for block in range(num_whole + 1):
+            if tops[block] > ranks[num_best - 1]:
+                for at in range(block * _SUM_BLOCK, min((block + 1) * _SUM_BLOCK, num_tokens)):
+                    rank = rank_of(numbers[at])
+                    if rank > ranks[num_best - 1]:
+                        _enter(rank, at, ranks, best_places)
+        _share(tops, ranks, best_places, shares[row])
+
+
+@inlined
+def _share(tops: Any, ranks: Any, places: Any, shares: Any) -> None:
+    """Shares of the best, of a sum over each block's largest and what else of the best lies beside it."""
+    top, total = number_of(ranks[0]), _F32(0)
+    for block in range(tops.shape[0]):
+        if tops[block] > LOWEST_RANK:
+            total += exponential(number_of(tops[block]) - top)
+    for best in range(ranks.shape[0]):
+        shares[best] = exponential(number_of(ranks[best]) - top)
+        for better in range(best):
+            if places[better] // _SUM_BLOCK == places[best] // _SUM_BLOCK:
+                total += shares[best]
+                break
+    for best in range(ranks.shape[0]):
+        shares[best] /= total
+
+
+@kernel
 def score_promising(logits: Floats, states: Array, levels: Array, scales: Floats, num_best: int) -> None:
     """Replace the best `num_best` logits of each row, and some more, by the products they stand for.
 
@@ -92,6 +137,15 @@ def score_promising(logits: Floats, states: Array, levels: Array, scales: Floats
                 for at in range(block * _SMALL_BLOCK, min((block + 1) * _SMALL_BLOCK, num_tokens)):
                     if rank_of(numbers[at]) >= bound:
                         numbers[at] = _product(state, levels[at]) * scales[at]
+
+
+@inlined
+def _highest(numbers: Any, first: Any) -> Any:
+    """As `highest_rank`, of a whole block: a length that the compiler knows."""
+    top = LOWEST_RANK
+    for at in range(_SUM_BLOCK):
+        top = _I32(max(top, rank_of(numbers[first + at])))
+    return top
 
 
 @inlined

@@ -10,9 +10,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
-import torch
+import numpy as np
 from torch import Tensor
 
+from completion_engine.cpu.choice import best_few
+from completion_engine.cpu.language import array_of
 from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
 from completion_engine.kv_cache import KVCache
 
@@ -23,7 +25,6 @@ _MAX_NODES = 24
 _MIN_SHARE = 0.01
 _MIN_SURVIVAL = 0.003
 _TRUST = (0.0, 0.35, 0.7, 0.85)  # chance that logits seen behind so many of the same tokens still hold
-_BLOCK = 64  # columns searched together
 
 Successors = tuple[tuple[int, float], ...]
 
@@ -117,30 +118,21 @@ class RecycledDrafter:
 
 
 def successors(logits: Tensor) -> list[Successors]:
-    """The likeliest tokens after each row of `logits` [num_rows, vocab_size] with their probabilities.
+    """The likeliest tokens after each row of `logits` [num_rows, vocab_size] with about their probabilities.
 
-    Best first, at most `NUM_SUCCESSORS`, none below `_MIN_SHARE`. A token among the best stands in one of the
-    blocks with the best maxima, so only those are searched: a third of the time of `topk`. The
-    probabilities are a little high, since every other block counts with its maximum alone.
+    Best first, at most `NUM_SUCCESSORS`, none below `_MIN_SHARE`.
     """
-    num_rows, vocab_size = logits.shape
-    num_blocks = max(1, vocab_size // _BLOCK)
-    size = vocab_size // num_blocks
-    end = num_blocks * size
-    # Block b holds the columns b, b + num_blocks, ...: maxima over far columns run along memory.
-    maxima = logits[:, :end].view(num_rows, size, num_blocks).amax(1)
-    blocks = maxima.topk(min(NUM_SUCCESSORS, num_blocks)).indices
-    columns = torch.arange(0, end, num_blocks, device=logits.device)
-    rest = torch.arange(end, vocab_size, device=logits.device).expand(num_rows, -1)
-    searched = torch.cat([(blocks[:, :, None] + columns).flatten(1), rest], 1)
-    values = logits.gather(1, searched).float()
-    best, places = values.topk(min(NUM_SUCCESSORS, vocab_size))
-    top = best[:, :1]
-    elsewhere = (maxima.float() - top).exp_().scatter_(1, blocks, 0.0)
-    total = (values - top).exp_().sum(1, keepdim=True) + elsewhere.sum(1, keepdim=True)
-    shares = ((best - top).exp_() / total).tolist()
-    tokens = searched.gather(1, places).tolist()
+    num_best = min(NUM_SUCCESSORS, logits.shape[1])
+    if logits.device.type == "cpu":
+        tokens, shares = (
+            np.empty((len(logits), num_best), np.int64),
+            np.empty((len(logits), num_best), np.float32),
+        )
+        best_few(array_of(logits), tokens, shares)
+    else:
+        best = logits.float().softmax(-1).topk(num_best)
+        tokens, shares = best.indices.cpu().numpy(), best.values.cpu().numpy()
     return [
-        tuple(pair for pair in zip(tokens[row], shares[row], strict=True) if pair[1] >= _MIN_SHARE)
-        for row in range(num_rows)
+        tuple(pair for pair in zip(*row, strict=True) if pair[1] >= _MIN_SHARE)
+        for row in zip(tokens.tolist(), shares.tolist(), strict=True)
     ]

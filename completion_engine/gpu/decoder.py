@@ -19,8 +19,8 @@ from completion_engine.gpu.passes import WIDTHS, Arena, Packet, PassShape, heade
 from completion_engine.gpu.runner import Runner, runner_for
 from completion_engine.gpu.tiles import TiledWeight
 from completion_engine.gpu.weights import Bits
-from completion_engine.kv_cache import KVCache
-from completion_engine.lanes import Layout
+from completion_engine.kv_cache import CacheShape, KVCache
+from completion_engine.lanes import Layout, lay_out
 from completion_engine.linear import stacked
 from completion_engine.llama_family import FamilyModel, LayerParts
 
@@ -92,6 +92,8 @@ class GraphedDecoder(FamilyDecoder):
         self._moving = Packet.empty(_MOVE, device)
         ends = self._embedding.nbytes + (0 if model.is_tied else self._head.weight.num_bytes)
         self.num_weight_bytes = ends + sum(layer.num_bytes for layer in self._layers)
+        if self._runner.captures:
+            self.rehearse()
 
     @property
     def heads(self) -> launch.Heads:
@@ -117,6 +119,16 @@ class GraphedDecoder(FamilyDecoder):
         buffers.packet.tell(rows.tolist(), layout, cache)
         self._runner.run(shape, lambda: self.compute(buffers, wants_logits=shape.wants_logits))
         return buffers.logits[len(rows) - num_logits : len(rows)].clone()
+
+    def rehearse(self) -> None:
+        """Run a pass of every shape, lest one is compiled or captured under a keystroke."""
+        sizes = (self.num_layers, self.num_kv_heads, self.head_size, self.hidden_size)
+        cache = KVCache(CacheShape(*sizes, self._heads.capacity, self._dtype, self._device))
+        for width in (width for width in WIDTHS if width < cache.capacity):
+            rows = torch.zeros(width, dtype=torch.int64)
+            chain, tree = lay_out(range(-1, width - 1)), lay_out([-1, 0, 0, *range(2, width - 1)])
+            for layout, num_logits in ((chain, 0), (chain, 1), (tree, 1)):
+                self.forward(rows, layout, [cache], num_logits)
 
     def move(self, cache: KVCache, sources: Sequence[int], first: int) -> None:
         """Copy the positions `sources`, which rise, to `first` and behind it; none lies before its place."""

@@ -20,6 +20,11 @@ _WARM_UPS = 2  # runs before a capture: kernels compile, libraries take their wo
 class Runner(Protocol):
     """Runs work that reads and writes fixed buffers only, so that doing it twice changes nothing."""
 
+    @property
+    def captures(self) -> bool:
+        """Whether the first time takes long, so that it should not come while someone waits."""
+        ...
+
     def run(self, key: Hashable, work: Work) -> None:
         """Do `work`; the same key always comes with the same work."""
         ...
@@ -27,6 +32,8 @@ class Runner(Protocol):
 
 class EagerRunner:
     """Does the work as it is written."""
+
+    captures = False
 
     def run(self, key: Hashable, work: Work) -> None:  # noqa: ARG002 - see `Runner`
         """See `Runner.run`."""
@@ -39,12 +46,12 @@ class GraphRunner:
     def __init__(self) -> None:
         self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self._pool: Any = None
-        self._captures = True
+        self.captures = True
 
     def run(self, key: Hashable, work: Work) -> None:
         """See `Runner.run`. The first time takes the compilation of the kernels, seconds."""
         graph = self._graphs.get(key)
-        if graph is None and self._captures:
+        if graph is None and self.captures:
             graph = self._captured(key, work)
         if graph is None:
             work()
@@ -64,7 +71,7 @@ class GraphRunner:
                 work()
         except RuntimeError as error:
             logger.warning("CUDA graphs cannot be captured here; passes will be slower: %s", error)
-            self._captures = False
+            self.captures = False
             return None
         self._pool = graph.pool()
         self._graphs[key] = graph

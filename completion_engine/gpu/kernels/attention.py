@@ -17,7 +17,7 @@ HEADER: tl.constexpr = tl.constexpr(8)  # numbers before the tokens
 
 
 @triton.jit
-def places_of(told, positions, start, row, num_rows: tl.constexpr, is_tree: tl.constexpr):
+def places_of(told, positions, start, row, num_rows, is_tree: tl.constexpr):
     """Where in the cache the keys of logical `positions` lie, as `row` sees them."""
     if is_tree:
         depths = positions - start
@@ -32,8 +32,8 @@ def places_of(told, positions, start, row, num_rows: tl.constexpr, is_tree: tl.c
 
 @triton.jit
 def weigh(
-    told, query, keys, values, sees, first_key, end_key, start, own, scale,
-    num_rows: tl.constexpr, head_size: tl.constexpr, capacity: tl.constexpr, is_tree: tl.constexpr,
+    told, query, keys, values, sees, first_key, end_key, start, own, scale, num_rows,
+    head_size: tl.constexpr, capacity: tl.constexpr, is_tree: tl.constexpr,
     tile: tl.constexpr, key_block: tl.constexpr,
 ):  # fmt: skip
     """A running softmax of `query` [tile, head_size] over the keys from `first_key` to `end_key`, in order.
@@ -64,10 +64,10 @@ def weigh(
     return top, total, weighted
 
 
-@triton.jit(do_not_specialize=["layer"])
+@triton.jit(do_not_specialize=["layer", "num_rows"])
 def attend(
-    told, queries, sums, tops, totals, layer, scale,
-    num_rows: tl.constexpr, num_kv: tl.constexpr, num_groups: tl.constexpr, head_size: tl.constexpr,
+    told, queries, sums, tops, totals, layer, scale, num_rows,
+    num_kv: tl.constexpr, num_groups: tl.constexpr, head_size: tl.constexpr,
     capacity: tl.constexpr, is_tree: tl.constexpr, tile_rows: tl.constexpr, tile_groups: tl.constexpr,
     key_block: tl.constexpr, chunk: tl.constexpr,
 ):  # fmt: skip
@@ -122,10 +122,10 @@ def attend(
         )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows"])
 def join_chunks(
-    told, sums, tops, totals, result,
-    num_rows: tl.constexpr, num_heads: tl.constexpr, head_size: tl.constexpr, chunk: tl.constexpr,
+    told, sums, tops, totals, result, num_rows,
+    num_heads: tl.constexpr, head_size: tl.constexpr, chunk: tl.constexpr,
 ):  # fmt: skip
     """result [num_rows, num_heads, head_size]: what `attend` left, joined from first chunk to last."""
     row, head = tl.program_id(0), tl.program_id(1)

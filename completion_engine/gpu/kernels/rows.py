@@ -67,10 +67,10 @@ def half_head(
     return total
 
 
-@triton.jit(do_not_specialize=["layer"])
+@triton.jit(do_not_specialize=["layer", "num_rows"])
 def place_heads(
-    told, parts, bias, q_norm, k_norm, cos, sin, queries, layer, eps,
-    num_rows: tl.constexpr, num_parts: tl.constexpr, num_heads: tl.constexpr, num_kv: tl.constexpr,
+    told, parts, bias, q_norm, k_norm, cos, sin, queries, layer, eps, num_rows,
+    num_parts: tl.constexpr, num_heads: tl.constexpr, num_kv: tl.constexpr,
     head_size: tl.constexpr, capacity: tl.constexpr, has_bias: tl.constexpr, has_norms: tl.constexpr,
 ):  # fmt: skip
     """Finish the product of queries, keys and values; one program a row and a head, keys behind queries.

@@ -22,7 +22,7 @@ from completion_engine.gpu.launch import ATTEND_OPTIONS, EXACT, HEAD_OPTIONS, pr
 from completion_engine.gpu.launch_draft import FIND_OPTIONS
 from completion_engine.gpu.tiles import Tiles
 
-HEADS = {"num_rows": 16, "num_kv": 2, "num_groups": 6, "head_size": 128, "capacity": 8192}
+HEADS = {"num_kv": 2, "num_groups": 6, "head_size": 128, "capacity": 8192}
 TILE = {"tile_rows": 8, "tile_groups": 8, "key_block": 64, "chunk": 256}
 CUT = {"num_outputs": 1536, "num_inputs": 8960, "input_block": 128}
 COLUMN_BLOCKS = {16: 32, 8: 64, 4: 128}  # the widest that are used
@@ -61,9 +61,9 @@ def jobs() -> list[Job]:
             )
             found.append((f"gated {bits} {row_block}", product.gated_product, cut, options))
     hidden = {"hidden_size": 1536, "block": 2048}
-    joined = {"num_rows": 16, "num_heads": 12, "head_size": 128, "chunk": 256}
+    joined = {"num_heads": 12, "head_size": 128, "chunk": 256}
     moved = {"num_kv": 2, "head_size": 128, "num_layers": 28, "capacity": 8192, "num_rows": 16, "block": 128}
-    placed = QUERY_HEADS | {"num_rows": 16, "num_parts": 4, "has_bias": True}
+    placed = QUERY_HEADS | {"num_parts": 4, "has_bias": True}
     turned = {"num_parts": 4, "num_heads": 12, "head_size": 128}
     chosen = {"num_beams": 3, "breadth": 4, "block": 16, "is_first": False}
     return [

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
 import torch
 
 from completion_engine.decoder import Decoder, FusedDecoder
+from completion_engine.gpu.passes import shape_for
 from completion_engine.kv_cache import CacheShape, KVCache
 from completion_engine.lanes import lay_out
 from completion_engine.language_model import LanguageModel
@@ -113,6 +114,33 @@ def test_two_documents_share_the_captured_passes(target: LanguageModel) -> None:
     assert first is not None
     assert again is not None
     assert torch.equal(first, again)
+
+
+class Recorder:
+    """Captures nothing; remembers what it would have captured."""
+
+    captures = True
+
+    def __init__(self) -> None:
+        self.keys: set[Hashable] = set()
+
+    def run(self, key: Hashable, _work: Callable[[], None]) -> None:
+        self.keys.add(key)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("num_rows", [1, 8, 9, 24, 31, 33, 200, 256])
+def test_no_pass_is_captured_under_a_keystroke(
+    num_rows: int, random_model: Callable[[str, torch.dtype], FamilyModel]
+) -> None:
+    """Whatever the engine may run later was run when the target was made."""
+    from completion_engine.gpu.decoder import GraphedDecoder
+
+    recorder = Recorder()
+    GraphedDecoder(random_model("qwen2", torch.float32), CAPACITY, torch.device("cpu"), 16, recorder)
+    chain = lay_out(range(-1, num_rows - 1))
+    branched = lay_out([-1, 0, 0, *range(2, num_rows - 1)][:num_rows])
+    assert {shape_for(chain, 0), shape_for(chain, 1), shape_for(branched, 3)} <= recorder.keys
 
 
 @pytest.mark.parametrize(
