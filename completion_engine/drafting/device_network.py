@@ -32,13 +32,14 @@ class DeviceNetwork:
         self.shape, self.num_beams = files.shape, num_beams
         self._decoder = decoder
         self.device, dtype = decoder.embedding.device, decoder.embedding.dtype
-        self._w = {name: part.to(self.device, dtype) for name, part in files.weights.items()}
+        w = {name: part.to(self.device, dtype) for name, part in files.weights.items()}
+        self._vectors = {name: part for name, part in w.items() if part.ndim == 1}
         self.ids = files.tokens.to(self.device).long()
-        self._join = self._tiled(torch.cat([self._w["embedding"], self._w["state"]], 1))
-        self._query, self._attended = self._tiled(self._w["query"]), self._tiled(self._w["attended"])
-        gate, up = self._w["gate_up"].chunk(2)
+        self._join = self._tiled(torch.cat([w["embedding"], w["state"]], 1))
+        self._query, self._attended = self._tiled(w["query"]), self._tiled(w["attended"])
+        gate, up = w["gate_up"].chunk(2)
         self._gate, self._up = self._tiled(gate, is_whole=True), self._tiled(up, is_whole=True)
-        self._down = self._tiled(self._w["down"])
+        self._down = self._tiled(w["down"])
         self._head = self._tiled(decoder.head_rows(self.ids).to(dtype), is_whole=True)
         self._make_buffers(dtype)
 
@@ -67,7 +68,7 @@ class DeviceNetwork:
 
         New states and logits stand in `states` and `logits`. The same work every time, to be captured.
         """
-        w, decoder = self._w, self._decoder
+        w, decoder = self._vectors, self._decoder
         launch_draft.run_join_inputs(
             self.packet,
             self.beams,
@@ -92,7 +93,7 @@ class DeviceNetwork:
 
     def _attend(self, queries: Tensor, depth: int) -> None:
         cos, sin = self._decoder.rotary
-        bias, heads = self._w["query_bias"], self._heads
+        bias, heads = self._vectors["query_bias"], self._heads
         launch_draft.run_turn_queries(self.packet, queries, bias, cos, sin, self._queries, depth)
         layer, scale = self.shape.memory_layer, heads.head_size**-0.5
         launch.run_attention(self.packet, self._queries, heads, layer, scale, self._partial, self._result)

@@ -47,7 +47,7 @@ def has_kernels(config: Config, precision: Precision, device: torch.device) -> b
     if not reason:
         from completion_engine.gpu.selftest import fault_of_kernels  # noqa: PLC0415 - needs triton
 
-        fault = fault_of_kernels(device, precision.dtype, BITS[precision.kind])
+        fault = fault_of_kernels(device, precision.dtype, BITS[precision.kind], _head_size(config))
         reason = f"of the kernels, {fault}" if fault else ""
     if reason and precision.kind != "float":
         raise UserError(
@@ -79,7 +79,11 @@ def why_not_model(config: Config) -> str:
         return f"models of the kind {config.get('model_type')!r} have no kernels"
     if config.get("attention_bias") or config.get("mlp_bias"):
         return "the model has biases that the kernels do not add"
-    head_size = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    head_size = _head_size(config)
     if head_size < 16 or head_size & (head_size - 1):
         return f"heads of {head_size} numbers do not fill matrix instructions"
     return ""
+
+
+def _head_size(config: Config) -> int:
+    return int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])

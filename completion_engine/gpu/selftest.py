@@ -16,14 +16,17 @@ from completion_engine.kv_cache import CacheShape, KVCache
 from completion_engine.lanes import lay_out
 
 _MOST_ERROR = 0.02  # relative, as a norm: bf16 explains less
-_HEADS = launch.Heads(num_heads=4, num_kv_heads=2, head_size=64, capacity=512)
+_NUM_HEADS, _NUM_KV_HEADS, _CAPACITY = 4, 2, 512
 _START, _PARENTS = 300, [-1, 0, 0, 2, 2, 4]
 
 
-def fault_of_kernels(device: torch.device, dtype: torch.dtype, bits: Bits) -> str:
-    """What is wrong with them; empty where nothing is. Some seconds the first time, for they are compiled."""
+def fault_of_kernels(device: torch.device, dtype: torch.dtype, bits: Bits, head_size: int) -> str:
+    """What is wrong with them for a target of such heads; empty where nothing is.
+
+    Some seconds the first time, for they are compiled.
+    """
     try:
-        error = max(_product_error(device, dtype, bits), _attention_error(device, dtype))
+        error = max(_product_error(device, dtype, bits), _attention_error(device, dtype, head_size))
     except (TritonError, RuntimeError) as fault:
         return f"they cannot be run ({str(fault).splitlines()[0] if str(fault) else type(fault).__name__})"
     return "" if error < _MOST_ERROR else f"their results are off by {error:.1%}"
@@ -38,9 +41,10 @@ def _product_error(device: torch.device, dtype: torch.dtype, bits: Bits) -> floa
     return _distance(parts.sum(0), x.float() @ weight.dense(torch.float32).T)
 
 
-def _attention_error(device: torch.device, dtype: torch.dtype) -> float:
+def _attention_error(device: torch.device, dtype: torch.dtype, head_size: int) -> float:
     """Rows of a tree behind some hundred positions, against plain attention under a mask."""
-    heads, num_rows = _HEADS, len(_PARENTS)
+    heads = launch.Heads(_NUM_HEADS, _NUM_KV_HEADS, head_size, _CAPACITY)
+    num_rows = len(_PARENTS)
     cache = KVCache(CacheShape(1, heads.num_kv_heads, heads.head_size, 8, heads.capacity, dtype, device))
     cache.keys.copy_(_drawn(cache.keys.shape, device, dtype))
     cache.values.copy_(_drawn(cache.values.shape, device, dtype))

@@ -10,12 +10,12 @@ import torch
 from completion_engine.gpu.weights import Bits
 
 
-@pytest.mark.parametrize("bits", [16, 8, 4])
-def test_right_kernels_are_trusted(bits: Bits, device: torch.device) -> None:
+@pytest.mark.parametrize(("bits", "head_size"), [(16, 64), (8, 128), (4, 64)])
+def test_right_kernels_are_trusted(bits: Bits, head_size: int, device: torch.device) -> None:
     from completion_engine.gpu.selftest import fault_of_kernels
 
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    assert not fault_of_kernels(device, dtype, bits)
+    assert not fault_of_kernels(device, dtype, bits, head_size)
 
 
 def test_wrong_kernels_are_seen(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +28,7 @@ def test_wrong_kernels_are_seen(device: torch.device, monkeypatch: pytest.Monkey
         attend(packet, *others)
 
     monkeypatch.setattr(launch, "run_attention", shifted)
-    assert "off by" in selftest.fault_of_kernels(device, torch.float32, 16)
+    assert "off by" in selftest.fault_of_kernels(device, torch.float32, 16, 64)
 
 
 def test_kernels_that_cannot_be_run_are_seen(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,4 +38,4 @@ def test_kernels_that_cannot_be_run_are_seen(device: torch.device, monkeypatch: 
         raise RuntimeError("no kernel image is available")
 
     monkeypatch.setattr(launch, "run_product", refuse)
-    assert "no kernel image" in selftest.fault_of_kernels(device, torch.float32, 16)
+    assert "no kernel image" in selftest.fault_of_kernels(device, torch.float32, 16, 64)
