@@ -80,7 +80,12 @@ def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
     temperature: float = 0.0,
     progress: Callable[[Mapping[str, ExactnessReport]], None] = lambda _: None,
 ) -> dict[str, ExactnessReport]:
-    """Decode every sample with all engines, which share one target, in turn, and compare the tokens."""
+    """Decode every sample with all engines, which share one target, in turn, and compare the tokens.
+
+    Raises ValueError where `plain` is among the others: the second time it answers from its cache.
+    """
+    if any(engine is plain for engine in drafted.values()):
+        raise ValueError("an engine cannot be compared with itself; take another one on the same target")
     reports = {name: ExactnessReport() for name in drafted}
     for seed, sample in enumerate(samples):
         request = CompletionRequest(

@@ -43,6 +43,12 @@ def test_another_target_is_seen_to_differ(
     assert len(report.differing) == 3
 
 
+def test_an_engine_is_not_compared_with_itself(tiny_model_dir: Path) -> None:
+    plain = engine_of(tiny_model_dir, drafters=())
+    with pytest.raises(ValueError, match="with itself"):
+        compare({"plain": plain}, plain, [], 12)
+
+
 def test_the_same_seed_draws_the_same_positions() -> None:
     assert from_folder(SOURCES, 5, seed=2) == from_folder(SOURCES, 5, seed=2)
     assert from_folder(SOURCES, 5, seed=2) != from_folder(SOURCES, 5, seed=3)
