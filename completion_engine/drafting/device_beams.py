@@ -44,11 +44,10 @@ class BeamSearch:
         self.network = network
         self._temperatures = tuple(temperatures)
         self._size = (len(self._temperatures), network.num_beams, BREADTH)
-        num_found, num_chosen = int(np.prod(self._size)), int(np.prod(self._size[:2]))
-        num_shares = -(-num_found // 2)  # in eight bytes lie two
-        self._record = torch.zeros(
-            num_found + num_chosen + num_shares, dtype=torch.int64, device=network.device
-        )
+        self._num_found, self._num_chosen = int(np.prod(self._size)), int(np.prod(self._size[:2]))
+        num_shares = -(-self._num_found // 2)  # in eight bytes lie two
+        length = self._num_found + self._num_chosen + num_shares
+        self._record = torch.zeros(length, dtype=torch.int64, device=network.device)
         self.tokens, self._shares, self._chosen = self._parts_of(self._record)
 
     @property
@@ -72,7 +71,7 @@ class BeamSearch:
 
     def _parts_of(self, record: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens, shares and chosen places, which share one piece of memory so that one copy fetches them."""
-        num_found, num_chosen = int(np.prod(self._size)), int(np.prod(self._size[:2]))
+        num_found, num_chosen = self._num_found, self._num_chosen
         shares = record[num_found + num_chosen :].view(torch.float32)[:num_found]
         chosen = record[num_found : num_found + num_chosen]
         return record[:num_found].view(self._size), shares.view(self._size), chosen.view(self._size[:2])
@@ -83,15 +82,10 @@ class DeviceDrafter(TrainedDrafter):
 
     def __init__(self, search: BeamSearch, timed_on: KVCache, runner: Runner | None = None) -> None:
         """`timed_on` is a cache of the target's shape whose contents do not matter."""
-        super().__init__(timed_on)
+        super().__init__(search.network, timed_on)
         self._search, self._network = search, search.network
         self._runner = runner or runner_for(search.network.device)
         self.step_ms = self._measure()
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory of the weights."""
-        return self._network.num_bytes
 
     @torch.inference_mode()
     def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:

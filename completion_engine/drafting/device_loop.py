@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from completion_engine.attention import pad_rows
 from completion_engine.drafting.device_beams import BREADTH, BeamSearch
 from completion_engine.gpu import launch
 from completion_engine.gpu.accept import Verdict, accept, sources
@@ -64,7 +65,7 @@ class DeviceLoop:
         """`search` follows one beam, as deep as `comb`; `num_tokens` are what the target may write."""
         self._decoder, self._search, self._num_tokens = decoder, search, num_tokens
         self._layout = lay_out(comb.parents)
-        shape = PassShape(_width_for(len(comb.parents)), is_tree=True, wants_logits=True)
+        shape = PassShape(pad_rows(len(comb.parents)), is_tree=True, wants_logits=True)
         self._buffers = decoder.buffers(shape)
         device = decoder.embedding.device
         self._places = torch.tensor(comb.places, device=device)
@@ -132,7 +133,3 @@ class DeviceLoop:
         network.states.copy_(state)
         self._search.compute()
         return self._search.tokens.flatten().index_select(0, self._places)
-
-
-def _width_for(num_rows: int) -> int:
-    return -(-num_rows // 8) * 8

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -98,12 +99,22 @@ class DrafterFiles:
             raise ValueError("temperatures must be positive")
 
 
+class Weighty(Protocol):
+    """A network, as far as all drafters know it."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the weights."""
+        ...
+
+
 class TrainedDrafter:
     """What drafters that were trained for their target have in common: they follow what is written."""
 
-    def __init__(self, cache: KVCache) -> None:
+    def __init__(self, network: Weighty, cache: KVCache) -> None:
         self._path: list[int] = []
         self._cache = cache
+        self.num_bytes = network.num_bytes
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         """See `Drafter.begin`."""
@@ -137,16 +148,11 @@ class DistilledDrafter(TrainedDrafter):
         self, network: DistilledNetwork, tokens: Tensor, temperatures: Sequence[float], timed_on: KVCache
     ) -> None:
         """`timed_on` is a cache of the target's shape whose contents do not matter."""
-        super().__init__(timed_on)
+        super().__init__(network, timed_on)
         self._network = network
         self._tokens = tokens.long().cpu().numpy()
         self._temperatures = tuple(temperatures)
         self.step_ms = self._measure()
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory of the weights."""
-        return self._network.num_bytes
 
     @torch.inference_mode()
     def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:

@@ -11,6 +11,9 @@ import pytest
 import torch
 
 from completion_engine.costs import PassClock
+from completion_engine.drafting.distilled import DrafterFiles
+from completion_engine.drafting.distilled_network import DrafterShape
+from completion_engine.drafting.head import Preview
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.language_model import LanguageModel
 from completion_engine.llama_family import FamilyModel, read_family_config
@@ -144,3 +147,18 @@ def target(decoder: Any, device: torch.device) -> LanguageModel:
     """A random target on our kernels."""
     dtype = decoder.embedding.dtype
     return Untimed(decoder, device, Precision(str(dtype), dtype), 300, InPlaceBranches(decoder.move))
+
+
+@pytest.fixture(scope="session")
+def random_drafter(target: LanguageModel) -> DrafterFiles:
+    """A random drafter for `target` that can guess every other token."""
+    shape = target.cache_shape
+    tokens = torch.arange(0, target.vocab_size, 2)
+    drafter = DrafterShape(
+        shape.num_layers, shape.num_kv_heads, shape.head_size, shape.hidden_size, target.vocab_size,
+        memory_layer=0, num_heads=2, mlp_size=24, num_tokens=len(tokens),
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(3)
+    weights = {name: torch.randn(size, generator=generator) * 0.3 for name, size in drafter.sizes.items()}
+    preview = Preview(torch.eye(shape.hidden_size), torch.eye(shape.hidden_size))
+    return DrafterFiles("tiny", drafter, (1.0, 0.8, 0.9), tokens, weights, preview)

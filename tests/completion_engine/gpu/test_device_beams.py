@@ -11,36 +11,22 @@ from torch import Tensor
 
 from completion_engine.decoder import rotate
 from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles
-from completion_engine.drafting.distilled_network import EPS, DrafterShape
+from completion_engine.drafting.distilled_network import EPS
 from completion_engine.drafting.draft import Draft
-from completion_engine.drafting.head import Preview
 from completion_engine.drafting.trained import load_trained
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
 
 PROMPT = [3, 14, 15, 9, 26, 5, 35, 8]
-TEMPERATURES = (1.0, 0.8, 0.9)
+NUM_DEPTHS = 3  # that the random drafter has temperatures for
 
 
 @pytest.fixture(scope="module")
-def files(target: LanguageModel) -> DrafterFiles:
-    """A random drafter that can guess every other token."""
-    shape = target.cache_shape
-    tokens = torch.arange(0, target.vocab_size, 2)
-    drafter = DrafterShape(
-        shape.num_layers, shape.num_kv_heads, shape.head_size, shape.hidden_size, target.vocab_size,
-        memory_layer=0, num_heads=2, mlp_size=24, num_tokens=len(tokens),
-    )  # fmt: skip
-    generator = torch.Generator().manual_seed(3)
-    weights = {name: torch.randn(size, generator=generator) * 0.3 for name, size in drafter.sizes.items()}
-    preview = Preview(torch.eye(shape.hidden_size), torch.eye(shape.hidden_size))
-    return DrafterFiles("tiny", drafter, TEMPERATURES, tokens, weights, preview)
-
-
-@pytest.fixture(scope="module")
-def drafter(files: DrafterFiles, target: LanguageModel, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def drafter(
+    random_drafter: DrafterFiles, target: LanguageModel, tmp_path_factory: pytest.TempPathFactory
+) -> Any:
     folder = tmp_path_factory.mktemp("drafter")
-    files.save(folder)
+    random_drafter.save(folder)
     return load_trained(folder, target)
 
 
@@ -116,32 +102,36 @@ def ask(drafter: Any, cache: KVCache, *, allowed: Any = bool, min_survival: floa
 
 @pytest.mark.parametrize("num_left", [1, 3])
 def test_shares_are_those_of_the_formula(
-    num_left: int, files: DrafterFiles, drafter: Any, target: LanguageModel, primed: Callable[[int], KVCache]
+    num_left: int,
+    random_drafter: DrafterFiles,
+    drafter: Any,
+    target: LanguageModel,
+    primed: Callable[[int], KVCache],
 ) -> None:
     """Behind one token that is not cached yet and behind some, at every depth and in every beam."""
     cache = primed(num_left)
     draft = ask(drafter, cache)
-    formula = Formula(files, target, cache)
+    formula = Formula(random_drafter, target, cache)
     state = cache.hidden[cache.num_cached - 1].cpu().double()
     tolerance = 2e-2 if target.device.type == "cuda" else 2e-3
     for guess, path in zip(draft, paths_of(draft), strict=True):
         logits = formula.follow([*PROMPT[-num_left:], *path[:-1]], state, cache.num_cached)
-        shares = (logits / TEMPERATURES[guess.match_length]).softmax(-1)
+        shares = (logits / random_drafter.temperatures[guess.match_length]).softmax(-1)
         assert guess.share == pytest.approx(float(shares[guess.token // 2]), rel=tolerance)
     assert {guess.match_length for guess in draft} == {0, 1, 2}
 
 
 def test_the_likeliest_token_of_the_likeliest_paths_is_found(
-    files: DrafterFiles, drafter: Any, target: LanguageModel, primed: Callable[[int], KVCache]
+    random_drafter: DrafterFiles, drafter: Any, target: LanguageModel, primed: Callable[[int], KVCache]
 ) -> None:
     cache = primed(1)
     draft = ask(drafter, cache)
-    formula = Formula(files, target, cache)
+    formula = Formula(random_drafter, target, cache)
     state = cache.hidden[cache.num_cached - 1].cpu().double()
     best = PROMPT[-1:]
-    for depth in range(len(TEMPERATURES)):
+    for depth in range(NUM_DEPTHS):
         logits = formula.follow(best, state, cache.num_cached)
-        best.append(int(files.tokens[logits.argmax()]))
+        best.append(int(random_drafter.tokens[logits.argmax()]))
         assert best[1:] in [path for path in paths_of(draft) if len(path) == depth + 1]
 
 
@@ -152,7 +142,7 @@ def test_paths_that_go_on_are_the_likeliest_of_their_depth(
     survivals: list[float] = []
     for guess in draft:
         survivals.append(guess.share * (survivals[guess.parent] if guess.parent >= 0 else 1.0))
-    for depth in range(len(TEMPERATURES) - 1):
+    for depth in range(NUM_DEPTHS - 1):
         here = [at for at, guess in enumerate(draft) if guess.match_length == depth]
         followed = {guess.parent for guess in draft if guess.match_length == depth + 1}
         assert followed <= set(sorted(here, key=lambda at: -survivals[at])[:NUM_BEAMS])

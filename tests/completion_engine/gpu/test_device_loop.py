@@ -9,8 +9,6 @@ import pytest
 import torch
 
 from completion_engine.drafting.distilled import DrafterFiles
-from completion_engine.drafting.distilled_network import DrafterShape
-from completion_engine.drafting.head import Preview
 from completion_engine.gpu.passes import PassShape
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
@@ -20,22 +18,13 @@ NUM_WRITTEN = 12
 
 
 @pytest.fixture(scope="module")
-def search(target: LanguageModel, decoder: Any) -> Any:
-    """That of a random drafter which can guess every other token, along one path."""
+def search(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) -> Any:
+    """That of the random drafter, along one path."""
     from completion_engine.drafting.device_beams import BeamSearch
     from completion_engine.drafting.device_network import DeviceNetwork
 
-    shape = target.cache_shape
-    tokens = torch.arange(0, target.vocab_size, 2)
-    drafter = DrafterShape(
-        shape.num_layers, shape.num_kv_heads, shape.head_size, shape.hidden_size, target.vocab_size,
-        memory_layer=0, num_heads=2, mlp_size=24, num_tokens=len(tokens),
-    )  # fmt: skip
-    generator = torch.Generator().manual_seed(3)
-    weights = {name: torch.randn(size, generator=generator) * 0.3 for name, size in drafter.sizes.items()}
-    preview = Preview(torch.eye(shape.hidden_size), torch.eye(shape.hidden_size))
-    files = DrafterFiles("tiny", drafter, (1.0,) * 3, tokens, weights, preview)
-    return BeamSearch(DeviceNetwork(files, target, decoder, num_beams=1), files.temperatures)
+    network = DeviceNetwork(random_drafter, target, decoder, num_beams=1)
+    return BeamSearch(network, random_drafter.temperatures)
 
 
 @pytest.fixture(scope="module")
