@@ -1,6 +1,6 @@
 """One completion being written: draft, verify, keep, rewind, stop.
 
-Knows tokens and text; knows nothing of documents, settings or clocks beyond a deadline.
+Knows tokens and text; knows nothing of documents, settings and limits.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
-
-from torch import Tensor
 
 from completion_engine.attention import pad_rows
 from completion_engine.drafting.draft import Draft, Drafter, DraftToken, Pass
@@ -23,9 +21,10 @@ from completion_engine.drafting.policy import (
     judge,
     min_survival_for,
 )
+from completion_engine.drafting.stride import Strider
 from completion_engine.language_model import LanguageModel
+from completion_engine.picking import pick_rows
 from completion_engine.prompt import Prompt
-from completion_engine.request import Cancellation, CancelledError
 from completion_engine.sampling import Sampler
 from completion_engine.slots import Slot
 from completion_engine.stats import CompletionStats
@@ -55,27 +54,18 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds.
-
-    `pass_ms` is what the next step will take, so that the deadline is not passed in it.
-    """
-
-    max_tokens: int
-    pass_ms: float = 0.0
-    deadline_at: float = float("inf")
-    patience_at: float = float("inf")
-
-
-@dataclass(frozen=True, slots=True)
 class Means:
-    """What writes: the target, how it picks, and who guesses ahead of it, in trees or in chains."""
+    """What writes: the target, how it picks, and who guesses ahead of it, in trees or in chains.
+
+    `strider` takes steps of greedy decoding by itself where it can; None where nothing can.
+    """
 
     target: LanguageModel
     sampler: Sampler
     drafters: Sequence[Drafter]
     table: SurvivalTable
     drafts_trees: bool = True
+    strider: Strider | None = None
 
 
 class Decoding:
@@ -89,6 +79,7 @@ class Decoding:
         self._slot, self._cache = slot, slot.cache
         self._target, self._sampler = means.target, means.sampler
         self._drafters, self._table = means.drafters, means.table
+        self._strider, self._run = means.strider, 0
         self._max_lanes = self._target.max_lanes if means.drafts_trees else 1
         self._num_prompt = len(prompt.tokens)
         self._num_checked = 0
@@ -127,11 +118,37 @@ class Decoding:
         room = self._target.prefill_rows if self._target.is_row_invariant else self._target.widths[0]
         if len(pending) > room:
             self._prefill(pending[: min(self._target.prefill_rows, len(pending) - 1)])
-            return
+        elif self._strider and len(pending) == 1 and self._is_free() and self._strider.has_room(self._cache):
+            self._stride(self._strider)
+        else:
+            self._draft_and_verify(pending)
+
+    def _draft_and_verify(self, pending: list[int]) -> None:
         plan = self._draft(len(pending))
         num_rows = len(pending) + len(plan.rows)
         lent = self._lent(max(plan.width, pad_rows(num_rows)) - num_rows)
         self._keep(pending, plan, self._verify(pending, plan, lent))
+
+    def _is_free(self) -> bool:
+        """Whether the likeliest token is written, whatever it is."""
+        return not self._sampler.temperature and not self.written.owing().bytes
+
+    def _stride(self, strider: Strider) -> None:
+        """A step that the device takes by itself; while it does, others draft for the one behind it."""
+        begin = time.perf_counter()
+        if not strider.is_at(self._run, self._cache):
+            self._run = strider.begin(self._cache, self._path)
+        strider.hint(self._path, self._cheap_drafts(strider.max_depth))
+        hinted = time.perf_counter()
+        done = strider.step()
+        self._cache.keep([self._path[-1], *done.written[:-1]])
+        self.stats.ms["draft"] += (hinted - begin) * 1e3
+        self.stats.ms["verify"] += (time.perf_counter() - hinted) * 1e3
+        self.stats.num_forwards += 1
+        self.stats.num_drafted += done.num_drafted
+        self._extend(done.written, [*done.accepted, None])
+        for guess in done.accepted:
+            self.stats.accept(guess.source)
 
     def finish(self, rules: TextRules, max_tokens: int) -> Finish | None:
         """Whether what is written ends the completion. Looks at each token once, in order."""
@@ -189,8 +206,7 @@ class Decoding:
         costs = self._target.costs_from(num_pending, self._max_lanes)
         free = self._cache.capacity - self._cache.num_cached
         room = max(0, min(max(costs.pass_ms), free) - num_pending)
-        cheap = (drafter for drafter in self._drafters if not drafter.step_ms)
-        drafts = [draft for drafter in cheap for draft in self._ask(drafter, room, 0.0)]
+        drafts = self._cheap_drafts(room)
         plan = choose(drafts, self._table, num_pending, costs)
         for drafter in self._drafters:
             min_survival = min_survival_for(plan, drafter.step_ms, self._table) if drafter.step_ms else 1.0
@@ -202,6 +218,11 @@ class Decoding:
         self.stats.num_drafted += len(plan.rows)
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
         return plan
+
+    def _cheap_drafts(self, room: int) -> list[Draft]:
+        """Of the drafters that cost next to nothing."""
+        cheap = (drafter for drafter in self._drafters if not drafter.step_ms)
+        return [draft for drafter in cheap for draft in self._ask(drafter, room, 0.0)]
 
     def _ask(self, drafter: Drafter, room: int, min_survival: float) -> list[Draft]:
         """A drafter's drafts, as far as the target can be asked: a drafter may be of another vocabulary."""
@@ -220,31 +241,16 @@ class Decoding:
     def _verify(self, pending: list[int], plan: Plan, lent: Sequence[int]) -> Pass:
         begin = time.perf_counter()
         tokens = [pending[-1], *(candidate.token for candidate in plan.rows), *lent]
-        parents = _parents(len(pending), plan, len(lent))
-        logits = self._target.forward([*pending[:-1], *tokens], self._cache, len(tokens), parents)
-        picked = self._pick(logits, plan, len(lent))
+        known, parents = _parents(len(pending), plan, len(lent)), _parents(1, plan, len(lent))
+        logits = self._target.forward([*pending[:-1], *tokens], self._cache, len(tokens), known)
+        picked = pick_rows(self._sampler, self.written.owing(), logits, tokens, parents, len(self._path))
         pass_ms = (time.perf_counter() - begin) * 1e3
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += pass_ms
         self._target.saw(max(plan.ms, self._target.ms_of(len(pending) + len(tokens) - 1)), pass_ms)
-        parents, num_real = _parents(1, plan, len(lent)), len(plan.rows) + 1
+        num_real = len(plan.rows) + 1
         verdict = verify(tokens[:num_real], parents[:num_real], picked[:num_real])
         return Pass(tokens, parents, logits, picked, (0, *verdict.path))
-
-    def _pick(self, logits: Tensor, plan: Plan, num_lent: int) -> list[int]:
-        """The target's pick after the last written token, each drafted and each lent one, [num_rows]."""
-        position = len(self._path)
-        depths = [0, *(candidate.depth + 1 for candidate in plan.rows)]
-        deeper = range(depths[-1] + 1, depths[-1] + 1 + num_lent)
-        picked = self._sampler.pick(logits, [position + depth for depth in (*depths, *deeper)])
-        owed = [self.written.owing()]
-        for row, depth in enumerate(depths):
-            if row:
-                above = owed[plan.parents[row - 1] + 1]
-                owed.append(above.after(plan.rows[row - 1].token) if above.bytes else above)
-            if owed[row].bytes:
-                picked[row] = self._sampler.pick_out_of(logits[row], owed[row].candidates(), position + depth)
-        return picked
 
     def _keep(self, pending: list[int], plan: Plan, done: Pass) -> None:
         begin = time.perf_counter()
@@ -255,9 +261,8 @@ class Decoding:
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
         judge(plan, {row - 1: done.picked[row] for row in done.path}, self._table)
         accepted = [credited(plan.rows[row - 1], self._table) for row in done.path[1:]]
-        self.stats.num_accepted += len(accepted)
         for guess in accepted:
-            self.stats.accepted_by_source[guess.source] += 1
+            self.stats.accept(guess.source)
         for drafter in self._drafters:
             drafter.observe(done)
         self._extend(written, [*accepted, None])
@@ -278,23 +283,3 @@ def _parents(num_pending: int, plan: Plan, num_lent: int) -> list[int]:
     """Parents of a pass's rows: a chain of known ones, the plan behind it, lent ones behind the last row."""
     planned = [*range(-1, num_pending - 1), *(num_pending + parent for parent in plan.parents)]
     return [*planned, *range(len(planned) - 1, len(planned) - 1 + num_lent)]
-
-
-def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
-    """Write until a rule, the target or a limit ends it.
-
-    When the deadline would pass in the next step, the text is cut at its last sensible place; where
-    there is none yet, work goes on to the first one or until patience ends. Raises CancelledError.
-    """
-    while True:
-        finish = decoding.finish(rules, limits.max_tokens)
-        if finish is not None:
-            return finish
-        if cancellation.is_cancelled:
-            raise CancelledError
-        soon = time.perf_counter() + limits.pass_ms / 1e3
-        if soon > limits.deadline_at:
-            num_chars = rules.boundary(decoding.written.text)
-            if num_chars or soon > limits.patience_at:
-                return Finish("deadline", num_chars)
-        decoding.step()

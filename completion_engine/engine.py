@@ -15,10 +15,11 @@ from completion_engine.ahead import Expected, NextLine, Unfinished
 from completion_engine.alternatives import decoding_of, rank_branches
 from completion_engine.attention import ROWS
 from completion_engine.config import EngineConfig
-from completion_engine.decoding import Decoding, Finish, Limits, Means, TextRules, run
+from completion_engine.decoding import Decoding, Finish, Means, TextRules
 from completion_engine.drafting.draft import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
+from completion_engine.drafting.trained import strider_of
 from completion_engine.language_model import LanguageModel
 from completion_engine.loading import load_language_model
 from completion_engine.models import CATALOGUE, ModelStore
@@ -26,6 +27,7 @@ from completion_engine.models.catalogue import DEFAULT_ANCHOR_LINES
 from completion_engine.prompt import Prompt, PromptBuilder
 from completion_engine.provenance import Origins
 from completion_engine.request import Cancellation, CompletionRequest
+from completion_engine.running import Limits, run
 from completion_engine.sampling import Sampler
 from completion_engine.slots import SlotPool
 from completion_engine.sources import Report, ShouldStop, build_drafters
@@ -71,6 +73,8 @@ class CompletionEngine:
         )
         self._table = SurvivalTable()
         self._drafters = build_drafters(config, target, tokenizer) if drafters is None else drafters
+        may_stride = config.drafts_trees and not config.plans_on_host
+        self._strider = strider_of(self._drafters, target, tokenizer.num_tokens) if may_stride else None
         self._ahead: Unfinished | Expected | None = None
 
     @classmethod
@@ -197,6 +201,7 @@ class CompletionEngine:
             "dtype": target.precision.name,
             "drafters": list(self._drafters),
             "exactness": "row-invariant" if target.is_row_invariant else "fixed width",
+            "plans": "on the device" if self._strider else "on the host",
             "pass_ms": {str(width): round(cost, 2) for width, cost in target.pass_ms.items()},
             "capacity": target.capacity,
             "num_weight_bytes": target.num_weight_bytes,
@@ -220,7 +225,12 @@ class CompletionEngine:
         if isinstance(ngram, NgramDrafter):
             ngram.index, ngram.document = request.index, request.indexed_as or request.document
         means = Means(
-            self._target, sampler, tuple(self._drafters.values()), self._table, self.config.drafts_trees
+            self._target,
+            sampler,
+            tuple(self._drafters.values()),
+            self._table,
+            self.config.drafts_trees,
+            self._strider,
         )
         task = Task(request, place, prompt, slot, means, self.tokenizer)
         decoding = task.decoding(stats)

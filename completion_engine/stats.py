@@ -30,6 +30,11 @@ class CompletionStats:
     device: str = ""
     target: str = ""
 
+    def accept(self, source: str) -> None:
+        """A token that `source` drafted proved true."""
+        self.num_accepted += 1
+        self.accepted_by_source[source] += 1
+
     def as_dict(self) -> dict[str, Any]:
         """The fields that clients read, as plain JSON values."""
         return {

@@ -48,7 +48,7 @@ class BeamSearch:
         num_shares = -(-self._num_found // 2)  # in eight bytes lie two
         length = self._num_found + self._num_chosen + num_shares
         self._record = torch.zeros(length, dtype=torch.int64, device=network.device)
-        self.tokens, self._shares, self._chosen = self._parts_of(self._record)
+        self.found = Found(*self._parts_of(self._record))
 
     @property
     def num_depths(self) -> int:
@@ -60,7 +60,8 @@ class BeamSearch:
         network = self.network
         for depth, temperature in enumerate(self._temperatures):
             network.compute(depth, is_first=depth == 0)
-            found = Found(self.tokens[depth], self._shares[depth], self._chosen[depth])
+            at = self.found
+            found = Found(at.tokens[depth], at.shares[depth], at.chosen[depth])
             run_find_best(network.logits, network.ids, temperature, found)
             run_choose_beams(found, network.beams, is_first=depth == 0)
 
@@ -78,12 +79,12 @@ class BeamSearch:
 
 
 class DeviceDrafter(TrainedDrafter):
-    """Guesses from the target's own last state and from what one of its layers has cached."""
+    """Guesses from the target's own last state and from what one of its layers has cached, by `search`."""
 
     def __init__(self, search: BeamSearch, timed_on: KVCache, runner: Runner | None = None) -> None:
         """`timed_on` is a cache of the target's shape whose contents do not matter."""
         super().__init__(search.network, timed_on)
-        self._search, self._network = search, search.network
+        self.search, self._network = search, search.network
         self._runner = runner or runner_for(search.network.device)
         self.step_ms = self._measure()
 
@@ -91,11 +92,11 @@ class DeviceDrafter(TrainedDrafter):
     def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
         """See `Drafter.drafts`. Guesses nothing behind an empty cache or a long run of uncached tokens."""
         known = self._known()
-        end = self._cache.num_cached + len(known) + self._search.num_depths
+        end = self._cache.num_cached + len(known) + self.search.num_depths
         if not known or max_tokens < 1 or end > self._cache.capacity:
             return []
         self._look(known)
-        tree = _tree(self._search.read(), max_tokens, allowed, min_survival)
+        tree = _tree(self.search.read(), max_tokens, allowed, min_survival)
         return [tuple(tree)] if tree else []
 
     def _look(self, known: Sequence[int]) -> None:
@@ -106,7 +107,7 @@ class DeviceDrafter(TrainedDrafter):
             network.tell(self._cache, num_ahead, token)
             if num_ahead + 1 < len(known):
                 self._runner.run("known", self._take_in)
-        self._runner.run("search", self._search.compute)
+        self._runner.run("search", self.search.compute)
 
     def _take_in(self) -> None:
         self._network.compute(0, is_first=True, wants_logits=False)
@@ -122,10 +123,10 @@ class DeviceDrafter(TrainedDrafter):
         for _ in range(_TIMED_DRAFTS):
             begin = time.perf_counter()
             self._look([0])
-            self._search.read()
+            self.search.read()
             times.append((time.perf_counter() - begin) * 1e3)
         cache.rewind(num_cached)
-        return min(times) / self._search.num_depths
+        return min(times) / self.search.num_depths
 
 
 def _tree(guesses: Guesses, max_tokens: int, allowed: Allowed, min_survival: float) -> list[DraftToken]:

@@ -1,135 +1,142 @@
-"""A whole step of drafted greedy decoding on the device: draft, verify, accept, move into line, in one graph.
+"""Whole steps of drafted greedy decoding on the device: draft, verify, accept, move into line, in one graph.
 
-The host reads one small tensor a step and sends nothing: what the next step starts from stays on the device.
-Drafts come from a distilled drafter alone, in a tree of fixed shape. Knows nothing of text and of policy.
+The host reads one small tensor a step, and while it does the next step runs: what that starts from stays on
+the device. Drafts come from a trained drafter's search and from the longest run of the same tokens in what is
+written and in clips of other text. Knows nothing of what tokens mean.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
 
-from completion_engine.attention import pad_rows
-from completion_engine.drafting.device_beams import BREADTH, BeamSearch
-from completion_engine.gpu import launch
-from completion_engine.gpu.accept import Verdict, accept, sources
+from completion_engine.drafting.clips import NOTHING, NUM_SLOTS, SLOT_TOKENS, Clip, Clips
+from completion_engine.drafting.device_beams import BeamSearch
+from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.stride import Stride
+from completion_engine.gpu import launch, launch_step
 from completion_engine.gpu.decoder import GraphedDecoder
-from completion_engine.gpu.passes import Packet, PassShape
+from completion_engine.gpu.launch_draft import Found
+from completion_engine.gpu.passes import PassShape, header_of, send
+from completion_engine.gpu.read_back import ReadBack
 from completion_engine.gpu.runner import Runner, runner_for
 from completion_engine.kv_cache import KVCache
-from completion_engine.lanes import lay_out
 
-
-@dataclass(frozen=True, slots=True)
-class Comb:
-    """A tree with one path of likeliest tokens, and beside each of them the next best few.
-
-    `num_beside[depth]` counts those, at most three. Row 0 is the last written token, then come the path and
-    the others.
-    """
-
-    num_beside: tuple[int, ...]
-
-    @property
-    def parents(self) -> list[int]:
-        """The row that each row follows, as in `LanguageModel.forward`."""
-        path = range(-1, len(self.num_beside))
-        return [*path, *(depth for depth, count in enumerate(self.num_beside) for _ in range(count))]
-
-    @property
-    def places(self) -> list[int]:
-        """Where the tokens of all rows but the first stand in a search's, depth * BREADTH + rank."""
-        path = [depth * BREADTH for depth in range(len(self.num_beside))]
-        beside = [
-            place + 1 + at for place, count in zip(path, self.num_beside, strict=True) for at in range(count)
-        ]
-        return path + beside
-
-
-COMB = Comb((3, 2, 1, 1, 1, 0, 0))  # 16 rows; not tuned on a GPU yet
+NUM_ROWS = 16  # of every pass: as dear as one of 8, see `slipstream bench gpu`
+_MAX_MATCH = 32
+_DOUBT = 4.0  # behind a run of n tokens the text is believed n / (n + _DOUBT); see docs/experiments.md
 
 
 class DeviceLoop:
-    """Greedy decoding of one cache after the other. All calls belong to one thread."""
+    """See `stride.Strider`. `search` is None where the target has no trained drafter."""
+
+    max_depth = NUM_ROWS - 1
 
     def __init__(
         self,
         decoder: GraphedDecoder,
-        search: BeamSearch,
+        search: BeamSearch | None,
         num_tokens: int,
-        comb: Comb = COMB,
+        *,
+        looks_up: bool = True,
         runner: Runner | None = None,
     ) -> None:
-        """`search` follows one beam, as deep as `comb`; `num_tokens` are what the target may write."""
-        self._decoder, self._search, self._num_tokens = decoder, search, num_tokens
-        self._layout = lay_out(comb.parents)
-        shape = PassShape(pad_rows(len(comb.parents)), is_tree=True, wants_logits=True)
-        self._buffers = decoder.buffers(shape)
+        """`num_tokens` are what the target may write; `looks_up` drafts from text, beside the search."""
         device = decoder.embedding.device
-        self._places = torch.tensor(comb.places, device=device)
-        told, states = self._buffers.packet.told, self._buffers.normed
-        self._before = (torch.zeros_like(told), torch.zeros_like(states[:1]))  # what a step starts from
-        self._after = (torch.zeros_like(told), torch.zeros_like(states[:1]))
-        self._verdict = torch.zeros(2 + 2 * shape.num_rows, dtype=torch.int64, device=device)
+        self._decoder, self._search, self._num_tokens = decoder, search, num_tokens
+        self._buffers = decoder.buffers(PassShape(NUM_ROWS, is_tree=True, wants_logits=True))
+        self._found = search.found if search else Found.nothing(device)
+        self._text = _text(decoder.heads.capacity, device, looks_up=looks_up)
+        self._candidates = launch_step.Candidates.empty(self._found, self.max_depth, self._text)
+        self._before, self._after = (launch_step.Start.empty(self._buffers.normed) for _ in range(2))
+        self._outcome = launch_step.Outcome.empty(NUM_ROWS, device)
         self._runner = runner or runner_for(device)
+        self._read_back = ReadBack(self._outcome.record)
+        self._clips, self._seen = Clips(), deque[Mapping[int, Clip]]()
+        self._run, self._end = 0, 0  # number of this run, and tokens that it knows to be cached
+
+    def has_room(self, cache: KVCache) -> bool:
+        """See `Strider.has_room`: for the step that runs meanwhile too."""
+        return cache.num_cached + 2 * NUM_ROWS <= cache.capacity
+
+    def is_at(self, run: int, cache: KVCache) -> bool:
+        """See `Strider.is_at`."""
+        return run == self._run and cache.num_cached == self._end
 
     @torch.inference_mode()
-    def begin(self, cache: KVCache, last: int) -> None:
-        """Start behind `cache`, which holds at least one token, and the token `last`, which it does not."""
-        packet, num_rows = self._buffers.packet, len(self._layout.depths)
-        packet.tell([last] + [0] * (num_rows - 1), self._layout, cache)
-        self._before[0].copy_(packet.told)
-        self._before[1].copy_(cache.hidden[cache.num_cached - 1])
+    def begin(self, cache: KVCache, path: Sequence[int]) -> int:
+        """See `Strider.begin`."""
+        self._read_back.drop()
+        self._seen.clear()
+        self._run, self._end = self._run + 1, cache.num_cached
+        send(self._text.written[: len(path)], path)
+        self._before.packet.send([*header_of(cache, self._end, NUM_ROWS), path[-1], 0])
+        self._before.state.copy_(cache.hidden[self._end - 1 : self._end])
+        self._launch()
+        return self._run
 
     @torch.inference_mode()
-    def step(self) -> Verdict:
-        """One pass of the target. The verdict's rows are in the cache, in line; the caller keeps them."""
+    def step(self) -> Stride:
+        """See `Strider.step`. The next one is under way when this one is read."""
+        self._launch()
+        num_true, next_token, num_rows, *others = self._read_back.read()
+        seen = self._seen.popleft()
+        tokens, places, chances = (
+            others[at * NUM_ROWS + 1 : at * NUM_ROWS + num_true] for at in range(3)
+        )  # the first row was true before
+        self._end += num_true
+        accepted = (
+            self._guess(depth, token, place, chance / 1e6, seen)
+            for depth, (token, place, chance) in enumerate(zip(tokens, places, chances, strict=True))
+        )
+        return Stride(tuple(accepted), next_token, num_rows - 1)
+
+    @torch.inference_mode()
+    def hint(self, path: Sequence[int], drafts: Sequence[Draft]) -> None:
+        """See `Strider.hint`. What was read from the prompt is known here."""
+        for draft in drafts:
+            if draft[0].origin != "prompt" and (clip := self._clips.add(path, draft)):
+                send(self._text.clips[clip.first : clip.first + SLOT_TOKENS], clip.tokens)
+
+    def _launch(self) -> None:
         self._runner.run("step", self._work)
-        for before, after in zip(self._before, self._after, strict=True):
-            before.copy_(after)
-        return Verdict.of(self._verdict.tolist())
-
-    def write(self, cache: KVCache, last: int, num_tokens: int) -> list[int]:
-        """At least `num_tokens` tokens behind `last`, as far as the cache has room."""
-        self.begin(cache, last)
-        written: list[int] = []
-        while len(written) < num_tokens and (more := self.proceed(cache)):
-            written += more
-        return written
-
-    def proceed(self, cache: KVCache) -> list[int]:
-        """The tokens that one more step writes; none without room. `cache` is that of `begin`."""
-        if cache.num_cached + len(self._layout.depths) > cache.capacity:
-            return []
-        verdict = self.step()
-        cache.keep(verdict.tokens)
-        return [*verdict.tokens[1:], verdict.next_token]
+        self._before.copy_(self._after)
+        self._read_back.post()
+        self._seen.append(self._clips.now())
 
     def _work(self) -> None:
-        """From `_before` to `_after` and the verdict: the same work every time, to be captured."""
-        at, (told, state) = self._buffers, self._before
-        packet = at.packet
-        packet.told.copy_(told)
-        packet.tokens[1 : len(self._layout.depths)] = self._drafted(packet, state)
+        """From `_before` to `_after` and the outcome: the same work every time, to be captured."""
+        at, start, outcome = self._buffers, self._before, self._outcome
+        if self._search:
+            network = self._search.network
+            network.follow(start.packet)
+            network.states.copy_(start.state)
+            self._search.compute()
+        launch_step.run_appraise(start, self._text, self._found, self._candidates)
+        launch_step.run_plant(start, self._candidates, at.packet, outcome)
         self._decoder.compute(at, wants_logits=True)
         picked = at.logits[:, : self._num_tokens].max(-1).indices
-        self._verdict.copy_(accept(packet, picked))
+        launch_step.run_settle(at.packet, picked, at.normed, self._text, self._after, outcome)
         launch.run_move_rows(
-            packet, sources(packet, self._verdict), self._decoder.heads, self._decoder.num_layers, at.normed
+            at.packet, outcome.sources, self._decoder.heads, self._decoder.num_layers, at.normed
         )
-        num_true = self._verdict[:1]
-        last_row = self._verdict[2:].index_select(0, num_true - 1)
-        self._after[1].copy_(at.normed.index_select(0, last_row))
-        packet.start.add_(num_true)
-        packet.tokens[:1] = self._verdict[1:2]
-        self._after[0].copy_(packet.told)
 
-    def _drafted(self, packet: Packet, state: Tensor) -> Tensor:
-        """The tokens of all rows but the first."""
-        network = self._search.network
-        network.follow(packet)
-        network.states.copy_(state)
-        self._search.compute()
-        return self._search.tokens.flatten().index_select(0, self._places)
+    def _guess(
+        self, depth: int, token: int, place: int, chance: float, seen: Mapping[int, Clip]
+    ) -> DraftToken:
+        """Where an accepted token was drafted from: the text, where that had it."""
+        if place < 0:
+            return DraftToken(token, "neural", "distilled", depth, chance)
+        clip = seen.get(place // SLOT_TOKENS) if place < self._text.num_clip else None
+        guess = clip.guess_at(place) if clip else None
+        return guess or DraftToken(token, "ngram", "prompt", 0, chance)
+
+
+def _text(capacity: int, device: torch.device, *, looks_up: bool) -> launch_step.Text:
+    num_clip = NUM_SLOTS * SLOT_TOKENS
+    tokens = torch.full((num_clip + capacity,), NOTHING, dtype=torch.int64, device=device)
+    lengths = torch.arange(_MAX_MATCH + 1, dtype=torch.float32, device=device)
+    weights = lengths / (lengths + _DOUBT)
+    return launch_step.Text(tokens, num_clip, weights if looks_up else torch.zeros_like(weights))

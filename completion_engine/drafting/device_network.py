@@ -13,7 +13,7 @@ from completion_engine.drafting.distilled import DrafterFiles
 from completion_engine.drafting.distilled_network import EPS
 from completion_engine.gpu import launch, launch_draft
 from completion_engine.gpu.decoder import GraphedDecoder
-from completion_engine.gpu.passes import ROW_BLOCK, Packet, PassShape, header_of
+from completion_engine.gpu.passes import HEADER, ROW_BLOCK, Packet, PassShape, header_of
 from completion_engine.gpu.tiles import TiledWeight
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
@@ -53,11 +53,12 @@ class DeviceNetwork:
 
     def tell(self, cache: KVCache, num_ahead: int, token: int) -> None:
         """What the first step starts from: a token `num_ahead` positions behind those cached."""
-        self._send(header_of(cache, cache.num_cached, self.num_beams, 1, num_ahead), token)
+        self._send(header_of(cache, cache.num_cached, self.num_beams, num_ahead), token)
 
     def follow(self, packet: Packet) -> None:
         """The same on the device: the first step starts from the first row of a pass; to be captured."""
         self.packet.told[:4] = packet.told[:4]
+        self.packet.told[5:HEADER] = packet.told[5:HEADER]
         self.packet.tokens[:] = packet.tokens[:1]
 
     def _send(self, header: list[int], token: int) -> None:
@@ -120,7 +121,7 @@ class DeviceNetwork:
             shape.num_heads, shape.num_kv_heads, shape.head_size, self._decoder.heads.capacity
         )
         self.packet = Packet.empty(PassShape(num_beams, is_tree=False, wants_logits=False), self.device)
-        self._send([0, 0, 0, 0, num_beams, 1, 0, 0], 0)
+        self._send([0, 0, 0, 0, num_beams, 0, 0, 0], 0)
         self.beams = launch_draft.Beams.empty(num_beams, self.device)
         self._inputs, self._gated = rows(2 * shape.hidden_size), rows(shape.mlp_size)
         self._x, self._normed, self.states = (rows(shape.hidden_size) for _ in range(3))

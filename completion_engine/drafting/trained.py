@@ -1,14 +1,18 @@
-"""Loading the drafter that was trained for a target: on our kernels for GPUs where the target is there."""
+"""What drafts where the target is: a drafter on the same kernels, whole steps on a GPU."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles, load_distilled
 from completion_engine.drafting.draft import Drafter
+from completion_engine.drafting.stride import Strider
 from completion_engine.gpu.loading import as_graphed
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
+
+_STANDS_IN_FOR = {"ngram", "recycled", "neural"}  # drafters that a loop on the device does without
 
 
 def load_trained(folder: Path, target: LanguageModel) -> Drafter:
@@ -22,3 +26,18 @@ def load_trained(folder: Path, target: LanguageModel) -> Drafter:
     files = DrafterFiles.read(folder)
     network = DeviceNetwork(files, target, decoder, NUM_BEAMS)
     return DeviceDrafter(BeamSearch(network, files.temperatures), KVCache(target.cache_shape))
+
+
+def strider_of(drafters: Mapping[str, Drafter], target: LanguageModel, num_tokens: int) -> Strider | None:
+    """Whole steps on the device in place of `drafters`, where target and drafters allow that; else None."""
+    decoder, neural = as_graphed(target.decoder), drafters.get("neural")
+    if decoder is None or not target.verifies_trees or set(drafters) - _STANDS_IN_FOR:
+        return None
+    from completion_engine.drafting.device_beams import DeviceDrafter  # noqa: PLC0415 - needs triton
+    from completion_engine.drafting.device_loop import DeviceLoop  # noqa: PLC0415 - as above
+
+    looks_up, is_trained = "ngram" in drafters, isinstance(neural, DeviceDrafter)
+    if not (is_trained or (looks_up and neural is None)):
+        return None
+    search = neural.search if isinstance(neural, DeviceDrafter) else None
+    return DeviceLoop(decoder, search, num_tokens, looks_up=looks_up)

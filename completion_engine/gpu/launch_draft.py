@@ -33,11 +33,17 @@ class Beams:
 @dataclass(frozen=True, slots=True)
 class Found:
     """The likeliest tokens behind each beam at one depth, [num_beams, breadth], and the places of those that
-    go on, `chosen` [num_beams]."""
+    go on, `chosen` [num_beams]; or all of it for all depths, [num_depths, ..]."""
 
     tokens: Tensor
     shares: Tensor
     chosen: Tensor
+
+    @classmethod
+    def nothing(cls, device: torch.device) -> Found:
+        """Of a search of no depth, by one beam."""
+        ids = torch.zeros(1, 1, 1, dtype=torch.int64, device=device)
+        return cls(ids[:0], torch.zeros(1, 1, 1, device=device)[:0], ids[:0, :, 0])
 
 
 def run_join_inputs(  # noqa: PLR0913 - every buffer by itself

@@ -42,8 +42,8 @@ def shape_for(layout: Layout, num_logits: int) -> PassShape:
 class Packet:
     """The one input of a pass, int64 on the device; `told` is what kernels read.
 
-    Addresses of keys, values and hidden states; the position of the first row; the numbers of rows in use and
-    of rows known to be true; how far a draft begins behind what is cached; one spare number; then tokens
+    Addresses of keys, values and hidden states; the position of the first row; the number of rows in use; how
+    far a draft begins behind what is cached; two spare numbers; then tokens
     [num_rows], depths [num_rows] and, for a tree, ancestors [num_rows, num_rows]: the row that
     stands at each depth on the way to a row, itself included.
     """
@@ -58,13 +58,10 @@ class Packet:
         size = HEADER + 2 * shape.num_rows + (shape.num_rows**2 if shape.is_tree else 0)
         return cls(torch.zeros(size, dtype=torch.int64, device=device), shape.num_rows, shape.is_tree)
 
-    def tell(self, rows: Sequence[int], layout: Layout, cache: KVCache, num_known: int = 1) -> None:
-        """The pass to come: `rows` [<= num_rows] token ids as `layout` places them, behind `cache`.
-
-        The first `num_known` rows are true already, the others are drafted.
-        """
+    def tell(self, rows: Sequence[int], layout: Layout, cache: KVCache) -> None:
+        """The pass to come: `rows` [<= num_rows] token ids as `layout` places them, behind `cache`."""
         idle = [0] * (self.num_rows - len(rows))
-        numbers = header_of(cache, cache.num_cached, len(rows), num_known)
+        numbers = header_of(cache, cache.num_cached, len(rows))
         numbers += [*rows, *idle, *layout.depths, *idle]
         if self.is_tree:
             numbers += ancestors_of(layout, self.num_rows)
@@ -72,10 +69,7 @@ class Packet:
 
     def send(self, numbers: Sequence[int]) -> None:
         """All of the packet, without waiting for the device."""
-        staged = torch.tensor(numbers)
-        if self.told.is_cuda:
-            staged = staged.pin_memory()
-        self.told.copy_(staged, non_blocking=True)
+        send(self.told, numbers)
 
     @property
     def start(self) -> Tensor:
@@ -86,11 +80,6 @@ class Packet:
     def num_used(self) -> Tensor:
         """Rows in use, [1]."""
         return self.told[4:5]
-
-    @property
-    def num_known(self) -> Tensor:
-        """Rows that were true before the pass, [1]."""
-        return self.told[5:6]
 
     @property
     def tokens(self) -> Tensor:
@@ -106,6 +95,14 @@ class Packet:
     def ancestors(self) -> Tensor:
         """[num_rows, num_rows]; of trees only."""
         return self.told[HEADER + 2 * self.num_rows :].view(self.num_rows, self.num_rows)
+
+
+def send(place: Tensor, numbers: Sequence[int]) -> None:
+    """Copy numbers [place.shape] to the device, without waiting for it."""
+    staged = torch.tensor(numbers)
+    if place.is_cuda:
+        staged = staged.pin_memory()
+    place.copy_(staged, non_blocking=True)
 
 
 def header_of(cache: KVCache, start: int, *more: int) -> list[int]:

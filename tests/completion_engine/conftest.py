@@ -9,9 +9,10 @@ import pytest
 
 from completion_engine.config import EngineConfig
 from completion_engine.costs import PassClock
-from completion_engine.decoding import Decoding, Finish, Limits, Means, run
+from completion_engine.decoding import Decoding, Finish, Means
 from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import SurvivalTable
+from completion_engine.drafting.stride import Strider
 from completion_engine.engine import CompletionEngine
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
@@ -19,6 +20,7 @@ from completion_engine.loading import load_language_model
 from completion_engine.module_decoder import ModuleDecoder
 from completion_engine.prompt import Prompt
 from completion_engine.request import Cancellation
+from completion_engine.running import Limits, run
 from completion_engine.sampling import Sampler
 from completion_engine.slots import Slot
 from completion_engine.stats import CompletionStats
@@ -110,24 +112,39 @@ def scripted() -> type[Scripted]:
     return Scripted
 
 
-@pytest.fixture(scope="session")
-def write(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., tuple[Decoding, Finish]]:
-    def decode(
-        tokens: Sequence[int],
-        drafters: Sequence[Drafter] = (),
-        *,
-        slot: Slot | None = None,
-        healed: bytes = b"",
-        num_tokens: int = 24,
-        sampler: Sampler | None = None,
-        by: LanguageModel = target,
-    ) -> tuple[Decoding, Finish]:
-        slot = slot or Slot(KVCache(by.cache_shape))
-        picker = sampler or Sampler(tokenizer.num_tokens)
-        written = Written(tokenizer, healed)
-        prompt = Prompt(tuple(tokens), healed)
-        means = Means(by, picker, drafters, SurvivalTable())
-        decoding = Decoding(means, slot, prompt, written, CompletionStats())
-        return decoding, run(decoding, Rules(), Limits(num_tokens), Cancellation())
+Write = Callable[..., tuple[Decoding, Finish]]
 
-    return decode
+
+@pytest.fixture(scope="session")
+def writer(tokenizer: Tokenizer) -> Callable[[LanguageModel], Write]:
+    """Makes a way to decode by a target."""
+
+    def make(target: LanguageModel) -> Write:
+        def decode(
+            tokens: Sequence[int],
+            drafters: Sequence[Drafter] = (),
+            *,
+            slot: Slot | None = None,
+            healed: bytes = b"",
+            num_tokens: int = 24,
+            sampler: Sampler | None = None,
+            by: LanguageModel = target,
+            strider: Strider | None = None,
+        ) -> tuple[Decoding, Finish]:
+            slot = slot or Slot(KVCache(by.cache_shape))
+            picker = sampler or Sampler(tokenizer.num_tokens)
+            written = Written(tokenizer, healed)
+            prompt = Prompt(tuple(tokens), healed)
+            means = Means(by, picker, drafters, SurvivalTable(), strider=strider)
+            decoding = Decoding(means, slot, prompt, written, CompletionStats())
+            return decoding, run(decoding, Rules(), Limits(num_tokens), Cancellation())
+
+        return decode
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def write(target: LanguageModel, writer: Callable[[LanguageModel], Write]) -> Write:
+    """Decodes by the tiny target, unless told otherwise."""
+    return writer(target)

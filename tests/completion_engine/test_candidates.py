@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from completion_engine.alternatives import decoding_of, rank_branches
-from completion_engine.decoding import Decoding, Finish, Limits, Means, run
+from completion_engine.decoding import Decoding, Finish, Means
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.engine import CompletionEngine
@@ -18,6 +18,7 @@ from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
 from completion_engine.prompt import Prompt
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+from completion_engine.running import Limits, run
 from completion_engine.sampling import Sampler
 from completion_engine.slots import Slot
 from completion_engine.stats import Completion, CompletionStats

@@ -1,7 +1,7 @@
 """What stands between the products of a distilled drafter's step, and the choice of the paths that go on.
 
 A step runs a few beams: each a token, the row whose state stands before it, and how likely its path is. For
-`told` see `kernels.attention`; its seventh number is how far behind what is cached the first token stands.
+`told` see `kernels.attention`; its sixth number is how far behind what is cached the first token stands.
 """
 
 import triton
@@ -10,7 +10,7 @@ import triton.language as tl
 from completion_engine.gpu.kernels.attention import HEADER
 from completion_engine.gpu.kernels.rows import half_head, normed
 
-AHEAD: tl.constexpr = tl.constexpr(6)
+AHEAD: tl.constexpr = tl.constexpr(5)
 
 
 @triton.jit

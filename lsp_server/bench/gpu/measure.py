@@ -14,7 +14,6 @@ from completion_engine.errors import MachineError
 from completion_engine.gpu.memory import GEOMETRIES, Geometry
 from completion_engine.sources import Report
 from lsp_server.bench.gpu.ceilings import measure_ceilings
-from lsp_server.bench.gpu.device_peer import device_peer
 from lsp_server.bench.gpu.report import aims, memory_rows
 from lsp_server.bench.gpu.speed import Trial, measure_geometry
 from lsp_server.bench.peers import Asked, measure_peers
@@ -75,7 +74,7 @@ def measure_gpu(asked: GpuRun, report: Report) -> dict[str, Any]:
         report("Trying tiles", 0, 0)
         found["tuning"] = {size: tune(GEOMETRIES[size], 16, device, ceilings) for size in asked.sizes}
     if asked.target:
-        peers = Asked(asked.target, asked.num_tokens, "bfloat16", more=device_peer)
+        peers = Asked(asked.target, asked.num_tokens, "bfloat16")
         found["peers"] = measure_peers(asked.samples, peers, report)
     return found | {"aims": aims(found)}
 

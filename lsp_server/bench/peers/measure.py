@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -40,7 +40,7 @@ _SPARE_POSITIONS = 64  # a draft may reach beyond the last token asked for
 class Asked:
     """What to compare: `max_tokens` new tokens of `target` behind each sample's prompt.
 
-    An index of `sources`, where they are given, serves one more peer; `more` makes another one.
+    An index of `sources`, where they are given, serves one more peer.
     """
 
     target: str
@@ -48,7 +48,6 @@ class Asked:
     dtype: str = "auto"
     llama_python: Path | None = None
     sources: Path | None = None
-    more: Callable[[CompletionEngine], Peer | Absent] | None = None
 
 
 def measure_peers(samples: Sequence[Sample], asked: Asked, report: Report) -> dict[str, Any]:
@@ -99,7 +98,6 @@ def _line_up(
         *transformers_peers(folder, target, tokenizer, assistant),
         *llama_peers(worker, asked.target, num_positions, tokenizer.end_ids, on_gpu=on_gpu),
         *our_peers(plain, draft_model, index),
-        *([asked.more(plain)] if asked.more else []),
     ]
 
 

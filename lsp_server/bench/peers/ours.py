@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from completion_engine.config import DEFAULT_DRAFTERS, DRAFTERS
+from completion_engine.config import DEFAULT_DRAFTERS, DRAFTERS, EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
 from completion_engine.prompt import Prompt
@@ -66,7 +66,8 @@ def our_peers(
     """Engines on the target of `plain`: plain, one per drafter, as configured by default, with everything.
 
     `draft_model` is a smaller model of the same family: it drafts for a peer of its own, and takes the
-    neural drafter's place where the target has no trained one. One more peer drafts from `index` too.
+    neural drafter's place where the target has no trained one. One more peer drafts from `index` too, and
+    one plans on the host what the default leaves to a GPU.
     """
     alone = {name: _drafted(plain, name, (name,)) for name in DRAFTERS}
     if draft_model:
@@ -80,6 +81,9 @@ def our_peers(
     found: list[Peer | Absent] = [OurPeer(PLAIN, plain), *alone.values()]
     if len(default) > 1:
         found.append(_drafted(plain, "default", default, stand_in))
+        if isinstance(found[-1], OurPeer) and found[-1].engine.describe()["plans"] == "on the device":
+            on_host = replace(plain.config, plans_on_host=True)
+            found.append(_drafted(plain, "planned on the host", default, stand_in, config=on_host))
     if len(everything) > len(default):
         found.append(_drafted(plain, "all", everything, stand_in))
     if index is not None:
@@ -87,16 +91,17 @@ def our_peers(
     return found
 
 
-def _drafted(
+def _drafted(  # noqa: PLR0913 - every part of a peer by itself
     plain: CompletionEngine,
     name: str,
     drafters: tuple[str, ...],
     draft_model: str = "",
     index: NgramIndex | None = None,
+    config: EngineConfig | None = None,
 ) -> Peer | Absent:
     name = f"Slipstream {name}"
     try:
-        config = replace(plain.config, drafters=drafters, draft_model=draft_model)
+        config = replace(config or plain.config, drafters=drafters, draft_model=draft_model)
         engine = CompletionEngine(config, plain.target, plain.tokenizer)
     except SlipstreamError as error:
         return Absent(name, str(error))

@@ -1,106 +1,248 @@
-"""The loop on the device writes what the target writes alone, and drafts what the drafter drafts."""
+"""The loop on the device writes what the target writes alone, and drafts from the search and from text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
 
-from completion_engine.drafting.distilled import DrafterFiles
-from completion_engine.gpu.passes import PassShape
+from completion_engine.decoding import Decoding, Finish
+from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles
+from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.lookahead import LookaheadDrafter
+from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.drafting.recycled import RecycledDrafter
+from completion_engine.drafting.stride import Stride
+from completion_engine.drafting.trained import strider_of
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
+from completion_engine.sampling import Sampler
+from completion_engine.slots import Slot
 
 PROMPT = [3, 14, 15, 9, 26, 5, 35, 8]
-NUM_WRITTEN = 12
+NUM_WRITTEN = 10
+NUM_ALONE = 26
 
 
 @pytest.fixture(scope="module")
 def search(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) -> Any:
-    """That of the random drafter, along one path."""
+    """That of the random drafter."""
     from completion_engine.drafting.device_beams import BeamSearch
     from completion_engine.drafting.device_network import DeviceNetwork
 
-    network = DeviceNetwork(random_drafter, target, decoder, num_beams=1)
+    network = DeviceNetwork(random_drafter, target, decoder, NUM_BEAMS)
     return BeamSearch(network, random_drafter.temperatures)
 
 
+@pytest.fixture(scope="module", params=["search", "text", "both"])
+def loop(request: pytest.FixtureRequest, target: LanguageModel, decoder: Any, search: Any) -> Any:
+    from completion_engine.drafting.device_loop import DeviceLoop
+
+    return DeviceLoop(
+        decoder,
+        None if request.param == "text" else search,
+        target.vocab_size,
+        looks_up=request.param != "search",
+    )
+
+
 @pytest.fixture(scope="module")
-def loop(target: LanguageModel, decoder: Any, search: Any) -> Any:
-    from completion_engine.drafting.device_loop import Comb, DeviceLoop
+def text_loop(target: LanguageModel, decoder: Any) -> Any:
+    """One that drafts from text alone."""
+    from completion_engine.drafting.device_loop import DeviceLoop
 
-    return DeviceLoop(decoder, search, target.vocab_size, Comb((2, 1, 1)))
+    return DeviceLoop(decoder, None, target.vocab_size)
 
 
-@pytest.fixture
-def primed(target: LanguageModel) -> Callable[[], KVCache]:
-    """A cache that holds all of the prompt but its last token."""
+DRAFTERS = {"ngram": NgramDrafter, "recycled": RecycledDrafter, "lookahead": LookaheadDrafter}
+Write = Callable[..., tuple[Decoding, Finish]]
+Writer = Callable[[LanguageModel], Write]
+Prime = Callable[[Sequence[int]], KVCache]
 
-    def prime() -> KVCache:
+
+@pytest.fixture(scope="module")
+def primed(target: LanguageModel) -> Prime:
+    """A cache that holds all of some tokens but the last."""
+
+    def prime(tokens: Sequence[int]) -> KVCache:
         cache = KVCache(target.cache_shape)
-        target.forward(PROMPT[:-1], cache, 0)
-        cache.keep(PROMPT[:-1])
+        target.forward(tokens[:-1], cache, 0)
+        cache.keep(tokens[:-1])
         return cache
 
     return prime
 
 
-def greedy(target: LanguageModel, cache: KVCache, last: int, num_tokens: int) -> list[int]:
-    written = [last]
-    for _ in range(num_tokens):
+@pytest.fixture(scope="module")
+def alone(target: LanguageModel, primed: Prime) -> tuple[list[int], KVCache]:
+    """The prompt and what the target writes behind it by itself; the cache that holds all but the last."""
+    cache, written = primed(PROMPT), list(PROMPT)
+    for _ in range(NUM_ALONE):
         logits = target.forward(written[-1:], cache, 1)
         cache.keep(written[-1:])
         written.append(int(logits[0].argmax()))
-    return written[1:]
+    return written, cache
+
+
+def write(loop: Any, cache: KVCache, path: list[int], num_tokens: int) -> list[Stride]:
+    """The steps of a run; `path` grows by what they write."""
+    run, end, strides = loop.begin(cache, path), len(path) + num_tokens, []
+    while len(path) < end:
+        assert loop.is_at(run, cache)
+        stride = loop.step()
+        cache.keep([path[-1], *stride.written[:-1]])
+        path += stride.written
+        strides.append(stride)
+    return strides
+
+
+def assert_same(cache: KVCache, other: KVCache) -> None:
+    end = min(cache.num_cached, other.num_cached)
+    assert cache.tokens[:end] == other.tokens[:end]
+    assert torch.equal(cache.keys[:, :, :end], other.keys[:, :, :end])
+    assert torch.equal(cache.values[:, :, :end], other.values[:, :, :end])
+    assert torch.equal(cache.hidden[:end], other.hidden[:end])
 
 
 def test_it_writes_what_the_target_writes_alone(
-    target: LanguageModel, loop: Any, primed: Callable[[], KVCache]
+    loop: Any, primed: Prime, alone: tuple[list[int], KVCache]
 ) -> None:
-    ours, plain = primed(), primed()
-    found = loop.write(ours, PROMPT[-1], NUM_WRITTEN)
-    wanted = greedy(target, plain, PROMPT[-1], len(found))
-    assert found == wanted
-    end = min(ours.num_cached, plain.num_cached)
-    assert ours.tokens[:end] == plain.tokens[:end]
-    assert torch.equal(ours.keys[:, :, :end], plain.keys[:, :, :end])
-    assert torch.equal(ours.hidden[:end], plain.hidden[:end])
+    wanted, plain = alone
+    cache, path = primed(PROMPT), list(PROMPT)
+    write(loop, cache, path, NUM_WRITTEN)
+    assert path == wanted[: len(path)]
+    assert_same(cache, plain)
 
 
-def test_a_right_draft_is_accepted_and_moved_into_line(
-    target: LanguageModel, loop: Any, primed: Callable[[], KVCache], monkeypatch: pytest.MonkeyPatch
+def test_what_was_written_before_is_drafted_again(
+    text_loop: Any, target: LanguageModel, primed: Prime, alone: tuple[list[int], KVCache]
 ) -> None:
-    """The truth is put beside the path at depth 0, so its row has to move."""
-    plain = primed()
-    truth = greedy(target, plain, PROMPT[-1], 4)
-    wrong = [(token + 1) % target.vocab_size for token in truth]
-    rows = [wrong[0], wrong[1], wrong[2], truth[0], (truth[0] + 2) % target.vocab_size, 0, 0]
-    monkeypatch.setattr(loop, "_drafted", lambda *_: torch.tensor(rows, device=target.device))
-    cache = primed()
-    loop.begin(cache, PROMPT[-1])
-    verdict = loop.step()
-    assert (verdict.path, verdict.tokens, verdict.next_token) == ((0, 4), (PROMPT[-1], truth[0]), truth[1])
-    cache.keep(verdict.tokens)
-    end = cache.num_cached
-    assert torch.equal(cache.keys[:, :, :end], plain.keys[:, :, :end])
-    assert torch.equal(cache.values[:, :, :end], plain.values[:, :, :end])
-    assert torch.equal(cache.hidden[:end], plain.hidden[:end])
+    """A prompt that holds the target's own text, and then the beginning of it once more."""
+    clip = alone[0][: len(PROMPT) + NUM_WRITTEN]
+    path = [*clip, *clip[:12]]
+    cache, plain = primed(path), primed(path)
+    start = len(path)
+    strides = write(text_loop, cache, path, 6)
+    assert strides[0].num_drafted > 0
+    written = [path[start - 1]]
+    for _ in range(6):
+        logits = target.forward(written[-1:], plain, 1)
+        plain.keep(written[-1:])
+        written.append(int(logits[0].argmax()))
+    assert path[start : start + 6] == written[1:]
+    assert_same(cache, plain)
 
 
-def test_it_drafts_what_the_search_finds_behind_what_is_cached(
-    loop: Any, search: Any, decoder: Any, primed: Callable[[], KVCache]
+def test_a_clip_that_agrees_is_accepted_and_told_of(
+    text_loop: Any, primed: Prime, alone: tuple[list[int], KVCache]
 ) -> None:
-    cache = primed()
-    loop.begin(cache, PROMPT[-1])
+    wanted, plain = alone
+    known = len(PROMPT) + 3
+    chain = tuple(
+        DraftToken(token, "ngram", "index", 3, 1.0, at - 1, document=7, offset=40 + at)
+        for at, token in enumerate(wanted[known : known + 12])
+    )
+    cache, path = primed(PROMPT), list(PROMPT)
+    text_loop.hint(wanted[:known], [chain])
+    strides = write(text_loop, cache, path, NUM_WRITTEN)
+    accepted = [guess for stride in strides for guess in stride.accepted]
+    assert path == wanted[: len(path)]
+    assert set(chain) & set(accepted)
+    assert_same(cache, plain)
+    assert len(strides) < len(path) - len(PROMPT)
+
+
+def test_a_new_run_gives_up_the_one_before(
+    loop: Any, primed: Prime, alone: tuple[list[int], KVCache]
+) -> None:
+    first, cache = primed(PROMPT), primed(PROMPT)
+    run = loop.begin(first, PROMPT)
     loop.step()
-    drafted = decoder.buffers(PassShape(8, is_tree=True, wants_logits=True)).packet.tokens.tolist()
-    network = search.network
-    network.states.copy_(cache.hidden[cache.num_cached - 1 :][:1])
-    network.tell(cache, 0, PROMPT[-1])
-    search.compute()
-    found = search.read().tokens[:, 0].tolist()
-    assert drafted[1:8] == [
-        found[0][0], found[1][0], found[2][0], found[0][1], found[0][2], found[1][1], found[2][1]
-    ]  # fmt: skip
+    path = list(PROMPT)
+    write(loop, cache, path, 8)
+    assert not loop.is_at(run, first)
+    assert path == alone[0][: len(path)]
+    assert_same(cache, alone[1])
+
+
+@pytest.mark.parametrize("num_more", [1, 3])
+def test_decoding_leaves_steps_to_it(
+    text_loop: Any, target: LanguageModel, writer: Writer, alone: tuple[list[int], KVCache], num_more: int
+) -> None:
+    """Behind a prompt whose last tokens are new, after a pass for those that are several."""
+    write = writer(target)
+    prompt, slot = alone[0][: len(PROMPT) + NUM_WRITTEN], Slot(KVCache(target.cache_shape))
+    options = {"num_tokens": 6, "sampler": Sampler(target.vocab_size)}
+    write(prompt[:-num_more], slot=slot, **options | {"num_tokens": 1})
+    drafted, _ = write(prompt, [NgramDrafter()], slot=slot, strider=text_loop, **options)
+    plain, _ = write(prompt, **options)
+    assert drafted.tokens[:6] == plain.tokens[:6]
+    assert text_loop.is_at(drafted._run, slot.cache)
+    assert drafted.stats.num_accepted == sum(origin is not None for origin in drafted.origins)
+
+
+class Tripwire:
+    """Never to be asked for a step."""
+
+    max_depth = 1
+
+    def has_room(self, cache: KVCache) -> bool:
+        return True
+
+    def is_at(self, run: int, cache: KVCache) -> bool:
+        return False
+
+    def begin(self, cache: KVCache, path: Sequence[int]) -> int:
+        raise AssertionError("the host picks here")
+
+    def step(self) -> Stride:
+        raise AssertionError("the host picks here")
+
+    def hint(self, path: Sequence[int], drafts: Sequence[Draft]) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("temperature", "healed"), [(0.7, b""), (0.0, b"++++")])
+def test_what_it_cannot_pick_is_left_to_the_host(
+    target: LanguageModel, writer: Writer, temperature: float, healed: bytes
+) -> None:
+    """Sampled tokens, and tokens that have to spell something."""
+    write = writer(target)
+    sampler = Sampler(target.vocab_size, temperature, seed=3)
+    options = {"num_tokens": 2, "sampler": sampler, "healed": healed}
+    drafted, _ = write(PROMPT, strider=Tripwire(), **options)
+    assert drafted.tokens == write(PROMPT, **options)[0].tokens
+
+
+STRIDES = [
+    (["ngram"], True),
+    (["ngram", "recycled"], True),
+    (["recycled"], False),
+    (["ngram", "lookahead"], False),
+    ([], False),
+]
+
+
+@pytest.mark.parametrize(("names", "strides"), STRIDES)
+def test_it_stands_in_for_drafters_that_it_can_do_without(
+    target: LanguageModel, names: list[str], strides: bool
+) -> None:
+    drafters = {name: DRAFTERS[name]() for name in names}
+    assert (strider_of(drafters, target, target.vocab_size) is not None) == strides
+
+
+def test_a_drafter_that_it_does_not_know_is_asked_on_the_host(
+    target: LanguageModel, scripted: Callable[..., Any]
+) -> None:
+    drafters = {"ngram": NgramDrafter(), "neural": scripted(lambda _: [])}
+    assert strider_of(drafters, target, target.vocab_size) is None
+
+
+def test_near_the_end_of_a_cache_there_is_no_room(loop: Any, target: LanguageModel) -> None:
+    cache = KVCache(target.cache_shape)
+    cache.keep([0] * (target.capacity - 32))
+    assert loop.has_room(cache)
+    cache.keep([0])
+    assert not loop.has_room(cache)

@@ -1,0 +1,42 @@
+"""Writing until a rule, the target or a limit ends it. The only place that knows deadlines."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from completion_engine.decoding import Decoding, Finish, TextRules
+from completion_engine.request import Cancellation, CancelledError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds.
+
+    `pass_ms` is what the next step will take, so that the deadline is not passed in it.
+    """
+
+    max_tokens: int
+    pass_ms: float = 0.0
+    deadline_at: float = float("inf")
+    patience_at: float = float("inf")
+
+
+def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
+    """Write until a rule, the target or a limit ends it.
+
+    When the deadline would pass in the next step, the text is cut at its last sensible place; where
+    there is none yet, work goes on to the first one or until patience ends. Raises CancelledError.
+    """
+    while True:
+        finish = decoding.finish(rules, limits.max_tokens)
+        if finish is not None:
+            return finish
+        if cancellation.is_cancelled:
+            raise CancelledError
+        soon = time.perf_counter() + limits.pass_ms / 1e3
+        if soon > limits.deadline_at:
+            num_chars = rules.boundary(decoding.written.text)
+            if num_chars or soon > limits.patience_at:
+                return Finish("deadline", num_chars)
+        decoding.step()

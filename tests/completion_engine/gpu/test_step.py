@@ -1,0 +1,221 @@
+"""The parts of a step on the device do what a plain walk over lists does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from completion_engine.gpu.passes import Packet, PassShape
+from completion_engine.verification import verify
+
+NUM_ROWS, LENGTH, MOST = 16, 15, 8
+NUM_CLIP, CAPACITY = 24, 40
+BEAMS, BREADTH = 3, 4
+SEEDS = range(25)
+WEIGHTS = [length / (length + 4) for length in range(MOST + 1)]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A candidate as the plain walk finds it."""
+
+    token: int
+    parent: int
+    place: int
+    survival: float
+
+
+def longest_run(text: Sequence[int], last: int) -> tuple[int, int]:
+    """Length and last place of the longest earlier run of what ends at `last`; the latest of the longest."""
+    best = (0, 0)
+    for place in range(last):
+        length = 0
+        while (
+            length < MOST
+            and last - length >= NUM_CLIP
+            and place >= length
+            and text[place - length] == text[last - length]
+        ):
+            length += 1
+        if text[place + 1] >= 0:
+            best = max(best, (length, place))
+    return best if best[0] else (0, 0)
+
+
+def candidates(text: Sequence[int], last: int, search: Search) -> list[Guess]:
+    """What may be drafted: the search's tree, siblings of the text's tokens believed less, then the text."""
+    length, place = longest_run(text, last)
+    chain = []
+    while length and len(chain) < LENGTH and place + 1 + len(chain) <= last:
+        if (token := text[place + 1 + len(chain)]) < 0:
+            break
+        chain.append(token)
+    found: list[Guess] = []
+    beams = [(-1, 1.0)]
+    end, survival_of_end, hits = -1, 1.0, 0
+    for depth in range(search.num_depths):
+        grown = []
+        is_along = hits == depth < len(chain)
+        weight = WEIGHTS[min(length + depth, MOST)] if is_along else 0.0
+        hit = None
+        for beam, (parent, survival) in enumerate(beams):
+            for rank in range(BREADTH):
+                token = int(search.tokens[depth][beam][rank])
+                share = float(search.shares[depth][beam][rank])
+                on = is_along and parent == end
+                is_hit = on and token == chain[depth]
+                share = share * (1 - weight if on else 1) + (weight if is_hit else 0)
+                guess = Guess(token, parent, place + 1 + depth if is_hit else -1, survival * share)
+                hit = len(found) if is_hit else hit
+                grown.append((len(found), guess.survival))
+                found.append(guess)
+        beams = [grown[at] for at in search.chosen[depth]]
+        if hit is not None:
+            end, survival_of_end, hits = hit, found[hit].survival, depth + 1
+    for depth, token in enumerate(chain[hits:], hits):
+        survival_of_end *= WEIGHTS[min(length + depth, MOST)]
+        found.append(Guess(token, end, place + 1 + depth, survival_of_end))
+        end = len(found) - 1
+    return found
+
+
+class Search:
+    """What a drafter may have found: random tokens of few, siblings differing, with random shares."""
+
+    def __init__(self, generator: torch.Generator, num_depths: int, num_tokens: int) -> None:
+        size = (num_depths, BEAMS, BREADTH)
+        self.num_depths = num_depths
+        self.tokens = torch.stack(
+            [torch.randperm(num_tokens, generator=generator)[:BREADTH] for _ in range(num_depths * BEAMS)]
+            or [torch.zeros(BREADTH, dtype=torch.int64)]
+        )[: num_depths * BEAMS].view(size)
+        self.shares = torch.rand(size, generator=generator) / BREADTH
+        self.chosen = torch.stack(
+            [
+                torch.randperm(BREADTH * (BEAMS if depth else 1), generator=generator)[:BEAMS]
+                for depth in range(num_depths)
+            ]
+            or [torch.zeros(BEAMS, dtype=torch.int64)]
+        )[:num_depths]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that a step starts from, on the device, and the same as lists."""
+
+    text: list[int]
+    last: int
+    search: Search
+    start: Any
+    on_device: Any
+    found: Any
+    outcome: Any
+    packet: Packet
+
+
+@pytest.fixture(params=SEEDS)
+def case(request: pytest.FixtureRequest, device: torch.device) -> Case:
+    """Random text of few tokens, with clips before it; a search of some depth, sometimes none."""
+    from completion_engine.gpu import launch_step
+    from completion_engine.gpu.launch_draft import Found
+
+    generator = torch.Generator().manual_seed(request.param)
+    num_tokens = 5 + request.param % 3
+    num_written = int(torch.randint(1, CAPACITY - 1, (), generator=generator))
+    text = torch.randint(0, num_tokens, (NUM_CLIP + CAPACITY,), generator=generator)
+    text[:NUM_CLIP][torch.rand(NUM_CLIP, generator=generator) < 0.2] = -1
+    text[[0, NUM_CLIP - 1]] = -1
+    search = Search(generator, request.param % 5, num_tokens)
+    weights = torch.tensor(WEIGHTS, device=device)
+    start = launch_step.Start.empty(torch.zeros(1, 8, device=device))
+    start.packet.send(
+        [11, 12, 13, num_written - 1, NUM_ROWS, 0, 0, 0, int(text[NUM_CLIP + num_written - 1]), 0]
+    )
+    packet = Packet.empty(PassShape(NUM_ROWS, is_tree=True, wants_logits=True), device)
+    packet.told.fill_(7)  # whatever an earlier step left
+    return Case(
+        text.tolist(),
+        NUM_CLIP + num_written - 1,
+        search,
+        start,
+        launch_step.Text(text.to(device), NUM_CLIP, weights),
+        Found(search.tokens.to(device), search.shares.to(device), search.chosen.to(device)),
+        launch_step.Outcome.empty(NUM_ROWS, device),
+        packet,
+    )
+
+
+def run_draft(case: Case) -> None:
+    """The packet and the places of a step's draft."""
+    from completion_engine.gpu import launch_step
+
+    at = launch_step.Candidates.empty(case.found, LENGTH, case.on_device)
+    launch_step.run_appraise(case.start, case.on_device, case.found, at)
+    launch_step.run_plant(case.start, at, case.packet, case.outcome)
+
+
+def rows_of(case: Case) -> list[tuple[tuple[int, ...], int]]:
+    """The tokens on the way to each row, and its place in the text; checks what else a packet tells."""
+    packet, num_used = case.packet, int(case.packet.num_used)
+    assert packet.told[:4].tolist() == case.start.packet.told[:4].tolist()
+    rows = []
+    for row in range(num_used):
+        depth = int(packet.depths[row])
+        way = packet.ancestors[row, : depth + 1].tolist()
+        assert way[0] == 0
+        assert way[-1] == row
+        if row:
+            parent = way[-2]
+            assert parent < row
+            assert packet.ancestors[parent, :depth].tolist() == way[:-1]
+        rows.append((tuple(packet.tokens[way].tolist()), int(case.outcome.places[row])))
+    idle = slice(num_used, None)
+    assert not packet.tokens[idle].any()
+    assert not packet.depths[idle].any()
+    assert not packet.ancestors[idle].any()
+    return rows
+
+
+def test_the_likeliest_candidates_are_drafted(case: Case) -> None:
+    run_draft(case)
+    found = candidates(case.text, case.last, case.search)
+    order = sorted(range(len(found)), key=lambda at: -found[at].survival)[: NUM_ROWS - 1]
+    ways: dict[int, tuple[int, ...]] = {-1: (case.text[case.last],)}
+    for at, guess in enumerate(found):
+        ways[at] = (*ways[guess.parent], guess.token)
+    wanted = [(ways[-1], -1), *((ways[at], found[at].place) for at in order)]
+    assert sorted(rows_of(case)) == sorted(wanted)
+
+
+def test_what_is_true_is_what_the_walk_accepts(case: Case, device: torch.device) -> None:
+    from completion_engine.gpu import launch_step
+
+    run_draft(case)
+    num_used = int(case.packet.num_used)
+    tokens, depths = case.packet.tokens[:num_used].tolist(), case.packet.depths.tolist()
+    parents = [int(case.packet.ancestors[row, depths[row] - 1]) if row else -1 for row in range(num_used)]
+    generator = torch.Generator().manual_seed(case.last)
+    picked = torch.randint(0, 5, (NUM_ROWS,), generator=generator).tolist()
+    for row in range(num_used - 1, 0, -1):
+        if torch.rand((), generator=generator) < 0.6:
+            picked[parents[row]] = tokens[row]
+    states = torch.arange(NUM_ROWS * 8.0, device=device).view(NUM_ROWS, 8)
+    after = launch_step.Start.empty(states)
+    launch_step.run_settle(
+        case.packet, torch.tensor(picked, device=device), states, case.on_device, after, case.outcome
+    )
+    wanted = verify(tokens, parents, picked[:num_used])
+    path = [0, *wanted.path]
+    num_true, next_token, num_rows, *others = case.outcome.record.tolist()
+    assert (num_true, next_token, num_rows) == (len(path), wanted.written[-1], num_used)
+    assert tuple(others[1:num_true]) == wanted.written[:-1]
+    assert others[NUM_ROWS : NUM_ROWS + num_true] == case.outcome.places[path].tolist()
+    assert case.outcome.sources.tolist() == [*path, *range(num_true, NUM_ROWS)]
+    assert case.on_device.tokens[case.last + 1 : case.last + 1 + num_true].tolist() == list(wanted.written)
+    assert after.packet.told[:4].tolist() == [11, 12, 13, case.last - NUM_CLIP + num_true]
+    assert after.packet.tokens.tolist() == [next_token]
+    assert torch.equal(after.state[0], states[path[-1]])
