@@ -21,7 +21,7 @@ from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.launch_draft import Found
 from completion_engine.gpu.passes import PassShape, header_of, send
 from completion_engine.gpu.read_back import ReadBack
-from completion_engine.gpu.runner import Runner, runner_for
+from completion_engine.gpu.runner import Runner, Work, runner_for
 from completion_engine.kv_cache import KVCache
 
 NUM_ROWS = 16  # of every pass: as dear as one of 8, see `slipstream bench gpu`
@@ -106,22 +106,40 @@ class DeviceLoop:
         self._read_back.post()
         self._seen.append(self._clips.now())
 
+    @property
+    def parts(self) -> Mapping[str, Work]:
+        """What a step does, in order; together they lead from `_before` to `_after` and the outcome."""
+        return {
+            "search": self._search_paths,
+            "plant": self._plant,
+            "pass": self._pass,
+            "settle": self._settle,
+        }
+
     def _work(self) -> None:
-        """From `_before` to `_after` and the outcome: the same work every time, to be captured."""
-        at, start, outcome = self._buffers, self._before, self._outcome
+        """The same work every time, to be captured."""
+        for part in self.parts.values():
+            part()
+
+    def _search_paths(self) -> None:
         if self._search:
             network = self._search.network
-            network.follow(start.packet)
-            network.states.copy_(start.state)
+            network.follow(self._before.packet)
+            network.states.copy_(self._before.state)
             self._search.compute()
-        launch_step.run_appraise(start, self._text, self._found, self._candidates)
-        launch_step.run_plant(start, self._candidates, at.packet, outcome)
-        self._decoder.compute(at, wants_logits=True)
+
+    def _plant(self) -> None:
+        launch_step.run_appraise(self._before, self._text, self._found, self._candidates)
+        launch_step.run_plant(self._before, self._candidates, self._buffers.packet, self._outcome)
+
+    def _pass(self) -> None:
+        self._decoder.compute(self._buffers, wants_logits=True)
+
+    def _settle(self) -> None:
+        at, outcome, decoder = self._buffers, self._outcome, self._decoder
         picked = at.logits[:, : self._num_tokens].max(-1).indices
         launch_step.run_settle(at.packet, picked, at.normed, self._text, self._after, outcome)
-        launch.run_move_rows(
-            at.packet, outcome.sources, self._decoder.heads, self._decoder.num_layers, at.normed
-        )
+        launch.run_move_rows(at.packet, outcome.sources, decoder.heads, decoder.num_layers, at.normed)
 
     def _guess(
         self, depth: int, token: int, place: int, chance: float, seen: Mapping[int, Clip]

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from completion_engine.errors import MachineError
-from completion_engine.gpu.loading import has_kernels
+from completion_engine.gpu.loading import as_graphed, has_kernels
 from completion_engine.gpu.memory import Geometry, check_fits, plan_memory
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
@@ -22,6 +22,7 @@ from completion_engine.precision import choose_precision
 from lsp_server.bench.gpu.ceilings import Ceilings
 from lsp_server.bench.gpu.clock import time_ms, wait
 from lsp_server.bench.gpu.random_models import HandedOver, random_model
+from lsp_server.bench.gpu.steps import measure_steps
 from lsp_server.bench.peers.reference import COMPILED, GREEDY, TransformersPeer
 from lsp_server.bench.peers.runs import Task
 
@@ -67,11 +68,14 @@ def describe(target: LanguageModel, num_pass_bytes: int, ceilings: Ceilings, tri
     """Milliseconds of its passes by stage and of a token written plainly, and the share of the bandwidth."""
     floor_ms = ceilings.floor_ms(num_pass_bytes)
     plain_ms = _plain_ms(target, trial)
-    stages = {name: round(time_ms(work, target.device), 4) for name, work in _stages(target, trial).items()}
+    stages = {name: time_ms(work, target.device) for name, work in _stages(target, trial).items()}
+    decoder = as_graphed(target.decoder)
+    if decoder is not None and target.verifies_trees:
+        stages |= measure_steps(target, decoder, _primed(target, trial))
     return {
         "exactness": "row-invariant" if target.is_row_invariant else "fixed width",
         "verifies_trees": target.verifies_trees,
-        "stages_ms": stages,
+        "stages_ms": {name: round(ms, 4) for name, ms in stages.items()},
         "plain_ms": round(plain_ms, 4),
         "floor_ms": round(floor_ms, 4),
         "share_of_bandwidth": round(floor_ms / plain_ms, 3),

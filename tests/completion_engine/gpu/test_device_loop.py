@@ -20,6 +20,7 @@ from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
 from completion_engine.sampling import Sampler
 from completion_engine.slots import Slot
+from lsp_server.bench.gpu import steps
 
 PROMPT = [3, 14, 15, 9, 26, 5, 35, 8]
 NUM_WRITTEN = 10
@@ -238,6 +239,19 @@ def test_a_drafter_that_it_does_not_know_is_asked_on_the_host(
 ) -> None:
     drafters = {"ngram": NgramDrafter(), "neural": scripted(lambda _: [])}
     assert strider_of(drafters, target, target.vocab_size) is None
+
+
+def test_its_parts_are_measured(
+    target: LanguageModel, decoder: Any, primed: Prime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that takes each part once: interpreted, many rounds would take minutes."""
+    monkeypatch.setattr(steps, "time_ms", lambda work, _device: [work(), 1.0][1])
+    monkeypatch.setattr(steps, "_NUM_STEPS", 1)
+    cache = primed(PROMPT)
+    found = steps.measure_steps(target, decoder, cache)
+    assert list(found) == ["a step's search", "a step's plant", "a step's pass", "a step's settle", "a step"]
+    assert all(ms > 0 for ms in found.values())
+    assert cache.tokens == PROMPT[:-1]
 
 
 def test_near_the_end_of_a_cache_there_is_no_room(loop: Any, target: LanguageModel) -> None:
