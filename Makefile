@@ -35,7 +35,7 @@ test: $(VENV)/installed-test editors
 
 test-gpu: $(VENV)/installed-test
 	@$(BIN)/slipstream models pull $(MODEL)
-	$(BIN)/python -m pytest -m gpu
+	$(BIN)/python -m pytest tests/completion_engine/gpu tests/e2e/test_gpu.py
 
 # What this machine cannot have is named, and the tests that need it are skipped.
 editors: $(VENV)/installed-test

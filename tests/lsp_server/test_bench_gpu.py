@@ -64,7 +64,8 @@ def test_without_a_gpu_it_says_so() -> None:
 def test_aims_are_judged() -> None:
     row = {"name": "7B", "dtype": "bfloat16", "price_of_16": 1.04, "share_of_bandwidth": 0.6}
     peers = [
-        {"name": "Slipstream default", "ms_per_token_overall": 0.4},
+        {"name": "Slipstream plain", "ms_per_token_overall": 1.1, "over_plain": {"p1": 1.0}},
+        {"name": "Slipstream default", "ms_per_token_overall": 0.4, "over_plain": {"p1": 0.9}},
         {"name": COMPILED, "ms_per_token_overall": 3.0},
     ]
     judged = aims({"geometries": [row], "peers": {"peers": peers}})
@@ -73,6 +74,7 @@ def test_aims_are_judged() -> None:
         "7B: share of bandwidth": False,
         "tokens a second": True,
         "times compiled transformers": True,
+        "first percentile against plain": False,
     }
 
 

@@ -76,6 +76,7 @@ def appraise(
             is_along = is_found & (beam == on)
             is_hit = is_along & is_going & (guess == token)
             chance = tl.where(is_along, share * (1.0 - weight), share) + tl.where(is_hit, weight, 0.0)
+            chance = tl.minimum(chance, 1.0)  # rounding must not make a child likelier than its parent
             survival = before * chance
             hit = tl.max(tl.where(is_hit, inner, -1), 0).to(tl.int64)
             at = depth * block + inner
@@ -117,7 +118,7 @@ def plant(
     is_before = (inner[None, :] < inner[:, None]) & (survival[None, :] == survival[:, None])
     is_before = is_before | (survival[None, :] > survival[:, None])
     row = 1 + tl.sum(is_before.to(tl.int64), 1)
-    is_row = (row < num_rows) & (survival >= 0.0)
+    is_row = (row < num_rows) & (survival > 0.0)
     num_used = 1 + tl.sum(is_row.to(tl.int64), 0)
     tl.store(row_of + inner, row, mask=is_row)
     every, header = tl.arange(0, num_rows), tl.arange(0, HEADER)
@@ -140,9 +141,8 @@ def plant(
     for up in range(num_rows - 1):  # from the deepest place of the table; row 0 stands on every way
         depth = num_rows - 1 - up
         is_path = is_row & (depth <= own_depth)
-        tl.store(
-            ancestors + row * num_rows + depth, tl.load(row_of + node, mask=is_path, other=0), mask=is_path
-        )
+        above = tl.load(row_of + node, mask=is_path, other=0)
+        tl.store(ancestors + row * num_rows + depth, above, mask=is_path)
         node = tl.where(is_path, tl.load(parents + node, mask=is_path, other=-1), node)
 
 
@@ -156,9 +156,8 @@ def settle(
     A row is true where it and all rows on the way to it carry what was picked before them; siblings differ,
     so at most one row of a depth is. Told in `record` [3 + 3 * num_rows]: the number of true rows, what is
     written behind them, the number of all rows, then by depth their tokens, places in `text` and chances in
-    millionths. `sources`
-    [num_rows] is where each row is to be taken from; `after` [HEADER + 2] and `after_state` are what the
-    next step starts from. `matched` [num_rows] is work space.
+    millionths. `sources` [num_rows] is where each row is to be taken from; `after` [HEADER + 2] and
+    `after_state` are what the next step starts from. `matched` [num_rows] is work space.
     """
     row = tl.arange(0, num_rows)
     ancestors = told + HEADER + 2 * num_rows
