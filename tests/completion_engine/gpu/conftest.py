@@ -90,6 +90,12 @@ class Untimed(LanguageModel):
 
 
 @pytest.fixture(scope="session")
+def untimed() -> type[LanguageModel]:
+    """A target whose passes are not measured."""
+    return Untimed
+
+
+@pytest.fixture(scope="session")
 def random_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, torch.dtype], FamilyModel]:
     """Makes a random model of one layer of some family, read from a folder."""
 

@@ -1,0 +1,71 @@
+"""The whole engine on the kernels for GPUs leaves steps to the device, and writes what it writes plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from completion_engine.config import EngineConfig
+from completion_engine.engine import CompletionEngine
+from completion_engine.gpu.branches import InPlaceBranches
+from completion_engine.language_model import LanguageModel
+from completion_engine.llama_family import FamilyModel, read_family_config
+from completion_engine.model_files import StoredWeights
+from completion_engine.precision import Precision
+from completion_engine.request import Cancellation, CompletionRequest
+from completion_engine.tokenizer import load_tokenizer
+
+PREFIX = "def add(first, second):\n    return first + second\n\n\ndef add(fir"
+CAPACITY = 256
+
+
+@pytest.fixture(scope="module")
+def make_engine(
+    write_tiny: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    device: torch.device,
+    untimed: type[LanguageModel],
+) -> Callable[..., CompletionEngine]:
+    """Makes engines on a target of one layer that has a tokenizer."""
+    from completion_engine.gpu.decoder import GraphedDecoder
+
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    folder = write_tiny(tmp_path_factory.mktemp("one") / "layer", num_layers=1)
+    model = FamilyModel(read_family_config(folder), StoredWeights(folder, dtype))
+    decoder = GraphedDecoder(model, CAPACITY, device)
+    branches = InPlaceBranches(decoder.move)
+    target = untimed(decoder, device, Precision(str(dtype), dtype), CAPACITY, branches)
+    tokenizer = load_tokenizer(folder)
+
+    def make(**options: object) -> CompletionEngine:
+        config = EngineConfig(target="tiny", prefix_chars=200, suffix_chars=50, **options)
+        return CompletionEngine(config, target, tokenizer)
+
+    return make
+
+
+def test_steps_on_the_device_change_no_text(make_engine: Callable[..., CompletionEngine]) -> None:
+    drafted, plain = make_engine(), make_engine(drafters=())
+    assert (drafted.describe()["plans"], plain.describe()["plans"]) == ("on the device", "on the host")
+    request = CompletionRequest(PREFIX, "", "python", deadline_ms=0, max_tokens=12)
+    found, wanted = drafted.complete(request), plain.complete(request)
+    assert wanted.text
+    assert found.text == wanted.text
+    assert found.stats.num_drafted > 0
+    assert found.stats.finish_reason == wanted.stats.finish_reason
+
+
+def test_work_ahead_goes_on_behind_them(make_engine: Callable[..., CompletionEngine]) -> None:
+    drafted, plain = make_engine(), make_engine(drafters=())
+    texts = []
+    for engine in (drafted, plain):
+        request = CompletionRequest(PREFIX, "", "python", deadline_ms=0, max_tokens=4)
+        first = engine.complete(request)
+        for _ in range(3):
+            engine.idle(Cancellation())
+        longer = CompletionRequest(PREFIX, "", "python", deadline_ms=0, max_tokens=8)
+        texts.append((first.text, engine.complete(longer).text))
+    assert texts[0] == texts[1]
