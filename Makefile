@@ -41,12 +41,15 @@ test-gpu: $(VENV)/installed-test
 editors: $(VENV)/installed-test
 	@tests/editors/install/all.sh $(EDITORS) $(BIN)/python
 
-# Needs a GPU: its tests, every speed, exactness over 500 prompts, and what a person feels.
+# Needs a GPU: its tests, every speed, exactness over 500 prompts, and what a person feels; the last behind 4,000
+# tokens, with blocks of 64 written and keys that come in between.
 bench-gpu: test-gpu
 	@$(BIN)/slipstream models pull $(GPU_TARGET)
 	$(BIN)/slipstream bench gpu --target $(GPU_TARGET) --dtype bfloat16 --dtype int8 --dtype int4 --plot gpu.svg
 	$(BIN)/slipstream bench exactness --prompts 500 --target $(GPU_TARGET)
 	$(BIN)/slipstream replay --target $(GPU_TARGET) lsp_server/session.py
+	$(BIN)/slipstream replay --target $(GPU_TARGET) --start-line 330 --multiline always --deadline 0 --pace 60 \
+		tests/completion_engine/test_distillation.py
 
 # Needs a GPU and code to learn from: make distill-gpu CODE=folder
 distill-gpu: $(VENV)/installed

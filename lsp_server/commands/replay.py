@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -23,13 +23,19 @@ def replay(  # noqa: PLR0913 - one argument for each option
     seed: Annotated[int, typer.Option(help="Another seed, other typing errors.")] = 0,
     target: Annotated[str, typer.Option(help="Another target than the settings name.")] = "",
     plain: Annotated[bool, typer.Option("--plain", help="Switch the drafters off.")] = False,
+    multiline: Annotated[
+        Literal["auto", "always", "never"] | None, typer.Option(help="Another setting of that name.")
+    ] = None,
+    deadline: Annotated[float | None, typer.Option(min=0, help="Another deadlineMs; 0 is none.")] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Time transformers at the same places.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
 ) -> None:
     """Type FILES through a server as a person would, and report what it is like."""
     from lsp_server.replay.run import Options, replay_files  # noqa: PLC0415 - not needed for help
 
-    options = Options(limit_keystrokes, start_line, pace, seed, target, plain, compare)
+    options = Options(
+        limit_keystrokes, start_line, pace, seed, target, plain, compare, multiline or "", deadline
+    )
     with progress_bar(quiet=as_json) as report:
         result = asyncio.run(replay_files(files, options, report))
     if not as_json:

@@ -15,6 +15,7 @@ from typing import Any
 
 from completion_engine.errors import UserError
 from completion_engine.models import Report
+from completion_engine.request import Multiline
 from lsp_server.replay.baseline import Baseline, Comparison
 from lsp_server.replay.plan import Plan, line_start, plan_typing
 from lsp_server.replay.player import Answer, Player, Target
@@ -33,7 +34,8 @@ class Options:
 
     About `num_keystrokes` in all files together; from line `start_line` on, counted from 0, or from
     `START_SHARE` of each file; `pace_ms` 0 waits for each answer. An empty `target` is the user's own;
-    `is_plain` switches the drafters off.
+    `is_plain` switches the drafters off. `multiline` and `deadline_ms` are settings, the user's own where
+    they are not given.
     """
 
     num_keystrokes: int = 400
@@ -43,6 +45,19 @@ class Options:
     target: str = ""
     is_plain: bool = False
     compare: bool = False
+    multiline: Multiline | None = None
+    deadline_ms: float | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the servers are told beside the user's own settings."""
+        given: dict[str, Any] = {
+            "target": self.target or None,
+            "drafters": [] if self.is_plain else None,
+            "multiline": self.multiline,
+            "deadlineMs": self.deadline_ms,
+        }
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +115,8 @@ def stretch_end(text: str, start: int, num_chars: int) -> int:
 async def _replay_repository(
     root: Path, jobs: Sequence[Job], options: Options, report: Report, comparison: Comparison
 ) -> list[Answer]:
-    settings: dict[str, Any] = {"index": {"exclude": [f"/{job.path.relative_to(root)}" for job in jobs]}}
-    if options.target:
-        settings["target"] = options.target
-    if options.is_plain:
-        settings["drafters"] = []
+    index = {"exclude": [f"/{job.path.relative_to(root)}" for job in jobs]}
+    settings = {**options.settings, "index": index}
     answers: list[Answer] = []
     with ExitStack() as stack:
         index_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="slipstream-replay-"))

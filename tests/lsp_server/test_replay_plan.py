@@ -37,3 +37,17 @@ def test_whole_lines_are_typed_from_the_start_line_on(tmp_path: Path, options: O
     plan = planned(file, options, num_files=1)
     assert plan.text[plan.start : plan.end] == typed
     assert plan.text == LINES
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (Options(), {}),
+        (Options(target="other", is_plain=True), {"target": "other", "drafters": []}),
+        (Options(multiline="always", deadline_ms=0.0), {"multiline": "always", "deadlineMs": 0.0}),
+    ],
+)
+def test_servers_are_told_what_differs_from_the_users_settings(
+    options: Options, settings: dict[str, object]
+) -> None:
+    assert options.settings == settings
