@@ -33,9 +33,7 @@ def replay(  # noqa: PLR0913 - one argument for each option
     """Type FILES through a server as a person would, and report what it is like."""
     from lsp_server.replay.run import Options, replay_files  # noqa: PLC0415 - not needed for help
 
-    options = Options(
-        limit_keystrokes, start_line, pace, seed, target, plain, compare, multiline or "", deadline
-    )
+    options = Options(limit_keystrokes, start_line, pace, seed, target, plain, compare, multiline, deadline)
     with progress_bar(quiet=as_json) as report:
         result = asyncio.run(replay_files(files, options, report))
     if not as_json:
