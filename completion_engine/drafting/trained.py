@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+from completion_engine.drafting.device_check import steps_agree
 from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles, load_distilled
 from completion_engine.drafting.draft import Drafter
 from completion_engine.drafting.stride import Strider
 from completion_engine.gpu.loading import as_graphed
 from completion_engine.kv_cache import KVCache
 from completion_engine.language_model import LanguageModel
+
+logger = logging.getLogger(__name__)
 
 _STANDS_IN_FOR = {"ngram", "recycled", "neural"}  # drafters that a loop on the device does without
 
@@ -40,4 +44,10 @@ def strider_of(drafters: Mapping[str, Drafter], target: LanguageModel, num_token
     if not (is_trained or (looks_up and neural is None)):
         return None
     search = neural.search if isinstance(neural, DeviceDrafter) else None
-    return DeviceLoop(decoder, search, num_tokens, looks_up=looks_up)
+    loop = DeviceLoop(decoder, search, num_tokens, looks_up=looks_up)
+    if target.device.type == "cuda" and not steps_agree(
+        loop, target, num_tokens
+    ):  # interpreted, that takes minutes
+        logger.warning("Steps on the GPU do not write what it writes token by token: the host plans.")
+        return None
+    return loop

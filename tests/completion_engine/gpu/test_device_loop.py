@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
 from completion_engine.decoding import Decoding, Finish
+from completion_engine.drafting.device_check import steps_agree
 from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.draft import Draft, DraftToken
 from completion_engine.drafting.lookahead import LookaheadDrafter
@@ -239,6 +241,32 @@ def test_a_drafter_that_it_does_not_know_is_asked_on_the_host(
 ) -> None:
     drafters = {"ngram": NgramDrafter(), "neural": scripted(lambda _: [])}
     assert strider_of(drafters, target, target.vocab_size) is None
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_step_that_writes_something_else_is_found_out(
+    target: LanguageModel, decoder: Any, monkeypatch: pytest.MonkeyPatch, is_broken: bool
+) -> None:
+    """One that accepts whatever is drafted."""
+    from completion_engine.drafting.device_loop import DeviceLoop
+
+    loop = DeviceLoop(decoder, None, target.vocab_size)
+    if is_broken:
+        monkeypatch.setattr(loop, "_settle", partial(accept_all, loop))
+    assert steps_agree(loop, target, target.vocab_size, num_written=4) != is_broken
+
+
+def accept_all(loop: Any) -> None:
+    """Settles as if the target wrote the draft."""
+    from completion_engine.gpu import launch, launch_step
+
+    at = loop._buffers
+    picked = torch.zeros_like(at.packet.tokens)
+    parents = at.packet.ancestors.gather(1, (at.packet.depths - 1).clamp_min(0)[:, None])[:, 0]
+    picked[parents] = at.packet.tokens
+    launch_step.run_settle(at.packet, picked, at.normed, loop._text, loop._after, loop._outcome)
+    heads, num_layers = loop._decoder.heads, loop._decoder.num_layers
+    launch.run_move_rows(at.packet, loop._outcome.sources, heads, num_layers, at.normed)
 
 
 def test_its_parts_are_measured(
