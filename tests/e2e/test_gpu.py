@@ -48,11 +48,17 @@ def target(request: pytest.FixtureRequest) -> LanguageModel:
 
 @pytest.mark.real_model
 def test_drafts_change_no_token_on_the_gpu(engine: CompletionEngine) -> None:
-    plain = CompletionEngine(EngineConfig(device="cuda", drafters=()), engine.target, engine.tokenizer)
+    plain, on_host = (
+        CompletionEngine(EngineConfig(device="cuda", **options), engine.target, engine.tokenizer)
+        for options in ({"drafters": ()}, {"plans_on_host": True})
+    )
+    assert engine.describe()["plans"] == "on the device"
     samples = from_folder(Path(__file__).parents[2] / "completion_engine", 20, seed=1)
-    report = compare({"tree": engine}, plain, samples, 64)["tree"]
-    assert report.num_prompts == 20
-    assert report.num_differing == 0
+    reports = compare({"on the device": engine, "on the host": on_host}, plain, samples, 64)
+    assert {name: (report.num_prompts, report.num_differing) for name, report in reports.items()} == {
+        "on the device": (20, 0),
+        "on the host": (20, 0),
+    }
 
 
 @pytest.mark.real_model
