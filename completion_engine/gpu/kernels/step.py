@@ -10,6 +10,8 @@ import triton.language as tl
 
 from completion_engine.gpu.kernels.attention import HEADER
 
+HANDICAP: tl.constexpr = tl.constexpr(2)  # tokens more that a clip has to agree for, to be believed as much
+
 
 @triton.jit
 def look_up(
@@ -18,8 +20,8 @@ def look_up(
 ):  # fmt: skip
     """best [num_programs]: where what was written last stood before, as length * size + its last place.
 
-    The longest run of at most `most` tokens, and the latest of those; 0 where there is none. One program for
-    `block` places.
+    The longest run of at most `most` tokens, and the latest of those; 0 where there is none. A run in a clip
+    counts for less than its length. One program for `block` places.
     """
     place = tl.program_id(0) * block + tl.arange(0, block)
     last = num_clip + tl.load(told + 3)
@@ -31,6 +33,7 @@ def look_up(
         found = tl.load(text + place - back, mask=is_same & (place >= back), other=-1)
         is_same = is_same & (found == wanted)
         length += is_same.to(tl.int64)
+    length -= tl.where(place < num_clip, HANDICAP, 0)
     tl.store(best + tl.program_id(0), tl.max(tl.where(length > 0, length * size + place, 0), 0))
 
 

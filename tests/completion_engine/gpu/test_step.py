@@ -13,7 +13,7 @@ from completion_engine.gpu.passes import Packet, PassShape
 from completion_engine.verification import verify
 
 NUM_ROWS, LENGTH, MOST = 16, 15, 8
-NUM_CLIP, CAPACITY = 24, 40
+NUM_CLIP, CAPACITY = 24, 56
 BEAMS, BREADTH = 3, 4
 SEEDS = range(25)
 WEIGHTS = [length / (length + 4) for length in range(MOST + 1)]
@@ -30,7 +30,10 @@ class Guess:
 
 
 def longest_run(text: Sequence[int], last: int) -> tuple[int, int]:
-    """Length and last place of the longest earlier run of what ends at `last`; the latest of the longest."""
+    """Length and last place of the longest earlier run of what ends at `last`; the latest of the longest.
+
+    A run in a clip counts for two tokens less.
+    """
     best = (0, 0)
     for place in range(last):
         length = 0
@@ -42,8 +45,8 @@ def longest_run(text: Sequence[int], last: int) -> tuple[int, int]:
         ):
             length += 1
         if text[place + 1] >= 0:
-            best = max(best, (length, place))
-    return best if best[0] else (0, 0)
+            best = max(best, (length - 2 * (place < NUM_CLIP), place))
+    return best if best[0] > 0 else (0, 0)
 
 
 def candidates(text: Sequence[int], last: int, search: Search) -> list[Guess]:
@@ -125,7 +128,7 @@ def case(request: pytest.FixtureRequest, device: torch.device) -> Case:
 
     generator = torch.Generator().manual_seed(request.param)
     num_tokens = 5 + request.param % 3
-    num_written = int(torch.randint(1, CAPACITY - 1, (), generator=generator))
+    num_written = int(torch.randint(1, CAPACITY - NUM_ROWS, (), generator=generator))
     text = torch.randint(0, num_tokens, (NUM_CLIP + CAPACITY,), generator=generator)
     text[:NUM_CLIP][torch.rand(NUM_CLIP, generator=generator) < 0.2] = -1
     text[[0, NUM_CLIP - 1]] = -1
