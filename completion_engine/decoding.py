@@ -118,7 +118,7 @@ class Decoding:
         room = self._target.prefill_rows if self._target.is_row_invariant else self._target.widths[0]
         if len(pending) > room:
             self._prefill(pending[: min(self._target.prefill_rows, len(pending) - 1)])
-        elif self._strider and len(pending) == 1 and self._is_free() and self._strider.has_room(self._cache):
+        elif self._strider and len(pending) == 1 and self._is_free() and self._strider.can_step(self._cache):
             self._stride(self._strider)
         else:
             self._draft_and_verify(pending)

@@ -57,9 +57,9 @@ class DeviceLoop:
         self._clips, self._seen = Clips(), deque[Mapping[int, Clip]]()
         self._run, self._end = 0, 0  # number of this run, and tokens that it knows to be cached
 
-    def has_room(self, cache: KVCache) -> bool:
-        """See `Strider.has_room`: for the step that runs meanwhile too."""
-        return cache.num_cached + 2 * NUM_ROWS <= cache.capacity
+    def can_step(self, cache: KVCache) -> bool:
+        """See `Strider.can_step`. There has to be room for the step that runs meanwhile too."""
+        return 0 < cache.num_cached <= cache.capacity - 2 * NUM_ROWS
 
     def is_at(self, run: int, cache: KVCache) -> bool:
         """See `Strider.is_at`."""

@@ -29,8 +29,8 @@ class Strider(Protocol):
 
     max_depth: int
 
-    def has_room(self, cache: KVCache) -> bool:
-        """Whether another step fits into the cache."""
+    def can_step(self, cache: KVCache) -> bool:
+        """Whether a step may follow what is cached: there is something, and there is room."""
         ...
 
     def is_at(self, run: int, cache: KVCache) -> bool:

@@ -73,7 +73,7 @@ def _step_ms(loop: Strider, cache: KVCache, device: torch.device) -> float:
     loop.begin(cache, path)
     wait(device)
     begin = time.perf_counter()
-    while num_steps < _NUM_STEPS and loop.has_room(cache):
+    while num_steps < _NUM_STEPS and loop.can_step(cache):
         stride = loop.step()
         cache.keep([path[-1], *stride.written[:-1]])
         path += stride.written

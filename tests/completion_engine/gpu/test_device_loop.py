@@ -191,7 +191,7 @@ class Tripwire:
 
     max_depth = 1
 
-    def has_room(self, cache: KVCache) -> bool:
+    def can_step(self, cache: KVCache) -> bool:
         return True
 
     def is_at(self, run: int, cache: KVCache) -> bool:
@@ -282,9 +282,10 @@ def test_its_parts_are_measured(
     assert cache.tokens == PROMPT[:-1]
 
 
-def test_near_the_end_of_a_cache_there_is_no_room(loop: Any, target: LanguageModel) -> None:
+def test_there_is_no_step_without_a_state_or_without_room(loop: Any, target: LanguageModel) -> None:
     cache = KVCache(target.cache_shape)
+    assert not loop.can_step(cache)
     cache.keep([0] * (target.capacity - 32))
-    assert loop.has_room(cache)
+    assert loop.can_step(cache)
     cache.keep([0])
-    assert not loop.has_room(cache)
+    assert not loop.can_step(cache)
