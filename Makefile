@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 EDITORS := .editors
 MODEL := qwen2.5-coder-0.5b
 GPU_TARGET := qwen2.5-coder-1.5b
+LONG := --start-line 330 --multiline always --deadline 0 tests/completion_engine/test_distillation.py
 
 # The first interpreter that is new enough; `make PYTHON=/path/to/python3 ...` chooses another.
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
@@ -41,15 +42,15 @@ test-gpu: $(VENV)/installed-test
 editors: $(VENV)/installed-test
 	@tests/editors/install/all.sh $(EDITORS) $(BIN)/python
 
-# Needs a GPU: its tests, every speed, exactness over 500 prompts, and what a person feels; the last behind 4,000
-# tokens, with blocks of 64 written and keys that come in between.
+# Needs a GPU: its tests, every speed, exactness over 500 prompts, and what a person feels, also behind 4,000 tokens
+# where blocks of 64 are written: first with every answer awaited, then with keys that come in between and cancel.
 bench-gpu: test-gpu
 	@$(BIN)/slipstream models pull $(GPU_TARGET)
 	$(BIN)/slipstream bench gpu --target $(GPU_TARGET) --dtype bfloat16 --dtype int8 --dtype int4 --plot gpu.svg
 	$(BIN)/slipstream bench exactness --prompts 500 --target $(GPU_TARGET)
 	$(BIN)/slipstream replay --target $(GPU_TARGET) lsp_server/session.py
-	$(BIN)/slipstream replay --target $(GPU_TARGET) --start-line 330 --multiline always --deadline 0 --pace 60 \
-		tests/completion_engine/test_distillation.py
+	$(BIN)/slipstream replay --target $(GPU_TARGET) $(LONG)
+	$(BIN)/slipstream replay --target $(GPU_TARGET) --pace 20 $(LONG)
 
 # Needs a GPU and code to learn from: make distill-gpu CODE=folder
 distill-gpu: $(VENV)/installed
