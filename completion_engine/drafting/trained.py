@@ -40,14 +40,12 @@ def strider_of(drafters: Mapping[str, Drafter], target: LanguageModel, num_token
     from completion_engine.drafting.device_beams import DeviceDrafter  # noqa: PLC0415 - needs triton
     from completion_engine.drafting.device_loop import DeviceLoop  # noqa: PLC0415 - as above
 
-    looks_up, is_trained = "ngram" in drafters, isinstance(neural, DeviceDrafter)
-    if not (is_trained or (looks_up and neural is None)):
+    looks_up, search = "ngram" in drafters, neural.search if isinstance(neural, DeviceDrafter) else None
+    if search is None and (neural is not None or not looks_up):
         return None
-    search = neural.search if isinstance(neural, DeviceDrafter) else None
     loop = DeviceLoop(decoder, search, num_tokens, looks_up=looks_up)
-    if target.device.type == "cuda" and not steps_agree(
-        loop, target, num_tokens
-    ):  # interpreted, that takes minutes
+    is_on_gpu = target.device.type == "cuda"  # interpreted, the check takes minutes
+    if is_on_gpu and not steps_agree(loop, target, num_tokens):
         logger.warning("Steps on the GPU do not write what it writes token by token: the host plans.")
         return None
     return loop

@@ -38,6 +38,16 @@ def look_up(
 
 
 @triton.jit
+def put(at, tokens, parents, places, survivals, chances, token, parent, place, survival, chance):
+    """Write down the candidates `at`: one of them or a block."""
+    tl.store(tokens + at, token)
+    tl.store(parents + at, parent)
+    tl.store(places + at, place)
+    tl.store(survivals + at, survival)
+    tl.store(chances + at, chance)
+
+
+@triton.jit
 def appraise(
     told, text, best, weights, found, shares, chosen, tokens, parents, places, survivals, chances,
     num_best: tl.constexpr, best_block: tl.constexpr,
@@ -82,12 +92,10 @@ def appraise(
             chance = tl.minimum(chance, 1.0)  # rounding must not make a child likelier than its parent
             survival = before * chance
             hit = tl.max(tl.where(is_hit, inner, -1), 0).to(tl.int64)
-            at = depth * block + inner
-            tl.store(tokens + at, guess)
-            tl.store(parents + at, parent)
-            tl.store(places + at, tl.where(is_hit, spot, -1))
-            tl.store(chances + at, chance)
-            tl.store(survivals + at, tl.where(is_found, survival, -1.0))
+            put(
+                depth * block + inner, tokens, parents, places, survivals, chances,
+                guess, parent, tl.where(is_hit, spot, -1), tl.where(is_found, survival, -1.0), chance,
+            )  # fmt: skip
             survival_above = tl.where(hit >= 0, tl.max(tl.where(is_hit, survival, 0.0), 0), survival_above)
             goes_on = tl.load(chosen + depth * num_beams + beams, mask=beams < num_beams, other=-1)
             on = tl.max(tl.where((goes_on == hit) & (hit >= 0), beams, -1), 0).to(tl.int64)
@@ -95,11 +103,10 @@ def appraise(
         is_own = is_going & (hit < 0)
         survival_above = tl.where(is_own, survival_above * weight, survival_above)
         own = num_depths * block + depth
-        tl.store(tokens + own, token)
-        tl.store(parents + own, above)
-        tl.store(places + own, tl.where(is_own, spot, -1))
-        tl.store(chances + own, weight)
-        tl.store(survivals + own, tl.where(is_own, survival_above, -1.0))
+        put(
+            own, tokens, parents, places, survivals, chances,
+            token, above, tl.where(is_own, spot, -1), tl.where(is_own, survival_above, -1.0), weight,
+        )  # fmt: skip
         above = tl.where(is_own, own, tl.where(hit >= 0, depth * block + hit, above))
         tl.debug_barrier()  # the next depth reads what this one wrote
 
