@@ -6,8 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 EDITORS := .editors
 MODEL := qwen2.5-coder-0.5b
+# Many tests wait for programs, some hold 1.5 GB of a model: more workers want more memory than cores.
+WORKERS := 2
 GPU_TARGET := qwen2.5-coder-1.5b
-LONG := --start-line 330 --multiline always --deadline 0 tests/completion_engine/test_distillation.py
+LONG := --start-line 330 --multiline always --deadline 0 tests/completion_engine/distillation/test_distillation.py
 
 # The first interpreter that is new enough; `make PYTHON=/path/to/python3 ...` chooses another.
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
@@ -15,10 +17,13 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON := $(shell for python in $(CANDIDATES); do \
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then command -v $$python; break; fi; done)
 
+# Everything by its hash, out of the locks; torch apart.
 # Twice quiet: errors are shown, warnings about unreachable extra indexes are not.
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+QUIET := --pip-argument=--quiet --pip-argument=--quiet
+INSTALL := $(BIN)/python -I lsp_server/tools/supply/install.py $(QUIET) --locks . --also build
+LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test test-gpu editors bench bench-gpu distill-gpu clean help
+.PHONY: demo test mutation test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean help
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -28,11 +33,18 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-test editors
 	@$(BIN)/slipstream models pull $(MODEL)
+	$(BIN)/python -P -m lsp_server.tools.supply.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	@$(BIN)/python -P -m completion_engine.compile_kernels cpu
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+# Changes what is decided in a few files, in a copy under mutants/, and names the changes that no test notices.
+mutation: $(VENV)/installed-test
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/mutmut run --max-children $(WORKERS)
+	$(BIN)/python tests/mutation.py
 
 test-gpu: $(VENV)/installed-test
 	@$(BIN)/slipstream models pull $(MODEL)
@@ -48,7 +60,7 @@ bench-gpu: test-gpu
 	@$(BIN)/slipstream models pull $(GPU_TARGET)
 	$(BIN)/slipstream bench gpu --target $(GPU_TARGET) --dtype bfloat16 --dtype int8 --dtype int4 --plot gpu.svg
 	$(BIN)/slipstream bench exactness --prompts 500 --target $(GPU_TARGET)
-	$(BIN)/slipstream replay --target $(GPU_TARGET) lsp_server/session.py
+	$(BIN)/slipstream replay --target $(GPU_TARGET) lsp_server/workspace/session.py
 	$(BIN)/slipstream replay --target $(GPU_TARGET) $(LONG)
 	$(BIN)/slipstream replay --target $(GPU_TARGET) --pace 20 $(LONG)
 
@@ -69,16 +81,29 @@ $(VENV)/bin/python:
 	@echo "Creating $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+# Makes the locks anew from pyproject.toml, for all platforms; `make lock UPGRADE=--upgrade` takes the newest versions.
+lock: $(VENV)/installed-test
+	$(BIN)/python -P -m lsp_server.tools.supply.lock $(UPGRADE)
+
+# Fails where the locks do not fit pyproject.toml; needs no network.
+lock-check: $(VENV)/installed-test
+	$(BIN)/python -P -m lsp_server.tools.supply.check
+
+# What a release stands on, for those who ship it.
+sbom: $(VENV)/installed
+	@mkdir -p dist
+	$(BIN)/python -P -m lsp_server.tools.supply.sbom > dist/slipstream.cdx.json
+
+$(VENV)/installed: pyproject.toml $(LOCKS) | $(VENV)/bin/python
 	@echo "Installing Slipstream and what it needs; the first time this takes some minutes"
-	@$(PIP) install -c constraints.txt -e .
+	@$(INSTALL) .
 	@touch $@
 
-$(VENV)/installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/installed-test: pyproject.toml $(LOCKS) | $(VENV)/bin/python
 	@echo "Installing Slipstream and its test tools; the first time this takes some minutes"
-	@$(PIP) install -c constraints.txt -e '.[test,bench,kernels]'
+	@$(INSTALL) --also test .
 	@touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) $(EDITORS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EDITORS) mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

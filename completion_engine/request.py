@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from ngram_cache import NgramIndex
+if TYPE_CHECKING:  # the program's help must not load numpy
+    from ngram_cache import NgramIndex
 
+Progress = Callable[[str, int, int], None]  # what is being done, and how much of how much of it
+ShouldStop = Callable[[], bool]  # whether the caller no longer wants the result
 Multiline = Literal["auto", "never", "always"]
 
 
@@ -28,6 +32,11 @@ class Cancellation:
         """Whether somebody asked for the end of this work."""
         return self._event.is_set()
 
+    def check(self) -> None:
+        """Raises CancelledError once somebody asked."""
+        if self.is_cancelled:
+            raise CancelledError
+
 
 class CancelledError(Exception):
     """The request was cancelled while the engine worked on it. Not an error: nobody waits any more."""
@@ -41,7 +50,11 @@ class CompletionRequest:
     the engine chooses its own window out of them. `document` is any stable name of the document
     (its path or URI): it picks the KV slot. `index` is the repository to draft from, if there is one; it
     calls the document `indexed_as`, or by the same name where that is empty.
+    Documents of one `recent_scope` draft from what was written in each other lately; without one a document
+    drafts from its own alone.
     With `num_candidates` above 1 somebody waits to choose: alternatives are written until `patience_ms`.
+    `id` names the request in logs. `shadow` is the share of such requests, 0 to 1, that is checked afterwards
+    against plain decoding.
     """
 
     prefix: str
@@ -50,6 +63,7 @@ class CompletionRequest:
     document: str = ""
     index: NgramIndex | None = None
     indexed_as: str = ""
+    recent_scope: str = ""
     max_tokens: int = 64
     deadline_ms: float = 100.0
     patience_ms: float = 1500.0
@@ -57,4 +71,6 @@ class CompletionRequest:
     temperature: float = 0.0
     seed: int = 0
     num_candidates: int = 1
+    id: str = ""
+    shadow: float = 0.0
     cancellation: Cancellation = field(default_factory=Cancellation)

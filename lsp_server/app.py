@@ -12,17 +12,18 @@ from collections.abc import Callable, Coroutine, Iterator
 from importlib import metadata
 from typing import Any, BinaryIO, NoReturn
 
-from completion_engine.request import CancelledError
-from lsp_server.engine_pool import EnginePool, OnTokens, engine_config
-from lsp_server.engine_work import Completer, Load, Report
-from lsp_server.folder_worker import TokenSource
+from completion_engine.request import CancelledError, Progress
+from lsp_server.engine.pool import EnginePool, OnTokens, engine_config
+from lsp_server.engine.work import Completer, Load
 from lsp_server.handlers import register
+from lsp_server.protocol.transport import ByteSink, claim_stdio
 from lsp_server.server import SlipstreamServer
-from lsp_server.settings import Settings
+from lsp_server.sharing.door import Door
 from lsp_server.sharing.host import Host
 from lsp_server.sharing.log import LINE, HostLog
-from lsp_server.sharing.place import Door
-from lsp_server.transport import ByteSink, claim_stdio
+from lsp_server.supervision import on_own_thread
+from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -87,14 +88,14 @@ async def _serve_one(stdin: BinaryIO, stdout: BinaryIO) -> tuple[int, bool]:
     server = SlipstreamServer(version(), engines)
     register(server)
     code = await server.serve(stdin, stdout)
-    return code, await asyncio.to_thread(engines.stop, STOP_S) and server.has_stopped
+    return code, await on_own_thread(engines.stop, STOP_S) and server.has_stopped
 
 
 async def _serve_all(door: Door, linger_s: float) -> tuple[int, bool]:
     engines = EnginePool(load_for, linger_s)
     service = WindowService(engines)
     await Host(door, service, linger_s).run()
-    return 0, await asyncio.to_thread(engines.stop, STOP_S) and service.has_stopped
+    return 0, await on_own_thread(engines.stop, STOP_S) and service.has_stopped
 
 
 def _leave(serving: Coroutine[Any, Any, tuple[int, bool]]) -> NoReturn:
@@ -128,16 +129,16 @@ def version() -> str:
 def load_for(settings: Settings, on_tokens: OnTokens) -> Load:
     """How to load the engine that `settings` ask for. Its tokenizer is announced before the model is read."""
 
-    def load(report: Report, should_stop: Callable[[], bool]) -> Completer:
+    def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
         # All of these together take seconds to import, and the editor waits for its first answer meanwhile.
-        from completion_engine.compiling import compiled_meanwhile  # noqa: PLC0415
+        from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415
         from completion_engine.models import ModelStore  # noqa: PLC0415
 
         config = engine_config(settings)
         with compiled_meanwhile(config, report, should_stop):
             folder = ModelStore().ensure(config.target, report, should_stop)
             with _loading_alone(report, should_stop):
-                from completion_engine.tokenizer import load_tokenizer  # noqa: PLC0415
+                from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415
 
                 tokenizer = load_tokenizer(folder)
                 on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many))
@@ -150,7 +151,7 @@ def load_for(settings: Settings, on_tokens: OnTokens) -> Load:
 
 
 @contextlib.contextmanager
-def _loading_alone(report: Report, should_stop: Callable[[], bool]) -> Iterator[None]:
+def _loading_alone(report: Progress, should_stop: Callable[[], bool]) -> Iterator[None]:
     """One engine at a time: what the libraries import while they load is not safe on two threads."""
     while not _loading.acquire(timeout=LOADING_STEP_S):
         report("Waiting until another model is loaded", 0, 0)

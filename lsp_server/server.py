@@ -8,61 +8,107 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, BinaryIO
 
+from cattrs import Converter
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
 from completion_engine.errors import SlipstreamError
-from lsp_server import conversion
-from lsp_server.engine_pool import EnginePool
-from lsp_server.engine_work import EngineStatus
-from lsp_server.folder_worker import FolderReport
-from lsp_server.indexing_job import IndexingJobs
-from lsp_server.progress import WorkDone
-from lsp_server.protocol import SlipstreamProtocol
-from lsp_server.scheduling import Scheduler
-from lsp_server.session import Session
-from lsp_server.status_line import StatusLine
-from lsp_server.transport import ByteSink, Writer, start_reader
+from lsp_server.engine.pool import EnginePool
+from lsp_server.engine.scheduling import Scheduler
+from lsp_server.engine.work import EngineStatus
+from lsp_server.protocol import conversion
+from lsp_server.protocol.adapter import SlipstreamProtocol
+from lsp_server.protocol.inbox import Inbox
+from lsp_server.protocol.parsing import parse
+from lsp_server.protocol.progress import WorkDone
+from lsp_server.protocol.status_line import StatusLine
+from lsp_server.protocol.transport import ByteSink, Writer, start_reader
+from lsp_server.sharing import watchdog
+from lsp_server.supervision import on_own_thread
+from lsp_server.workspace.folder_worker import FolderReport
+from lsp_server.workspace.indexing_job import IndexingJobs
+from lsp_server.workspace.session import Session
 
 logger = logging.getLogger(__name__)
+
+# Handlers that are told to end do so at their next step.
+END_S = 1.0
+
+
+# A window that takes the loop for longer than this with a message leaves it to others for a multiple of it.
+LONG_TURN_S = 0.005
+LEAVE_TO_OTHERS = 3
+
+
+@functools.cache
+def _converter() -> Converter:
+    """One for all servers: it writes code of its own for each type of message, in tens of milliseconds."""
+    converter: Converter = default_converter()  # type: ignore[no-untyped-call]  # pygls has no types here
+    return converter
 
 
 class SlipstreamServer(LanguageServer):
     """One editor's server, on an engine out of `engines`. `has_stopped` once all its threads have ended.
 
+    `has_ended` from the moment on that its client is gone: whatever was under way then begins nothing more.
     `window` tells its documents from those of other servers on the same engine.
     """
 
     protocol: SlipstreamProtocol
     scheduler: Scheduler
     indexing: IndexingJobs
+    has_ended = False
     has_stopped = False
 
     def __init__(self, version: str, engines: EnginePool, window: int = 0) -> None:
-        super().__init__(
-            "slipstream", version, protocol_cls=SlipstreamProtocol, converter_factory=default_converter
-        )
+        super().__init__("slipstream", version, protocol_cls=SlipstreamProtocol, converter_factory=_converter)
         self.session = Session(window=window)
         self._engines = engines
         self._progress: dict[object, WorkDone] = {}
         self._status_line = StatusLine(lambda status: self.protocol.notify("didChangeStatus", status))
         self._told: set[str] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._unfinished: list[Awaitable[None]] = []
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
         """Answer messages until the client goes; returns the exit code, 0 after a proper `shutdown`."""
-        inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
-        deliver = self._from_thread(inbox.put_nowait)
-        writer = Writer(stdout, on_broken=lambda: deliver(None))
+        inbox: Inbox[Any] = Inbox()
+        writer = Writer(stdout, on_broken=inbox.close)
         self.protocol.set_writer(writer)
+        self._begin()
+
+        def deliver(body: bytes) -> bool:
+            return all(inbox.put(message, len(body)) for message in parse(body))
+
+        start_reader(stdin, deliver, inbox.close)
+        try:
+            while (message := await inbox.get()) is not None:
+                begin_s = time.monotonic()
+                self.protocol.receive(message)
+                if self.protocol.has_exited:
+                    break
+                # An async handler takes its snapshot in its first step: before the next message changes it.
+                turn_s = time.monotonic() - begin_s
+                await asyncio.sleep(turn_s * LEAVE_TO_OTHERS if turn_s > LONG_TURN_S else 0)
+                await self.finish_work()
+                await self.protocol.has_room()
+        finally:
+            inbox.close()
+            await self._end()
+        await on_own_thread(writer.close)
+        self.protocol.let_go()
+        return 0 if self.protocol.is_shut_down else 1
+
+    def _begin(self) -> None:
         self.indexing = IndexingJobs(
-            on_report=self._from_thread(self._on_index_report),
+            on_report=self._on_worker_report(self._from_thread(self._on_index_report)),
             is_engine_busy=lambda: self._engines.is_busy,
         )
         self.scheduler = Scheduler(
@@ -72,16 +118,16 @@ class SlipstreamServer(LanguageServer):
             self._on_failure,
             self.indexing.set_tokens,
         )
-        start_reader(stdin, deliver)
-        while (body := await inbox.get()) is not None:
-            self.protocol.receive(body)
-            if self.protocol.has_exited:
-                break
-            # An async handler takes its snapshot in its first step: before the next message changes it.
-            await asyncio.sleep(0)
-        await self._end()
-        writer.close()
-        return 0 if self.protocol.is_shut_down else 1
+
+    @staticmethod
+    def _on_worker_report(deliver: Callable[[Any], None]) -> Callable[[FolderReport], None]:
+        """`deliver`, after the watchdog knows what the worker's thread, on which this is called, works on."""
+
+        def call(report: FolderReport) -> None:
+            watchdog.work_on(str(report.folder))
+            deliver(report)
+
+        return call
 
     def _from_thread(self, function: Callable[[Any], None]) -> Callable[[Any], None]:
         """`function`, to be called on the loop when it is called on any other thread."""
@@ -93,12 +139,24 @@ class SlipstreamServer(LanguageServer):
 
         return call
 
+    def finish_before_next(self, work: Awaitable[None]) -> None:
+        """Do this work, which waits for another thread, before the client's next message is handled."""
+        self._unfinished.append(work)
+
+    async def finish_work(self) -> None:
+        """Wait for the work that the last message left."""
+        while self._unfinished:
+            await self._unfinished.pop(0)
+
     def apply_settings(self) -> None:
-        """Bring engine and indexes in line with the settings as they are now."""
+        """Bring engine and indexes in line with the settings as they are now; nothing once all has ended."""
+        if self.has_ended:
+            return
         settings = self.session.configuration.settings
         self.scheduler.use(settings)
-        of = self.session.configuration.of
-        self.indexing.set_folders({folder: of(folder).index for folder in self.session.folders.values()})
+        self.indexing.set_folders(
+            {folder: self.session.index_settings(folder) for folder in self.session.folders.values()}
+        )
         self.show_status()
 
     def show_status(self) -> None:
@@ -114,22 +172,13 @@ class SlipstreamServer(LanguageServer):
                 self._told.add(problem)
                 self.window_show_message(types.ShowMessageParams(type=kind, message=f"Slipstream: {problem}"))
 
-    def run_task(self, coroutine: Any) -> None:
-        """Run a coroutine beside the messages; its failure is logged."""
-        task = asyncio.ensure_future(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._task_ended)
-
     def report_server_error(self, error: Exception, source: Any) -> None:
         """A handler failed, or a message could not be sent: that is ours to look at, not the user's."""
-        logger.error("%s: %s", getattr(source, "__name__", source), error)
-
-    def _task_ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_failure(error)
+        logger.error("%s: %s", getattr(source, "__name__", source), error, exc_info=error)
 
     def _on_engine_status(self, status: EngineStatus) -> None:
+        if self.has_ended:
+            return
         self.show_status()
         if status.state == "loading":
             self._report_progress("engine", "Slipstream: model", status.message, status.done, status.total)
@@ -140,6 +189,8 @@ class SlipstreamServer(LanguageServer):
 
     def _on_failure(self, error: BaseException) -> None:
         """An error that should not be: the log gets all of it, once per kind."""
+        if self.has_ended:
+            return
         if isinstance(error, SlipstreamError):
             self.tell([str(error)], types.MessageType.Error)
             return
@@ -153,6 +204,8 @@ class SlipstreamServer(LanguageServer):
             )
 
     def _on_index_report(self, report: FolderReport) -> None:
+        if self.has_ended:
+            return
         if report.problem:
             self.tell([report.problem], types.MessageType.Warning)
         if report.state == "building":
@@ -171,11 +224,11 @@ class SlipstreamServer(LanguageServer):
             progress.end(message)
 
     async def _end(self) -> None:
-        """Stop everything that works, within seconds."""
+        """Stop everything that works, within seconds; nothing begins after this."""
+        self.has_ended = True
         self._status_line.stop()
-        for task in tuple(self._tasks):
-            task.cancel()
+        await self.protocol.end(END_S)
         for uri in self.session.documents:
             self.scheduler.forget(self.session.document_key(uri))
         self.scheduler.close()
-        self.has_stopped = await asyncio.to_thread(self.indexing.stop)
+        self.has_stopped = await on_own_thread(self.indexing.stop)

@@ -14,9 +14,9 @@ from ngram_cache.draft import (
     MAX_OCCURRENCES,
     NOTHING,
     Evidence,
-    Limits,
     Lookup,
     Occurrence,
+    TreeLimits,
     grow_tree,
     shorter_match,
 )
@@ -90,7 +90,7 @@ class TokenBuffer:
             also = levels[shorter_length - 1]
             shorter = self._occurrences(also[~np.isin(also, ends)], max_depth)
         evidence = Evidence(longest, shorter, length, shorter_length)
-        nodes = grow_tree(evidence, Limits(max_nodes, min(max_depth, MAX_DEPTH)))
+        nodes = grow_tree(evidence, TreeLimits(max_nodes, min(max_depth, MAX_DEPTH)))
         return Lookup(length, len(ends), nodes)
 
     def _match(self, query: list[int]) -> list[npt.NDArray[np.int64]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,9 +12,17 @@ IntArray = npt.NDArray[np.int32]
 MAX_CONTEXT = 32
 _KEY_BITS = 64
 _DENSE_FROM = 1 << 17
+_RANGE_KEYS = 1 << 19
+_SAMPLES_PER_CUT = 32
 
 
-def sort_contexts(reversed_tokens: IntArray, boundary: int = 0) -> IntArray:
+def never_stop() -> None:
+    """The checkpoint of work that nobody ends."""
+
+
+def sort_contexts(
+    reversed_tokens: IntArray, boundary: int = 0, checkpoint: Callable[[], None] = never_stop
+) -> IntArray:
     """Sort the positions `r` of `reversed_tokens` [n] by `reversed_tokens[r:r + MAX_CONTEXT]`.
 
     The array holds text backwards, so what follows `r` here is what stands before it in the text, and
@@ -21,24 +31,59 @@ def sort_contexts(reversed_tokens: IntArray, boundary: int = 0) -> IntArray:
 
     Prefix doubling (Manber and Myers 1993): a first sort by as many tokens as one machine word packs,
     then each round doubles the sorted width, over those positions only that still share their rank.
+
+    `checkpoint` is called between passes over the array, none of which sorts all of it, and may raise.
     """
     num_tokens = len(reversed_tokens)
     if num_tokens >= 1 << 31:
         raise ValueError(f"a segment holds at most {(1 << 31) - 1} tokens, not {num_tokens}")
+    checkpoint()
     keys, width = _packed_keys(reversed_tokens)
-    order = np.argsort(keys).astype(np.int32)
+    checkpoint()
+    order = _order_of(keys, checkpoint)
+    checkpoint()
     group_start = _group_starts(keys[order])
     del keys
     rank = np.empty(num_tokens, dtype=np.int32)
     rank[order] = group_start
     slots = _shared(group_start)
     while width < MAX_CONTEXT and len(slots):
-        slots = _double(order, rank, slots, width)
+        checkpoint()
+        slots = _double(order, rank, slots, width, checkpoint)
         width *= 2
     follows = np.empty(num_tokens, dtype=bool)
     follows[:1] = False
     follows[1:] = (reversed_tokens[1:] != boundary) & (reversed_tokens[:-1] != boundary)
     return order[follows[order]]
+
+
+def _order_of(keys: npt.NDArray[np.uint64], checkpoint: Callable[[], None]) -> IntArray:
+    """What sorts `keys` [n]: cut at some of them into ranges small enough to be sorted in one call each."""
+    if len(keys) <= _RANGE_KEYS:
+        return np.argsort(keys).astype(np.int32)
+    num_cuts = len(keys) // _RANGE_KEYS
+    sample = np.sort(keys[:: max(1, len(keys) // (_SAMPLES_PER_CUT * num_cuts))])
+    cuts = np.unique(sample[_SAMPLES_PER_CUT // 2 :: _SAMPLES_PER_CUT])
+    pieces: list[list[IntArray]] = [[] for _ in range(2 * len(cuts) + 1)]
+    for start in range(0, len(keys), _RANGE_KEYS):
+        checkpoint()
+        part = keys[start : start + _RANGE_KEYS]
+        # Odd ranges hold one key alone, so that a key that fills the array costs no sorting.
+        ranges = np.searchsorted(cuts, part, "left") + np.searchsorted(cuts, part, "right")
+        by_range = np.argsort(ranges.astype(np.uint16), kind="stable").astype(np.int32)
+        ends = np.cumsum(np.bincount(ranges, minlength=len(pieces)))
+        by_range += np.int32(start)
+        for piece, places in zip(pieces, np.split(by_range, ends[:-1]), strict=True):
+            piece.append(places)
+    order = np.empty(len(keys), dtype=np.int32)
+    at = 0
+    for number, piece in enumerate(pieces):
+        checkpoint()
+        places = np.concatenate(piece)
+        piece.clear()
+        order[at : at + len(places)] = places if number % 2 else places[np.argsort(keys[places])]
+        at += len(places)
+    return order
 
 
 def _packed_keys(tokens: IntArray) -> tuple[npt.NDArray[np.uint64], int]:
@@ -59,12 +104,14 @@ def _packed_keys(tokens: IntArray) -> tuple[npt.NDArray[np.uint64], int]:
     return keys, width
 
 
-def _double(order: IntArray, rank: IntArray, slots: IntArray, width: int) -> IntArray:
+def _double(
+    order: IntArray, rank: IntArray, slots: IntArray, width: int, checkpoint: Callable[[], None]
+) -> IntArray:
     """Sort the positions at `slots` of `order` by twice `width` tokens; returns the slots still shared."""
     positions = order[slots]
     ahead = np.minimum(positions.astype(np.int64) + width, len(rank) - 1)
     keys = (rank[positions].astype(np.uint64) << np.uint64(32)) | rank[ahead].astype(np.uint64)
-    local = np.argsort(keys)
+    local = _order_of(keys, checkpoint)
     positions = positions[local]
     order[slots] = positions
     local_start = _group_starts(keys[local])

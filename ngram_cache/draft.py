@@ -55,7 +55,7 @@ FEW_OCCURRENCES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TreeLimits:
     """How large an answer may get and how short a match may be."""
 
     max_nodes: int
@@ -114,7 +114,7 @@ class _Branch(NamedTuple):
 
 
 def grow_tree(
-    evidence: Evidence, limits: Limits, smoothing: Smoothing = Smoothing()
+    evidence: Evidence, limits: TreeLimits, smoothing: Smoothing = Smoothing()
 ) -> tuple[DraftNode, ...]:
     """The most probable nodes within `limits`, best first.
 

@@ -10,7 +10,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-class Kind(Enum):
+class FileKind(Enum):
     """What a file is by its name."""
 
     SOURCE = "source"
@@ -64,21 +64,21 @@ _SECRET_FOLDERS = frozenset({
 })  # fmt: skip
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> FileKind:
     """The kind of a file from its name alone."""
     lowered = name.lower()
     if lowered in _LOCK_FILES or lowered.endswith(_GENERATED):
-        return Kind.GENERATED
+        return FileKind.GENERATED
     extension = lowered.rpartition(".")[2] if "." in lowered else ""
     if extension in _DATA_EXTENSIONS:
-        return Kind.DATA
-    return Kind.SOURCE if extension in _EXTENSIONS or lowered in _NAMES else Kind.UNKNOWN
+        return FileKind.DATA
+    return FileKind.SOURCE if extension in _EXTENSIONS or lowered in _NAMES else FileKind.UNKNOWN
 
 
 def is_secret_path(path: str) -> bool:
     """Whether the name of a file, or of a folder it lies in, says that it holds secrets.
 
-    `path` is relative, with forward slashes. Source code about secrets (`secrets.py`) is no secret.
+    `path` is relative, with forward slashes. Source code that is named after secrets is no secret.
     """
     *folders, name = path.lower().split("/")
     if any(folder in _SECRET_FOLDERS for folder in folders):
@@ -88,6 +88,11 @@ def is_secret_path(path: str) -> bool:
     if _is_source(name) and not name.startswith("."):
         return False
     return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
+
+
+def is_in_secret_folder(path: str) -> bool:
+    """Whether a path leads through a folder that holds nothing but secrets (`.ssh`)."""
+    return any(part in _SECRET_FOLDERS and part.startswith(".") for part in path.lower().split("/")[:-1])
 
 
 def _is_source(name: str) -> bool:

@@ -1,47 +1,104 @@
-"""Owns what ignore files mean: git's rules over nested pattern files. Pure: reads no disk."""
+"""Owns what ignore files mean: git's rules over nested pattern files. Pure: reads no disk.
+
+Patterns are matched by RE2, in time that grows with pattern and path and in bounded memory: both are
+written by whoever wrote the repository.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pathspec import GitIgnoreSpec
+import re2  # type: ignore[import-untyped]  # it ships no types
+
+from ngram_cache.construction import never_stop
+from ngram_cache.glob import translate
 
 IGNORE_FILES = (".gitignore", ".ignore")
+
+MAX_RULE_BYTES = 256 << 10
+MAX_RULES = 10_000
+MAX_LINE_BYTES = 4 << 10
+MAX_BYTES_IN_FORCE = 512 << 10  # of one folder's rules and those above it
+
+# One call of the matcher cannot be interrupted: this bounds it to some tenths of a second for any rules.
+_CHUNK_BYTES = 16 << 10
+_MAX_MATCHER_BYTES = 8 << 20
+_ALWAYS = b".*"
+
+
+class RulesTooLargeError(Exception):
+    """Rules that nobody can judge within bounds; what they speak of has to be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Rules in their order, matched at once: `keeps[i]` says whether rule `i` takes a path back."""
+
+    matcher: re2.Set
+    keeps: tuple[bool, ...]
+
+    def judge(self, path: bytes) -> bool | None:
+        matched = self.matcher.Match(path)
+        if not matched:  # the first rule matches everything, so the matcher ran out of memory
+            raise RulesTooLargeError("the rules are too complex")
+        last = max(matched)
+        return None if last == 0 else not self.keeps[last - 1]
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreLayer:
     """The patterns of one file, which speak of paths below the folder that the file lies in.
 
-    `rules` are expressions with what they say of a path that matches: ignored or kept. `base` is that
-    folder relative to the root (empty for the root itself); `above` is the root's own path below the
-    folder where that one lies outside.
+    `base` is that folder relative to the root (empty for the root itself); `above` is the root's own path
+    below the folder where that one lies outside. `num_bytes` is the size of the rules.
     """
 
-    rules: tuple[tuple[re.Pattern[str], bool], ...]
+    chunks: tuple[_Chunk, ...]
     base: str = ""
     above: str = ""
+    num_bytes: int = 0
 
     @classmethod
-    def parse(cls, text: str, base: str = "", above: str = "") -> IgnoreLayer:
-        """Lines that are no valid pattern are passed over, as git does."""
-        rules = []
-        for line in text.removeprefix("\ufeff").splitlines():
-            try:
-                patterns = GitIgnoreSpec.from_lines([line]).patterns
-            except ValueError:
-                continue
-            rules += [
-                (_of_the_path_itself(pattern.regex), pattern.include)
-                for pattern in patterns
-                if pattern.regex is not None and pattern.include is not None
-            ]
-        return cls(tuple(rules), base, above)
+    def parse(
+        cls, data: bytes, base: str = "", above: str = "", checkpoint: Callable[[], None] = never_stop
+    ) -> IgnoreLayer:
+        """Lines that are no valid pattern are passed over, as git does. RulesTooLargeError beyond the limits.
 
-    def verdict(self, path: str, *, is_folder: bool) -> bool | None:
-        """Whether this file's patterns ignore `path` (True), keep it (False) or say nothing (None)."""
+        `checkpoint` is called every some tenths of a second at most, and may raise.
+        """
+        if len(data) > MAX_RULE_BYTES:
+            raise RulesTooLargeError(f"the rules are larger than {MAX_RULE_BYTES >> 10} kB")
+        chunks: list[_Chunk] = []
+        expressions: list[bytes] = []
+        keeps: list[bool] = []
+        num_bytes = num_rules = 0
+        for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+            if len(line) > MAX_LINE_BYTES:
+                raise RulesTooLargeError(f"a rule is longer than {MAX_LINE_BYTES >> 10} kB")
+            if (rule := translate(line.removesuffix(b"\r"))) is None:
+                continue
+            if num_bytes + len(line) > _CHUNK_BYTES and expressions:
+                chunks.append(_compiled(expressions, keeps))
+                expressions, keeps, num_bytes = [], [], 0
+                checkpoint()
+            num_rules += 1
+            if num_rules > MAX_RULES:
+                raise RulesTooLargeError(f"there are more than {MAX_RULES:,} rules")
+            expressions.append(rule.expression)
+            keeps.append(rule.keeps)
+            num_bytes += len(line)
+        if expressions:
+            chunks.append(_compiled(expressions, keeps))
+        return cls(tuple(chunks), base, above, len(data))
+
+    def verdict(
+        self, path: str, *, is_folder: bool, checkpoint: Callable[[], None] = never_stop
+    ) -> bool | None:
+        """Whether this file's patterns ignore `path` (True), keep it (False) or say nothing (None).
+
+        `checkpoint` is called every some tenths of a second at most, and may raise.
+        """
         seen = path
         if self.base:
             if not path.startswith(self.base + "/"):
@@ -49,38 +106,56 @@ class IgnoreLayer:
             seen = path[len(self.base) + 1 :]
         elif self.above:
             seen = f"{self.above}/{path}"
-        return self._judge(seen + "/" if is_folder else seen)
+        return self._judge(seen + "/" if is_folder else seen, checkpoint)
 
-    def ignores_root(self) -> bool:
+    def ignores_root(self, checkpoint: Callable[[], None] = never_stop) -> bool:
         """Whether this file, lying outside of the root, ignores the root or a folder that it lies in."""
         names = self.above.split("/") if self.above else []
-        return any(self._judge("/".join(names[:depth]) + "/") for depth in range(1, len(names) + 1))
+        return any(
+            self._judge("/".join(names[:depth]) + "/", checkpoint) for depth in range(1, len(names) + 1)
+        )
 
-    def _judge(self, path: str) -> bool | None:
-        for expression, is_ignored_by_it in reversed(self.rules):
-            if expression.search(path):
-                return is_ignored_by_it
+    def _judge(self, path: str, checkpoint: Callable[[], None]) -> bool | None:
+        seen = path.encode("utf-8", "surrogateescape")
+        for chunk in reversed(self.chunks):
+            checkpoint()
+            verdict = chunk.judge(seen)
+            if verdict is not None:
+                return verdict
         return None
 
 
-def is_ignored(layers: Sequence[IgnoreLayer], path: str, *, is_folder: bool) -> bool:
+def is_ignored(
+    layers: Sequence[IgnoreLayer],
+    path: str,
+    *,
+    is_folder: bool,
+    checkpoint: Callable[[], None] = never_stop,
+) -> bool:
     """Whether the last layer that has an opinion ignores `path`, given that none of its folders is ignored.
 
     Layers go from the general to the special: outer folders first.
     """
     for layer in reversed(layers):
-        verdict = layer.verdict(path, is_folder=is_folder)
+        verdict = layer.verdict(path, is_folder=is_folder, checkpoint=checkpoint)
         if verdict is not None:
             return verdict
     return False
 
 
-def _of_the_path_itself(expression: re.Pattern[str]) -> re.Pattern[str]:
-    """The library's expression, narrowed to the path that a pattern names.
-
-    The library's also match all that lies below that path, so that `!a` would bring back `a/b` after a
-    plain `b`. Folders are judged one by one here, and git judges `a/b` by its own name.
-    """
-    if expression.groupindex:  # the group marks the end of a folder's name
-        return re.compile(f"(?:{expression.pattern})\\Z")
-    return re.compile(expression.pattern + ".") if expression.pattern.endswith("/") else expression
+def _compiled(expressions: Sequence[bytes], keeps: Sequence[bool]) -> _Chunk:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1  # git compares bytes
+    options.dot_nl = True
+    options.never_capture = True
+    options.log_errors = False
+    options.max_mem = _MAX_MATCHER_BYTES
+    matcher = re2.Set.FullMatchSet(options)
+    try:
+        matcher.Add(_ALWAYS)
+        for expression in expressions:
+            matcher.Add(expression)
+        matcher.Compile()
+    except re2.error as error:
+        raise RulesTooLargeError("the rules are too complex") from error
+    return _Chunk(matcher, tuple(keeps))

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ngram_cache.compaction import choose_small, choose_tiers, is_mostly_dead
-from ngram_cache.construction import IntArray
-from ngram_cache.draft import Limits, Lookup
+from ngram_cache.construction import IntArray, never_stop
+from ngram_cache.draft import Lookup, TreeLimits
 from ngram_cache.search import Part, search
 from ngram_cache.segment import Segment, as_tokens
 from ngram_cache.table import Stored, VersionTable
@@ -62,7 +62,7 @@ class NgramIndex:
         an overlay. ValueError when the context holds something that is no token id.
         """
         hidden = frozenset(self._table.entry(exclude).kept) if exclude else frozenset()
-        return search(self._parts, context, hidden, Limits(max_nodes, max_depth, min_match))
+        return search(self._parts, context, hidden, TreeLimits(max_nodes, max_depth, min_match))
 
     def path_of(self, document: int) -> str:
         """The path of a document that a lookup named; empty when it was forgotten since."""
@@ -159,15 +159,20 @@ class NgramIndex:
                 self._table.assign(path, self._table.entry(path).with_version(version, is_overlay=False))
             self._publish((*map(Part, stored.segments), *self._parts), ids)
 
-    def maintain(self, max_segments: int = _MAX_PARTS) -> None:
+    def maintain(self, max_segments: int = _MAX_PARTS, checkpoint: Callable[[], None] = never_stop) -> None:
         """Merge segments until `max_segments` are left, and drop what most of is dead.
 
-        May take seconds; lookups and writers go on meanwhile.
+        May take seconds; lookups and writers go on meanwhile. `checkpoint` is called between the steps; what
+        it raises leaves the index as it was before the last merge.
         """
         with self._compaction:
             self._drop_dead()
             while len(self._parts) > max_segments:
-                self._replace_aside(lambda parts: choose_tiers(parts, max_segments), self._merged)
+                checkpoint()
+                self._replace_aside(
+                    lambda parts: choose_tiers(parts, max_segments),
+                    lambda parts: self._merged(parts, checkpoint),
+                )
 
     def stored(self) -> Stored:
         """A frozen copy to save: stored versions alone, numbered anew from 0 by age."""
@@ -234,13 +239,14 @@ class NgramIndex:
         rest = [part for part in self._parts if part.segment not in gone]
         self._publish((*rest, Part(merged)), merged.documents)
 
-    def _merged(self, parts: Sequence[Part]) -> Segment:
-        return Segment.build(
+    def _merged(self, parts: Sequence[Part], checkpoint: Callable[[], None] = never_stop) -> Segment:
+        kept = (
             (version, part.segment.tokens(place))
             for part in parts
             for place, version in enumerate(part.segment.documents)
             if version in self._table
         )
+        return Segment.build(kept, checkpoint)
 
     def _drop_dead(self) -> None:
         for _ in self._parts:

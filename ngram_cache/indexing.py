@@ -1,15 +1,18 @@
 """Owns bringing an index in step with a folder: what to read, encode, forget and save. Knows no tokenizer.
 
-The tokenizer comes in as a function and a fingerprint. All methods but `set_overlay` and `drop_overlay`
-belong to one indexing thread; the index they fill may be read from anywhere meanwhile.
+The tokenizer comes in as a function and a fingerprint. All methods but `set_overlay`, `drop_overlay`
+and `is_shared` belong to one indexing thread; the index they fill may be read from anywhere meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import math
 import os
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from ngram_cache import snapshot
@@ -22,6 +25,7 @@ from ngram_cache.repository import (
     Repository,
     RepositoryOptions,
     SkippedFileError,
+    StoppedError,
 )
 from ngram_cache.snapshot import FileRecord, Snapshot
 
@@ -32,6 +36,10 @@ _BATCH_CHARACTERS = 1 << 18
 _PUBLISH_FILES = 256
 _PUBLISH_TOKENS = 1 << 18
 _MAX_SEGMENTS_WHILE_BUILDING = 24
+_MAX_TOKENS = 1 << 26  # half a gigabyte
+
+# What was indexed until somebody wants it to stop is saved within this time, or not at all.
+_LAST_SAVE_S = 0.5
 
 
 def forget(root: Path, directory: Path | None = None) -> int:
@@ -56,7 +64,7 @@ class Indexer:
         hooks: IndexHooks = SILENT,
     ) -> None:
         self.index = NgramIndex()
-        self.repository = Repository(root, options)
+        self.repository = Repository(root, options, hooks.should_stop)
         self.root = self.repository.root
         self._encode_many = encode_many
         self._fingerprint = fingerprint
@@ -82,14 +90,20 @@ class Indexer:
         return absolute.as_posix()
 
     def build(self) -> IndexSummary:
-        """Load what was saved, read what is new or changed since, forget what is gone, save."""
+        """Load what was saved, read what is new or changed since, forget what is gone, save.
+
+        Once the hooks say so it stops between any two small steps, and its summary is not complete.
+        """
         summary = IndexSummary()
         if not self._is_loaded:
             summary.message = self._load()
-        self._rules_changed()
-        walk = self.repository.walk()
-        summary.skipped += walk.skipped
-        self._synchronise(walk.files, set(self._records), frozenset(), summary)
+        try:
+            self._rules_changed()
+            walk = self.repository.walk()
+            summary.take(walk)
+            self._synchronise(walk.files, set(self._records), frozenset(), summary)
+        except StoppedError:
+            summary.is_complete = False
         return self._finish(summary)
 
     def reconcile(self, paths: Iterable[Path | str]) -> IndexSummary:
@@ -98,6 +112,15 @@ class Indexer:
         Saved at once only when something is to be forgotten; call `save` for the rest in a quiet moment.
         """
         summary = IndexSummary()
+        try:
+            self._reconcile(paths, summary)
+            if not summary.num_removed:
+                self.index.maintain(checkpoint=self._checkpoint)
+        except StoppedError:
+            summary.is_complete = False
+        return self._finish(summary) if summary.num_removed else self._counted(summary)
+
+    def _reconcile(self, paths: Iterable[Path | str], summary: IndexSummary) -> None:
         names = {self.document_path(path) for path in paths}
         names = {"" if name == "." else name for name in names if not Path(name).is_absolute()}
         if any(self.repository.is_rule_file(name) for name in names):
@@ -107,29 +130,47 @@ class Indexer:
         scope: set[str] = set()
         for name in names:
             walk = self.repository.look(name)
-            summary.skipped += walk.skipped
+            summary.take(walk)
             files |= {file.path: file for file in walk.files}
             scope |= {
                 path for path in self._records if path == name or path.startswith(f"{name}/" if name else "")
             }
         self._synchronise(list(files.values()), scope, names, summary)
-        if summary.num_removed:
-            return self._finish(summary)
-        self.index.maintain()
-        return self._counted(summary)
 
     def save(self) -> str:
-        """Save if anything changed since the last time; returns what went wrong, empty when nothing did."""
+        """Save if anything changed since the last time; returns what went wrong, empty when nothing did.
+
+        What the hooks forbid, or do not leave the time for, stays unsaved.
+        """
         if not self._has_changed:
             return ""
         stored = self.index.stored()
         files = {path: self._records[path] for path in stored.paths.values()}
         try:
-            snapshot.save(self._file, Snapshot(self._fingerprint, str(self.root), stored, files))
+            self._write(Snapshot(self._fingerprint, str(self.root), stored, files))
         except OSError as error:
             return f"The index could not be saved: {error}."
+        except StoppedError:
+            return ""
         self._has_changed = False
         return ""
+
+    def _write(self, saved: Snapshot) -> None:
+        """OSError when it cannot be written, StoppedError when it is not to be, or not in time."""
+        until = math.inf
+
+        def checkpoint() -> None:
+            nonlocal until
+            if self._hooks.should_stop():
+                until = min(until, time.monotonic() + _LAST_SAVE_S)
+            if not self._hooks.may_save() or time.monotonic() > until:
+                raise StoppedError
+
+        snapshot.save(self._file, saved, checkpoint)
+
+    def _checkpoint(self) -> None:
+        if self._hooks.should_stop():
+            raise StoppedError
 
     def set_overlay(self, path: Path | str, text: str) -> None:
         """Draft from an open buffer's text; secrets and ignored files are left out as on the disk."""
@@ -142,6 +183,10 @@ class Indexer:
             self.index.drop_overlay(name)
             return
         self.index.set_overlay(name, self._encode_many([blank_secrets(text)])[0])
+
+    def is_shared(self, path: Path | str) -> bool:
+        """Whether an open buffer may be drafted from elsewhere; False until its overlay was first set."""
+        return self._overlays.get(self.document_path(path), False)
 
     def drop_overlay(self, path: Path | str) -> None:
         """Return to the file's stored text."""
@@ -172,6 +217,7 @@ class Indexer:
         gone = set(plan.gone)
         wanted = self._rename(plan.wanted, gone, summary)
         for path in gone:
+            self._checkpoint()
             self._forget(path, summary)
         self._encode(wanted, summary)
 
@@ -196,48 +242,91 @@ class Indexer:
         return left
 
     def _encode(self, files: list[FoundFile], summary: IndexSummary) -> None:
-        batch: list[tuple[FoundFile, str]] = []
+        """Read, encode and publish `files`, batch by batch; what is published stays when it is stopped."""
+        failed: list[BaseException] = []
         pending: list[tuple[str, Sequence[int]]] = []
-        for done, file in enumerate(files, 1):
-            if self._hooks.should_stop():
-                summary.is_complete = False
-                break
+        done = 0
+        try:
+            while done < len(files):
+                self._checkpoint()
+                batch, num_looked_at = self._read_batch(files[done:], summary)
+                done += num_looked_at
+                pending += self._encode_batch(batch, summary, failed)
+                self._hooks.report(done, len(files), files[done - 1].path)
+                self._hooks.pause()
+                if self.index.num_tokens + _num_tokens(pending) > _MAX_TOKENS:
+                    summary.skipped["too many tokens"] += len(files) - done
+                    break
+                if len(pending) >= _PUBLISH_FILES or _num_tokens(pending) >= _PUBLISH_TOKENS:
+                    self._publish(pending)
+                    pending = []
+        except StoppedError:
+            summary.is_complete = False
+        self._publish(pending)
+        if failed and not self._records:
+            raise failed[0]
+
+    def _read_batch(
+        self, files: list[FoundFile], summary: IndexSummary
+    ) -> tuple[list[tuple[FoundFile, str]], int]:
+        """The first of `files` with their texts, where these are new; and how many were looked at."""
+        batch: list[tuple[FoundFile, str]] = []
+        num_chars = num_looked_at = 0
+        for file in files:
             text = self._text(file, summary.skipped)
+            num_looked_at += 1
             if text is None:
                 self._forget(file.path, summary)
             elif not self._is_known(file, text):
                 batch.append((file, text))
-            is_last = done == len(files)
-            if (
-                is_last
-                or len(batch) == _BATCH_FILES
-                or sum(len(text) for _, text in batch) > _BATCH_CHARACTERS
-            ):
-                pending += self._encode_batch(batch, summary)
-                batch = []
-                self._hooks.report(done, len(files), file.path)
-                self._hooks.pause()
-            if is_last or len(pending) >= _PUBLISH_FILES or _num_tokens(pending) >= _PUBLISH_TOKENS:
-                self._publish(pending)
-                pending = []
-        self._publish(pending)
+                num_chars += len(text)
+            if len(batch) == _BATCH_FILES or num_chars > _BATCH_CHARACTERS:
+                break
+        return batch, num_looked_at
 
     def _encode_batch(
-        self, batch: list[tuple[FoundFile, str]], summary: IndexSummary
+        self, batch: list[tuple[FoundFile, str]], summary: IndexSummary, failed: list[BaseException]
     ) -> list[tuple[str, Sequence[int]]]:
-        encoded = self._encode_many([text for _, text in batch]) if batch else []
+        """The tokens of a batch. A file that the tokenizer fails at is left out alone, its error kept."""
         documents = []
-        for (file, text), tokens in zip(batch, encoded, strict=True):
+        for file, text, tokens in self._encoded(batch, failed):
+            if tokens is None:
+                summary.skipped["no tokens"] += 1
+                self._forget(file.path, summary)
+                continue
             self._records[file.path] = FileRecord(file.size, file.mtime_ns, _digest(text))
             documents.append((file.path, tokens))
         summary.num_encoded += len(documents)
         return documents
 
+    def _encoded(
+        self, batch: list[tuple[FoundFile, str]], failed: list[BaseException]
+    ) -> Iterator[tuple[FoundFile, str, Sequence[int] | None]]:
+        if not batch:
+            return
+        encoded: Sequence[Sequence[int] | None]
+        try:
+            encoded = self._encode_many([text for _, text in batch])
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            if len(batch) == 1:
+                failed.append(error)
+                encoded = [None]
+            else:
+                for one in batch:
+                    self._checkpoint()
+                    yield from self._encoded([one], failed)
+                return
+        for (file, text), tokens in zip(batch, encoded, strict=True):
+            yield file, text, tokens
+
     def _publish(self, documents: list[tuple[str, Sequence[int]]]) -> None:
         if documents:
             self.index.update_many(documents)
-            self.index.maintain(_MAX_SEGMENTS_WHILE_BUILDING)
             self._has_changed = True
+            with contextlib.suppress(StoppedError):
+                self.index.maintain(_MAX_SEGMENTS_WHILE_BUILDING, self._checkpoint)
 
     def _text(self, file: FoundFile, skipped: Counter[str]) -> str | None:
         """A file's text as it may be drafted, None (and counted) when it is not to be indexed."""
@@ -276,7 +365,11 @@ class Indexer:
 
     def _finish(self, summary: IndexSummary) -> IndexSummary:
         is_mostly_new = summary.num_encoded > len(self._records) // 2
-        self.index.maintain(*((1,) if is_mostly_new else ()))
+        with contextlib.suppress(StoppedError):
+            if is_mostly_new:
+                self.index.maintain(1, self._checkpoint)
+            else:
+                self.index.maintain(checkpoint=self._checkpoint)
         problem = self.save()
         summary.message = f"{summary.message} {problem}".strip()
         return self._counted(summary)
@@ -289,10 +382,6 @@ class Indexer:
 
 def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
-
-
-def _num_characters(batch: list[tuple[FoundFile, str]]) -> int:
-    return sum(len(text) for _, text in batch)
 
 
 def _num_tokens(documents: list[tuple[str, Sequence[int]]]) -> int:

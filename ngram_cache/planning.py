@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from ngram_cache.repository import FoundFile
+from ngram_cache.repository import FoundFile, Walk
 from ngram_cache.snapshot import FileRecord
 
 
@@ -19,16 +19,21 @@ def _never() -> bool:
     return False
 
 
+def _always() -> bool:
+    return True
+
+
 def _yield_processor() -> None:
     time.sleep(0)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexHooks:
-    """How the caller takes part: progress in files, a wish to stop, a pause after every batch."""
+    """How the caller takes part: progress in files, a wish to stop, leave to save, a pause after a batch."""
 
     report: Callable[[int, int, str], None] = _report_nothing
     should_stop: Callable[[], bool] = _never
+    may_save: Callable[[], bool] = _always
     pause: Callable[[], None] = _yield_processor
 
 
@@ -48,9 +53,14 @@ class IndexSummary:
     is_complete: bool = True
     message: str = ""
 
+    def take(self, walk: Walk) -> None:
+        """Count what a walk left out."""
+        self.skipped += walk.skipped
+        self.message = self.message or walk.problem
+
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class IndexingPlan:
     """Files to read, oldest first, and paths to forget; `num_surplus` new files are over the limit."""
 
     wanted: tuple[FoundFile, ...]
@@ -64,7 +74,7 @@ def make_plan(
     scope: Iterable[str],
     named: Set[str],
     max_files: int,
-) -> Plan:
+) -> IndexingPlan:
     """What makes an index hold `files` (oldest first) in place of the recorded paths in `scope`.
 
     Files whose size and time are as recorded are left alone, unless they are `named`. New files are
@@ -82,7 +92,7 @@ def make_plan(
         room -= record is None
         if record is None or file.path in named or not is_same(record, file):
             wanted.append(file)
-    return Plan(tuple(reversed(wanted)), gone, num_surplus)
+    return IndexingPlan(tuple(reversed(wanted)), gone, num_surplus)
 
 
 def is_same(record: FileRecord, file: FoundFile) -> bool:

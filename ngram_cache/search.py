@@ -13,9 +13,9 @@ from ngram_cache.draft import (
     MAX_OCCURRENCES,
     NOTHING,
     Evidence,
-    Limits,
     Lookup,
     Occurrence,
+    TreeLimits,
     grow_tree,
     shorter_match,
 )
@@ -58,7 +58,7 @@ def search(
     parts: Sequence[Part],
     context: Sequence[int] | npt.NDArray[np.integer],
     hidden: Set[int],
-    limits: Limits,
+    limits: TreeLimits,
 ) -> Lookup:
     """The continuations of the longest suffix of `context` that occurs in a live, not hidden document.
 
@@ -85,7 +85,7 @@ def search(
         gathered, _ = _widen_and_gather(cursors, shorter_length)
         known = {(document, offset) for _, document, offset in longest}
         shorter = [occurrence for occurrence in gathered if occurrence[1:] not in known]
-    nodes = grow_tree(Evidence(longest, shorter, length, shorter_length), Limits(limits.max_nodes, depth))
+    nodes = grow_tree(Evidence(longest, shorter, length, shorter_length), TreeLimits(limits.max_nodes, depth))
     return Lookup(length, num_occurrences, nodes)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import mmap
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from ngram_cache.construction import MAX_CONTEXT, IntArray, sort_contexts
+from ngram_cache.construction import MAX_CONTEXT, IntArray, never_stop, sort_contexts
 from ngram_cache.draft import MAX_DEPTH, Occurrence
 
 MAX_TOKEN = (1 << 21) - 2
@@ -50,7 +49,7 @@ class Segment:
     token at word `starts[i]` and `lengths[i]` tokens. Eight bytes a token in all.
     """
 
-    data: bytes | mmap.mmap
+    data: bytes
     base: int
     num_words: int
     positions: memoryview
@@ -59,8 +58,10 @@ class Segment:
     lengths: list[int]
 
     @classmethod
-    def build(cls, documents: Iterable[tuple[int, IntArray]]) -> Segment:
-        """Sort documents given as (id, tokens); ids are unique."""
+    def build(
+        cls, documents: Iterable[tuple[int, IntArray]], checkpoint: Callable[[], None] = never_stop
+    ) -> Segment:
+        """Sort documents given as (id, tokens); ids are unique. `checkpoint` as in `sort_contexts`."""
         ordered = sorted(documents, key=lambda document: document[0])
         ids = [identifier for identifier, _ in ordered]
         lengths = [len(tokens) for _, tokens in ordered]
@@ -68,7 +69,7 @@ class Segment:
         words = np.zeros(num_words, dtype=np.int32)
         for start, (_, tokens) in zip(starts, ordered, strict=True):
             np.add(tokens[::-1], 1, out=words[start : start + len(tokens)])
-        positions = sort_contexts(words)
+        positions = sort_contexts(words, checkpoint=checkpoint)
         data = words.astype(">u4").tobytes()
         return cls(data, 0, num_words, positions.data, ids, starts, lengths)
 

@@ -1,5 +1,7 @@
 """Owns the index's file: its format, its checks, its place. The only module that knows msgpack.
 
+The file is read into memory, not mapped: a mapped file that somebody cuts short ends the process.
+
 A stream of msgpack objects: `[magic, version, header length, header CRC-32]`, the header (a map), then
 for every segment its words and its positions as 32-bit `bin` objects. Nothing is trusted before its
 length was compared with the file's and its checksum with the one above it.
@@ -7,15 +9,16 @@ length was compared with the file's and its checksum with the one above it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import mmap
 import os
+import stat
 import struct
 import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,17 +27,20 @@ import msgpack  # type: ignore[import-untyped]  # it ships no types
 import numpy as np
 import platformdirs
 
+from ngram_cache.construction import never_stop
+from ngram_cache.rules import rules_fingerprint
 from ngram_cache.segment import Segment, layout
 from ngram_cache.table import Stored
 
 MAGIC = "slipstream-index"
-VERSION = 1
-MAX_FILE_BYTES = 8 << 30
-MAX_HEADER_BYTES = 256 << 20
+VERSION = 2
+MAX_FILE_BYTES = 1 << 30
+MAX_HEADER_BYTES = 64 << 20
 _PREAMBLE_BYTES = 64
 _BIN32 = 0xC6
 _NIL = b"\xc0"
 _STALE_SECONDS = 3600.0
+_PIECE_BYTES = 4 << 20
 
 
 class SnapshotError(Exception):
@@ -87,8 +93,11 @@ def purge(directory: Path, root: Path) -> int:
     return len(victims)
 
 
-def save(path: Path, snapshot: Snapshot) -> None:
-    """Write atomically, readable by the user alone. OSError when the disk does not take it."""
+def save(path: Path, snapshot: Snapshot, checkpoint: Callable[[], None] = never_stop) -> None:
+    """Write atomically, readable by the user alone. OSError when the disk does not take it.
+
+    `checkpoint` is called between pieces; what it raises leaves the old file as it is.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.parent.stat().st_mode & 0o077:
         path.parent.chmod(0o700)
@@ -98,7 +107,10 @@ def save(path: Path, snapshot: Snapshot) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             for piece in _pieces(snapshot):
-                file.write(piece)
+                for start in range(0, len(piece), _PIECE_BYTES):
+                    checkpoint()
+                    file.write(piece[start : start + _PIECE_BYTES])
+            checkpoint()
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -109,21 +121,12 @@ def save(path: Path, snapshot: Snapshot) -> None:
 
 
 def load(path: Path, *, fingerprint: str, root: str) -> Snapshot:
-    """Open a saved index; its arrays stay in the file and are mapped into memory.
+    """Open a saved index.
 
     FileNotFoundError when there is none, SnapshotError when it is not to be used, OSError when it cannot
     be read.
     """
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if not _PREAMBLE_BYTES <= size <= MAX_FILE_BYTES:
-            raise CorruptSnapshotError(f"the index file has a size of {size} bytes")
-        # A mapped file cannot be replaced on Windows, and every save replaces it.
-        data: bytes | mmap.mmap
-        if sys.platform == "win32":
-            data = file.read()
-        else:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    data = _read(path)
     try:
         header, offset = _read_header(data)
         _check_origin(header, fingerprint, root)
@@ -152,6 +155,7 @@ def _pieces(snapshot: Snapshot) -> Iterator[bytes | memoryview]:
         {
             "fingerprint": snapshot.fingerprint,
             "root": snapshot.root,
+            "rules": rules_fingerprint(),
             "byteorder": sys.byteorder,
             "files": [
                 [number, path, record.size, record.mtime_ns, record.digest]
@@ -167,10 +171,22 @@ def _pieces(snapshot: Snapshot) -> Iterator[bytes | memoryview]:
     for arrays in segments:
         for array in arrays:
             yield struct.pack(">BI", _BIN32, array.nbytes)
-            yield array
+            yield array.cast("B")
 
 
-def _read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:
+def _read(path: Path) -> bytes:
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise CorruptSnapshotError("the index file is no plain file")
+        if not _PREAMBLE_BYTES <= status.st_size <= MAX_FILE_BYTES:
+            raise CorruptSnapshotError(f"the index file has a size of {status.st_size} bytes")
+        return file.readall()
+
+
+def _read_header(data: bytes) -> tuple[dict[str, Any], int]:
     unpacker = msgpack.Unpacker(max_buffer_size=_PREAMBLE_BYTES)
     unpacker.feed(data[:_PREAMBLE_BYTES])
     try:
@@ -196,11 +212,13 @@ def _check_origin(header: dict[str, Any], fingerprint: str, root: str) -> None:
         raise ForeignSnapshotError("the index was made with another tokenizer")
     if header["root"] != root:
         raise ForeignSnapshotError("the index was made for another folder")
+    if header["rules"] != rules_fingerprint():
+        raise ForeignSnapshotError("the index was made under other rules of what is left out")
     if header["byteorder"] != sys.byteorder:
         raise ForeignSnapshotError("the index was made on a machine of another byte order")
 
 
-def _read_snapshot(data: bytes | mmap.mmap, header: dict[str, Any], offset: int) -> Snapshot:
+def _read_snapshot(data: bytes, header: dict[str, Any], offset: int) -> Snapshot:
     segments = []
     for described in header["segments"]:
         segment, offset = _read_segment(data, described, offset)
@@ -210,12 +228,14 @@ def _read_snapshot(data: bytes | mmap.mmap, header: dict[str, Any], offset: int)
     paths: dict[int, str] = {}
     files: dict[str, FileRecord] = {}
     for number, path, size, mtime_ns, digest in header["files"]:
-        paths[int(number)] = str(path)
-        files[str(path)] = FileRecord(int(size), int(mtime_ns), bytes(digest))
+        if not (isinstance(path, str) and isinstance(digest, bytes)):
+            raise TypeError("a file has no name or no digest")
+        paths[int(number)] = path
+        files[path] = FileRecord(int(size), int(mtime_ns), digest)
     return Snapshot(header["fingerprint"], header["root"], Stored(tuple(segments), paths), files)
 
 
-def _read_segment(data: bytes | mmap.mmap, described: dict[str, Any], offset: int) -> tuple[Segment, int]:
+def _read_segment(data: bytes, described: dict[str, Any], offset: int) -> tuple[Segment, int]:
     documents = [int(number) for number in described["documents"]]
     lengths = [int(length) for length in described["lengths"]]
     if len(documents) != len(lengths) or documents != sorted(set(documents)) or min(lengths, default=0) < 0:
@@ -238,7 +258,7 @@ def _read_segment(data: bytes | mmap.mmap, described: dict[str, Any], offset: in
     return Segment(data, base, num_words, positions, documents, starts, lengths), offset
 
 
-def _check_array(data: bytes | mmap.mmap, offset: int, nbytes: int, checksum: int) -> int:
+def _check_array(data: bytes, offset: int, nbytes: int, checksum: int) -> int:
     """Where an array of `nbytes` bytes begins, whose `bin` object stands at `offset`."""
     first = offset + 5
     if first + nbytes > len(data) or data[offset:first] != struct.pack(">BI", _BIN32, nbytes):
@@ -259,8 +279,9 @@ def _short_hash(text: str) -> str:
 def _remove_stale(path: Path) -> None:
     """Delete what a killed process left half-written."""
     for leftover in path.parent.glob(f"{path.name}.*.tmp"):
-        if time.time() - leftover.stat().st_mtime > _STALE_SECONDS:
-            leftover.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another process cleans or saves, too
+            if time.time() - leftover.lstat().st_mtime > _STALE_SECONDS:
+                leftover.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -6,12 +6,38 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import settings
 
+from tests.units import TIMING, unit_of, urgency
+
+settings.register_profile("patient", deadline=None)  # an example takes long where the machine is busy
+settings.load_profile("patient")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 if shutil.which("nvidia-smi") is None:
     os.environ.setdefault("TRITON_INTERPRET", "1")  # without a driver kernels run on the CPU; read at import
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What measures time comes last; on one of several workers, what takes long comes first."""
+    for item in items:
+        if unit_of(item.nodeid) == TIMING:
+            item.add_marker(TIMING)
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: urgency(unit_of(item.nodeid)))
+    else:
+        items.sort(key=lambda item: unit_of(item.nodeid) == TIMING)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.parallel import Scheduling
+
+    return Scheduling(config, log)
+
 
 SAMPLES = Path(__file__).parents[1] / "docs" / "sample_repository"
 MARKERS = ["<|endoftext|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>",

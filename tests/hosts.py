@@ -1,4 +1,4 @@
-"""A place of their own for the hosts that tests start, and the certain end of every one of them.
+"""An address of their own for the hosts that tests start, and the certain end of every one of them.
 
 Owns the folder with the sockets and the log. Must not know what is served.
 """
@@ -18,10 +18,10 @@ from typing import Any
 
 import psutil
 
-from lsp_server.sharing.place import find_place
+from lsp_server.sharing.address import find_address
 from lsp_server.sharing.status import running_hosts
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0  # how long a busy machine may take to end or start a process
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Hosts:
 
     def serving(self, relay_pid: int) -> dict[str, Any]:
         """What the host says that a relay of this Python belongs to."""
-        path = find_place(psutil.Process(relay_pid).environ()).socket_path
+        path = find_address(psutil.Process(relay_pid).environ()).socket_path
         return next(host for host in self.facts() if host["socket"] == path)
 
     def end(self) -> None:

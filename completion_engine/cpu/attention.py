@@ -1,287 +1,115 @@
-"""Attention of some rows to cached keys and values, in float32, shared among torch's threads.
+"""Attention of one pass over a tree's branches: every row sees its ancestors where a chain would put them.
 
-Eight queries that read the same keys are a unit of work, so that what is read is used eight times. Keys are
-read by channel, thirty-two at a time. A query's sums run over channels, and over keys, one behind the other:
-its result is the same beside any others, and does not depend on keys that it does not see.
+Keeps the property that exactness rests on: a row's result depends on its own token and what stands before it,
+not on how many rows run beside it (rows in whole groups, keys in whole blocks, sums over a block at a time).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-import numpy as np
 import torch
-from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
-from numba.core import cgutils
 from torch import Tensor
+from torch.nn import functional
 
-from completion_engine.cpu.lane_table import (
-    FIRST,
-    KEYS,
-    LANE_SIZE,
-    NO_PATH,
-    NUMBER,
-    VALUES,
-    LaneTable,
-    TableLane,
-)
-from completion_engine.cpu.language import (
-    Array,
-    Floats,
-    SharedKernel,
-    exponential,
-    highest_rank,
-    inlined,
-    kernel,
-    narrowed,
-    number_of,
-    widened,
-)
-from completion_engine.cpu.program import COUNTER, Step, bits_of, task_of
-from completion_engine.cpu.vectors import (
-    F32,
-    LANES,
-    Vectors,
-    bf16_at,
-    claim,
-    float_at,
-    instruction,
-    int64_at,
-)
+from completion_engine.cpu.kernels import attention, heads
+from completion_engine.cpu.kernels.language import array_of
+from completion_engine.target_model.branch_caches import Branch, Layout
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.rows import pad_rows
 
-KEYS_AT_ONCE = 2 * LANES  # keys and channels; a cache has room for a multiple of it
-_NUM_QUERIES = 8
-_F32, _I32 = np.float32, np.int32
+_KEY_BLOCK = {"cpu": 128, "cuda": 512}  # attention reads whole blocks of keys
 
 
-def serves_heads(head_size: int) -> bool:
-    """Whether heads of this size can be read sixteen channels at a time."""
-    return head_size % LANES == 0
+def num_keys_for(end: int, capacity: int, device: torch.device) -> int:
+    """Keys to read for rows that end at position `end`: whole blocks, so that sums do not change."""
+    block = _KEY_BLOCK[device.type]
+    return min(-(-end // block) * block, capacity)
 
 
-def can_attend(q: Tensor, keys: Tensor, values: Tensor) -> bool:
-    """Whether `attend` can read these; keys lie by channel, with room behind them."""
-    return (
-        q.device.type == "cpu"
-        and q.dtype in {torch.bfloat16, torch.float32}
-        and q.dtype == keys.dtype == values.dtype
-        and serves_heads(q.shape[-1])
-        and keys.stride(1) == values.stride(2) == 1
-        and keys.stride(2) % KEYS_AT_ONCE == 0
-    )
-
-
-class Strides(NamedTuple):
-    """Bytes from one head, one channel of keys, and one position of values to the next."""
-
-    key_head: int
-    key_channel: int
-    value_head: int
-    value: int
-
-    @classmethod
-    def of(cls, keys: Tensor, values: Tensor) -> Strides:
-        """Of keys and values [num_kv_heads, num_keys, head_size]."""
-        strides = keys.stride(0), keys.stride(2), values.stride(0), values.stride(1)
-        return cls(*(stride * keys.element_size() for stride in strides))
-
-
-class Queries(NamedTuple):
-    """Queries q [num_rows, num_heads, head_size], what they find, shaped alike, and how it is scaled.
-
-    Each sees the first `num_seen` [num_rows] int64 keys of its lane.
-    """
-
-    q: Tensor
-    found: Tensor
-    num_seen: Tensor
-    scale: float
-
-
-def attend(q: Tensor, keys: Tensor, values: Tensor, num_seen: Tensor, scale: float) -> Tensor:
+def attend(q: Tensor, memory: tuple[Tensor, Tensor], num_seen: Tensor, scale: float) -> Tensor:
     """Attention of q [num_rows, num_heads, head_size] to the first `num_seen` [num_rows] keys; shaped as q.
 
-    keys and values are [num_kv_heads, num_keys, head_size].
+    `memory` holds keys and values [num_kv_heads, num_keys, head_size].
     """
-    q = q.contiguous()
-    queries = Queries(q, torch.empty_like(q), num_seen.contiguous(), scale)
-    table = LaneTable(1)
-    table.tell([TableLane(0, len(q), keys.data_ptr(), values.data_ptr(), 0, NO_PATH)])
-    step_in(table, queries, len(keys), Strides.of(keys, values)).run()
-    return queries.found
+    if attention.can_attend(q, *memory):
+        return attention.attend(q, *memory, num_seen, scale)
+    return attend_on_device(q, *memory, num_seen, scale)
 
 
-def step_in(
-    table: LaneTable, queries: Queries, num_kv_heads: int, strides: Strides, offsets: tuple[int, int] = (0, 0)
-) -> Step:
-    """Attention in all lanes; their keys and values begin so many bytes behind what the table says."""
-    q, found, num_seen, scale = queries
-    places = q.data_ptr(), found.data_ptr(), num_seen.data_ptr()
-    task = task_of(table.address, *places, *q.shape, num_kv_heads, *strides, *offsets, bits_of(scale))
-    kernel = _attend_bf16 if q.dtype == torch.bfloat16 else _attend_float
-    return Step(kernel, task, (table, queries))
+def attend_on_device(q: Tensor, keys: Tensor, values: Tensor, num_seen: Tensor, scale: float) -> Tensor:
+    """`attend` by torch's own attention, where our kernels cannot run."""
+    num_rows, num_kv = q.shape[0], keys.shape[0]
+    folded = q.view(num_rows, num_kv, -1, q.shape[-1]).permute(1, 2, 0, 3)
+    is_seen = torch.arange(keys.shape[1], device=q.device) < num_seen[:, None]
+    mask = is_seen.repeat(folded.shape[1], 1)[None, None]
+    found = functional.scaled_dot_product_attention(
+        folded.flatten(1, 2)[None], keys[None], values[None], mask, scale=scale
+    )
+    return found.view(folded.shape).permute(2, 0, 1, 3).reshape(q.shape)
 
 
-@instruction(num_literals=1)
-def _score(
-    make: Vectors,
-    size: int,
-    queries: Any,
-    keys: Any,
-    channel_step: Any,
-    num_channels: Any,
-    scores: Any,
-    score_step: Any,
-) -> None:
-    """The products of eight queries [num_channels, 8] with 32 keys; steps, in bytes, lead to the next one."""
-    totals = make.sums(2 * _NUM_QUERIES)
-    with cgutils.for_range(make.builder, num_channels) as loop:
-        channel = make.step(keys, loop.index, channel_step)
-        query = make.step(queries, loop.index, 4 * _NUM_QUERIES)
-        _add_products(make, size, channel, [(query, 4 * at) for at in range(_NUM_QUERIES)], totals)
-    _write(make, totals, scores, score_step)
+def window_of(branch: Branch, num_rows: int) -> tuple[int, int]:
+    """First and last row + 1 that attend in a branch: its own rows, filled up to whole groups with others."""
+    size = pad_rows(branch.end - branch.first)
+    first = min(branch.first, num_rows - size)
+    return first, first + size
 
 
-@instruction(num_literals=2)
-def _sum_up(
-    make: Vectors,
-    size: int,
-    num_vectors: int,
-    shares: Any,
-    share_step: Any,
-    values: Any,
-    value_step: Any,
-    num_keys: Any,
-    summed: Any,
-    sum_step: Any,
-) -> None:
-    """Sixteen channels of values for each vector, summed up by each query's shares; steps as above."""
-    totals = make.sums(num_vectors * _NUM_QUERIES)
-    with cgutils.for_range(make.builder, num_keys) as loop:
-        value, share = make.step(values, loop.index, value_step), make.step(shares, loop.index, 4)
-        factors = [(make.step(share, share_step, at), 0) for at in range(_NUM_QUERIES)]
-        _add_products(make, size, value, factors, totals)
-    _write(make, totals, summed, sum_step)
+class OpenBranch:
+    """A branch during one pass: its cache, which rows attend there, and which keys they see."""
+
+    def __init__(self, branch: Branch, cache: KVCache, positions: Tensor, num_keys: int) -> None:
+        self.cache = cache
+        self._start, self._num_keys = cache.num_cached, num_keys
+        self._path = torch.tensor(branch.path, device=positions.device)
+        self._window = first, end = window_of(branch, len(positions))
+        self._own = slice(branch.first - first, branch.end - first)
+        self._num_seen = positions[first:end] + 1
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        """The branch's own rows [num_own, num_heads, head_size], once their keys and values are written.
+
+        q [num_rows, num_heads, head_size]; k, v [num_kv_heads, num_rows, head_size], all rows of the pass.
+        """
+        keys, values = self.cache.keys[layer], self.cache.values[layer]
+        self._write(k, v, keys, values)
+        first, end = self._window
+        memory = keys[:, : self._num_keys], values[:, : self._num_keys]
+        return attend(q[first:end], memory, self._num_seen, scale)[self._own]
+
+    def store_hidden(self, hidden: Tensor) -> None:
+        """Keep the last hidden states [num_rows, hidden_size] of the branch's path."""
+        self.cache.hidden[self._start : self._start + len(self._path)] = hidden[self._path]
+
+    def _write(self, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> None:
+        if k.device.type == "cpu":
+            path, by_channel = array_of(self._path), array_of(keys.transpose(1, 2))
+            heads.place(array_of(k), array_of(v), path, by_channel, array_of(values), self._start)
+            return
+        stop = self._start + len(self._path)
+        keys[:, self._start : stop] = k[:, self._path]
+        values[:, self._start : stop] = v[:, self._path]
 
 
-def _add_products(make: Vectors, size: int, numbers: Any, factors: Any, totals: Any) -> None:
-    """Add stored numbers, times what stands at each factor's place, to that factor's vectors of sums."""
-    num_vectors = len(totals) // len(factors)
-    vectors = [make.load_wide(numbers, LANES * size * at, size) for at in range(num_vectors)]
-    for place, (address, offset) in enumerate(factors):
-        factor = make.repeated(address, offset, F32)
-        for at, vector in enumerate(vectors):
-            make.add_product(totals[place * num_vectors + at], vector, factor)
+class OpenBranches:
+    """All branches of one pass of whole groups. `positions` [num_rows] are the rows' places in the text."""
 
+    def __init__(self, layout: Layout, caches: Sequence[KVCache], device: torch.device) -> None:
+        start = caches[0].num_cached
+        self.positions = torch.tensor(layout.depths, device=device) + start
+        self.num_keys = num_keys_for(start + max(layout.depths) + 1, caches[0].capacity, device)
+        self._branches = [
+            OpenBranch(branch, cache, self.positions, self.num_keys)
+            for branch, cache in zip(layout.branches, caches, strict=True)
+        ]
 
-def _write(make: Vectors, totals: Any, address: Any, step: Any) -> None:
-    num_vectors = len(totals) // _NUM_QUERIES
-    for at, total in enumerate(totals):
-        row = make.step(address, step, at // num_vectors)
-        make.store(make.builder.load(total), row, 4 * LANES * (at % num_vectors))
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        """All rows [num_rows, num_heads, head_size]; arguments as in `OpenBranch.attend`."""
+        found = [branch.attend(layer, q, k, v, scale) for branch in self._branches]
+        return found[0] if len(found) == 1 else torch.cat(found)
 
-
-@kernel
-def _lay_out(
-    q: Array, head: int, first: int, number: int, num_seen: Array, scale: Any, queries: Floats
-) -> int:
-    """Scaled queries of a unit by channel; how many keys they see at most."""
-    num_rows, num_keys = q.shape[0], 0
-    for at in range(number):
-        row = (first + at) % num_rows
-        num_keys = max(num_keys, num_seen[row])
-        for channel in range(q.shape[2]):
-            queries[channel, at] = widened(q[row, head + (first + at) // num_rows, channel]) * scale
-    return num_keys
-
-
-@kernel
-def _exponentiate(scores: Floats, end: int, num_keys: int) -> Any:
-    """Make shares of the first `end` scores, zeros of the others; what the shares add up to."""
-    highest = number_of(highest_rank(scores[:end]))
-    total = _F32(0)
-    for key in range(end):
-        share = exponential(scores[key] - highest)
-        scores[key] = share
-        total += share
-    scores[end:num_keys] = 0
-    return total
-
-
-@inlined
-def _num_units(num_groups: Any, num_rows: Any) -> Any:
-    return (num_groups * num_rows + _NUM_QUERIES - 1) // _NUM_QUERIES
-
-
-@kernel
-def _lane_of(unit: int, table: Array, num_groups: int, num_kv: int) -> Any:
-    """A unit's lane, as its place in the table, and its number there; 0 behind the last one."""
-    for lane in range(1, 1 + table[0] * LANE_SIZE, LANE_SIZE):
-        num_units = _num_units(num_groups, table[lane + NUMBER]) * num_kv
-        if unit < num_units:
-            return lane, unit
-        unit -= num_units
-    return 0, 0
-
-
-@kernel
-def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array, table: Array) -> None:
-    """Take units until none are left; `task` is what `step_in` put there."""
-    num_kv, num_channels = task[8], q.shape[2]
-    num_groups = q.shape[1] // num_kv
-    width = (num_seen.max() + KEYS_AT_ONCE - 1) // KEYS_AT_ONCE * KEYS_AT_ONCE
-    queries = np.zeros((num_channels, _NUM_QUERIES), np.float32)
-    scores = np.empty((_NUM_QUERIES, width), np.float32)
-    summed = np.empty((_NUM_QUERIES, num_channels), np.float32)
-    totals = np.empty(_NUM_QUERIES, np.float32)
-    scale = _I32(task[15]).view(np.float32)
-    lane, unit = _lane_of(claim(task, COUNTER, 1), table, num_groups, num_kv)
-    while lane:
-        num_rows, begin = table[lane + NUMBER], table[lane + FIRST]
-        num_units = _num_units(num_groups, num_rows)
-        head, first = unit // num_units, unit % num_units * _NUM_QUERIES
-        keys = table[lane + KEYS] + task[13] + head * task[9]
-        values = table[lane + VALUES] + task[14] + head * task[11]
-        number = min(_NUM_QUERIES, num_groups * num_rows - first)
-        own, seen = q[begin : begin + num_rows], num_seen[begin : begin + num_rows]
-        num_keys = _lay_out(own, head * num_groups, first, number, seen, scale, queries)
-        for key in range(0, num_keys, KEYS_AT_ONCE):
-            place = scores.ctypes.data + 4 * key
-            if size == 2:
-                _score(2, queries.ctypes.data, keys + 2 * key, task[10], num_channels, place, 4 * width)
-            else:
-                _score(4, queries.ctypes.data, keys + 4 * key, task[10], num_channels, place, 4 * width)
-        for at in range(number):
-            totals[at] = _exponentiate(scores[at], seen[(first + at) % num_rows], num_keys)
-        for channel in range(0, num_channels, KEYS_AT_ONCE):
-            place, shares, step = summed.ctypes.data + 4 * channel, scores.ctypes.data, 4 * num_channels
-            column = values + size * channel
-            is_whole = channel + KEYS_AT_ONCE <= num_channels
-            if size == 2 and is_whole:
-                _sum_up(2, 2, shares, 4 * width, column, task[12], num_keys, place, step)
-            elif size == 2:
-                _sum_up(2, 1, shares, 4 * width, column, task[12], num_keys, place, step)
-            elif is_whole:
-                _sum_up(4, 2, shares, 4 * width, column, task[12], num_keys, place, step)
-            else:
-                _sum_up(4, 1, shares, 4 * width, column, task[12], num_keys, place, step)
-        for at in range(number):
-            row, group = begin + (first + at) % num_rows, (first + at) // num_rows
-            for channel in range(num_channels):
-                number_found = summed[at, channel] / totals[at]
-                found[row, head * num_groups + group, channel] = narrowed(number_found, found)
-        lane, unit = _lane_of(claim(task, COUNTER, 1), table, num_groups, num_kv)
-
-
-@SharedKernel
-def _attend_bf16(task: Any) -> None:
-    shape = (task[5], task[6], task[7])
-    seen, table = carray(int64_at(task[4]), task[5]), carray(int64_at(task[1]), 1 + task[5] * LANE_SIZE)
-    _attend(task, 2, carray(bf16_at(task[2]), shape), carray(bf16_at(task[3]), shape), seen, table)
-
-
-@SharedKernel
-def _attend_float(task: Any) -> None:
-    shape = (task[5], task[6], task[7])
-    seen, table = carray(int64_at(task[4]), task[5]), carray(int64_at(task[1]), 1 + task[5] * LANE_SIZE)
-    _attend(task, 4, carray(float_at(task[2]), shape), carray(float_at(task[3]), shape), seen, table)
+    def store_hidden(self, hidden: Tensor) -> None:
+        """Keep the last hidden states [num_rows, hidden_size] of all rows."""
+        for branch in self._branches:
+            branch.store_hidden(hidden)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from completion_engine.distillation.job import Distilled, DistillPlan
-from completion_engine.drafting.head import NUM_EXACT
+from completion_engine.drafting.distilled.head import NUM_EXACT
 
 _NAMED_FOLDERS = 200
 

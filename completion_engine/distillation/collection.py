@@ -19,11 +19,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from completion_engine.distillation.network import Batch
-from completion_engine.distillation.windows import Report, Window, draw_windows
+from completion_engine.distillation.windows import Window, draw_windows
 from completion_engine.errors import UserError
-from completion_engine.kv_cache import KVCache
-from completion_engine.language_model import LanguageModel
-from completion_engine.tokenizer import Tokenizer
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import Progress
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.language_model import LanguageModel
 
 _WINDOWS_PER_SHARD = 16
 _ROWS_AT_ONCE = 256  # nobody waits for a pass: a tenth faster than in the chunks of a prompt
@@ -65,7 +66,7 @@ class Collection:
         texts: Sequence[str],
         num_tokens: int,
         parts: tuple[LanguageModel, Tokenizer],
-        report: Report,
+        report: Progress,
     ) -> None:
         """Fill shards until there are `num_tokens` positions; those that are there already are kept."""
         target, tokenizer = parts

@@ -14,11 +14,12 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from completion_engine.distillation.windows import Report, Window, draw_windows
-from completion_engine.drafting.distilled_network import DistilledNetwork
-from completion_engine.kv_cache import KVCache
-from completion_engine.language_model import PREFILL_ROWS, LanguageModel
-from completion_engine.tokenizer import Tokenizer
+from completion_engine.distillation.windows import Window, draw_windows
+from completion_engine.drafting.distilled.network import DistilledNetwork
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import Progress
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.language_model import PREFILL_ROWS, LanguageModel
 
 DEPTHS = 6
 _TEMPERATURES = tuple(0.05 * step for step in range(6, 41))
@@ -91,7 +92,7 @@ def measure_acceptance(
     ids: Tensor,
     parts: tuple[LanguageModel, Tokenizer],
     examination: Examination,
-    report: Report,
+    report: Progress,
 ) -> Acceptance:
     """Greedy chains from every token that the target writes; `ids` [num_tokens] are what can be guessed."""
     tallies = [_Tally() for _ in range(DEPTHS)]

@@ -11,18 +11,19 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from completion_engine.attention import pad_rows
 from completion_engine.distillation.collection import Collection, CollectionPlan, Shards
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
 from completion_engine.distillation.network import DrafterNetwork
 from completion_engine.distillation.preview import fit_preview
 from completion_engine.distillation.training import Trainer, TrainingPlan
-from completion_engine.distillation.windows import Corpus, Report, read_corpus
-from completion_engine.drafting.distilled import DrafterFiles
-from completion_engine.drafting.distilled_network import DistilledNetwork, DrafterShape
+from completion_engine.distillation.windows import Corpus, read_corpus
+from completion_engine.drafting.distilled.drafter import DrafterFiles
+from completion_engine.drafting.distilled.network import DistilledNetwork, DrafterShape
 from completion_engine.errors import UserError
-from completion_engine.language_model import LanguageModel
-from completion_engine.tokenizer import Tokenizer
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import Progress
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.rows import pad_rows
 
 WORK = "work"
 _MEMORY_DEPTH = 2 / 3  # of the target's layers
@@ -70,7 +71,7 @@ class Distilled:
 
 
 def distill(
-    folder: Path, out: Path, plan: DistillPlan, parts: tuple[LanguageModel, Tokenizer], report: Report
+    folder: Path, out: Path, plan: DistillPlan, parts: tuple[LanguageModel, Tokenizer], report: Progress
 ) -> Distilled:
     """Train a drafter on the code in `folder` and write it to `out`, where work in progress lies too.
 
@@ -127,7 +128,7 @@ def _shape_for(target: LanguageModel, memory_layer: int, num_tokens: int) -> Dra
     )
 
 
-def frequent_tokens(corpus: Corpus, tokenizer: Tokenizer, num_tokens: int, report: Report) -> Tensor:
+def frequent_tokens(corpus: Corpus, tokenizer: Tokenizer, num_tokens: int, report: Progress) -> Tensor:
     """The ids [num_tokens] that the code uses most, most frequent first, with those that end an infill."""
     counts = torch.zeros(tokenizer.num_tokens, dtype=torch.long)
     num_chars = 0

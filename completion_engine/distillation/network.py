@@ -1,4 +1,4 @@
-"""The drafter's network as it is trained: the same products as `drafting.distilled_network`, with gradients.
+"""The drafter's network as it is trained: the same products as `drafting.distilled.network`, with gradients.
 
 Works on whole windows: every position of a window is a place to draft from, and sees what the target has
 cached up to itself. Knows nothing of files, optimisers or prompts.
@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from completion_engine.decoder import rotate
-from completion_engine.drafting.distilled_network import EPS, DrafterShape
-from completion_engine.language_model import LanguageModel
+from completion_engine.drafting.distilled.network import EPS, DrafterShape
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.llama_family import rotate
 
 _RIDGE = 0.05  # of the mean of the squares' diagonal
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from completion_engine.distillation.network import Batch, DrafterNetwork
-from completion_engine.drafting.head import Preview
+from completion_engine.drafting.distilled.head import Preview
 
 _RANK = 96
 _DEPTHS = 3

@@ -21,8 +21,8 @@ from torch.nn import functional
 
 from completion_engine.distillation.collection import Shards
 from completion_engine.distillation.network import Batch, DrafterNetwork
-from completion_engine.distillation.windows import Report
 from completion_engine.errors import UserError
+from completion_engine.request import Progress
 
 _CHECKPOINT = "checkpoint.safetensors"
 _WARMUP_STEPS = 10
@@ -99,7 +99,7 @@ class Trainer:
         ]
         self._rates = (plan.matrix_rate, plan.other_rate)
 
-    def run(self, shards: Shards, report: Report, begun: Mapping[str, Tensor] | None = None) -> list[float]:
+    def run(self, shards: Shards, report: Progress, begun: Mapping[str, Tensor] | None = None) -> list[float]:
         """Train to the end of the plan; the running mean of the divergence after every step done here.
 
         Begins at the last checkpoint, or else with the weights `begun`, or else at a linear guess.

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from completion_engine.errors import UserError
-from completion_engine.tokenizer import Tokenizer
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import Progress
 from ngram_cache.repository import Repository, RepositoryOptions, SkippedFileError
-
-Report = Callable[[str, int, int], None]
 
 MAX_FILES = 20_000
 _HELD_OUT = 20  # one file in so many is never trained on
@@ -47,7 +46,7 @@ class Window:
     num_prompt: int
 
 
-def read_corpus(folder: Path, held_out: Path | None, report: Report) -> Corpus:
+def read_corpus(folder: Path, held_out: Path | None, report: Progress) -> Corpus:
     """The source files below `folder` to train on, those below `held_out` to measure with.
 
     Without `held_out` one in so many files below `folder` is, chosen by a hash of its path. Raises UserError
@@ -67,7 +66,7 @@ def read_corpus(folder: Path, held_out: Path | None, report: Report) -> Corpus:
     return Corpus(tuple(train), tuple(measured))
 
 
-def _read(folder: Path, report: Report) -> dict[str, str]:
+def _read(folder: Path, report: Progress) -> dict[str, str]:
     """Texts by path, of all files that may be indexed and are long enough."""
     repository = Repository(folder, RepositoryOptions(max_files=MAX_FILES))
     files = sorted(repository.walk().files, key=lambda file: file.path)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
-from completion_engine.kv_cache import KVCache
+from completion_engine.target_model.kv_cache import KVCache
 
 Allowed = Callable[[int], bool]
 
@@ -93,9 +93,32 @@ class Drafter(Protocol):
         ...
 
     def lend(self, num_rows: int) -> Sequence[int]:
-        """At most `num_rows` tokens to run beside the draft: a chain behind the likeliest path."""
+        """At most `num_rows` tokens to run beside the draft: a chain behind the likeliest path.
+
+        Asked before every pass; 0 where no row is idle, or another drafter has them.
+        """
         ...
 
     def end(self) -> None:
         """The completion is over; what was written may serve the next one."""
+        ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A drafter that keeps what one completion showed for the next ones: in a scope, and not beyond it."""
+
+    def enter(self, scope: str, document: str) -> None:
+        """The next completions are a document's, and draft from what was kept in `scope` alone.
+
+        A document that shares with no other is a scope by its own name.
+        """
+        ...
+
+    def forget(self, document: str) -> None:
+        """A document is closed: what was kept in its own scope, or is known to come from it, goes."""
+        ...
+
+    def discard(self) -> None:
+        """Keep nothing of this completion; called in place of `Drafter.end`."""
         ...

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
-from completion_engine.kv_cache import KVCache
+from completion_engine.target_model.kv_cache import KVCache
 
 Gram = tuple[int, ...]
 
@@ -21,6 +21,7 @@ _NUM_GRAM = 6  # tokens of a gram, its key included
 _MAX_KEY = 2
 _MAX_GRAMS = 6  # continuations kept for a key, the newest ones
 _MAX_KEYS = 8192
+_MAX_SCOPES = 4
 _MAX_GUESSES = 24
 
 
@@ -34,17 +35,36 @@ class LookaheadDrafter:
     num_bytes = 0
 
     def __init__(self) -> None:
-        self._pool: OrderedDict[Gram, list[Gram]] = OrderedDict()
+        self._pools: OrderedDict[str, OrderedDict[Gram, list[Gram]]] = OrderedDict()
+        self._new: set[Gram] = set()
         self._path: list[int] = []
         self._seeds: list[Gram] = []
         self._guesses: list[Gram] = []
         self._lent: list[Gram] = []
+        self.enter("", "")
+
+    def enter(self, scope: str, document: str) -> None:  # noqa: ARG002 - a pool has no room for names
+        """See `Remembering.enter`. A few scopes keep their pools."""
+        self._pool = self._pools.setdefault(scope, OrderedDict())
+        self._pools.move_to_end(scope)
+        while len(self._pools) > _MAX_SCOPES:
+            self._pools.popitem(last=False)
+
+    def forget(self, document: str) -> None:
+        """See `Remembering.forget`."""
+        if (pool := self._pools.pop(document, None)) is not None:
+            pool.clear()
+
+    def discard(self) -> None:
+        """See `Remembering.discard`."""
+        for key in self._new:
+            self._pool.pop(key, None)
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
         """See `Drafter.begin`. The end of the prompt is as good a first guess as any."""
         self._path = list(prompt[-_NUM_GRAM:])
         self._seeds = [(token,) for token in prompt[-_MAX_GUESSES:]]
-        self._guesses, self._lent = [], []
+        self._guesses, self._lent, self._new = [], [], set()
 
     def extend(self, tokens: Sequence[int]) -> None:
         """See `Drafter.extend`."""
@@ -99,6 +119,7 @@ class LookaheadDrafter:
             for end in range(start + 1, min(start + _MAX_KEY, len(gram) - 1) + 1):
                 self._pool[gram[start:end]] = _with(self._pool.get(gram[start:end], []), gram[end:])
                 self._pool.move_to_end(gram[start:end])
+                self._new.add(gram[start:end])
         while len(self._pool) > _MAX_KEYS:
             self._pool.popitem(last=False)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
-from completion_engine.kv_cache import KVCache
+from completion_engine.drafting.recent import RecentText
+from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import Lookup, NgramIndex, TokenBuffer
 
 _MAX_NODES = 32
 _CONTEXT = 32
-_RECENT_TOKENS = 4096
+NUM_REMEMBERED_BEFORE = 16  # tokens that are kept in front of what is written
 
 
 class NgramDrafter:
@@ -20,12 +21,24 @@ class NgramDrafter:
     num_bytes = 0
 
     def __init__(self) -> None:
-        self._recent = TokenBuffer()
+        self._recent = RecentText()
+        self._scope = self._writer = ""
         self._prompt = TokenBuffer()
         self._written: list[int] = []
         self._path: list[int] = []
         self.index: NgramIndex | None = None
         self.document = ""
+
+    def enter(self, scope: str, document: str) -> None:
+        """See `Remembering.enter`."""
+        self._scope, self._writer = scope, document
+
+    def forget(self, document: str) -> None:
+        """See `Remembering.forget`."""
+        self._recent.forget(document)
+
+    def discard(self) -> None:
+        """See `Remembering.discard`. Nothing is kept before `end`."""
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
         """See `Drafter.begin`."""
@@ -48,15 +61,17 @@ class NgramDrafter:
 
     def end(self) -> None:
         """See `Drafter.end`."""
-        self._recent.extend(self._path[-(_CONTEXT // 2 + len(self._written)) :])
-        if len(self._recent) > 2 * _RECENT_TOKENS:
-            self._recent = TokenBuffer(self._recent.tokens[-_RECENT_TOKENS:])
+        tokens = self._path[-(NUM_REMEMBERED_BEFORE + len(self._written)) :]
+        self._recent.add(self._scope, self._writer, tokens)
 
     def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:  # noqa: ARG002 - lookups cost next to nothing
         """See `Drafter.drafts`."""
         context = self._path[-_CONTEXT:]
         found = [
-            ("recent", self._recent.lookup(context, max_nodes=_MAX_NODES, max_depth=max_tokens)),
+            (
+                "recent",
+                self._recent.of(self._scope).lookup(context, max_nodes=_MAX_NODES, max_depth=max_tokens),
+            ),
             ("prompt", self._prompt.lookup(context, max_nodes=_MAX_NODES, max_depth=max_tokens)),
         ]
         if self.index is not None:

@@ -10,12 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from completion_engine.costs import Costs
 from completion_engine.drafting.draft import Draft, DraftToken
 from completion_engine.drafting.survival import SurvivalTable
-from completion_engine.drafting.tree import Candidate, by_lane, by_survival, grow, in_lane_order, merge
+from completion_engine.drafting.tree import (
+    Candidate,
+    by_branch,
+    by_survival,
+    grow,
+    in_branch_order,
+    merge,
+    true_path,
+)
+from completion_engine.target_model.costs import Costs
 
-__all__ = ["Costly", "Plan", "SurvivalTable", "choose", "credited", "judge", "min_survival_for"]
+__all__ = ["Costly", "DraftPlan", "SurvivalTable", "choose", "credited", "judge", "min_survival_for"]
 
 _NEVER = 1.0  # a path's survival never exceeds it
 
@@ -24,13 +32,13 @@ _NEVER = 1.0  # a path's survival never exceeds it
 class Costly:
     """A drafter whose steps cost time was asked: the plan without it, and the milliseconds that it took."""
 
-    without: Plan
+    without: DraftPlan
     ms: float
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a pass will verify: `rows` in lane order, each with the place of its parent in `rows`.
+class DraftPlan:
+    """What a pass will verify: `rows` in branch order, each with the place of its parent in `rows`.
 
     `considered` is everything that was guessed; what the target picks judges all of it. The pass of `width`
     rows takes `ms`, and `row_ms` more for each further one. `costly` tells whether a costly drafter was
@@ -57,7 +65,7 @@ def choose(
     num_pending: int,
     costs: Costs,
     costly: Costly | None = None,
-) -> Plan:
+) -> DraftPlan:
     """The tree that promises most tokens per millisecond; possibly none.
 
     A pass of width w holds `num_pending` known rows and w - num_pending guessed ones. Rows up to the width
@@ -65,15 +73,15 @@ def choose(
     """
     room = max(0, max(costs.pass_ms) - num_pending)
     considered = merge(drafts, table.odds, room)
-    lanes, order = by_lane(considered), by_survival(considered)
+    branches, order = by_branch(considered), by_survival(considered)
     best = _Choice(0.0, max(costs.pass_ms), max(costs.pass_ms.values()), [])
-    for num_lanes in range(1, 1 + min(max(1, costs.max_lanes), 1 + max(lanes, default=0))):
-        kept = grow(order, lanes, num_lanes)
-        for found in _widths(considered, kept, lanes, num_pending, costs):
+    for num_branches in range(1, 1 + min(max(1, costs.max_branches), 1 + max(branches, default=0))):
+        kept = grow(order, branches, num_branches)
+        for found in _widths(considered, kept, branches, num_pending, costs):
             best = found if found.rate > best.rate else best
-    rows = in_lane_order(considered, best.chosen)
+    rows = in_branch_order(considered, best.chosen)
     place = {at: row for row, at in enumerate(rows)} | {-1: -1}
-    return Plan(
+    return DraftPlan(
         tuple(considered[at] for at in rows),
         tuple(place[considered[at].parent] for at in rows),
         tuple(considered),
@@ -84,7 +92,7 @@ def choose(
     )
 
 
-def min_survival_for(plan: Plan, step_ms: float, table: SurvivalTable) -> float:
+def min_survival_for(plan: DraftPlan, step_ms: float, table: SurvivalTable) -> float:
     """How likely a path has to be for a drafter whose steps take `step_ms` to follow it; 1 to not ask it.
 
     `plan` is what would be verified without it. Asking is worth its time where such drafters, beside plans
@@ -96,7 +104,7 @@ def min_survival_for(plan: Plan, step_ms: float, table: SurvivalTable) -> float:
     return min(_NEVER, rate * (step_ms + plan.row_ms)) if tokens > rate * ms else _NEVER
 
 
-def judge(plan: Plan, picked: Mapping[int, int], table: SurvivalTable) -> None:
+def judge(plan: DraftPlan, picked: Mapping[int, int], table: SurvivalTable) -> None:
     """Learn from a pass. `picked` is the target's pick after each true row of the plan, in order; -1: before.
 
     What was guessed behind a true row is judged, also where it was not verified.
@@ -109,13 +117,13 @@ def judge(plan: Plan, picked: Mapping[int, int], table: SurvivalTable) -> None:
             continue
         is_right = candidate.token == pick
         table.learn(candidate.guesses, candidate.chance, is_right=is_right)
-        row = rows.get(id(candidate), -1)
-        if is_right and row in picked:
+        row = rows.get(id(candidate))
+        if is_right and row is not None and row in picked:
             true_at[at] = picked[row]
     _judge_costly(plan, list(picked.values()), table)
 
 
-def _judge_costly(plan: Plan, truth: Sequence[int], table: SurvivalTable) -> None:
+def _judge_costly(plan: DraftPlan, truth: Sequence[int], table: SurvivalTable) -> None:
     """Learn what a costly drafter added to the tokens that the plan without it would have yielded."""
     asked = plan.costly
     if asked is None:
@@ -130,14 +138,17 @@ def credited(candidate: Candidate, table: SurvivalTable) -> DraftToken:
     return max(candidate.guesses, key=lambda guess: table.odds((guess,), candidate.depth, is_first=True))
 
 
-def num_written(plan: Plan, truth: Sequence[int]) -> int:
+def num_written(plan: DraftPlan, truth: Sequence[int]) -> int:
     """Tokens that verifying `plan` yields where the target writes `truth`; no more than these."""
-    children = zip(plan.parents, plan.rows, strict=True)
-    child_of = {(parent, candidate.token): row for row, (parent, candidate) in enumerate(children)}
-    row, count = -1, 1
-    while count < len(truth) and (child := child_of.get((row, truth[count - 1]))) is not None:
-        row, count = child, count + 1
-    return min(count, len(truth))
+    return len(picked_along(plan, truth))
+
+
+def picked_along(plan: DraftPlan, truth: Sequence[int]) -> dict[int, int]:
+    """What verifying `plan` picks where the target writes `truth`: by true row, -1 for before them all."""
+    ahead = iter(truth)
+    tokens = [candidate.token for candidate in plan.rows]
+    path = true_path(tokens, plan.parents, -1, lambda _: next(ahead, None))
+    return dict(zip((-1, *path), truth, strict=False))  # what follows the last true row may be unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +162,7 @@ class _Choice:
 
 
 def _widths(
-    considered: Sequence[Candidate], kept: list[int], lanes: Sequence[int], num_pending: int, costs: Costs
+    considered: Sequence[Candidate], kept: list[int], branches: Sequence[int], num_pending: int, costs: Costs
 ) -> Iterator[_Choice]:
     """For each width the likeliest of `kept` that fit."""
     expected = list(accumulate((considered[at].survival for at in kept), initial=1.0))
@@ -159,6 +170,6 @@ def _widths(
         room = width - num_pending
         if room >= 0:
             count = min(room, len(kept))
-            num_lanes = len({lanes[at] for at in kept[:count]})
-            ms = pass_ms + max(0, num_lanes - 1) * costs.lane_ms
+            num_branches = len({branches[at] for at in kept[:count]})
+            ms = pass_ms + max(0, num_branches - 1) * costs.branch_ms
             yield _Choice(expected[count] / ms, width, ms, kept[:count])

@@ -13,13 +13,14 @@ from heapq import heappop, heappush
 import numpy as np
 from torch import Tensor
 
-from completion_engine.cpu.choice import best_few
-from completion_engine.cpu.language import array_of
+from completion_engine.cpu.kernels.language import array_of
+from completion_engine.cpu.kernels.top_k import best_few
 from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
-from completion_engine.kv_cache import KVCache
+from completion_engine.target_model.kv_cache import KVCache
 
 NUM_SUCCESSORS = 8
 _MAX_KEY = 3
+_MAX_SCOPES = 4
 _MAX_ENTRIES = 32_768  # a few MB: most rows have one or two successors worth keeping
 _MAX_NODES = 24
 _MIN_SHARE = 0.01
@@ -40,12 +41,32 @@ class RecycledDrafter:
     num_bytes = 0
 
     def __init__(self) -> None:
-        self._successors: OrderedDict[tuple[int, ...], Successors] = OrderedDict()
+        self._tables: OrderedDict[str, OrderedDict[tuple[int, ...], Successors]] = OrderedDict()
         self._path: list[int] = []
+        self._new: set[tuple[int, ...]] = set()
+        self.enter("", "")
+
+    def enter(self, scope: str, document: str) -> None:  # noqa: ARG002 - a table has no room for names
+        """See `Remembering.enter`. A few scopes keep their tables."""
+        self._successors = self._tables.setdefault(scope, OrderedDict())
+        self._tables.move_to_end(scope)
+        while len(self._tables) > _MAX_SCOPES:
+            self._tables.popitem(last=False)
+
+    def forget(self, document: str) -> None:
+        """See `Remembering.forget`."""
+        if (table := self._tables.pop(document, None)) is not None:
+            table.clear()
+
+    def discard(self) -> None:
+        """See `Remembering.discard`."""
+        for key in self._new:
+            self._successors.pop(key, None)
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
         """See `Drafter.begin`."""
         self._path = list(prompt[-_MAX_KEY:])
+        self._new = set()
 
     def extend(self, tokens: Sequence[int]) -> None:
         """See `Drafter.extend`."""
@@ -105,6 +126,7 @@ class RecycledDrafter:
             key = context[-length:]
             self._successors[key] = found
             self._successors.move_to_end(key)
+            self._new.add(key)
         while len(self._successors) > _MAX_ENTRIES:
             self._successors.popitem(last=False)
 

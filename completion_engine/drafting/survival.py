@@ -51,7 +51,7 @@ _FIRST_CHOICE = 0.57
 _AGREED = -0.37
 _DEEPER = -0.11
 
-Kind = tuple[str, int, int]
+EvidenceKind = tuple[str, int, int]
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class _Gain:
 class SurvivalTable:
     """Everything that is learnt online."""
 
-    _corrections: dict[Kind, float] = field(default_factory=dict)
+    _corrections: dict[EvidenceKind, float] = field(default_factory=dict)
     _gains: dict[int, _Gain] = field(default_factory=dict)
 
     def odds(self, guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
@@ -127,7 +127,7 @@ class SurvivalTable:
             seen.fade()
 
 
-def _kind(guess: DraftToken) -> Kind:
+def _kind(guess: DraftToken) -> EvidenceKind:
     return guess.origin, min(guess.match_length, 12) // 2, int(guess.share * 4)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from completion_engine.drafting.draft import Draft, DraftToken
@@ -85,11 +85,27 @@ def _valued(
     return found
 
 
-def by_lane(candidates: Sequence[Candidate]) -> list[int]:
-    """The lane of each candidate, the most promising lane being 0.
+def true_path(
+    tokens: Sequence[int], parents: Sequence[int], root: int, pick_behind: Callable[[int], int | None]
+) -> list[int]:
+    """The rows that are true behind row `root`, in order: each carries what is picked behind its parent.
 
-    A lane is a path that goes on with the child that promises most tokens; the other children begin lanes
-    of their own. So the first n lanes hang together, and are the n branches that promise most.
+    `tokens` and `parents` [num_rows] make a tree in which siblings differ in their tokens.
+    """
+    child_of = {(parent, token): row for row, (parent, token) in enumerate(zip(parents, tokens, strict=True))}
+    path: list[int] = []
+    row: int | None = root
+    while row is not None and (pick := pick_behind(row)) is not None:
+        if (row := child_of.get((row, pick))) is not None:
+            path.append(row)
+    return path
+
+
+def by_branch(candidates: Sequence[Candidate]) -> list[int]:
+    """The branch of each candidate, the most promising branch being 0.
+
+    A branch is a path that goes on with the child that promises most tokens; other children begin branches
+    of their own. So the first n branches hang together, and are the n branches that promise most.
     """
     promise = [candidate.survival for candidate in candidates]
     best_child: dict[int, int] = {}
@@ -104,19 +120,19 @@ def by_lane(candidates: Sequence[Candidate]) -> list[int]:
         for at, candidate in enumerate(candidates)
         if candidate.parent < 0 or best_child[candidate.parent] != at
     ]
-    rank = {at: lane for lane, at in enumerate(sorted(beginnings, key=lambda at: -promise[at]))}
-    lanes: list[int] = []
+    rank = {at: branch for branch, at in enumerate(sorted(beginnings, key=lambda at: -promise[at]))}
+    branches: list[int] = []
     for at, candidate in enumerate(candidates):
-        lanes.append(rank[at] if at in rank else lanes[candidate.parent])
-    return lanes
+        branches.append(rank[at] if at in rank else branches[candidate.parent])
+    return branches
 
 
-def grow(order: Sequence[int], lanes: Sequence[int], max_lanes: int) -> list[int]:
-    """Of the candidates in `order`, likeliest first, those in the most promising `max_lanes` lanes.
+def grow(order: Sequence[int], branches: Sequence[int], max_branches: int) -> list[int]:
+    """Of the candidates in `order`, likeliest first, those in the most promising `max_branches` branches.
 
     Any beginning of the result is a tree too: survival only falls along a path.
     """
-    return [at for at in order if lanes[at] < max_lanes]
+    return [at for at in order if branches[at] < max_branches]
 
 
 def by_survival(candidates: Sequence[Candidate]) -> list[int]:
@@ -125,7 +141,7 @@ def by_survival(candidates: Sequence[Candidate]) -> list[int]:
     return sorted(range(len(candidates)), key=survivals.__getitem__)
 
 
-def in_lane_order(candidates: Sequence[Candidate], chosen: Sequence[int]) -> list[int]:
+def in_branch_order(candidates: Sequence[Candidate], chosen: Sequence[int]) -> list[int]:
     """The chosen candidates so that each path runs on as long as it can: the best child comes first."""
     children: dict[int, list[int]] = {}
     for at in chosen:  # best first

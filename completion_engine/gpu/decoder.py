@@ -1,7 +1,7 @@
 """The Llama family on a CUDA device: our kernels over static buffers, one graph for each shape of pass.
 
-The same contract as `decoder.FusedDecoder`, except that a tree needs no lanes: attention reads each row's
-ancestors through a table, and the pass's rows lie in the one cache (`branches.InPlaceBranches`).
+As `target_model.decoder.Decoder` says, but a tree needs no branches: attention reads each row's
+ancestors through a table, and the pass's rows lie in the one cache (`gpu.branches.InPlaceBranches`).
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from completion_engine.attention import ROWS
-from completion_engine.decoder import FamilyDecoder
 from completion_engine.gpu import launch
-from completion_engine.gpu.passes import WIDTHS, Arena, Packet, PassShape, header_of, shape_for
+from completion_engine.gpu.passes import WIDTHS, DeviceArena, PassInputs, PassShape, header_of, shape_for
 from completion_engine.gpu.runner import Runner, runner_for
 from completion_engine.gpu.tiles import TiledWeight
 from completion_engine.gpu.weights import Bits
-from completion_engine.kv_cache import CacheShape, KVCache
-from completion_engine.lanes import Layout, lay_out
-from completion_engine.linear import stacked
-from completion_engine.llama_family import FamilyModel, LayerParts
+from completion_engine.target_model.branch_caches import Layout, lay_out
+from completion_engine.target_model.kv_cache import CacheShape, KVCache
+from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, LayerParts, stacked
+from completion_engine.target_model.rows import ROWS
 
 _MOVE = PassShape(32, is_tree=False, wants_logits=False)  # rows that are moved at once, a power of two
 
@@ -50,7 +48,7 @@ class _Layer:
 class PassBuffers:
     """The buffers of one shape."""
 
-    packet: Packet
+    inputs: PassInputs
     x: Tensor
     normed: Tensor
     queries: Tensor
@@ -80,43 +78,38 @@ class GraphedDecoder(FamilyDecoder):
     ) -> None:
         super().__init__(model, capacity, device)
         self._device, self._dtype = device, self._embedding.dtype
-        self._heads = launch.Heads(self.num_heads, self.num_kv_heads, self.head_size, capacity)
+        self._heads = launch.DeviceHeads(self.num_heads, self.num_kv_heads, self.head_size, capacity)
         self._scale = self.head_size**-0.5
         self._num_processors = launch.num_processors(device)
         head = self._embedding if model.is_tied else model.head.to(device)
         self._head = self._tiled(head, 16, is_whole=True)
         self._layers = [self._layer(model.layer(index).to(device), bits) for index in range(model.num_layers)]
         self._runner = runner or runner_for(device)
-        self._arena = Arena(device, WIDTHS[-1])
+        self._arena = DeviceArena(device, WIDTHS[-1])
         self._passes: dict[PassShape, PassBuffers] = {}
-        self._moving = Packet.empty(_MOVE, device)
+        self._moving = PassInputs.empty(_MOVE, device)
         ends = self._embedding.nbytes + (0 if model.is_tied else self._head.weight.num_bytes)
         self.num_weight_bytes = ends + sum(layer.num_bytes for layer in self._layers)
         if self._runner.captures:
             self.rehearse()
 
     @property
-    def heads(self) -> launch.Heads:
+    def heads(self) -> launch.DeviceHeads:
         """Geometry of attention."""
         return self._heads
-
-    @property
-    def num_work_bytes(self) -> int:
-        """Memory of the static buffers made so far."""
-        return self._arena.num_bytes
 
     def head_rows(self, tokens: Tensor) -> Tensor:
         """See `Decoder.head_rows`."""
         return self._head.weight.rows(tokens).dense(self._dtype)
 
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
-        """See `Decoder.forward`; `caches` is one cache, once for each lane."""
+        """See `Decoder.forward`; `caches` is one cache, once for each branch."""
         cache = caches[0]
         if cache.capacity != self._heads.capacity:
             raise ValueError(f"a cache of {cache.capacity} positions; the graphs read {self._heads.capacity}")
         shape = shape_for(layout, num_logits)
         buffers = self.buffers(shape)
-        buffers.packet.tell(rows.tolist(), layout, cache)
+        buffers.inputs.fill(rows.tolist(), layout, cache)
         self._runner.run(shape, lambda: self.compute(buffers, wants_logits=shape.wants_logits))
         return buffers.logits[len(rows) - num_logits : len(rows)].clone()
 
@@ -132,13 +125,13 @@ class GraphedDecoder(FamilyDecoder):
 
     def move(self, cache: KVCache, sources: Sequence[int], first: int) -> None:
         """Copy the positions `sources`, which rise, to `first` and behind it; none lies before its place."""
-        packet = self._moving
-        for at in range(0, len(sources), packet.num_rows):
+        inputs = self._moving
+        for at in range(0, len(sources), inputs.num_rows):
             start = first + at
-            offsets = [source - start for source in sources[at : at + packet.num_rows]]
-            offsets += range(len(offsets), packet.num_rows)  # what lies behind stays where it is
-            packet.send([*header_of(cache, start, len(offsets)), *offsets, *[0] * packet.num_rows])
-            launch.run_move_rows(packet, packet.tokens, self._heads, self.num_layers, cache.hidden)
+            offsets = [source - start for source in sources[at : at + inputs.num_rows]]
+            offsets += range(len(offsets), inputs.num_rows)  # what lies behind stays where it is
+            inputs.send([*header_of(cache, start, len(offsets)), *offsets, *[0] * inputs.num_rows])
+            launch.run_move_rows(inputs, inputs.tokens, self._heads, self.num_layers, cache.hidden)
 
     def buffers(self, shape: PassShape) -> PassBuffers:
         """The buffers of a shape, always the same."""
@@ -147,14 +140,14 @@ class GraphedDecoder(FamilyDecoder):
         return self._passes[shape]
 
     def compute(self, at: PassBuffers, *, wants_logits: bool) -> None:
-        """One pass over static buffers, as their packet tells: the same work every time, to be captured."""
-        launch.run_embed(at.packet, self._embedding, self._layers[0].input_norm, self.eps, at.x, at.normed)
+        """One pass over static buffers, as their inputs say: the same work every time, to be captured."""
+        launch.run_embed(at.inputs, self._embedding, self._layers[0].input_norm, self.eps, at.x, at.normed)
         next_norms = [*(layer.input_norm for layer in self._layers[1:]), self._norm]
         for index, (layer, next_norm) in enumerate(zip(self._layers, next_norms, strict=True)):
             qkv = self._parts_of(layer.qkv, at.normed)
-            launch.run_place_heads(at.packet, qkv, layer.heads, self._heads, index, self.eps, at.queries)
+            launch.run_place_heads(at.inputs, qkv, layer.heads, self._heads, index, self.eps, at.queries)
             launch.run_attention(
-                at.packet, at.queries, self._heads, index, self._scale, at.partial, at.attended
+                at.inputs, at.queries, self._heads, index, self._scale, at.partial, at.attended
             )
             parts = self._parts_of(layer.out, at.attended.flatten(1))
             launch.run_add_and_norm(parts, layer.mlp_norm, self.eps, at.x, at.normed)
@@ -163,7 +156,7 @@ class GraphedDecoder(FamilyDecoder):
             )
             parts = self._parts_of(layer.down, at.gated)
             launch.run_add_and_norm(parts, next_norm, self.eps, at.x, at.normed)
-        launch.run_store_hidden(at.packet, at.normed)
+        launch.run_store_hidden(at.inputs, at.normed)
         if wants_logits:
             launch.run_product(self._head.weight, self._head.tiles, at.normed, at.logits[None])
 
@@ -189,7 +182,7 @@ class GraphedDecoder(FamilyDecoder):
             rows("totals", *by_chunk, of=torch.float32),
         )
         return PassBuffers(
-            Packet.empty(shape, self._device),
+            PassInputs.empty(shape, self._device),
             rows("x", self.hidden_size),
             rows("normed", self.hidden_size),
             rows("queries", heads.num_heads, heads.head_size),

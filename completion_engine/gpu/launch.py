@@ -1,4 +1,7 @@
-"""Launching the kernels: grids, block sizes and buffers. The only module that uses `kernels`."""
+"""Launching the kernels: grids, block sizes and buffers.
+
+Nothing else uses `kernels`, but `launch_draft` and `launch_step` for those of a drafter and of whole steps.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import triton
 from torch import Tensor
 
 from completion_engine.gpu.kernels import attention, product, rows
-from completion_engine.gpu.passes import ROW_BLOCK, Packet
+from completion_engine.gpu.passes import ROW_BLOCK, PassInputs
 from completion_engine.gpu.tiles import Tiles
 from completion_engine.gpu.weights import Weight
 
@@ -26,7 +29,7 @@ _WIDE_BLOCK = 2 * ROW_BLOCK  # rows of a product at once where there are more th
 
 
 @dataclass(frozen=True, slots=True)
-class Heads:
+class DeviceHeads:
     """Geometry of attention."""
 
     num_heads: int
@@ -76,12 +79,12 @@ def run_gated_product(gate: Weight, up: Weight, tiles: Tiles, x: Tensor, result:
 
 
 def run_embed(  # noqa: PLR0913 - every buffer by itself
-    packet: Packet, embedding: Tensor, norm: Tensor, eps: float, x: Tensor, y: Tensor
+    inputs: PassInputs, embedding: Tensor, norm: Tensor, eps: float, x: Tensor, y: Tensor
 ) -> None:
     """The tokens' embeddings into x [num_rows, hidden_size], their norm into y."""
     size = x.shape[1]
     rows.embed[(len(x),)](
-        packet.told, embedding, norm, x, y, eps, size, triton.next_power_of_2(size), **EXACT
+        inputs.numbers, embedding, norm, x, y, eps, size, triton.next_power_of_2(size), **EXACT
     )
 
 
@@ -110,14 +113,20 @@ class HeadWeights:
 
 
 def run_place_heads(  # noqa: PLR0913 - as above
-    packet: Packet, parts: Tensor, weights: HeadWeights, heads: Heads, layer: int, eps: float, queries: Tensor
+    inputs: PassInputs,
+    parts: Tensor,
+    weights: HeadWeights,
+    heads: DeviceHeads,
+    layer: int,
+    eps: float,
+    queries: Tensor,
 ) -> None:
     """Finish queries [num_rows, num_heads, head_size]; write keys and values into the cache."""
     num_parts, num_rows, _ = parts.shape
     grid = (num_rows, heads.num_heads + 2 * heads.num_kv_heads)
     absent = weights.cos  # never read where there is no such weight
     rows.place_heads[grid](
-        packet.told, parts,
+        inputs.numbers, parts,
         absent if weights.bias is None else weights.bias,
         absent if weights.q_norm is None else weights.q_norm,
         absent if weights.k_norm is None else weights.k_norm,
@@ -137,7 +146,7 @@ class Partial:
     totals: Tensor
 
     @classmethod
-    def empty(cls, heads: Heads, num_rows: int, device: torch.device) -> Partial:
+    def empty(cls, heads: DeviceHeads, num_rows: int, device: torch.device) -> Partial:
         """For passes of `num_rows` rows over caches that `heads` describes."""
         by_chunk = (heads.num_chunks, num_rows, heads.num_heads)
         sizes = ((*by_chunk, heads.head_size), by_chunk, by_chunk)
@@ -145,28 +154,36 @@ class Partial:
 
 
 def run_attention(  # noqa: PLR0913 - as above
-    packet: Packet, queries: Tensor, heads: Heads, layer: int, scale: float, partial: Partial, result: Tensor
+    inputs: PassInputs,
+    queries: Tensor,
+    heads: DeviceHeads,
+    layer: int,
+    scale: float,
+    partial: Partial,
+    result: Tensor,
 ) -> None:
     """Attention of `queries` [num_rows, num_heads, head_size] into `result` of the same shape."""
     num_groups = heads.num_heads // heads.num_kv_heads
     tile_groups = triton.next_power_of_2(num_groups)
     tile_rows = max(TILE_ROWS, ROW_BLOCK // tile_groups)
-    num_rows = packet.num_rows
-    num_tiles = num_rows if packet.is_tree else triton.cdiv(num_rows, tile_rows)
+    num_rows = inputs.num_rows
+    num_tiles = num_rows if inputs.is_tree else triton.cdiv(num_rows, tile_rows)
     attention.attend[(heads.num_chunks, heads.num_kv_heads, num_tiles)](
-        packet.told, queries, partial.sums, partial.tops, partial.totals, layer, scale * _LOG2_E,
+        inputs.numbers, queries, partial.sums, partial.tops, partial.totals, layer, scale * _LOG2_E,
         num_rows, heads.num_kv_heads, num_groups, heads.head_size, heads.capacity,
-        packet.is_tree, tile_rows, tile_groups, KEY_BLOCK, CHUNK,
+        inputs.is_tree, tile_rows, tile_groups, KEY_BLOCK, CHUNK,
         **ATTEND_OPTIONS,
     )  # fmt: skip
     attention.join_chunks[(num_rows, heads.num_heads)](
-        packet.told, partial.sums, partial.tops, partial.totals, result,
+        inputs.numbers, partial.sums, partial.tops, partial.totals, result,
         num_rows, heads.num_heads, heads.head_size, CHUNK,
         **HEAD_OPTIONS,
     )  # fmt: skip
 
 
-def run_move_rows(packet: Packet, sources: Tensor, heads: Heads, num_layers: int, states: Tensor) -> None:
+def run_move_rows(
+    inputs: PassInputs, sources: Tensor, heads: DeviceHeads, num_layers: int, states: Tensor
+) -> None:
     """Row `sources[i]` of the pass moves to row i, in all keys, values and hidden states.
 
     sources [num_rows] int64, a power of two; `states` [.., hidden_size] tells what a hidden state looks like.
@@ -174,16 +191,16 @@ def run_move_rows(packet: Packet, sources: Tensor, heads: Heads, num_layers: int
     num_rows, size, block = len(sources), states.shape[1], heads.head_size
     programs = 2 * num_layers * heads.num_kv_heads + triton.cdiv(size, block)
     rows.move_rows[(programs,)](
-        packet.told, sources, states,
+        inputs.numbers, sources, states,
         heads.num_kv_heads, heads.head_size, size, num_layers, heads.capacity,
         num_rows, block, **EXACT,
     )  # fmt: skip
 
 
-def run_store_hidden(packet: Packet, y: Tensor) -> None:
+def run_store_hidden(inputs: PassInputs, y: Tensor) -> None:
     """Keep y [num_rows, hidden_size] in the cache's hidden states."""
     size = y.shape[1]
-    rows.store_hidden[(len(y),)](packet.told, y, size, triton.next_power_of_2(size), **EXACT)
+    rows.store_hidden[(len(y),)](inputs.numbers, y, size, triton.next_power_of_2(size), **EXACT)
 
 
 def _row_block(num_rows: int) -> int:

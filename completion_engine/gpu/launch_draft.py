@@ -10,7 +10,7 @@ from torch import Tensor
 
 from completion_engine.gpu.kernels import draft
 from completion_engine.gpu.launch import EXACT, HEAD_OPTIONS
-from completion_engine.gpu.passes import Packet
+from completion_engine.gpu.passes import PassInputs
 
 FIND_OPTIONS = EXACT | {"num_warps": 16}  # a program holds a whole row of logits in its registers
 
@@ -47,7 +47,7 @@ class Found:
 
 
 def run_join_inputs(  # noqa: PLR0913 - every buffer by itself
-    packet: Packet,
+    inputs: PassInputs,
     beams: Beams,
     embedding: tuple[Tensor, Tensor],
     states: tuple[Tensor, Tensor],
@@ -58,20 +58,20 @@ def run_join_inputs(  # noqa: PLR0913 - every buffer by itself
 ) -> None:
     """Embeddings and states, each with its norm, into result [num_rows, 2 * hidden_size]."""
     size = states[0].shape[1]
-    draft.join_inputs[(packet.num_rows,)](
-        packet.told, beams.tokens, beams.sources, *embedding, *states, result, eps,
+    draft.join_inputs[(inputs.num_rows,)](
+        inputs.numbers, beams.tokens, beams.sources, *embedding, *states, result, eps,
         size, triton.next_power_of_2(size), is_first, **EXACT,
     )  # fmt: skip
 
 
 def run_turn_queries(  # noqa: PLR0913 - as above
-    packet: Packet, parts: Tensor, bias: Tensor, cos: Tensor, sin: Tensor, queries: Tensor, depth: int
+    inputs: PassInputs, parts: Tensor, bias: Tensor, cos: Tensor, sin: Tensor, queries: Tensor, depth: int
 ) -> None:
     """The product `parts` into queries [num_rows, num_heads, head_size], `depth` tokens behind the first."""
     num_parts, num_rows, _ = parts.shape
     _, num_heads, head_size = queries.shape
     draft.turn_queries[(num_rows, num_heads)](
-        packet.told, parts, bias, cos, sin, queries, num_rows, depth,
+        inputs.numbers, parts, bias, cos, sin, queries, num_rows, depth,
         num_parts, num_heads, head_size, **HEAD_OPTIONS,
     )  # fmt: skip
 

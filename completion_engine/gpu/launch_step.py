@@ -11,39 +11,39 @@ from torch import Tensor
 from completion_engine.gpu.kernels import step
 from completion_engine.gpu.launch import EXACT, HEAD_OPTIONS
 from completion_engine.gpu.launch_draft import Found
-from completion_engine.gpu.passes import Packet, PassShape
+from completion_engine.gpu.passes import PassInputs, PassShape
 
 LOOK_BLOCK = 1024  # places of the text that one program looks at
-PLANT_OPTIONS = EXACT | {"num_warps": 8}  # it compares all candidates with each other
+BUILD_OPTIONS = EXACT | {"num_warps": 8}  # it compares all candidates with each other
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Tokens to look up in: `num_clip` of clips, then those that are written, by position; -1 is nothing.
+    """Tokens to look up in: `num_span_tokens` of spans, then what is written, by position; -1 is nothing.
 
     weights [longest + 1] float32 tell how much to believe what stands behind a run of so many same tokens.
     """
 
     tokens: Tensor
-    num_clip: int
+    num_span_tokens: int
     weights: Tensor
 
     @property
-    def clips(self) -> Tensor:
-        """[num_clip]."""
-        return self.tokens[: self.num_clip]
+    def spans(self) -> Tensor:
+        """[num_span_tokens]."""
+        return self.tokens[: self.num_span_tokens]
 
     @property
     def written(self) -> Tensor:
         """[capacity]."""
-        return self.tokens[self.num_clip :]
+        return self.tokens[self.num_span_tokens :]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """What may be drafted: a block for each depth of a search, then `length` of text that is looked up.
 
-    Each [num_candidates]; see `kernels.step.appraise`. `row_of` is work space.
+    Each [num_candidates]; see `kernels.step.score`. `row_of` is work space.
     """
 
     tokens: Tensor
@@ -76,26 +76,26 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a step starts from: a packet of one row, and the target's state before it [1, hidden_size]."""
+    """What a step starts from: the inputs of one row, and the target's state before it [1, hidden_size]."""
 
-    packet: Packet
+    inputs: PassInputs
     state: Tensor
 
     @classmethod
     def empty(cls, states: Tensor) -> Start:
         """`states` [.., hidden_size] tells what a state looks like."""
         shape = PassShape(1, is_tree=False, wants_logits=False)
-        return cls(Packet.empty(shape, states.device), torch.zeros_like(states[:1]))
+        return cls(PassInputs.empty(shape, states.device), torch.zeros_like(states[:1]))
 
     def copy_(self, other: Start) -> None:
         """Become the other."""
-        self.packet.told.copy_(other.packet.told)
+        self.inputs.numbers.copy_(other.inputs.numbers)
         self.state.copy_(other.state)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a step came to: `record` [3 + 3 * num_rows] and `sources` [num_rows] as in `kernels.step.settle`.
+class StepOutcome:
+    """What a step came to: `record` [3 + 3 * num_rows] and `sources` [num_rows] as in `kernels.step.accept`.
 
     Places and chances of the rows, each [num_rows], are what it drafted; `matched` is work space.
     """
@@ -107,7 +107,7 @@ class Outcome:
     matched: Tensor
 
     @classmethod
-    def empty(cls, num_rows: int, device: torch.device) -> Outcome:
+    def empty(cls, num_rows: int, device: torch.device) -> StepOutcome:
         """For passes of so many rows."""
         record, sources, places, matched = (
             torch.zeros(size, dtype=torch.int64, device=device)
@@ -116,37 +116,39 @@ class Outcome:
         return cls(record, sources, places, torch.zeros(num_rows, device=device), matched)
 
 
-def run_appraise(start: Start, text: Text, found: Found, at: Candidates) -> None:
+def run_score(start: Start, text: Text, found: Found, at: Candidates) -> None:
     """All candidates: what the search found, and what follows the longest run of the same text."""
-    told, size, most = start.packet.told, len(text.tokens), len(text.weights) - 1
+    inputs, size, most = start.inputs.numbers, len(text.tokens), len(text.weights) - 1
     _, num_beams, breadth = found.tokens.shape
     num_best = len(at.best)
-    step.look_up[(num_best,)](told, text.tokens, at.best, text.num_clip, size, most, LOOK_BLOCK, **EXACT)
-    step.appraise[(1,)](
-        told, text.tokens, at.best, text.weights, found.tokens, found.shares, found.chosen,
+    step.look_up[(num_best,)](
+        inputs, text.tokens, at.best, text.num_span_tokens, size, most, LOOK_BLOCK, **EXACT
+    )
+    step.score[(1,)](
+        inputs, text.tokens, at.best, text.weights, found.tokens, found.shares, found.chosen,
         at.tokens, at.parents, at.places, at.survivals, at.chances,
-        num_best, triton.next_power_of_2(num_best), text.num_clip, size, most, at.length,
+        num_best, triton.next_power_of_2(num_best), text.num_span_tokens, size, most, at.length,
         at.num_depths, num_beams, triton.next_power_of_2(num_beams), breadth, at.block, **HEAD_OPTIONS,
     )  # fmt: skip
 
 
-def run_plant(start: Start, at: Candidates, packet: Packet, outcome: Outcome) -> None:
-    """The likeliest candidates into the packet of a pass, behind the row of `start`."""
+def run_build_tree(start: Start, at: Candidates, inputs: PassInputs, outcome: StepOutcome) -> None:
+    """The likeliest candidates into the inputs of a pass, behind the row of `start`."""
     count = len(at.tokens)
-    step.plant[(1,)](
-        start.packet.told, packet.told, at.tokens, at.parents, at.places, at.survivals, at.chances, at.row_of,
-        outcome.places, outcome.chances,
-        count, triton.next_power_of_2(count), at.num_depths, at.block, packet.num_rows, **PLANT_OPTIONS,
+    step.build_tree[(1,)](
+        start.inputs.numbers, inputs.numbers, at.tokens, at.parents, at.places, at.survivals, at.chances,
+        at.row_of, outcome.places, outcome.chances,
+        count, triton.next_power_of_2(count), at.num_depths, at.block, inputs.num_rows, **BUILD_OPTIONS,
     )  # fmt: skip
 
 
-def run_settle(  # noqa: PLR0913 - every buffer by itself
-    packet: Packet, picked: Tensor, states: Tensor, text: Text, after: Start, outcome: Outcome
+def run_accept(  # noqa: PLR0913 - every buffer by itself
+    inputs: PassInputs, picked: Tensor, states: Tensor, text: Text, after: Start, outcome: StepOutcome
 ) -> None:
     """Which rows are true, `picked` and states [num_rows, ..] being the target's; what comes after."""
     size = states.shape[1]
-    step.settle[(1,)](
-        packet.told, picked, states, outcome.places, outcome.chances, outcome.matched, outcome.sources,
-        text.tokens, after.packet.told, after.state, outcome.record,
-        text.num_clip, packet.num_rows, size, triton.next_power_of_2(size), **HEAD_OPTIONS,
+    step.accept[(1,)](
+        inputs.numbers, picked, states, outcome.places, outcome.chances, outcome.matched, outcome.sources,
+        text.tokens, after.inputs.numbers, after.state, outcome.record,
+        text.num_span_tokens, inputs.num_rows, size, triton.next_power_of_2(size), **HEAD_OPTIONS,
     )  # fmt: skip

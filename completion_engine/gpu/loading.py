@@ -10,26 +10,25 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from completion_engine.decoder import Decoder
 from completion_engine.errors import UserError
 from completion_engine.gpu.memory import check_fits, plan_memory, read_geometry
 from completion_engine.gpu.weights import Bits
-from completion_engine.linear import Kind
-from completion_engine.llama_family import is_of_family
-from completion_engine.model_files import Config
-from completion_engine.precision import Precision
+from completion_engine.target_model.decoder import Decoder
+from completion_engine.target_model.llama_family import is_of_family
+from completion_engine.target_model.model_files import Config
+from completion_engine.target_model.precision import Precision, WeightKind
 
 if TYPE_CHECKING:
     from completion_engine.gpu.decoder import GraphedDecoder
 
 logger = logging.getLogger(__name__)
 
-BITS: dict[Kind, Bits] = {"float": 16, "int8": 8, "int4": 4}
+BITS: dict[WeightKind, Bits] = {"float": 16, "int8": 8, "int4": 4}
 _LEAST_CAPABILITY = (8, 0)  # bf16 matrix instructions and asynchronous copies
 _NUM_SLOTS = 4
 
 
-def check_memory(folder: Path, kind: Kind, capacity: int, device: torch.device) -> None:
+def check_memory(folder: Path, kind: WeightKind, capacity: int, device: torch.device) -> None:
     """Raises MachineError before anything is loaded that will not fit."""
     geometry = read_geometry(folder)
     if geometry is not None:

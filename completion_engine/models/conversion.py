@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.errors import DataError, MachineError, SlipstreamError
-from completion_engine.models.job import Job, Outcome, messages, run_program, worker
+from completion_engine.models.job import Monitor, ProgramOutcome, messages, run_program, worker
 from completion_engine.models.manifest import NEEDED, WEIGHTS, header_damage, write_manifest
 
 _STALL_S = 1800.0  # a slow disk may be silent for minutes while a large model is read
@@ -34,7 +34,7 @@ class Source:
     num_converted_bytes: int
 
 
-def convert(source: Source, folder: Path, work: Path, job: Job) -> Path:
+def convert(source: Source, folder: Path, work: Path, job: Monitor) -> Path:
     """Convert `source` into `folder`, which must not exist; `work` is an empty folder beside it.
 
     `folder` appears complete or not at all. Raises DataError for a file that cannot be converted,
@@ -78,7 +78,7 @@ def _size_of(path: Path) -> int:
         return 0
 
 
-def _explain(source: Path, outcome: Outcome) -> SlipstreamError:
+def _explain(source: Path, outcome: ProgramOutcome) -> SlipstreamError:
     failed = [message for message in messages(outcome.stdout) if "error" in message]
     if failed and failed[-1]["fault"] == "data":
         return DataError(

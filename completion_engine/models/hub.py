@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.errors import MachineError, SlipstreamError, UserError
-from completion_engine.models.job import Job, Outcome, messages, run_program, worker
+from completion_engine.models.job import Monitor, ProgramOutcome, messages, run_program, worker
 from completion_engine.models.manifest import shards_damage
 
 # No *.bin, *.pt or *.py: pickles and a repository's own code are never fetched.
@@ -41,13 +41,20 @@ def cached_file(repository: str, file_name: str) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-def cached_model(repository: str) -> Path | None:
-    """The local cache's snapshot of a repository, if everything a model needs is in it."""
+def cached_model(repository: str, revision: str = "") -> Path | None:
+    """The local cache's snapshot of a repository, if everything a model needs is in it.
+
+    Its folder is named by the commit. `revision` asks for that commit and no other.
+    """
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - as above
     from huggingface_hub.errors import LocalEntryNotFoundError  # noqa: PLC0415 - as above
 
     try:
-        folder = Path(snapshot_download(repository, local_files_only=True, allow_patterns=list(WANTED)))
+        folder = Path(
+            snapshot_download(
+                repository, revision=revision or None, local_files_only=True, allow_patterns=list(WANTED)
+            )
+        )
     except LocalEntryNotFoundError:
         return None
     return None if find_flaw(folder) else folder
@@ -87,13 +94,16 @@ def _probe(endpoint: str) -> bool:
     return status < 500 and status not in (403, 407)  # those are a proxy's answers
 
 
-def download_model(repository: str, work: Path, job: Job, check_space: Callable[[int], None]) -> Path:
+def download_model(
+    repository: str, revision: str, work: Path, job: Monitor, on_plan: Callable[[str, int], None]
+) -> Path:
     """Fetch a repository's safetensors, configuration and tokenizer into the Hugging Face cache.
 
-    An interrupted download is continued next time. `check_space` is told the bytes still to come and
-    raises if they do not fit. Raises MachineError, UserError as `download_file` does.
+    All files come from the commit `revision`, or, where that is "", from the newest. An interrupted download
+    is continued next time. `on_plan` is told the commit and the bytes still to come before any of them, and
+    may raise. Raises MachineError, UserError as `download_file` does.
     """
-    folder = Path(_run_worker([repository], repository, work, job, check_space))
+    folder = Path(_run_worker([repository, revision], repository, work, job, on_plan))
     if flaw := find_flaw(folder):
         raise UserError(
             f"{repository} is no model that can be loaded: {flaw}.",
@@ -102,25 +112,30 @@ def download_model(repository: str, work: Path, job: Job, check_space: Callable[
     return folder
 
 
-def download_file(repository: str, file_name: str, work: Path, job: Job) -> Path:
-    """Fetch one file of a repository into `work`.
+def download_file(repository: str, revision: str, file_name: str, work: Path, job: Monitor) -> Path:
+    """Fetch one file of a repository into `work`, from the commit `revision`; "" is the newest.
 
     Raises MachineError when the hub fails, UserError when there is no such repository.
     """
-    arguments = [repository, file_name, str(work)]
-    return Path(_run_worker(arguments, f"{repository}/{file_name}", work, job, lambda _num_bytes: None))
+    arguments = [repository, revision, file_name, str(work)]
+    return Path(_run_worker(arguments, f"{repository}/{file_name}", work, job, _take_any))
+
+
+def _take_any(_revision: str, _num_bytes: int) -> None:
+    return
 
 
 def _run_worker(
-    arguments: list[str], name: str, work: Path, job: Job, check_space: Callable[[int], None]
+    arguments: list[str], name: str, work: Path, job: Monitor, on_plan: Callable[[str, int], None]
 ) -> str:
-    total = 0
+    is_planned, total = False, 0
 
     def measure(stdout: str) -> object:
-        nonlocal total
+        nonlocal is_planned, total
         message = _last(stdout)
-        if not total and (total := int(message.get("total", 0))):
-            check_space(total)
+        if not is_planned and "total" in message:
+            is_planned, total = True, int(message["total"])
+            on_plan(str(message["revision"]), total)
         done = int(message.get("done", 0))
         job.report(f"downloading {name}", min(done, total), total)
         return done, total
@@ -137,7 +152,7 @@ def _last(stdout: str) -> dict[str, Any]:
     return (messages(stdout) or [{}])[-1]
 
 
-def _explain(name: str, outcome: Outcome, message: dict[str, Any]) -> SlipstreamError:
+def _explain(name: str, outcome: ProgramOutcome, message: dict[str, Any]) -> SlipstreamError:
     reason = str(message.get("error", outcome.stderr.strip()[-200:] or "it was ended"))
     if message.get("is_unknown"):
         return UserError(

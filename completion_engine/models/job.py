@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from completion_engine.request import CancelledError
-
-Report = Callable[[str, int, int], None]
+from completion_engine.request import CancelledError, Progress
 
 _POLL_S = 0.1
 
@@ -31,14 +29,14 @@ def _never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Monitor:
     """One call's `report(what, done, total)` and `should_stop()`."""
 
-    report: Report = _say_nothing
+    report: Progress = _say_nothing
     should_stop: Callable[[], bool] = _never
 
     @classmethod
-    def of(cls, report: Report | None, should_stop: Callable[[], bool] | None) -> Job:
+    def of(cls, report: Progress | None, should_stop: Callable[[], bool] | None) -> Monitor:
         """A job of what a caller gave; silence, or no end, in place of None."""
         return cls(report or _say_nothing, should_stop or _never)
 
@@ -49,7 +47,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProgramOutcome:
     """How a program ended. A negative `exit_code` is the signal that ended it."""
 
     exit_code: int
@@ -59,7 +57,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class WorkerProgram:
     """What to run. It is given up when nothing moves for `stall_s` seconds."""
 
     command: Sequence[str]
@@ -67,11 +65,11 @@ class Program:
     stall_s: float
 
 
-def worker(module: str, arguments: Sequence[str], env: Mapping[str, str], stall_s: float) -> Program:
+def worker(module: str, arguments: Sequence[str], env: Mapping[str, str], stall_s: float) -> WorkerProgram:
     """One of our own modules as a program, found wherever this package was imported from."""
     ours = str(Path(__file__).resolve().parents[2])
     search = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH", ""))))
-    return Program(
+    return WorkerProgram(
         command=(*python(), "-m", module, *arguments),
         env={**os.environ, "PYTHONUTF8": "1", **env, "PYTHONPATH": search},
         stall_s=stall_s,
@@ -83,7 +81,9 @@ def python() -> tuple[str, str]:
     return sys.executable, "-P"
 
 
-def run_program(program: Program, work: Path, job: Job, measure: Callable[[str], object]) -> Outcome:
+def run_program(
+    program: WorkerProgram, work: Path, job: Monitor, measure: Callable[[str], object]
+) -> ProgramOutcome:
     """Run a program to its end, or end it when the job is stopped or it stands still.
 
     `measure` gets stdout so far, ten times a second; as long as its result changes the program is making
@@ -98,7 +98,7 @@ def run_program(program: Program, work: Path, job: Job, measure: Callable[[str],
             is_stalled = not _wait(child, lambda: measure(_text(out)), job, program.stall_s)
         finally:
             end_program(child)
-    return Outcome(child.returncode, _text(out), _text(err), is_stalled)
+    return ProgramOutcome(child.returncode, _text(out), _text(err), is_stalled)
 
 
 def messages(stdout: str) -> list[dict[str, Any]]:
@@ -106,7 +106,9 @@ def messages(stdout: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stdout.splitlines(keepends=True) if line.endswith("\n")]
 
 
-def _wait(child: subprocess.Popen[bytes], measure: Callable[[], object], job: Job, stall_s: float) -> bool:
+def _wait(
+    child: subprocess.Popen[bytes], measure: Callable[[], object], job: Monitor, stall_s: float
+) -> bool:
     """Whether the program ended by itself."""
     seen, moved_at = measure(), time.monotonic()
     while child.poll() is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from completion_engine.errors import MachineError, SlipstreamError
-from completion_engine.models.job import Job, Outcome, Program, python, run_program
+from completion_engine.models.job import Monitor, ProgramOutcome, WorkerProgram, python, run_program
 
 _STALL_S = 300.0  # a mirror may fetch a whole slice itself before its first byte arrives
 _NETWORK = re.compile(
@@ -28,7 +28,7 @@ _HOW_TO_GO_ON = (
 )
 
 
-def fetch_wheel(requirement: str, work: Path, job: Job, on_bytes: Callable[[int], None]) -> Path:
+def fetch_wheel(requirement: str, work: Path, job: Monitor, on_bytes: Callable[[int], None]) -> Path:
     """Download the wheel of `requirement` ("name==version") into the empty folder `work`.
 
     `on_bytes` is told how many bytes have arrived, several times a second. Nothing is installed or built.
@@ -43,7 +43,7 @@ def fetch_wheel(requirement: str, work: Path, job: Job, on_bytes: Callable[[int]
         on_bytes(num_bytes)
         return num_bytes
 
-    program = Program(_command(requirement, wheels), _environment(scratch), _STALL_S)
+    program = WorkerProgram(_command(requirement, wheels), _environment(scratch), _STALL_S)
     outcome = run_program(program, work, job, measure)
     found = list(wheels.glob("*.whl"))
     if outcome.exit_code != 0 or len(found) != 1:
@@ -76,7 +76,7 @@ def _num_bytes_below(folder: Path) -> int:
     return total
 
 
-def explain(requirement: str, outcome: Outcome) -> SlipstreamError:
+def explain(requirement: str, outcome: ProgramOutcome) -> SlipstreamError:
     """What pip's output means for the user. The cases are tried in order of certainty."""
     said = outcome.stderr + outcome.stdout
     detail = _last_error(said)

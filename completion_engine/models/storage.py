@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_dir
 
 from completion_engine.errors import MachineError
-from completion_engine.models.job import Job
+from completion_engine.models.job import Monitor
 
 _MARGIN_BYTES = 200_000_000
 _LOCK_POLL_S = 0.2
@@ -54,7 +54,7 @@ class Storage:
             )
 
     @contextmanager
-    def locked(self, name: str, job: Job) -> Iterator[None]:
+    def locked(self, name: str, job: Monitor) -> Iterator[None]:
         """One process at a time; the others wait, say so, and can be stopped."""
         locks = self.root / "locks"
         locks.mkdir(parents=True, exist_ok=True)

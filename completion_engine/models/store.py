@@ -6,6 +6,7 @@ Owns the layout on disk and the order of steps:
     <root>/<id>/converted/           config.json, tokenizer.json, model.safetensors, manifest.json
     <root>/<id>/work-*/              of the process that holds the lock; removed by the next one
     <root>/local/<name>-<key>/       the same for a GGUF file that lies elsewhere
+    <root>/hub/<owner>--<name>.json   the commit of a hub's repository that is used here
     <root>/locks/
 
 Must not know torch or transformers.
@@ -24,11 +25,14 @@ from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.models import hub
 from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec
 from completion_engine.models.conversion import Source, convert
-from completion_engine.models.job import Job, Report
+from completion_engine.models.job import Monitor
 from completion_engine.models.manifest import find_damage, find_hash_damage, read_manifest
 from completion_engine.models.partial import sha256_of
+from completion_engine.models.paths import path_of
+from completion_engine.models.revisions import Revisions
 from completion_engine.models.sources import deliver
 from completion_engine.models.storage import Storage, default_root, disk_errors, free_bytes_at
+from completion_engine.request import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,40 +66,37 @@ class ModelStore:
         self.root = root or default_root()
         self._catalogue = catalogue
         self._storage = Storage(self.root, free_bytes)
+        self._revisions = Revisions(self.root / "hub")
 
     def ensure(
         self,
         name_or_path: str,
-        report: Report | None = None,
+        report: Progress | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> Path:
         """A folder with config, tokenizer and safetensors weights; fetched and converted if need be.
 
-        `name_or_path` is an id of the catalogue, a folder, a .gguf file, or owner/name of a hub
-        repository. `report(what, done, total)` is called several times a second, from this thread; total
-        is 0 while unknown. Nothing is asked of the network for what is already here. Raises UserError,
-        MachineError, DataError; CancelledError soon after `should_stop` returns True.
+        `name_or_path` is an id of the catalogue, owner/name of a hub repository, or what looks like a path
+        (see `paths`): that of a folder or of a .gguf file. `report(what, done, total)` is called several
+        times a second, from this thread; total is 0 while unknown. Nothing is asked of the network for what
+        is already here. Raises UserError, MachineError, DataError; CancelledError soon after `should_stop`
+        returns True.
         """
-        job = Job.of(report, should_stop)
+        job = Monitor.of(report, should_stop)
         with disk_errors():
             if name_or_path in self._catalogue:
                 return self._ensure_known(self._catalogue[name_or_path], job)
-            path = Path(name_or_path).expanduser()
-            if path.suffix == ".gguf":
-                return self._ensure_gguf(path, job)
-            if path.is_dir():
-                return _checked_folder(path)
-            if path.is_absolute() or name_or_path.startswith("."):
-                raise UserError(f"There is no folder {path}.", advice="Check the path of the model.")
+            if path := path_of(name_or_path):
+                return self._ensure_gguf(path, job) if path.suffix == ".gguf" else _checked_folder(path)
             if not hub.is_repository(name_or_path):
                 find_spec(name_or_path, self._catalogue)
-            return hub.cached_model(name_or_path) or self._ensure_from_hub(name_or_path, job)
+            return self._cached_from_hub(name_or_path) or self._ensure_from_hub(name_or_path, job)
 
     def fetch(
-        self, model_id: str, report: Report | None = None, should_stop: Callable[[], bool] | None = None
+        self, model_id: str, report: Progress | None = None, should_stop: Callable[[], bool] | None = None
     ) -> Path:
         """The official file of a catalogue model, downloaded if need be. Raises as `ensure` does."""
-        spec, job = find_spec(model_id, self._catalogue), Job.of(report, should_stop)
+        spec, job = find_spec(model_id, self._catalogue), Monitor.of(report, should_stop)
         with disk_errors(), self._storage.locked(spec.id, job):
             return self._fetch(spec, job, num_bytes_later=0)
 
@@ -132,12 +133,12 @@ class ModelStore:
             num_bytes_on_disk=sum(path.stat().st_size for path in below),
         )
 
-    def verify(self, model_id: str, report: Report | None = None) -> Verification:
+    def verify(self, model_id: str, report: Progress | None = None) -> Verification:
         """Read all that is stored of a model and compare hashes; remove what is damaged.
 
         Raises UserError when nothing of it is in the store.
         """
-        spec, job = find_spec(model_id, self._catalogue), Job.of(report, None)
+        spec, job = find_spec(model_id, self._catalogue), Monitor.of(report, None)
         with disk_errors(), self._storage.locked(spec.id, job):
             checked: list[str] = []
             damaged: list[str] = []
@@ -154,7 +155,7 @@ class ModelStore:
             raise _not_there(model_id)
         return Verification(tuple(checked), tuple(damaged))
 
-    def _verify_converted(self, spec: ModelSpec, job: Job) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _verify_converted(self, spec: ModelSpec, job: Monitor) -> tuple[tuple[str, ...], tuple[str, ...]]:
         folder = self._converted(spec)
         manifest = read_manifest(folder) or {"files": {}}
         total = sum(file["num_bytes"] for file in manifest["files"].values())
@@ -167,7 +168,7 @@ class ModelStore:
 
     def remove(self, model_id: str) -> int:
         """Delete all that is stored of a model. Returns the number of bytes freed."""
-        spec, job = find_spec(model_id, self._catalogue), Job()
+        spec, job = find_spec(model_id, self._catalogue), Monitor()
         with disk_errors(), self._storage.locked(spec.id, job):
             num_bytes = self._stored(spec).num_bytes_on_disk
             shutil.rmtree(self.root / spec.id, ignore_errors=True)
@@ -179,7 +180,7 @@ class ModelStore:
     def _converted(self, spec: ModelSpec) -> Path:
         return self.root / spec.id / "converted"
 
-    def _ensure_known(self, spec: ModelSpec, job: Job) -> Path:
+    def _ensure_known(self, spec: ModelSpec, job: Monitor) -> Path:
         folder = self._converted(spec)
         if not find_damage(folder, _facts(spec)):
             return folder
@@ -191,7 +192,7 @@ class ModelStore:
             with self._storage.work_folder(folder.parent) as work:
                 return convert(Source(file, _facts(spec), spec.num_converted_bytes), folder, work, job)
 
-    def _is_done(self, folder: Path, facts: Mapping[str, Any], job: Job) -> bool:
+    def _is_done(self, folder: Path, facts: Mapping[str, Any], job: Monitor) -> bool:
         """Whether the converted folder is in order; removed, and said so, when it is there and is not."""
         damage = find_damage(folder, facts)
         if damage and folder.exists():
@@ -199,7 +200,7 @@ class ModelStore:
             shutil.rmtree(folder)
         return not damage
 
-    def _fetch(self, spec: ModelSpec, job: Job, *, num_bytes_later: int) -> Path:
+    def _fetch(self, spec: ModelSpec, job: Monitor, *, num_bytes_later: int) -> Path:
         file = self._file(spec)
         if file.is_file():
             if _is_the_file(spec, file, job):
@@ -214,7 +215,7 @@ class ModelStore:
         with self._storage.work_folder(file.parent) as work:
             return deliver(spec, file, work, job)
 
-    def _ensure_gguf(self, file: Path, job: Job) -> Path:
+    def _ensure_gguf(self, file: Path, job: Monitor) -> Path:
         if not file.is_file():
             raise UserError(f"There is no file {file}.", advice="Check the path of the model.")
         file = file.resolve()
@@ -234,20 +235,27 @@ class ModelStore:
             with self._storage.work_folder(folder.parent) as work:
                 return convert(Source(file, facts, status.st_size * 3), folder, work, job)
 
-    def _ensure_from_hub(self, repository: str, job: Job) -> Path:
+    def _cached_from_hub(self, repository: str) -> Path | None:
+        folder = hub.cached_model(repository, self._revisions.of(repository))
+        if folder is not None:
+            self._revisions.record(repository, folder.name)
+        return folder
+
+    def _ensure_from_hub(self, repository: str, job: Monitor) -> Path:
         if not hub.is_reachable():
             raise MachineError(
                 f"{repository} is not on this machine, and the Hugging Face hub cannot be reached.",
-                advice="Check the network and HF_HUB_OFFLINE, or use a model of `slipstream models list`.",
+                advice="Check the network and HF_HUB_OFFLINE, or use a model of `slipstream models list`. "
+                f"A folder of that name is ./{repository}.",
             )
+
+        def take(revision: str, num_bytes: int) -> None:
+            self._storage.check_space(num_bytes, f"fetching {repository}")
+            self._revisions.record(repository, revision)
+
         name = repository.replace("/", "--")
         with self._storage.locked(name, job), self._storage.work_folder(self.root / "locks" / name) as work:
-            return hub.download_model(
-                repository,
-                work,
-                job,
-                lambda num_bytes: self._storage.check_space(num_bytes, f"fetching {repository}"),
-            )
+            return hub.download_model(repository, self._revisions.of(repository), work, job, take)
 
 
 def _not_there(model_id: str) -> UserError:
@@ -258,7 +266,7 @@ def _facts(spec: ModelSpec) -> dict[str, Any]:
     return {"sha256": spec.sha256}
 
 
-def _is_the_file(spec: ModelSpec, file: Path, job: Job) -> bool:
+def _is_the_file(spec: ModelSpec, file: Path, job: Monitor) -> bool:
     def show(done: int) -> None:
         job.report(f"checking {file.name}", done, spec.num_bytes)
         job.check()
@@ -267,6 +275,8 @@ def _is_the_file(spec: ModelSpec, file: Path, job: Job) -> bool:
 
 
 def _checked_folder(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}.", advice="Check the path of the model.")
     if flaw := hub.find_flaw(folder):
         raise DataError(
             f"{folder} is no model that can be loaded: {flaw}.",

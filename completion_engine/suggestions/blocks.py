@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from .lexer import CLOSING
-from .place import indent_width
-from .rules import Fire, RuleName
-from .site import Reading, Site, first_word
+from completion_engine.suggestions.cursor_context import indent_width
+from completion_engine.suggestions.lexer import CLOSING
+from completion_engine.suggestions.rules import Fire, RuleName
+from completion_engine.suggestions.site import Reading, Site, first_word
 
 Mode = Literal["line", "statement", "block", "text"]
 IsDefinition = Callable[[str], bool]
@@ -27,11 +27,11 @@ _LONE_BRACE = re.compile(r"^\s*\{\s*$", re.MULTILINE)
 
 def mode_of(site: Site) -> Mode:
     """How much a suggestion at this place may be."""
-    if site.place.is_single_line or site.inside in site.language.line_comments:
+    if site.cursor.is_single_line or site.inside in site.language.line_comments:
         return "line"
     if site.language.blocks == "text" or site.scanner.is_text(site.inside):
         return "text" if site.is_blank_line else "line"
-    if site.place.multiline == "always" or site.is_blank_line:
+    if site.cursor.multiline == "always" or site.is_blank_line:
         return "block"
     return "statement"
 
@@ -40,7 +40,7 @@ def end_of_suggestion(site: Site, mode: Mode, reading: Reading, is_definition: I
     """Fires where the line, statement, block or paragraph at the cursor is complete."""
     if mode == "line":
         end = reading.text.find("\n")
-        is_single = site.place.is_single_line
+        is_single = site.cursor.is_single_line
         return None if end < 0 else Fire(end + 1, end, "single-line" if is_single else "end-of-statement")
     if mode == "text":
         return _end_of_text(site, reading)

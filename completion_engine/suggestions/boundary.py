@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .lexer import CLOSING
-from .site import Reading, Site
+from completion_engine.suggestions.lexer import CLOSING
+from completion_engine.suggestions.site import Reading, Site
 
 _NUMBER = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?")
 _JOINERS = "\u200d\ufe0e\ufe0f"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .rules import Fire
-from .site import Reading, Site
+from completion_engine.suggestions.rules import Fire
+from completion_engine.suggestions.site import Reading, Site
 
 MIN_OVERLAP = 3
 
@@ -29,7 +29,7 @@ def _is_taken(site: Site, text: str, opened_at: int) -> bool:
         return False
     if end > len(site.line_suffix):
         return True
-    return site.place.has_rest_of_line and not text.endswith(site.line_suffix[:end].lstrip())
+    return site.cursor.has_rest_of_line and not text.endswith(site.line_suffix[:end].lstrip())
 
 
 def _is_label(site: Site, text: str) -> bool:
@@ -47,7 +47,7 @@ def num_covered(site: Site, text: str) -> int:
     if not rest.strip():
         return len(rest) if text else 0
     heads = _overlaps(text, rest)
-    if not site.place.has_rest_of_line:
+    if not site.cursor.has_rest_of_line:
         heads += _closed_heads(site, text, rest)
     return min((0, *heads), key=lambda length: (imbalance(site, text, length), -length))
 

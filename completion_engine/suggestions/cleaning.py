@@ -6,21 +6,16 @@ Every function takes and returns text and changes nothing on text that is fit al
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
-from functools import lru_cache
 from itertools import pairwise
 
-from .place import TAB_WIDTH, indent_width, leading_blanks
-from .site import Site
+from completion_engine.suggestions.cursor_context import TAB_WIDTH, indent_width, leading_blanks
+from completion_engine.suggestions.site import Site
 
 _UNDECODABLE = re.compile("[\ufffd\ud800-\udfff]")
-_MAYBE_UNSAFE = re.compile(r"[^\t\n\x20-\x7e]")
 _BLANKS_AT_LINE_END = re.compile(r"[^\S\n]+$", re.MULTILINE)
 _INDENTS = re.compile(r"^[ \t]+(?=\S)", re.MULTILINE)
 _SIGN = re.compile(r"[^\w\s]|\s")
-_JOINERS = "\u200c\u200d"  # they shape letters and emoji
-_LINE_SEPARATORS = "\u2028\u2029"
 MIN_ECHO_CHARS = 8
 
 
@@ -28,18 +23,6 @@ def decodable(text: str) -> str:
     """The text up to the first half of a character or sign of failed decoding."""
     match = _UNDECODABLE.search(text)
     return text[: match.start()] if match else text
-
-
-def without_controls(text: str) -> str:
-    """The text without control, bidirectional and invisible characters; `\\r\\n` becomes `\\n`."""
-    return _MAYBE_UNSAFE.sub(lambda match: "" if _is_unsafe(match.group()) else match.group(), text)
-
-
-@lru_cache(maxsize=1024)
-def _is_unsafe(char: str) -> bool:
-    if char in _JOINERS:
-        return False
-    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Cn") or char in _LINE_SEPARATORS
 
 
 def without_echo(site: Site, text: str) -> str:
@@ -124,7 +107,7 @@ def without_trailing_blanks(site: Site, text: str) -> str:
     One space stays in front of a rest of the line that begins without one.
     """
     stripped = _BLANKS_AT_LINE_END.sub("", text).rstrip()
-    needs_space = site.place.has_rest_of_line and not site.line_suffix[0].isspace()
+    needs_space = site.cursor.has_rest_of_line and not site.line_suffix[0].isspace()
     if needs_space and stripped and "\n" not in text and text[-1:] == " ":
         return stripped + " "
     return stripped

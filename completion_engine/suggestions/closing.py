@@ -1,15 +1,16 @@
 """Owns what the text after the cursor closes of all that is open at the cursor.
 
 Unfinished code has no true answer. Indentation tells most: a line that is indented no deeper than the
-line of an opening bracket, and does not begin with a closing one, stands outside of it.
+line of an opening bracket, and does not begin with a closing one, stands outside of it. A grammar pairs
+brackets in order, without regard to that; see `lexer`.
 """
 
 from __future__ import annotations
 
 import re
 
-from .lexer import CLOSING, Event, Open, Scanner, Stack
-from .place import indent_width
+from completion_engine.suggestions.cursor_context import indent_width
+from completion_engine.suggestions.lexer import CLOSING, Event, Open, Scanner, Stack
 
 _LABEL = re.compile(r"#|[A-Za-z_]\w*:$|case\b.*:$")
 

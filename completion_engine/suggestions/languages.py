@@ -1,6 +1,7 @@
 """Owns what the rules need to know of each language: comments, quotes, how blocks begin and end.
 
-Knows no grammar: that is `syntax`. Languages are named by their LSP ids.
+Knows no grammar: that is `syntax`. Languages are named by their LSP ids. A table instead of grammars, because
+the rules ask how unfinished text goes on, also in languages that no grammar is shipped for; see `lexer`.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from .brackets import imbalance
-from .place import indent_width
-from .rules import Fire
-from .site import Reading, Site
+from completion_engine.suggestions.brackets import imbalance
+from completion_engine.suggestions.cursor_context import indent_width
+from completion_engine.suggestions.rules import Fire
+from completion_engine.suggestions.site import Reading, Site
 
 NUM_HEAD_CHARS = 20
 MAX_HEAD_CHARS = 60
@@ -106,7 +106,7 @@ def repeats_suffix(site: Site, reading: Reading) -> Fire | None:
 def rest_of_line_reached(site: Site, reading: Reading) -> Fire | None:
     """Fires when the text has arrived at the whole rest of the line, with its brackets in order."""
     rest = site.line_suffix.strip()
-    if not site.place.has_rest_of_line or len(rest) < 3:
+    if not site.cursor.has_rest_of_line or len(rest) < 3:
         return None
     start = reading.text.find(rest)
     while start >= 0:

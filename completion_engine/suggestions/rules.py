@@ -1,4 +1,7 @@
-"""Owns the names of all rules and one sentence for each, as `why` shows them; knows no rule's code."""
+"""Owns the rules' names, the sentence that `why` shows for each, and how a decision is written down.
+
+Knows no rule's code.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ RuleName = Literal[
     "blank",
 ]
 
-RULES: dict[RuleName, str] = {
+RULES: dict[str, str] = {
     "single-line": "Text stands right of the cursor, or multi-line is off: one line is enough.",
     "end-of-statement": "The statement at the cursor is complete.",
     "end-of-block": "The block at the cursor is closed, or the next line is indented less than it.",

@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .closing import closed_by
-from .lexer import Event, Stack, num_brackets, scanner_of
-from .place import Place, indent_width
+from completion_engine.suggestions.closing import closed_by
+from completion_engine.suggestions.cursor_context import CursorContext, indent_width
+from completion_engine.suggestions.lexer import Event, Stack, num_brackets, scanner_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class Reading:
 class Site:
     """A place with what the scan of its surroundings found."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.language = place.traits
+    def __init__(self, cursor: CursorContext) -> None:
+        self.cursor = cursor
+        self.language = cursor.traits
         self.scanner = scanner_of(self.language)
-        self.before = place.before
-        self.after = place.after
-        self.line_prefix = place.line_prefix
-        self.line_suffix = place.line_suffix
+        self.before = cursor.before
+        self.after = cursor.after
+        self.line_prefix = cursor.line_prefix
+        self.line_suffix = cursor.line_suffix
         self.indent = indent_width(self.line_prefix)
         self.is_blank_line = not self.line_prefix.strip()
         stack: Stack = []
@@ -60,7 +60,7 @@ class Site:
         self.stack = [type(e)(e.mark, e.start - len(self.before)) for e in stack]
         line_start = -len(self.line_prefix)
         self.line_depth = sum(e.is_bracket for e in self.stack if e.start < line_start)
-        self.closed = closed_by(self.scanner, self.before, place.suffix, len(self.after), self.stack)
+        self.closed = closed_by(self.scanner, self.before, cursor.suffix, len(self.after), self.stack)
         self.num_auto_closed = sum(end <= len(self.line_suffix) for end in self.closed.values())
 
     @property
@@ -122,7 +122,7 @@ def _innermost(stack: Stack) -> str:
     return next((entry.mark for entry in reversed(stack) if entry.is_bracket), "")
 
 
-_TOKEN = re.compile(r"</?[\w:.-]+|#?\w+|;;|\S")
+_TOKEN = re.compile(r"</?[\w:.-]*|#?\w+|;;|\S")
 
 
 def first_word(text: str, *, is_ended: bool) -> str:

@@ -11,13 +11,21 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from lsp_server import settings as settings_files
 from lsp_server.server import SlipstreamServer
+from lsp_server.sharing import hangs
+from lsp_server.sharing.log import log_path
+from lsp_server.supervision import on_own_thread
+from lsp_server.workspace import settings_file
 
 logger = logging.getLogger(__name__)
 
 SECTION = "slipstream"
 PULL_TIMEOUT_S = 3.0
+
+SET_ASIDE = (
+    "{folder} is not indexed: reading it made the server hang twice, see {log}."
+    " The command slipstream.purgeIndex tries it again."
+)
 
 
 async def did_change_configuration(
@@ -63,7 +71,7 @@ async def pull(server: SlipstreamServer) -> None:
 
 async def read_user_file(server: SlipstreamServer) -> None:
     """Read the user's own settings file."""
-    values, problems = await asyncio.to_thread(settings_files.read_file, settings_files.user_file())
+    values, problems = await on_own_thread(settings_file.read_user_file, settings_file.user_file())
     problems += server.session.configuration.set_layer("config.toml", values)
     server.tell(problems, types.MessageType.Warning)
 
@@ -71,7 +79,9 @@ async def read_user_file(server: SlipstreamServer) -> None:
 async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> None:
     """Read what the folders' own files narrow."""
     for folder in folders:
-        path = folder / settings_files.REPOSITORY_FILE
-        values, problems = await asyncio.to_thread(settings_files.read_file, path)
+        values, problems = await on_own_thread(settings_file.read_repository_file, folder)
         problems += server.session.configuration.set_repository(folder, values)
         server.tell(problems, types.MessageType.Warning)
+        if await on_own_thread(hangs.is_set_aside, str(folder)):
+            server.session.set_aside.add(folder)
+            server.tell([SET_ASIDE.format(folder=folder, log=log_path())], types.MessageType.Warning)

@@ -3,39 +3,47 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 from lsprotocol import types
 
-from lsp_server.documents import Document, Edit
-from lsp_server.handlers.places import place_of
+from lsp_server.handlers.position_params import line_column_of
+from lsp_server.protocol.parsing import CUT
 from lsp_server.server import SlipstreamServer
-from lsp_server.session import path_of
+from lsp_server.supervision import on_own_thread
+from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit
+from lsp_server.workspace.positions import PositionEncoding
+from lsp_server.workspace.session import path_of
+
+# More text than this is split into lines on another thread.
+MAX_QUICK_CHARS = 128 * 1024
 
 
 def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) -> None:
     """A document's text is the client's from now on."""
     item = params.text_document
-    document = Document(item.uri, item.language_id, item.version, item.text)
-    server.session.documents[item.uri] = document
-    _show_to_index(server, document)
-    server.show_status()
+    server.session.documents.pop(item.uri, None)
+    server.scheduler.open(item.language_id)
+    _take(server, len(item.text), lambda: _opened(item.uri, item.language_id, item.version, item.text))
 
 
 def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentParams) -> None:
     """Apply edits in their order. A document that was never opened is ignored."""
     begin = time.perf_counter()
     session = server.session
-    document = session.documents.get(params.text_document.uri)
+    uri, version, changes = params.text_document.uri, params.text_document.version, params.content_changes
+    document = session.documents.get(uri)
+    num_chars = sum(len(change.text) for change in changes)
     if document is None:
+        language, last = session.too_large.get(uri), changes[-1] if changes else None
+        if language is not None and isinstance(last, types.TextDocumentContentChangeWholeDocument):
+            _take(server, num_chars, lambda: _opened(uri, language, version, last.text))
         return
-    for change in params.content_changes:
-        if isinstance(change, types.TextDocumentContentChangePartial):
-            edit = Edit(place_of(change.range.start), place_of(change.range.end), change.text)
-            document.apply(edit, session.encoding)
-        else:
-            document.replace(change.text)
-    document.version = params.text_document.version
-    _show_to_index(server, document)
+    if num_chars > MAX_QUICK_CHARS:
+        twin = document.copy()
+        _take(server, num_chars, lambda: _changed(twin, version, changes, session.encoding))
+    else:
+        _put(server, _changed(document, version, changes, session.encoding))
     session.measurements.add_change((time.perf_counter() - begin) * 1000)
 
 
@@ -49,8 +57,58 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     """The file on disk is the truth again."""
     uri = params.text_document.uri
     server.session.documents.pop(uri, None)
+    server.session.too_large.pop(uri, None)
     server.show_status()
     server.scheduler.forget(server.session.document_key(uri))
+    _hide_from_index(server, uri)
+
+
+def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]) -> None:
+    """Follow what `make` gives; where that has much to read, other windows go on meanwhile."""
+    if num_chars <= MAX_QUICK_CHARS:
+        _put(server, make())
+        return
+
+    async def put_when_made() -> None:
+        _put(server, await on_own_thread(make))
+
+    server.finish_before_next(put_when_made())
+
+
+def _put(server: SlipstreamServer, document: Document) -> None:
+    is_new = document.uri not in server.session.documents
+    server.session.put(document)
+    if document.is_too_large:
+        _hide_from_index(server, document.uri)
+    else:
+        _show_to_index(server, document)
+    if is_new or document.is_too_large:
+        server.show_status()
+
+
+def _opened(uri: str, language: str, version: int, text: str) -> Document:
+    return Document(uri, language, version, text if text != CUT else " " * (MAX_DOCUMENT_CHARS + 1))
+
+
+def _changed(
+    document: Document,
+    version: int,
+    changes: Sequence[types.TextDocumentContentChangeEvent],
+    encoding: PositionEncoding,
+) -> Document:
+    """The document with these edits; once it is too large, no edit makes it whole again."""
+    for change in changes:
+        text = change.text if change.text != CUT else " " * (MAX_DOCUMENT_CHARS + 1)
+        if not isinstance(change, types.TextDocumentContentChangePartial):
+            document.replace(text)
+        elif not document.is_too_large:
+            place = line_column_of(change.range.start), line_column_of(change.range.end)
+            document.apply(Edit(*place, text), encoding)
+    document.version = version
+    return document
+
+
+def _hide_from_index(server: SlipstreamServer, uri: str) -> None:
     folder, path = server.session.folder_of(uri), path_of(uri)
     if folder is not None and path is not None:
         server.indexing.document_closed(folder, path)
@@ -58,5 +116,5 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
 
 def _show_to_index(server: SlipstreamServer, document: Document) -> None:
     folder, path = server.session.folder_of(document.uri), path_of(document.uri)
-    if folder is not None and path is not None:
+    if folder is not None and path is not None and not server.session.is_secret(document.uri):
         server.indexing.document_changed(folder, path, document.lines)

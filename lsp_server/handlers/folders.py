@@ -9,7 +9,7 @@ from pygls.uris import from_fs_path
 
 from lsp_server.handlers.configuration import read_folders
 from lsp_server.server import SlipstreamServer
-from lsp_server.session import path_of
+from lsp_server.workspace.session import path_of
 
 
 def initial_folders(params: types.InitializeParams) -> list[types.WorkspaceFolder]:

@@ -6,10 +6,10 @@ import asyncio
 
 from lsprotocol import types
 
-from lsp_server import conversion
-from lsp_server.handlers.places import place_of
-from lsp_server.handlers.suggesting import Asked, Selected, suggest
-from lsp_server.scheduling import SupersededError
+from lsp_server.engine.scheduling import SupersededError
+from lsp_server.handlers.position_params import line_column_of
+from lsp_server.handlers.suggesting import Selected, TriggerKind, suggest
+from lsp_server.protocol import conversion
 from lsp_server.server import SlipstreamServer
 
 
@@ -18,11 +18,11 @@ async def inline_completion(
 ) -> types.InlineCompletionList:
     """One suggestion or none; a choice where the user asked."""
     is_invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
-    asked: Asked = "to choose" if is_invoked else "by typing"
-    uri, place = params.text_document.uri, place_of(params.position)
+    asked: TriggerKind = "to choose" if is_invoked else "by typing"
+    uri, place = params.text_document.uri, line_column_of(params.position)
     selected = None
     if (info := params.context.selected_completion_info) is not None:
-        selected = Selected(place_of(info.range.start), place_of(info.range.end), info.text)
+        selected = Selected(line_column_of(info.range.start), line_column_of(info.range.end), info.text)
     try:
         offers = await suggest(server, uri, place, asked, selected)
     except SupersededError:
@@ -34,9 +34,9 @@ async def inline_completion(
 async def completion(server: SlipstreamServer, params: types.CompletionParams) -> types.CompletionList:
     """The same as items of the completion list."""
     kind = params.context.trigger_kind if params.context else types.CompletionTriggerKind.Invoked
-    uri, place = params.text_document.uri, place_of(params.position)
+    uri, place = params.text_document.uri, line_column_of(params.position)
     # Typing a word asks with `Invoked` too: only behind something else was it certainly the user.
-    asked: Asked = "by typing"
+    asked: TriggerKind = "by typing"
     if kind == types.CompletionTriggerKind.Invoked:
         asked = "maybe" if server.session.is_behind_word(uri, place) else "to choose"
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from lsprotocol import types
@@ -12,6 +13,8 @@ from lsp_server.handlers.inline_completion import completion
 from lsp_server.server import SlipstreamServer
 
 logger = logging.getLogger(__name__)
+
+REGISTER_TIMEOUT_S = 10.0
 
 
 def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None:
@@ -35,6 +38,8 @@ async def initialized(server: SlipstreamServer, _params: types.InitializedParams
     if configuration.can_pull(server):
         await configuration.pull(server)
     server.apply_settings()
+    if server.has_ended:
+        return
     await _register_capabilities(server)
 
 
@@ -60,10 +65,12 @@ async def _register_capabilities(server: SlipstreamServer) -> None:
     if not wanted:
         return
     try:
-        await server.client_register_capability_async(types.RegistrationParams(registrations=wanted))
-    except JsonRpcException as error:
-        logger.warning("The client registers nothing: %s", error)
-        server.indexing.watch_files()
+        async with asyncio.timeout(REGISTER_TIMEOUT_S):
+            await server.client_register_capability_async(types.RegistrationParams(registrations=wanted))
+    except (JsonRpcException, TimeoutError) as error:
+        if not server.has_ended:
+            logger.warning("The client registers nothing: %r", error)
+            server.indexing.watch_files()
 
 
 def _registration(method: str, options: object) -> types.Registration:

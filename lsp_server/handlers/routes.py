@@ -12,7 +12,6 @@ from typing import Any
 
 from lsprotocol import types
 
-from lsp_server.conversion import ACCEPTED_COMMAND
 from lsp_server.handlers import (
     configuration,
     documents,
@@ -25,6 +24,7 @@ from lsp_server.handlers import (
     telemetry,
     why,
 )
+from lsp_server.protocol.conversion import ACCEPTED_COMMAND
 from lsp_server.server import SlipstreamServer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsp_server import conversion
+from lsp_server.protocol import conversion
 from lsp_server.server import SlipstreamServer
 
 

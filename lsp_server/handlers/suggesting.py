@@ -12,31 +12,31 @@ from typing import Literal
 
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, Piece
-from lsp_server.documents import Place, Snapshot
-from lsp_server.measurements import Answered
-from lsp_server.scheduling import SupersededError, empty
+from lsp_server.engine.scheduling import SupersededError, empty
 from lsp_server.server import SlipstreamServer
-from lsp_server.session import Offer, Record
-from lsp_server.settings import Settings
+from lsp_server.workspace.documents import DocumentSnapshot, LineColumn
+from lsp_server.workspace.measurements import Answered
+from lsp_server.workspace.session import CompletionRecord, Offer, path_of
+from lsp_server.workspace.settings import Settings
 
 # Who asks: the editor while the user types; maybe the user, some clients do not tell; the user for certain.
-Asked = Literal["by typing", "maybe", "to choose"]
+TriggerKind = Literal["by typing", "maybe", "to choose"]
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
     """The item that is selected in the editor's own completion list: `text` is to replace a range."""
 
-    start: Place
-    end: Place
+    start: LineColumn
+    end: LineColumn
     text: str
 
 
 async def suggest(
     server: SlipstreamServer,
     uri: str,
-    place: Place,
-    asked: Asked,
+    place: LineColumn,
+    asked: TriggerKind,
     selected: Selected | None = None,
 ) -> tuple[Offer, ...]:
     """What to offer at a place, best first: nothing, or suggestions that go on from what is `selected`.
@@ -50,8 +50,8 @@ async def suggest(
     if snapshot is None:
         return ()
     settings = session.settings_for(uri)
-    if rule := settings.refusal(snapshot.language, is_invoked=asked != "by typing"):
-        _remember(server, [Record(session.next_id(), snapshot, empty(rule), is_triggered=False)])
+    if rule := session.refusal(uri, snapshot.language, is_invoked=asked != "by typing"):
+        _remember(server, [CompletionRecord(session.next_id(), snapshot, empty(rule), is_triggered=False)])
         return ()
     ahead = _rest_of(server, selected, snapshot) if selected else ""
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
@@ -60,7 +60,9 @@ async def suggest(
     try:
         completion = await server.scheduler.complete(request)
     except SupersededError:
-        session.remember(Record(session.next_id(), snapshot, empty("superseded"), outcome="superseded"))
+        session.remember(
+            CompletionRecord(session.next_id(), snapshot, empty("superseded"), outcome="superseded")
+        )
         raise
     offers = _offers(server, snapshot, completion, ahead)
     response_ms = (time.perf_counter() - begin) * 1000
@@ -70,35 +72,41 @@ async def suggest(
     return offers
 
 
-def expect(server: SlipstreamServer, uri: str, place: Place) -> None:
+def expect(server: SlipstreamServer, uri: str, place: LineColumn) -> None:
     """Somebody looks at a place and may write there: what a suggestion takes is prepared when it is quiet."""
     snapshot = server.session.snapshot(uri, place)
     if snapshot is None:
         return
     settings = server.session.settings_for(uri)
-    if not settings.refusal(snapshot.language, is_invoked=False):
+    if not server.session.refusal(uri, snapshot.language, is_invoked=False):
         server.scheduler.expect(request_for(server, snapshot, settings))
 
 
-def request_for(server: SlipstreamServer, snapshot: Snapshot, settings: Settings) -> CompletionRequest:
+def request_for(
+    server: SlipstreamServer, snapshot: DocumentSnapshot, settings: Settings
+) -> CompletionRequest:
     """What the engine is asked for this place."""
-    folder = server.session.folder_of(snapshot.uri)
+    folder, path = server.session.folder_of(snapshot.uri), path_of(snapshot.uri)
+    is_shared = folder is not None and path is not None and server.indexing.is_shared(folder, path)
     return CompletionRequest(
         prefix=snapshot.prefix,
         suffix=snapshot.suffix,
         language=snapshot.language,
         document=server.session.document_key(snapshot.uri),
         indexed_as=server.session.document_name(snapshot.uri),
+        recent_scope=server.session.recent_scope(snapshot.uri, is_shared=is_shared),
         index=server.indexing.index_of(folder) if folder else None,
         max_tokens=settings.max_tokens,
         deadline_ms=settings.deadline_ms,
         patience_ms=settings.patience_ms,
         multiline=settings.multiline,
         temperature=settings.temperature,
+        id=f"{server.session.window}.{server.session.measurements.num_requests}",
+        shadow=settings.shadow,
     )
 
 
-def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: Snapshot) -> str:
+def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: DocumentSnapshot) -> str:
     """What the selected item adds to what is typed; nothing where it would change that."""
     document, encoding = server.session.documents[snapshot.uri], server.session.encoding
     start, end = document.place(selected.start, encoding), document.place(selected.end, encoding)
@@ -117,15 +125,15 @@ def _after(ahead: str, completion: Completion) -> Completion:
 
 
 def _offers(
-    server: SlipstreamServer, snapshot: Snapshot, completion: Completion, ahead: str
+    server: SlipstreamServer, snapshot: DocumentSnapshot, completion: Completion, ahead: str
 ) -> tuple[Offer, ...]:
     """The candidates that fit the document now, no two of them equal; each is remembered by its own id."""
     session = server.session
     offers: dict[str, Offer] = {}
-    records: list[Record] = []
+    records: list[CompletionRecord] = []
     for rank, candidate in enumerate((completion, *completion.alternatives)):
         whole = _after(ahead, replace(candidate, alternatives=()))
-        record = Record(session.next_id(), snapshot, whole, rank=rank)
+        record = CompletionRecord(session.next_id(), snapshot, whole, rank=rank)
         offer = session.offer(record.id, snapshot, whole)
         if offer is not None:
             record = replace(record, text=offer.text)
@@ -137,7 +145,7 @@ def _offers(
     return tuple(offers.values())
 
 
-def _remember(server: SlipstreamServer, records: list[Record]) -> None:
+def _remember(server: SlipstreamServer, records: list[CompletionRecord]) -> None:
     """Keep the candidates of one request, the engine's best first, and count the request."""
     for record in records:
         server.session.remember(record)

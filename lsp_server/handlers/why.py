@@ -7,13 +7,13 @@ from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
-from lsp_server import conversion
-from lsp_server.documents import Place
-from lsp_server.handlers.places import read_place
+from lsp_server.engine.scheduling import SupersededError
+from lsp_server.handlers.position_params import read_position
 from lsp_server.handlers.suggesting import suggest
-from lsp_server.scheduling import SupersededError
+from lsp_server.protocol import conversion
 from lsp_server.server import SlipstreamServer
-from lsp_server.session import Record
+from lsp_server.workspace.documents import LineColumn
+from lsp_server.workspace.session import CompletionRecord
 
 _EXPECTED = "Expected {id} or {textDocument: {uri}, position: {line, character}}."
 
@@ -29,10 +29,12 @@ async def why(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     return await _why_at(server, *_parse(params))
 
 
-async def _why_at(server: SlipstreamServer, uri: str, place: Place) -> dict[str, Any]:
+async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict[str, Any]:
     snapshot = server.session.snapshot(uri, place)
     if snapshot is None:
-        return conversion.unknown("unknown-document")
+        return conversion.unknown(
+            "document-too-large" if uri in server.session.too_large else "unknown-document"
+        )
     record = server.session.last_record_at(snapshot)
     if record is None or record.outcome == "superseded":
         try:
@@ -43,13 +45,13 @@ async def _why_at(server: SlipstreamServer, uri: str, place: Place) -> dict[str,
     return _explained(server, record) if record else conversion.unknown("unknown-document")
 
 
-def _explained(server: SlipstreamServer, record: Record) -> dict[str, Any]:
+def _explained(server: SlipstreamServer, record: CompletionRecord) -> dict[str, Any]:
     return conversion.explanation(record, server.session.folder_of(record.snapshot.uri))
 
 
-def _parse(params: Any) -> tuple[str, Place]:
+def _parse(params: Any) -> tuple[str, LineColumn]:
     try:
-        return read_place(params)
+        return read_position(params)
     except LookupError as error:
         raise JsonRpcInvalidParams(_EXPECTED) from error
     except TypeError as error:

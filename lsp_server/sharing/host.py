@@ -16,9 +16,11 @@ from typing import Any, BinaryIO, Protocol
 
 import psutil
 
+from lsp_server.sharing import watchdog
+from lsp_server.sharing.door import Door
 from lsp_server.sharing.log import WINDOW_NUMBER
-from lsp_server.sharing.place import Door
 from lsp_server.sharing.wire import NUM_WORD_BYTES, STATUS, WELCOME, WINDOW, BlockWriter, uid_of_peer
+from lsp_server.supervision import on_own_thread
 
 logger = logging.getLogger(__name__)
 
@@ -63,14 +65,15 @@ class Host:
         self._is_retired = False
         self._timer: asyncio.TimerHandle | None = None
         self._accepting: asyncio.Task[None] | None = None
+        self._problem = ""
 
     async def run(self) -> None:
         """Serve to the end; afterwards the door is closed and every window has been told."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
-        self._door.listener.setblocking(False)
-        self._accepting = asyncio.create_task(self._accept())
+        self._start_accepting()
         self._rest()
+        beating = asyncio.create_task(self._beat())
         await self._stopping.wait()
         self._close_door()
         for connection in self._windows.values():
@@ -78,19 +81,63 @@ class Host:
                 connection.shutdown(socket.SHUT_RD)
         if self._visits:
             await asyncio.wait(self._visits, timeout=END_S)
+        beating.cancel()
 
-    async def _accept(self) -> None:
+    async def _beat(self) -> None:
+        """Tell the watchdog that the loop goes on, and look after the door, as long as the host runs."""
+        while True:
+            watchdog.beat()
+            if self._accepting is not None:
+                try:
+                    self._look_after_door()
+                except OSError as error:
+                    self._say_once(f"The door cannot be made again: {error}")
+            await asyncio.sleep(watchdog.BEAT_S)
+
+    def _look_after_door(self) -> None:
+        """Let windows find this host again where its files were cleaned away. Raises OSError."""
+        old = self._door.listener
+        match self._door.renew():
+            case "renewed":
+                logger.warning("The socket was removed by somebody, and is made again")
+                self._stop_accepting(old)
+                self._start_accepting()
+                self._drain(old)
+            case "lost":
+                self._retire("Another process is the host now")
+
+    def _drain(self, listener: socket.socket) -> None:
+        """Let in who came before nobody could find this listener any more, then close it."""
+        with listener, contextlib.suppress(OSError):
+            while True:
+                self._visit(listener.accept()[0])
+
+    def _start_accepting(self) -> None:
+        self._door.listener.setblocking(False)
+        self._accepting = asyncio.create_task(self._accept(self._door.listener))
+
+    def _stop_accepting(self, listener: socket.socket) -> None:
+        if self._accepting is not None:
+            self._accepting.cancel()
+            self._accepting = None
+            # Before its number can mean another file.
+            asyncio.get_running_loop().remove_reader(listener)
+
+    async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, _ = await loop.sock_accept(self._door.listener)
+                connection, _ = await loop.sock_accept(listener)
             except OSError as error:
                 logger.warning("Nobody can be let in: %s", error)
                 await asyncio.sleep(ACCEPT_PAUSE_S)
                 continue
-            visit = asyncio.create_task(self._receive(connection))
-            self._visits.add(visit)
-            visit.add_done_callback(self._visits.discard)
+            self._visit(connection)
+
+    def _visit(self, connection: socket.socket) -> None:
+        visit = asyncio.create_task(self._receive(connection))
+        self._visits.add(visit)
+        visit.add_done_callback(self._visits.discard)
 
     async def _receive(self, connection: socket.socket) -> None:
         """Find out what somebody wants, and give it."""
@@ -113,7 +160,7 @@ class Host:
         if self._is_retired or self._stopping.is_set():
             return
         if self._service.is_sick:
-            self._retire()
+            self._retire("An engine does not recover: new windows get a new process")
             return
         connection.sendall(WELCOME)
         self._num_windows += 1
@@ -124,7 +171,7 @@ class Host:
         stdout = BlockWriter(connection)
         try:
             code = await self._service.serve(connection.makefile("rb"), stdout, window)
-            await asyncio.to_thread(stdout.end, code, GOODBYE_S)
+            await on_own_thread(stdout.end, code, GOODBYE_S)
         except Exception:
             logger.exception("The window cannot be served")
         finally:
@@ -134,9 +181,9 @@ class Host:
             del self._windows[window]
             self._rest()
 
-    def _retire(self) -> None:
+    def _retire(self, reason: str) -> None:
         """Leave new windows to a new host, and go with the last one that is here."""
-        logger.error("An engine does not recover: new windows get a new process")
+        logger.error("%s", reason)
         self._is_retired = True
         self._close_door()
         self._rest()
@@ -144,11 +191,13 @@ class Host:
     def _close_door(self) -> None:
         """Let nobody in any more."""
         if self._accepting is not None:
-            self._accepting.cancel()
-            self._accepting = None
-            # Before its number can mean another file.
-            asyncio.get_running_loop().remove_reader(self._door.listener)
+            self._stop_accepting(self._door.listener)
             self._door.close()
+
+    def _say_once(self, problem: str) -> None:
+        if problem != self._problem:
+            self._problem = problem
+            logger.error("%s", problem)
 
     def _wake(self) -> None:
         if self._timer is not None:

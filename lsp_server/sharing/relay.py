@@ -15,8 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from lsp_server.sharing.place import IS_SUPPORTED, Place, SharingError, find_place, for_host
-from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, read_word
+from lsp_server.sharing.address import IS_SUPPORTED, HostAddress, SharingError, find_address, for_host
+from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, read_word, uid_of_peer
 
 # A new host answers as soon as the interpreter has loaded the protocol's library, on a busy machine too.
 START_S = 40.0
@@ -25,6 +25,10 @@ ANSWER_S = 20.0
 POLL_S = 0.02
 # Several may end before they serve, because another one does already or because one was about to end.
 MAX_STARTS = 3
+
+# How a process becomes the host of the name that follows; -P keeps the working folder off the module path: it
+# may hold anything.
+HOST_ARGUMENTS = ("-P", "-m", "lsp_server", "--host")
 
 # What a host gets to say after its editor has gone.
 GRACE_S = 10.0
@@ -52,15 +56,19 @@ def connect(environment: Mapping[str, str]) -> socket.socket:
     """A connection to the host, which has taken this window in. Raises SharingError."""
     if not IS_SUPPORTED:
         raise SharingError("this system has no Unix domain sockets")
-    place = find_place(environment)
+    address = find_address(environment)
     starts: list[subprocess.Popen[bytes]] = []
     until = time.monotonic() + START_S
     while time.monotonic() < until:
         try:
-            if (connection := _knock(place)) is not None:
+            if (connection := _knock(address)) is not None:
                 return connection
             if not starts or (starts[-1].poll() == 0 and len(starts) < MAX_STARTS):
-                starts.append(_start_host(place, environment))
+                starts.append(_start_host(address, environment))
+        except BlockingIOError:
+            # So many windows wait at the host that there is no room for this one yet: it is alive.
+            time.sleep(POLL_S)
+            continue
         except OSError as error:
             raise SharingError(f"the shared process cannot be reached: {error}") from error
         if starts[-1].poll():
@@ -69,12 +77,16 @@ def connect(environment: Mapping[str, str]) -> socket.socket:
     raise SharingError("the shared process does not start in time")
 
 
-def _knock(place: Place) -> socket.socket | None:
-    """A connection that the host has answered; None where there is no host, or one that ends."""
+def _knock(address: HostAddress) -> socket.socket | None:
+    """A connection that the host has answered; None where there is no host, or one that ends.
+
+    Raises BlockingIOError while so many wait there that no more can, SharingError for a host that is none.
+    """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(ANSWER_S)
-        connection.connect(place.socket_path)
+        connection.connect(address.socket_path)
+        _check_owner(connection)
         connection.sendall(WINDOW)
         if read_word(connection) == WELCOME:
             connection.settimeout(None)
@@ -84,19 +96,27 @@ def _knock(place: Place) -> socket.socket | None:
     except TimeoutError as error:
         connection.close()
         raise SharingError("the shared process does not answer") from error
+    except BaseException:
+        connection.close()
+        raise
     connection.close()
     return None
 
 
-def _start_host(place: Place, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _check_owner(connection: socket.socket) -> None:
+    """Raises SharingError unless the host is this user's: what an editor says is for nobody else."""
+    if uid_of_peer(connection) not in {None, os.getuid()}:
+        raise SharingError("the shared process is another user's")
+
+
+def _start_host(address: HostAddress, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """A process that may become the host; it outlives this one. Raises OSError."""
     from lsp_server.sharing.log import open_log  # noqa: PLC0415 - only to start a host
 
     log = open_log()
     try:
         return subprocess.Popen(
-            # -P keeps the working folder off the module path: it may hold anything.
-            [sys.executable, "-P", "-m", "lsp_server", "--host", place.name],
+            [sys.executable, *HOST_ARGUMENTS, address.name],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
@@ -118,6 +138,9 @@ def relay(connection: socket.socket) -> int:
             _write(block)
         except OSError:
             return 1
+    if not reader.was_told:
+        sys.stderr.write("slipstream: the shared process is lost; the log says why.\n")
+        sys.stderr.flush()
     return reader.exit_code
 
 

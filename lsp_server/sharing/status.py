@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lsp_server.sharing.place import IS_SUPPORTED, sockets
+from lsp_server.sharing.address import IS_SUPPORTED, sockets
 from lsp_server.sharing.wire import STATUS
 
 ANSWER_S = 3.0

@@ -66,17 +66,22 @@ class BlockWriter:
 
 
 class BlockReader:
-    """The relay's way from the host. `exit_code` is 1 unless the host said otherwise at the end."""
+    """The relay's way from the host. `exit_code` is 1 unless the host said otherwise at the end.
+
+    `was_told` says that the host ended the conversation, rather than was lost.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self._stream = connection.makefile("rb")
         self.exit_code = 1
+        self.was_told = False
 
     def blocks(self) -> Iterator[bytes]:
         """Each block as soon as all of it is there, to the end, whoever caused it."""
         with contextlib.suppress(OSError):
             while len(head := self._stream.read(4)) == 4:
                 if head == _END:
+                    self.was_told = True
                     self.exit_code = (self._stream.read(1) or b"\1")[0]
                     return
                 num_bytes = int.from_bytes(head, "big")
@@ -86,9 +91,13 @@ class BlockReader:
 
 
 def uid_of_peer(connection: socket.socket) -> int | None:
-    """The user at the other end; None where the system does not tell."""
-    if sys.platform != "linux":
-        return None
-    size = struct.calcsize("3i")
-    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-    return int(uid)
+    """The user at the other end; None where the system does not tell. Raises OSError."""
+    if sys.platform == "linux":
+        size = struct.calcsize("3i")
+        _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+        return int(uid)
+    if sys.platform == "darwin":
+        level, local_peercred = 0, 1  # <sys/un.h>: a `struct xucred` of version, user, groups
+        _, uid = struct.unpack_from("2I", connection.getsockopt(level, local_peercred, 76))
+        return int(uid)
+    return None

@@ -21,7 +21,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from lsp_server.client import LanguageClient
+from lsp_server.tools.client import LanguageClient
 from tests.hosts import Hosts, own_hosts
 
 TEXT = "def overdue(loans, today):\n    "

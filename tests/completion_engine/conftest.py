@@ -8,24 +8,28 @@ from pathlib import Path
 import pytest
 
 from completion_engine.config import EngineConfig
-from completion_engine.costs import PassClock
-from completion_engine.decoding import Decoding, Finish, Means
+from completion_engine.cpu.float_decoder import FloatDecoder
+from completion_engine.cpu.int8_decoder import Int8Decoder
+from completion_engine.cpu.quantised import can_quantise
+from completion_engine.decoding.context import DecodingContext, Finish
+from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.run import Limits, NoRules, run
+from completion_engine.decoding.sampling import Sampler
+from completion_engine.decoding.slots import Slot
+from completion_engine.drafting.device_step import DeviceDecoder
 from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import SurvivalTable
-from completion_engine.drafting.stride import Strider
 from completion_engine.engine import CompletionEngine
-from completion_engine.kv_cache import KVCache
-from completion_engine.language_model import LanguageModel
-from completion_engine.loading import load_language_model
-from completion_engine.module_decoder import ModuleDecoder
-from completion_engine.prompt import Prompt
+from completion_engine.loading.model import load_language_model
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
+from completion_engine.prompting.written import Written
 from completion_engine.request import Cancellation
-from completion_engine.running import Limits, run
-from completion_engine.sampling import Sampler
-from completion_engine.slots import Slot
 from completion_engine.stats import CompletionStats
-from completion_engine.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.written import Written
+from completion_engine.target_model.costs import PassClock
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.transformers_decoder import TransformersDecoder
 
 
 @pytest.fixture(scope="session")
@@ -45,15 +49,22 @@ def _free(target: LanguageModel) -> LanguageModel:
 
 @pytest.fixture(scope="session")
 def free_targets(tiny_model_dir: Path) -> dict[str, LanguageModel]:
-    """The same tiny weights behind both decoders. Rows and lanes cost nothing: all that fits is verified."""
+    """The same tiny weights behind the decoders of a CPU, by name; bytes where the machine multiplies them.
+
+    Rows and branches cost nothing: all that fits is tried.
+    """
     import torch
     from transformers import AutoModelForCausalLM
 
-    fused = load_language_model(tiny_model_dir, "cpu", "auto", 512)
-    model = AutoModelForCausalLM.from_pretrained(tiny_model_dir, dtype=fused.precision.dtype)
-    decoder = ModuleDecoder(model.eval().requires_grad_(False), 512)
-    modules = LanguageModel(decoder, torch.device("cpu"), fused.precision, 512)
-    return {"fused": _free(fused), "modules": _free(modules)}
+    floats = load_language_model(tiny_model_dir, "cpu", "float32", 512)
+    assert isinstance(floats.decoder, FloatDecoder)
+    model = AutoModelForCausalLM.from_pretrained(tiny_model_dir, dtype=floats.precision.dtype)
+    decoder = TransformersDecoder(model.eval().requires_grad_(False), 512)
+    found = {"float": floats, "modules": LanguageModel(decoder, torch.device("cpu"), floats.precision, 512)}
+    if can_quantise(torch.empty(1, 1)):
+        found["int8"] = load_language_model(tiny_model_dir, "cpu", "int8", 512)
+        assert isinstance(found["int8"].decoder, Int8Decoder)
+    return {name: _free(target) for name, target in found.items()}
 
 
 @pytest.fixture
@@ -65,16 +76,6 @@ def make_engine(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., Co
         return CompletionEngine(EngineConfig(**options), target, tokenizer)
 
     return make
-
-
-class Rules:
-    """Never stops; cuts after any character."""
-
-    def check(self, generated: str) -> None:
-        return None
-
-    def boundary(self, generated: str) -> int:
-        return len(generated)
 
 
 class Scripted:
@@ -129,15 +130,15 @@ def writer(tokenizer: Tokenizer) -> Callable[[LanguageModel], Write]:
             num_tokens: int = 24,
             sampler: Sampler | None = None,
             by: LanguageModel = target,
-            strider: Strider | None = None,
+            device_decoder: DeviceDecoder | None = None,
         ) -> tuple[Decoding, Finish]:
             slot = slot or Slot(KVCache(by.cache_shape))
             picker = sampler or Sampler(tokenizer.num_tokens)
             written = Written(tokenizer, healed)
             prompt = Prompt(tuple(tokens), healed)
-            means = Means(by, picker, drafters, SurvivalTable(), strider=strider)
-            decoding = Decoding(means, slot, prompt, written, CompletionStats())
-            return decoding, run(decoding, Rules(), Limits(num_tokens), Cancellation())
+            context = DecodingContext(by, picker, drafters, SurvivalTable(), device_decoder=device_decoder)
+            decoding = Decoding(context, slot, prompt, written, CompletionStats())
+            return decoding, run(decoding, NoRules(), Limits(num_tokens), Cancellation())
 
         return decode
 

@@ -8,21 +8,15 @@ from dataclasses import replace
 
 import pytest
 
+from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+from completion_engine.suggestions import syntax
 
 Make = Callable[..., CompletionEngine]
 
 HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n"
 CODE = HEAD * 3
-
-
-class Free:
-    def check(self, generated: str) -> None:
-        return None
-
-    def boundary(self, generated: str) -> int:
-        return len(generated)
 
 
 def request(prefix: str, suffix: str = "\n\ndef main():\n    pass\n", **options: object) -> CompletionRequest:
@@ -31,13 +25,13 @@ def request(prefix: str, suffix: str = "\n\ndef main():\n    pass\n", **options:
 
 
 def text_of(engine: CompletionEngine, prefix: str, num_tokens: int = 16) -> str:
-    return engine.write(request(prefix), Free(), num_tokens).written.text
+    return engine.write(request(prefix), NoRules(), num_tokens).written.text
 
 
 def test_a_keystroke_keeps_all_but_the_last_tokens_cached(make_engine: Make) -> None:
     engine = make_engine()
-    first = engine.write(request(CODE + "        res"), Free(), 4).stats
-    second = engine.write(request(CODE + "        resul"), Free(), 4).stats
+    first = engine.write(request(CODE + "        res"), NoRules(), 4).stats
+    second = engine.write(request(CODE + "        resul"), NoRules(), 4).stats
     assert first.num_cached_tokens == 0
     assert second.num_cached_tokens >= second.num_prompt_tokens - 8
 
@@ -47,17 +41,15 @@ def test_what_is_answered_without_a_pass_is_what_a_pass_would_answer(make_engine
     text = text_of(engine, CODE)
     for num_typed in range(1, 8):
         typed = CODE + text[:num_typed]
-        shown, fresh = text_of(engine, typed, 4), text_of(make_engine(), typed, 4)
-        shared = min(len(shown), len(fresh))
-        assert shared
-        assert shown[:shared] == fresh[:shared]
+        shown, fresh = (by.write(request(typed), NoRules(), 4).tokens[:4] for by in (engine, make_engine()))
+        assert shown == fresh
 
 
 def test_typing_something_else_is_decoded_anew(make_engine: Make) -> None:
     engine = make_engine()
     text = text_of(engine, CODE)
     other = "zq" if not text.startswith("z") else "qz"
-    again = engine.write(request(CODE + other), Free(), 4)
+    again = engine.write(request(CODE + other), NoRules(), 4)
     assert again.stats.num_forwards > 0
     assert again.written.text[:8] == text_of(make_engine(), CODE + other, 4)[:8]
 
@@ -71,7 +63,7 @@ def test_a_deadline_returns_what_is_verified_and_the_rest_follows_in_the_backgro
     assert hurried.stats.finish_reason == "deadline"
     while engine.idle(Cancellation()):
         pass
-    later = engine.write(request(CODE), Free(), 8)
+    later = engine.write(request(CODE), NoRules(), 8)
     assert later.stats.num_forwards == 0
     assert whole.startswith(later.written.text[:8])
 
@@ -84,7 +76,7 @@ def test_a_cancelled_request_stops_before_its_next_pass(make_engine: Make) -> No
         engine.complete(replace(request(CODE), cancellation=cancelled))
 
 
-class Cancelling(Free):
+class Cancelling(NoRules):
     """Cancels the work from another thread while its third pass is looked at."""
 
     def __init__(self, work: CompletionRequest) -> None:
@@ -105,7 +97,7 @@ def test_cancellation_in_mid_decode_ends_the_work_before_the_next_pass(make_engi
     with pytest.raises(CancelledError):
         engine.write(work, rules, 250)
     assert rules.num_passes == 3
-    assert engine.write(request(CODE), Free(), 2).tokens  # and the engine goes on
+    assert engine.write(request(CODE), NoRules(), 2).tokens  # and the engine goes on
 
 
 def test_background_work_stops_when_it_is_told_to(make_engine: Make) -> None:
@@ -119,7 +111,7 @@ def test_background_work_stops_when_it_is_told_to(make_engine: Make) -> None:
 def test_a_seed_fixes_what_is_sampled(make_engine: Make) -> None:
     def sample(seed: int) -> list[int]:
         work = request(CODE, temperature=1.0, seed=seed)
-        return make_engine().write(work, Free(), 12).tokens[:12]
+        return make_engine().write(work, NoRules(), 12).tokens[:12]
 
     assert sample(1) == sample(1)
     assert sample(1) != sample(2)
@@ -146,12 +138,14 @@ def test_documents_keep_their_caches_apart_up_to_the_number_of_slots(make_engine
     engine = make_engine(num_slots=2)
     texts = {name: f"# {name}\n" + CODE for name in ("a", "b")}
     for name, text in texts.items():
-        engine.write(replace(request(text), document=name), Free(), 2)
-    again = engine.write(replace(request(texts["a"] + "  "), document="a"), Free(), 2)
+        engine.write(replace(request(text), document=name), NoRules(), 2)
+    again = engine.write(replace(request(texts["a"] + "  "), document="a"), NoRules(), 2)
     assert again.stats.num_cached_tokens > again.stats.num_prompt_tokens // 2
-    engine.write(replace(request("# c\n" + CODE[::-1]), document="c"), Free(), 2)
+    engine.write(replace(request("# c\n" + CODE[::-1]), document="c"), NoRules(), 2)
     engine.forget("a")
-    assert engine.describe()["num_cache_bytes"] == 2 * engine.target.cache_shape.num_bytes
+    slot_bytes, branch_bytes = engine.target.cache_shape.num_bytes, engine.target.num_branch_bytes
+    assert engine.describe()["num_cache_bytes"] == 2 * slot_bytes + branch_bytes
+    assert branch_bytes >= slot_bytes  # trees were tried at load
 
 
 def test_what_is_expected_is_computed_in_idle_moments_and_changes_no_answer(make_engine: Make) -> None:
@@ -163,3 +157,12 @@ def test_what_is_expected_is_computed_in_idle_moments_and_changes_no_answer(make
     completion = expecting.complete(wanted)
     assert completion.stats.num_cached_tokens == completion.stats.num_prompt_tokens - 1
     assert completion.text == other.complete(wanted).text
+
+
+def test_the_grammar_of_an_opened_document_waits_for_no_keystroke(make_engine: Make) -> None:
+    engine = make_engine()
+    syntax._parser.cache_clear()
+    engine.open("python")
+    num_loaded = syntax._parser.cache_info().misses
+    engine.complete(request(CODE, max_tokens=6))
+    assert syntax._parser.cache_info().misses == num_loaded == 1

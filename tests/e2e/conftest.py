@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from lsp_server.client import LanguageClient, PendingRequest
-from lsp_server.positions import PositionEncoding
+from lsp_server.tools.client import LanguageClient, PendingRequest
+from lsp_server.workspace.positions import PositionEncoding
+from tests.hosts import Hosts, own_hosts
 
 INVOKED, AUTOMATIC = 1, 2
 WATCHED = ("didChangeStatus", "window/showMessage", "window/logMessage", "$/progress")
@@ -41,7 +42,7 @@ class Editor:
     async def stats(self) -> Any:
         return await self.client.request("slipstream/stats")
 
-    async def until(self, condition: Callable[[Any], bool], timeout_s: float = 60) -> Any:
+    async def until(self, condition: Callable[[Any], bool], timeout_s: float = 300) -> Any:
         """The first stats that meet `condition`."""
         async with asyncio.timeout(timeout_s):
             while not condition(stats := await self.stats()):  # noqa: ASYNC110 - the event is in another process
@@ -84,8 +85,20 @@ StartEditor = Callable[..., AbstractAsyncContextManager[Editor]]
 
 
 @pytest.fixture(scope="session")
-def start_editor(tiny_model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> StartEditor:
-    """Start an editor in a folder, with the tiny target unless the settings name another."""
+def warm_hosts() -> Iterator[Hosts]:
+    """The process that serves the editors of all tests that are not about a process: it starts once."""
+    with own_hosts() as hosts:
+        yield hosts
+
+
+@pytest.fixture(scope="session")
+def start_editor(
+    tiny_model_dir: Path, tmp_path_factory: pytest.TempPathFactory, warm_hosts: Hosts
+) -> StartEditor:
+    """Start an editor in a folder, with the tiny target unless the settings name another.
+
+    It shares the warm process, unless it is to have its `own`, or an environment or arguments of its own.
+    """
     home = tmp_path_factory.mktemp("home")
 
     @asynccontextmanager
@@ -97,7 +110,11 @@ def start_editor(tiny_model_dir: Path, tmp_path_factory: pytest.TempPathFactory)
         env: Mapping[str, str] | None = None,
         capabilities: Mapping[str, Any] | None = None,
         arguments: Sequence[str] = (),
+        own: bool = False,
     ) -> AsyncIterator[Editor]:
+        if not (own or env or arguments):
+            env = {**warm_hosts.env, "XDG_STATE_HOME": str(warm_hosts.folder / "state")}
+            arguments = ["--shared"]
         places = {"SLIPSTREAM_INDEX_DIR": str(home / "index"), "XDG_CONFIG_HOME": str(home / "config")}
         argv = [sys.executable, "-m", "lsp_server", *arguments]
         client = await LanguageClient.start(
@@ -121,7 +138,7 @@ def start_editor(tiny_model_dir: Path, tmp_path_factory: pytest.TempPathFactory)
 async def editor(
     start_editor: StartEditor, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Editor]:
-    """One ready server for all tests of a module; each test opens documents of its own."""
+    """One ready editor for all tests of a module; each test opens documents of its own."""
     root = tmp_path_factory.mktemp("repository")
     (root / "known.py").write_text("def add(first, second):\n    return first + second\n")
     async with start_editor(root) as editor:

@@ -12,14 +12,14 @@ import torch
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.gpu.memory import GEOMETRIES
-from completion_engine.kv_cache import KVCache
-from completion_engine.language_model import LanguageModel
-from completion_engine.loading import family_decoder
-from completion_engine.precision import choose_precision
+from completion_engine.loading.model import family_decoder
+from completion_engine.loading.precision import choose_precision
 from completion_engine.request import CompletionRequest
-from lsp_server.bench.exactness import compare
-from lsp_server.bench.gpu.random_models import HandedOver, random_model
-from lsp_server.bench.prompts import from_folder
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.language_model import LanguageModel
+from lsp_server.tools.bench.exactness import compare
+from lsp_server.tools.bench.gpu.random_models import HandedOver, random_model
+from lsp_server.tools.bench.prompts import from_folder
 
 NUM_PROMPTS = 500
 
@@ -72,7 +72,7 @@ def test_the_first_answer_is_there_soon(real_model_dir: Path) -> None:
 def test_the_target_runs_on_our_kernels_and_verifies_trees_of_any_width(target: LanguageModel) -> None:
     assert target.is_row_invariant
     assert target.verifies_trees
-    assert target.max_lanes > max(target.widths)
+    assert target.max_branches > max(target.widths)
 
 
 def test_trees_woven_around_the_truth_change_no_bit(target: LanguageModel) -> None:
@@ -107,7 +107,7 @@ def _primed(target: LanguageModel, prompt: list[int]) -> KVCache:
     """A cache that holds all of the prompt but its last token."""
     cache = KVCache(target.cache_shape)
     while cache.num_cached < len(prompt) - 1:
-        chunk = prompt[cache.num_cached : -1][: target.prefill_rows]
+        chunk = prompt[cache.num_cached : -1][: target.chunks.num_rows]
         target.forward(chunk, cache, 0)
         cache.keep(chunk)
     return cache

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import keyword
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from completion_engine.config import EngineConfig
+from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CompletionRequest
-from lsp_server.bench.exactness import NoRules, compare
-from lsp_server.bench.prompts import from_folder
+from lsp_server.tools.bench.exactness import compare
+from lsp_server.tools.bench.prompts import from_folder
 
 pytestmark = pytest.mark.real_model
 
@@ -43,7 +46,12 @@ def request(prefix: str, suffix: str = AFTER) -> CompletionRequest:
 
 
 def test_it_finishes_a_word_and_the_line(engine: CompletionEngine) -> None:
-    assert engine.complete(request(BEFORE)).text == "urn 2 * (self.width + self.height)"
+    text = engine.complete(request(BEFORE)).text
+    plain = CompletionEngine(EngineConfig(drafters=()), engine.target, engine.tokenizer)
+    assert text == plain.complete(request(BEFORE)).text
+    assert "\n" not in text
+    assert keyword.iskeyword(re.findall(r"\w+", f"ret{text}")[0])
+    compile(BEFORE + text + AFTER, "shapes.py", "exec")
 
 
 def test_typing_along_costs_no_pass_and_shows_the_same_text(engine: CompletionEngine) -> None:
@@ -64,7 +72,7 @@ def test_the_line_after_a_suggestion_is_written_while_it_is_read(engine: Complet
     after = engine.complete(request(entered, "\n"))
     plain = CompletionEngine(EngineConfig(drafters=()), engine.target, engine.tokenizer)
     fresh = plain.complete(request(entered, "\n"))
-    assert after.text == fresh.text == "return width * height"
+    assert after.text == fresh.text != ""
     assert after.stats.num_forwards <= 2 < fresh.stats.num_forwards
 
 
@@ -80,7 +88,7 @@ def test_a_deadline_shows_what_is_whole_by_then(engine: CompletionEngine) -> Non
     text = "def area(width, height):\n    return width * height\n\n\ndef perimeter(width, height):\n    ret"
     hurried = engine.complete(replace(request(text, "\n"), deadline_ms=1.0))
     assert hurried.stats.finish_reason == "deadline"
-    assert hurried.text.startswith("urn")
+    assert keyword.iskeyword(re.findall(r"\w+", f"ret{hurried.text}")[0])
     whole = engine.complete(request(text, "\n")).text
     assert whole.startswith(hurried.text)
 
@@ -99,10 +107,10 @@ def test_an_auto_closed_bracket_is_covered(engine: CompletionEngine) -> None:
     completion = engine.complete(
         request('"""Arithmetic."""\n\n\ndef add(', ")\n\n\ndef multiply(a, b):\n    return a * b\n")
     )
-    assert completion.text.startswith("a, b)")
+    assert re.match(r"[^()]+\)", completion.text)
     assert completion.num_replaced == 1
 
 
 def test_the_bare_tokens_do_not_depend_on_the_rules(engine: CompletionEngine) -> None:
     bare = engine.write(request(BEFORE), NoRules(), 24).written.text
-    assert bare.startswith("urn 2 * (self.width + self.height)")
+    assert bare.startswith(engine.complete(request(BEFORE)).text)

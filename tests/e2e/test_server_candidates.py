@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 if TYPE_CHECKING:
-    from conftest import Editor, StartEditor
+    from tests.e2e.conftest import Editor, StartEditor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

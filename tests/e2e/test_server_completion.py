@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Editor, StartEditor
+    from tests.e2e.conftest import Editor, StartEditor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -37,7 +37,9 @@ async def test_the_capabilities_name_what_is_served(editor: Editor) -> None:
 async def test_a_suggestion_is_the_same_each_time_and_costs_no_pass_the_second_time(editor: Editor) -> None:
     uri = editor.open("same.py", TEXT)
     first = await editor.suggest(uri, *PLACE)
+    assert (await editor.why(uri, *PLACE))["stats"]["num_forwards"] > 0
     second = await editor.suggest(uri, *PLACE)
+    assert (await editor.why(uri, *PLACE))["stats"]["num_forwards"] == 0
     assert first
     assert first[0]["insertText"] == second[0]["insertText"]
     assert first[0]["range"] == {
@@ -72,10 +74,13 @@ async def test_an_answer_that_was_overtaken_by_typing_fits_the_document_as_it_is
 
 
 async def test_an_answer_that_no_longer_fits_is_not_given(editor: Editor) -> None:
-    uri = editor.open("unfit.py", f"# other\n{TEXT}")
-    request = editor.ask(uri, PLACE[0] + 1, 0)
-    editor.type(uri, 0, 0, "x")
-    assert (await request)["items"] == []
+    for number in range(50):  # one that comes before the key is read fits what there was then
+        uri = editor.open(f"unfit{number}.py", f"# other{number}\n{TEXT}")
+        request = editor.ask(uri, PLACE[0] + 1, 0)
+        editor.type(uri, 0, 0, "x")
+        if not (items := (await request)["items"]):
+            break
+    assert items == []
 
 
 async def test_inserted_line_ends_are_the_documents_own(start_editor: StartEditor, tmp_path: Path) -> None:
@@ -220,7 +225,9 @@ async def test_a_client_without_inline_completion_gets_completion_items(
             assert item["textEdit"]["range"]["start"] == {"line": 6, "character": 0}
 
 
-async def test_progress_is_shown_while_the_model_loads(editor: Editor) -> None:
+async def test_progress_is_shown_while_the_model_loads(start_editor: StartEditor, tmp_path: Path) -> None:
+    async with start_editor(tmp_path, own=True) as editor:
+        await editor.until_state("ready")
     kinds = [params["value"]["kind"] for params in editor.messages("$/progress")]
     assert kinds[0] == "begin"
     assert "end" in kinds

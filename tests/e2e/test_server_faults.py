@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Editor, StartEditor
+    from tests.e2e.conftest import Editor, StartEditor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -76,7 +76,7 @@ async def test_a_broken_model_is_an_error_with_advice_and_another_one_heals_it(
 async def test_while_the_model_loads_completions_are_answered_empty_at_once(
     start_editor: StartEditor, tmp_path: Path
 ) -> None:
-    async with start_editor(tmp_path) as editor:
+    async with start_editor(tmp_path, own=True) as editor:
         uri = editor.open("a.py", TEXT)
         assert await editor.suggest(uri, 6, 0) == []
         assert (await editor.why(uri, 6, 0))["rule"] in {"engine-loading", ""}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import StartEditor
+    from tests.e2e.conftest import StartEditor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lsp_server.framing import ResponseError
+from lsp_server.protocol.framing import ResponseError
 
 if TYPE_CHECKING:
-    from conftest import Editor, StartEditor
+    from tests.e2e.conftest import Editor, StartEditor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -176,3 +176,13 @@ async def test_stray_output_never_reaches_the_protocol(start_editor: StartEditor
     (tmp_path / "sitecustomize.py").write_text(NOISE)
     async with start_editor(tmp_path, env={"PYTHONPATH": str(tmp_path)}) as editor:
         await editor.until(lambda _stats: {"py", "sh", "raw"} <= set(editor.client.stderr_lines))
+
+
+@pytest.mark.parametrize(
+    "method", ["initialized", "textDocument/didOpen", "workspace/didChangeConfiguration"]
+)
+async def test_a_notification_that_comes_with_an_id_is_answered(editor: Editor, method: str) -> None:
+    """Whoever gives an id waits for an answer."""
+    with pytest.raises(ResponseError) as refused:
+        await editor.client.request(method, {})
+    assert "notification" in str(refused.value)

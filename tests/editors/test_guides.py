@@ -192,4 +192,5 @@ def test_the_client_of_the_guide_prints_a_suggestion(environment: dict[str, str]
         check=False,
     )
     assert printed.returncode == 0, printed.stderr
-    assert printed.stdout.startswith("urn ")
+    assert printed.stdout.strip()
+    compile(f"{BEFORE}ret{printed.stdout}", "shapes.py", "exec")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ngram_cache import construction
 from ngram_cache.construction import MAX_CONTEXT, sort_contexts
 from ngram_cache.segment import Segment
 
@@ -24,6 +25,31 @@ def test_contexts_are_sorted_to_their_full_length(text: list[int]) -> None:
     assert sorted(positions) == list(range(1, len(text)))
     contexts = [words[at : at + MAX_CONTEXT].tolist() for at in positions]
     assert contexts == sorted(contexts)
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=texts)
+def test_ranges_that_are_sorted_one_by_one_are_in_order_together(text: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(construction, "_RANGE_KEYS", 8)
+        patch.setattr(construction, "_SAMPLES_PER_CUT", 2)
+        words = np.array([*text, *[0] * MAX_CONTEXT], dtype=np.int32)
+        contexts = [words[at : at + MAX_CONTEXT].tolist() for at in sort_contexts(words).tolist()]
+    assert len(contexts) == max(0, len(text) - 1)
+    assert contexts == sorted(contexts)
+
+
+@pytest.mark.parametrize("num_steps", [1, 20])
+def test_sorting_ends_between_two_passes_when_it_is_told_to(num_steps: int) -> None:
+    asked: list[None] = []
+
+    def stop() -> None:
+        asked.append(None)
+        if len(asked) == num_steps:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        sort_contexts(np.random.default_rng(0).integers(0, 9, 4_000_000).astype(np.int32), checkpoint=stop)
 
 
 @pytest.mark.parametrize("num_phrases", [1, 40])

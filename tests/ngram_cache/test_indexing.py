@@ -311,3 +311,107 @@ def test_a_plan_reads_the_new_and_the_changed_and_forgets_the_gone() -> None:
     assert [file.path for file in plan.wanted] == ["named", "changed", "new"]
     assert (plan.gone, plan.num_surplus) == ({"gone"}, 0)
     assert make_plan(files, records, scope, set(), max_files=4).num_surplus == 1
+
+
+def test_a_walk_that_is_stopped_forgets_nothing(write: Write, make_indexer: Make, root: Path) -> None:
+    write(FILES)
+    make_indexer().build()
+    stopped = make_indexer(hooks=IndexHooks(should_stop=lambda: True))
+    summary = stopped.build()
+    assert (summary.is_complete, stopped.paths) == (False, sorted(FILES))
+    again = make_indexer()
+    assert (again.build().num_encoded, again.paths) == (0, sorted(FILES))
+
+
+def test_nothing_is_saved_where_that_is_forbidden(
+    write: Write, make_indexer: Make, index_folder: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer(hooks=IndexHooks(may_save=lambda: False))
+    assert indexer.build().num_documents == 3
+    assert indexer.save() == ""
+    assert list(index_folder.iterdir()) == []
+
+
+def test_better_rules_for_secrets_clean_a_saved_index(
+    write: Write, make_indexer: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write({"app.py": "canary = 1\n"})
+    make_indexer().build()
+    monkeypatch.setattr(snapshot, "rules_fingerprint", lambda: "better")
+    monkeypatch.setattr("ngram_cache.indexing.blank_secrets", lambda text: text.replace("canary", ""))
+    indexer = make_indexer()
+    summary = indexer.build()
+    assert "other rules" in summary.message
+    assert "canary" not in all_text(indexer.index)
+    again = make_indexer()
+    assert again.build().message == ""
+    assert "canary" not in all_text(again.index)
+
+
+class Panic(BaseException):
+    """As a native library ends: no Exception."""
+
+
+def test_a_file_that_the_tokenizer_fails_at_is_left_out_alone(
+    write: Write, root: Path, index_folder: Path
+) -> None:
+    def encode(texts: list[str]) -> list[list[int]]:
+        if any("boom" in text for text in texts):
+            raise Panic
+        return [list(map(ord, text)) for text in texts]
+
+    write({**FILES, "hostile.py": "boom = 1\n"})
+    indexer = Indexer(root, encode, "fragile")
+    summary = indexer.build()
+    assert (indexer.paths, summary.skipped["no tokens"]) == (sorted(FILES), 1)
+    write({"app.py": "boom = 2\n"})
+    indexer.reconcile(["app.py"])
+    assert indexer.paths == ["README.md", "lib/tool.py"]
+
+
+def test_an_interrupt_by_the_user_is_passed_on(write: Write, root: Path, index_folder: Path) -> None:
+    def encode(_texts: list[str]) -> list[list[int]]:
+        raise KeyboardInterrupt
+
+    write(FILES)
+    with pytest.raises(KeyboardInterrupt):
+        Indexer(root, encode, "interrupted").build()
+
+
+def test_an_index_holds_no_more_tokens_than_its_limit(
+    write: Write, make_indexer: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ngram_cache.indexing._MAX_TOKENS", 3_000)
+    write({f"f{number:03}.py": f"value_{number} = {number}\n" * 5 for number in range(200)})
+    indexer = make_indexer()
+    summary = indexer.build()
+    assert summary.skipped["too many tokens"] > 0
+    assert 0 < indexer.index.num_tokens < 3_000 + 32 * 110
+
+
+def test_rules_that_nobody_can_judge_are_named(write: Write, make_indexer: Make, root: Path) -> None:
+    write({**FILES, "lib/.gitignore": "x" * 10_000})
+    indexer = make_indexer()
+    summary = indexer.build()
+    assert indexer.paths == ["README.md", "app.py"]
+    assert str(root / "lib/.gitignore") in summary.message
+
+
+def test_a_time_beyond_all_bounds_is_saved(write: Write, make_indexer: Make, root: Path) -> None:
+    write(FILES)
+    os.utime(root / "app.py", ns=(1 << 63, (1 << 63) + 5))
+    assert make_indexer().build().message == ""
+    assert make_indexer().build().num_encoded == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="needs links")
+def test_the_buffer_of_a_linked_file_is_not_drafted_from(
+    write: Write, make_indexer: Make, root: Path
+) -> None:
+    write({".env": "x", "app.py": ""})
+    (root / "notes.txt").symlink_to(root / ".env")
+    indexer = make_indexer()
+    indexer.build()
+    indexer.set_overlay("notes.txt", "value = canary_text\n")
+    assert continuation(indexer.index, "canary") == ""

@@ -10,8 +10,8 @@ import uuid
 
 import pytest
 
-from ngram_cache.file_kinds import Kind, is_secret_path, kind_of
-from ngram_cache.redaction import blank_secrets, has_private_key, looks_random
+from ngram_cache.file_kinds import FileKind, is_in_secret_folder, is_secret_path, kind_of
+from ngram_cache.redaction import blank_secrets, fingerprint, has_private_key, looks_random
 
 _WORD = string.ascii_letters + string.digits
 _LOWER = string.ascii_lowercase + string.digits
@@ -113,6 +113,7 @@ def test_the_value_of_a_telling_name_is_taken_out(line: str, secret: str) -> Non
         "value = 3.14159265358979323846264338327950288",
         "if author == previous_author: continue",
         "HTTP_404_NOT_FOUND = 404",
+        "(setq-default eglot-workspace-configuration '(:multiline never))",
         "https://docs.example.org/en/latest/user_guide/introduction.html",
         "abcdefghijklmnopqrstuvwxyz",
         "--------------------------------------------------------------------------------",
@@ -174,10 +175,30 @@ def test_source_about_secrets_is_no_secret(path: str) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("a.PY", Kind.SOURCE), ("Makefile", Kind.SOURCE), ("a.json", Kind.DATA), ("uv.lock", Kind.GENERATED),
-        ("package-lock.json", Kind.GENERATED), ("x.min.js", Kind.GENERATED), ("photo.png", Kind.UNKNOWN),
-        ("tool", Kind.UNKNOWN),
+        ("a.PY", FileKind.SOURCE), ("Makefile", FileKind.SOURCE), ("a.json", FileKind.DATA),
+        ("uv.lock", FileKind.GENERATED),
+        ("package-lock.json", FileKind.GENERATED), ("x.min.js", FileKind.GENERATED),
+        ("photo.png", FileKind.UNKNOWN),
+        ("tool", FileKind.UNKNOWN),
     ],
 )  # fmt: skip
-def test_kinds_of_files_are_known_by_name(name: str, kind: Kind) -> None:
+def test_kinds_of_files_are_known_by_name(name: str, kind: FileKind) -> None:
     assert kind_of(name) is kind
+
+
+@pytest.mark.parametrize(
+    ("path", "is_secret"),
+    [
+        ("/home/bob/.ssh/", True),
+        ("/home/bob/.AWS/deep/", True),
+        ("/home/bob/secrets/", False),
+        ("/a/.ssh", False),
+    ],
+)
+def test_folders_that_hold_nothing_but_secrets_are_known(path: str, *, is_secret: bool) -> None:
+    assert is_in_secret_folder(path) is is_secret
+
+
+def test_the_fingerprint_names_the_rules() -> None:
+    assert fingerprint() == fingerprint()
+    assert len(fingerprint()) == 64

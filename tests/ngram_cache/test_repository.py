@@ -13,7 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ngram_cache.repository import FoundFile, Repository, RepositoryOptions, SkippedFileError
+from ngram_cache.repository import (
+    FoundFile,
+    Repository,
+    RepositoryOptions,
+    SkippedFileError,
+    StoppedError,
+    WalkLimits,
+)
 
 Write = Callable[[dict[str, str]], None]
 _GIT = shutil.which("git")
@@ -43,7 +50,7 @@ def reasons(root: Path, options: RepositoryOptions | None = None) -> dict[str, i
         ({".git/info/exclude": "a.py\n"}, ["lib/b.py", "lib/deep/c.py", "out/d.py"]),
         ({".gitignore": "\ufeff# comment\n\n  \nout/ \n"}, ["a.py", "lib/b.py", "lib/deep/c.py"]),
         ({".gitignore": "**/deep\n"}, ["a.py", "lib/b.py", "out/d.py"]),
-        ({".gitignore": "!\n***\x00[\nout\n"}, ["a.py", "lib/b.py", "lib/deep/c.py"]),
+        ({".gitignore": "!\n[a\n[[:x:]]\nout\n"}, ["a.py", "lib/b.py", "lib/deep/c.py"]),
     ],
 )
 def test_ignore_rules(root: Path, write: Write, rules: dict[str, str], left: list[str]) -> None:
@@ -159,7 +166,7 @@ def test_links_are_never_followed(root: Path, write: Write, tmp_path: Path) -> N
     for path in ("link.py", "outer/x.py", "lib/loop/a.py"):
         with pytest.raises(SkippedFileError):
             repository.find(path)
-    with pytest.raises(SkippedFileError, match="unreadable"):
+    with pytest.raises(SkippedFileError, match="no plain file"):
         repository.read(FoundFile("link.py", 1, 1))
 
 
@@ -228,3 +235,158 @@ def test_one_place_is_looked_at_by_the_same_rules(root: Path, write: Write) -> N
     assert [file.path for file in repository.look("lib/a.py").files] == ["lib/a.py"]
     for path in ("lib/gen", "lib/gen/c.py", "node_modules/d.py", "missing.py"):
         assert repository.look(path).files == []
+
+
+def limited(**limits: float) -> RepositoryOptions:
+    return RepositoryOptions(limits=WalkLimits(**limits))  # type: ignore[arg-type]  # limits by name
+
+
+@pytest.mark.parametrize(
+    ("options", "max_found", "reason"),
+    [
+        (limited(max_entries=20), 20, "too many entries"),
+        (limited(max_folder_entries=5), 15, "too many entries"),
+        (limited(max_folders=2), 20, "too many entries"),
+        (limited(max_depth=2), 20, "too deep"),
+        (limited(max_path_chars=8), 20, "too deep"),
+        (limited(max_text_bytes=70), 7, "too much text"),
+        (limited(max_walk_s=-1.0), 0, "too many entries"),
+    ],
+    ids=["entries", "of a folder", "folders", "depth", "path", "text", "time"],
+)
+def test_a_walk_ends_at_every_limit_and_says_so(
+    root: Path, write: Write, options: RepositoryOptions, max_found: int, reason: str
+) -> None:
+    write({f"{folder}f{number}.py": "0123456789" for folder in ("", "a/", "a/b/") for number in range(10)})
+    walk = Repository(root, options).walk()
+    assert len(walk.files) <= max_found
+    assert walk.skipped[reason] > 0
+
+
+def test_a_deep_tree_is_walked_down_to_the_limit_and_no_further(root: Path) -> None:
+    folder = os.open(root, os.O_RDONLY)
+    for _ in range(500):  # longer than any path that the system opens at once
+        os.mkdir("d" * 100, dir_fd=folder)
+        inner = os.open("d" * 100, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+        os.close(os.open("x.py", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+    os.close(folder)
+    walk = Repository(root).walk()
+    assert len(walk.files) == 10  # of 101 characters a step, 1,024 in all
+    assert walk.skipped == {"too deep": 1}
+
+
+@pytest.mark.parametrize("num_steps", [0, 1, 50])
+def test_a_walk_ends_when_its_caller_wants_it_to(root: Path, write: Write, num_steps: int) -> None:
+    write({f"d{number % 7}/f{number}.py": "" for number in range(100)})
+    asked: list[None] = []
+
+    def should_stop() -> bool:
+        asked.append(None)
+        return len(asked) > num_steps
+
+    with pytest.raises(StoppedError):
+        Repository(root, should_stop=should_stop).walk()
+    assert len(asked) == num_steps + 1
+
+
+@pytest.mark.parametrize(
+    "rules",
+    ["a\n" * 200_000, "a" * 5000, "*.py\n" * 12_000],
+    ids=["size", "line", "number"],
+)
+def test_a_folder_whose_rules_are_too_large_is_left_out_and_named(
+    root: Path, write: Write, rules: str
+) -> None:
+    write({"a.py": "", "lib/b.py": "", "lib/.gitignore": rules, "lib/deep/c.py": ""})
+    walk = Repository(root).walk()
+    assert [file.path for file in walk.files] == ["a.py"]
+    assert walk.skipped == {"ignore rules too large": 1}
+    assert str(root / "lib/.gitignore") in walk.problem
+
+
+def test_rules_in_every_folder_add_up(root: Path, write: Write) -> None:
+    folders = ["a/" * depth for depth in range(1, 6)]
+    write({f"{folder}.gitignore": "#\n" * 60_000 for folder in folders})
+    write({f"{folder}x.py": "" for folder in folders})
+    walk = Repository(root).walk()
+    assert len(walk.files) == 4
+    assert "512 kB" in walk.problem
+
+
+def test_patterns_that_would_hold_a_backtracking_matcher_do_not(root: Path, write: Write) -> None:
+    write({".gitignore": "*a" * 12 + "*b\n", "a" * 120: "", "a" * 120 + ".py": ""})
+    assert found(root, RepositoryOptions(exclude=("*a" * 12 + "*b",))) == ["a" * 120 + ".py"]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="needs opening without following")
+def test_a_folder_swapped_for_a_link_meanwhile_leads_nowhere(
+    root: Path, write: Write, tmp_path: Path
+) -> None:
+    write({"lib/deep/a.py": "inside = 1\n"})
+    (tmp_path / "outside/deep").mkdir(parents=True)
+    (tmp_path / "outside/deep/a.py").write_text("outside = 1\n")
+    repository = Repository(root)
+    (file,) = repository.walk().files
+    (root / "lib").rename(root / "was")
+    (root / "lib").symlink_to(tmp_path / "outside", target_is_directory=True)
+    with pytest.raises(SkippedFileError):
+        repository.read(file)
+    for path in ("lib", "lib/deep", "lib/deep/a.py"):
+        assert repository.look(path).files == []
+        assert not repository.allows(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+def test_where_paths_are_opened_whole_a_link_on_the_way_is_noticed(
+    root: Path, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ngram_cache.confined._STEPS_DOWN", False)
+    test_links_are_never_followed(root, write, tmp_path)
+    (root / "other").mkdir()
+    test_a_folder_swapped_for_a_link_meanwhile_leads_nowhere(
+        root / "other", write_below(root / "other"), root
+    )
+
+
+def write_below(root: Path) -> Write:
+    def write(files: dict[str, str]) -> None:
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+
+    return write
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+def test_a_link_is_not_let_in_as_an_open_buffer_either(root: Path, write: Write, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    write({"a.py": ""})
+    (root / "link.py").symlink_to(root / "a.py")
+    (root / "lib").symlink_to(tmp_path / "outside", target_is_directory=True)
+    repository = Repository(root)
+    assert [path for path in ("a.py", "new/b.py", "link.py", "lib/c.py") if repository.allows(path)] == [
+        "a.py",
+        "new/b.py",
+    ]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of any bytes")
+def test_names_and_times_of_any_kind_are_passed(root: Path, write: Write) -> None:
+    (root / os.fsdecode(b"\xff.py")).write_text("")
+    (root / "a\nb.py").write_text("")
+    write({"late.py": ""})
+    os.utime(root / "late.py", ns=(1 << 64, (1 << 64) - 1))
+    files = Repository(root).walk().files
+    assert sorted(file.path for file in files) == ["a\nb.py", "late.py"]
+    assert all(abs(file.mtime_ns) < 1 << 63 for file in files)
+
+
+def test_a_root_that_holds_nothing_but_secrets_is_not_indexed(tmp_path: Path) -> None:
+    root = tmp_path / ".ssh"
+    root.mkdir()
+    (root / "notes.py").write_text("x = 1\n")
+    walk = Repository(root).walk()
+    assert not walk.files
+    assert walk.skipped["secret"] == 1

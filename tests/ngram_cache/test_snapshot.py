@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import shutil
 import stat
 import struct
+import subprocess
 import sys
+import threading
 import zlib
 from pathlib import Path
 
@@ -14,7 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ngram_cache import NgramIndex, snapshot
+from ngram_cache import NgramIndex, redaction, snapshot, source
+from ngram_cache.rules import rules_fingerprint
 from ngram_cache.snapshot import (
     CorruptSnapshotError,
     FileRecord,
@@ -194,6 +199,8 @@ def test_a_header_that_lies_is_refused(saved: Path, change: dict[str, object]) -
         {"segments": [{}]},
         {"segments": None},
         {"files": [["x", 1, None, 2, 3]]},
+        {"files": [[0, "a.py", 10, 20, 1 << 31]]},  # not so many zero bytes
+        {"files": [[0, ["a.py"], 10, 20, b"a.py"]]},
     ],
     ids=str,
 )
@@ -231,3 +238,89 @@ def test_purge_forgets_a_folder_under_every_tokenizer(tmp_path: Path) -> None:
 def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none")
+
+
+def test_an_index_made_under_other_rules_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "rules_fingerprint", lambda: "better rules")
+    with pytest.raises(ForeignSnapshotError, match="other rules"):
+        load(saved)
+
+
+def test_the_rules_are_named_by_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any change of a module is a change of its name."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "rulebook").mkdir()
+    (tmp_path / "rulebook/__init__.py").write_text("")
+    shutil.copy(source.__file__, tmp_path / "rulebook/source.py")
+    (tmp_path / "rulebook/rules.py").write_text("A = 1\n")
+    named = importlib.import_module("rulebook.source").digest_of
+    before = named("rules")
+    assert named("rules") == before
+    (tmp_path / "rulebook/rules.py").write_text("A = 2\n")
+    assert named("rules") != before
+    assert rules_fingerprint().startswith(redaction.fingerprint())
+
+
+CUT_SHORT = """
+import os, sys
+from pathlib import Path
+from ngram_cache import NgramIndex, snapshot
+index = NgramIndex()
+index.restore(snapshot.load(Path(sys.argv[1]), fingerprint="tokenizer", root="/root").stored)
+os.truncate(sys.argv[1], 0)
+print(index.lookup([1, 2], max_nodes=3, max_depth=2).nodes[0].token)
+"""
+
+
+def test_a_file_that_is_cut_short_while_it_is_used_changes_nothing(saved: Path) -> None:
+    """In a process of its own, which a mapped file would end."""
+    ran = subprocess.run([sys.executable, "-c", CUT_SHORT, str(saved)], capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout.strip()) == (0, b"3")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_in_the_place_of_an_index_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.index")
+    with pytest.raises(CorruptSnapshotError, match="no plain file"):
+        load(tmp_path / "x.index")
+
+
+def test_many_may_save_and_clean_at_once(saved: Path) -> None:
+    loaded = load(saved)
+    failed: list[BaseException] = []
+
+    def save_often() -> None:
+        try:
+            for _ in range(30):
+                leftover = saved.with_name(f"{saved.name}.{threading.get_ident()}.tmp")
+                leftover.write_bytes(b"half")
+                os.utime(leftover, (1, 1))
+                snapshot.save(saved, loaded)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=save_often) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    snapshot.save(saved, loaded)
+    assert list(saved.parent.iterdir()) == [saved]
+    assert load(saved).files == loaded.files
+
+
+@pytest.mark.parametrize("num_steps", [1, 3])
+def test_a_save_that_is_given_up_leaves_the_old_file(saved: Path, num_steps: int) -> None:
+    before = saved.read_bytes()
+    asked: list[None] = []
+
+    def checkpoint() -> None:
+        asked.append(None)
+        if len(asked) == num_steps:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        snapshot.save(saved, load(saved), checkpoint)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]

@@ -6,8 +6,8 @@ way to a row. Keys are walked by logical position in chunks of fixed length, and
 joined in order, so a row's sums are those of a chain, whatever the other rows and however many. The split
 over chunks follows flash-decoding (Dao et al. 2023), the running softmax Milakov and Gimelshein 2018.
 
-A pass is told to the kernels by `told`, int64: addresses of keys, values and hidden states, the position of
-the first row, the number of rows in use; then tokens, depths and ancestors (see `passes.Packet`).
+What a pass is to do stands in `pass_inputs`, int64: addresses of keys, values and hidden states, the position
+of the first row, the number of rows in use; then tokens, depths and ancestors (see `PassInputs`).
 """
 
 import triton
@@ -17,11 +17,11 @@ HEADER: tl.constexpr = tl.constexpr(8)  # numbers before the tokens
 
 
 @triton.jit
-def places_of(told, positions, start, row, num_rows, is_tree: tl.constexpr):
+def places_of(pass_inputs, positions, start, row, num_rows, is_tree: tl.constexpr):
     """Where in the cache the keys of logical `positions` lie, as `row` sees them."""
     if is_tree:
         depths = positions - start
-        table = told + HEADER + 2 * num_rows + row * num_rows
+        table = pass_inputs + HEADER + 2 * num_rows + row * num_rows
         within = (depths >= 0) & (depths < num_rows)
         rows = tl.load(table + depths, mask=within, other=0).to(tl.int32)
         places = tl.where(depths < 0, positions, start + rows)
@@ -32,7 +32,7 @@ def places_of(told, positions, start, row, num_rows, is_tree: tl.constexpr):
 
 @triton.jit
 def weigh(
-    told, query, keys, values, sees, first_key, end_key, start, own, scale, num_rows,
+    pass_inputs, query, keys, values, sees, first_key, end_key, start, own, scale, num_rows,
     head_size: tl.constexpr, capacity: tl.constexpr, is_tree: tl.constexpr,
     tile: tl.constexpr, key_block: tl.constexpr,
 ):  # fmt: skip
@@ -46,7 +46,7 @@ def weigh(
     weighted = tl.zeros([tile, head_size], dtype=tl.float32)
     for block in range(first_key, end_key, key_block):
         positions = block + tl.arange(0, key_block)
-        places = places_of(told, positions, start, own, num_rows, is_tree)
+        places = places_of(pass_inputs, positions, start, own, num_rows, is_tree)
         at = places[:, None].to(tl.int64) * head_size + inner[None, :]
         is_key = (positions < capacity)[:, None]
         key = tl.load(keys + at, mask=is_key, other=0.0)
@@ -66,7 +66,7 @@ def weigh(
 
 @triton.jit(do_not_specialize=["layer", "num_rows"])
 def attend(
-    told, queries, sums, tops, totals, layer, scale, num_rows,
+    pass_inputs, queries, sums, tops, totals, layer, scale, num_rows,
     num_kv: tl.constexpr, num_groups: tl.constexpr, head_size: tl.constexpr,
     capacity: tl.constexpr, is_tree: tl.constexpr, tile_rows: tl.constexpr, tile_groups: tl.constexpr,
     key_block: tl.constexpr, chunk: tl.constexpr,
@@ -80,8 +80,8 @@ def attend(
     """
     at_chunk, kv_head = tl.program_id(0), tl.program_id(1)
     dtype: tl.constexpr = queries.dtype.element_ty
-    start = tl.load(told + 3).to(tl.int32)
-    num_used = tl.load(told + 4).to(tl.int32)
+    start = tl.load(pass_inputs + 3).to(tl.int32)
+    num_used = tl.load(pass_inputs + 4).to(tl.int32)
     first_key = at_chunk * chunk
     if is_tree:
         own = tl.program_id(2)
@@ -94,12 +94,12 @@ def attend(
     tile = tl.arange(0, tile_rows * tile_groups)
     row, group = first_row + tile // tile_groups, tile % tile_groups
     is_query = (row < num_used) & (group < num_groups)
-    depth = tl.load(told + HEADER + num_rows + row, mask=is_query, other=-1).to(tl.int32)
+    depth = tl.load(pass_inputs + HEADER + num_rows + row, mask=is_query, other=-1).to(tl.int32)
     position = start + depth
     deepest = tl.max(tl.where(is_query, position, -1), 0)
     if has_work & (first_key <= deepest):
-        keys = tl.multiple_of(tl.load(told).to(tl.pointer_type(dtype)), 16)
-        values = tl.multiple_of(tl.load(told + 1).to(tl.pointer_type(dtype)), 16)
+        keys = tl.multiple_of(tl.load(pass_inputs).to(tl.pointer_type(dtype)), 16)
+        values = tl.multiple_of(tl.load(pass_inputs + 1).to(tl.pointer_type(dtype)), 16)
         base = (layer * num_kv + kv_head).to(tl.int64) * capacity * head_size
         inner = tl.arange(0, head_size)
         head = kv_head * num_groups + group
@@ -108,7 +108,7 @@ def attend(
         sees = tl.where(is_query, position, -1)
         end_key = tl.minimum(first_key + chunk, deepest + 1)
         top, total, weighted = weigh(
-            told, query, keys + base, values + base, sees, first_key, end_key, start,
+            pass_inputs, query, keys + base, values + base, sees, first_key, end_key, start,
             own, scale, num_rows, head_size, capacity, is_tree, tile_rows * tile_groups, key_block,
         )  # fmt: skip
         is_own = is_query
@@ -124,13 +124,13 @@ def attend(
 
 @triton.jit(do_not_specialize=["num_rows"])
 def join_chunks(
-    told, sums, tops, totals, result, num_rows,
+    pass_inputs, sums, tops, totals, result, num_rows,
     num_heads: tl.constexpr, head_size: tl.constexpr, chunk: tl.constexpr,
 ):  # fmt: skip
     """result [num_rows, num_heads, head_size]: what `attend` left, joined from first chunk to last."""
     row, head = tl.program_id(0), tl.program_id(1)
-    if row < tl.load(told + 4):
-        position = (tl.load(told + 3) + tl.load(told + HEADER + num_rows + row)).to(tl.int32)
+    if row < tl.load(pass_inputs + 4):
+        position = (tl.load(pass_inputs + 3) + tl.load(pass_inputs + HEADER + num_rows + row)).to(tl.int32)
         inner = tl.arange(0, head_size)
         top = tl.load(tops + row * num_heads + head)
         total = tl.load(totals + row * num_heads + head)

@@ -1,7 +1,8 @@
 """What stands between the products of a distilled drafter's step, and the choice of the paths that go on.
 
 A step runs a few beams: each a token, the row whose state stands before it, and how likely its path is. For
-`told` see `kernels.attention`; its sixth number is how far behind what is cached the first token stands.
+`pass_inputs` see `kernels.attention`; its sixth number is how far behind what is cached the first token
+stands.
 """
 
 import triton
@@ -15,16 +16,16 @@ AHEAD: tl.constexpr = tl.constexpr(5)
 
 @triton.jit
 def join_inputs(
-    told, tokens, sources, embedding, embedding_norm, states, state_norm, result, eps,
+    pass_inputs, tokens, sources, embedding, embedding_norm, states, state_norm, result, eps,
     hidden_size: tl.constexpr, block: tl.constexpr, is_first: tl.constexpr,
 ):  # fmt: skip
     """result [num_rows, 2 * hidden_size]: the norm of each token's embedding, and of the state before it.
 
-    At first the tokens stand in the packet, all behind state 0; later `tokens` and `sources` [num_rows] tell.
+    At first the tokens stand in `pass_inputs`, all behind state 0; later in `tokens` and `sources`.
     """
     row = tl.program_id(0)
     if is_first:
-        token = tl.load(told + HEADER + row)
+        token = tl.load(pass_inputs + HEADER + row)
         source = token * 0
     else:
         token, source = tl.load(tokens + row), tl.load(sources + row)
@@ -42,7 +43,7 @@ def join_inputs(
 
 @triton.jit(do_not_specialize=["num_rows", "depth"])
 def turn_queries(
-    told, parts, bias, cos, sin, queries, num_rows, depth,
+    pass_inputs, parts, bias, cos, sin, queries, num_rows, depth,
     num_parts: tl.constexpr, num_heads: tl.constexpr, head_size: tl.constexpr,
 ):  # fmt: skip
     """queries [num_rows, num_heads, head_size]: the product's, turned by the position `depth` ahead."""
@@ -52,7 +53,7 @@ def turn_queries(
     at = head * head_size + inner
     left = half_head(parts, bias, at, num_rows, row, num_heads * head_size, num_parts, True)
     right = half_head(parts, bias, at + half, num_rows, row, num_heads * head_size, num_parts, True)
-    position = tl.load(told + 3) + tl.load(told + AHEAD) + depth
+    position = tl.load(pass_inputs + 3) + tl.load(pass_inputs + AHEAD) + depth
     c = tl.load(cos + position * head_size + half + inner).to(tl.float32)
     s = tl.load(sin + position * head_size + half + inner).to(tl.float32)
     dtype = queries.dtype.element_ty

@@ -1,6 +1,6 @@
 """What stands between the products, one program a row or a head: embedding, norms, rotary, cache writes.
 
-Each also adds up the parts that a product left, in their order. For `told` see `kernels.attention`.
+Each also adds up the parts that a product left, in their order. For `pass_inputs` see `kernels.attention`.
 """
 
 import triton
@@ -19,12 +19,12 @@ def normed(x, norm, inner, is_inner, size: tl.constexpr, eps):
 
 
 @triton.jit
-def embed(told, embedding, norm, x, y, eps, hidden_size: tl.constexpr, block: tl.constexpr):
+def embed(pass_inputs, embedding, norm, x, y, eps, hidden_size: tl.constexpr, block: tl.constexpr):
     """x [num_rows, hidden_size]: the tokens' embeddings; y: their norm."""
     row = tl.program_id(0)
     inner = tl.arange(0, block)
     is_inner = inner < hidden_size
-    token = tl.load(told + HEADER + row)
+    token = tl.load(pass_inputs + HEADER + row)
     value = tl.load(embedding + token * hidden_size + inner, mask=is_inner, other=0.0)
     tl.store(x + row * hidden_size + inner, value, mask=is_inner)
     result = normed(value.to(tl.float32), norm, inner, is_inner, hidden_size, eps)
@@ -69,7 +69,7 @@ def half_head(
 
 @triton.jit(do_not_specialize=["layer", "num_rows"])
 def place_heads(
-    told, parts, bias, q_norm, k_norm, cos, sin, queries, layer, eps, num_rows,
+    pass_inputs, parts, bias, q_norm, k_norm, cos, sin, queries, layer, eps, num_rows,
     num_parts: tl.constexpr, num_heads: tl.constexpr, num_kv: tl.constexpr,
     head_size: tl.constexpr, capacity: tl.constexpr, has_bias: tl.constexpr, has_norms: tl.constexpr,
 ):  # fmt: skip
@@ -82,15 +82,15 @@ def place_heads(
     dtype: tl.constexpr = queries.dtype.element_ty
     half: tl.constexpr = head_size // 2
     columns: tl.constexpr = (num_heads + 2 * num_kv) * head_size
-    if row < tl.load(told + 4):
+    if row < tl.load(pass_inputs + 4):
         inner = tl.arange(0, half)
         at = head * head_size + inner
         left = half_head(parts, bias, at, num_rows, row, columns, num_parts, has_bias)
         right = half_head(parts, bias, at + half, num_rows, row, columns, num_parts, has_bias)
-        start = tl.load(told + 3)
+        start = tl.load(pass_inputs + 3)
         place = (start + row) * head_size + inner
         if head >= num_heads + num_kv:
-            values = tl.multiple_of(tl.load(told + 1).to(tl.pointer_type(dtype)), 16)
+            values = tl.multiple_of(tl.load(pass_inputs + 1).to(tl.pointer_type(dtype)), 16)
             base = (layer * num_kv + head - num_heads - num_kv).to(tl.int64) * capacity * head_size
             tl.store(values + base + place, left.to(dtype))
             tl.store(values + base + place + half, right.to(dtype))
@@ -104,7 +104,7 @@ def place_heads(
                 )
                 left = left / spread * left_norm.to(tl.float32)
                 right = right / spread * right_norm.to(tl.float32)
-            position = start + tl.load(told + HEADER + num_rows + row)
+            position = start + tl.load(pass_inputs + HEADER + num_rows + row)
             c = tl.load(cos + position * head_size + half + inner).to(tl.float32)
             s = tl.load(sin + position * head_size + half + inner).to(tl.float32)
             turned = (left * c - right * s).to(dtype)
@@ -114,7 +114,7 @@ def place_heads(
                 tl.store(queries + at, turned)
                 tl.store(queries + at + half, turned_right)
             else:
-                keys = tl.multiple_of(tl.load(told).to(tl.pointer_type(dtype)), 16)
+                keys = tl.multiple_of(tl.load(pass_inputs).to(tl.pointer_type(dtype)), 16)
                 base = (layer * num_kv + head - num_heads).to(tl.int64) * capacity * head_size
                 tl.store(keys + base + place, turned)
                 tl.store(keys + base + place + half, turned_right)
@@ -122,7 +122,7 @@ def place_heads(
 
 @triton.jit
 def move_rows(
-    told, sources, states,
+    pass_inputs, sources, states,
     num_kv: tl.constexpr, head_size: tl.constexpr, hidden_size: tl.constexpr, num_layers: tl.constexpr,
     capacity: tl.constexpr, num_rows: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
@@ -134,16 +134,16 @@ def move_rows(
     at = tl.program_id(0)
     dtype: tl.constexpr = states.dtype.element_ty
     num_heads: tl.constexpr = num_layers * num_kv
-    start = tl.load(told + 3)
+    start = tl.load(pass_inputs + 3)
     rows = tl.arange(0, num_rows)
     source = start + tl.load(sources + rows)
     inner = tl.arange(0, block)
     if at < 2 * num_heads:
-        part = tl.multiple_of(tl.load(told + at // num_heads).to(tl.pointer_type(dtype)), 16)
+        part = tl.multiple_of(tl.load(pass_inputs + at // num_heads).to(tl.pointer_type(dtype)), 16)
         part += (at % num_heads).to(tl.int64) * capacity * head_size
         size = head_size
     else:
-        part = tl.multiple_of(tl.load(told + 2).to(tl.pointer_type(dtype)), 16)
+        part = tl.multiple_of(tl.load(pass_inputs + 2).to(tl.pointer_type(dtype)), 16)
         inner += (at - 2 * num_heads) * block
         size = hidden_size
     mask = (start + rows < capacity)[:, None] & (inner < size)[None, :]
@@ -153,12 +153,12 @@ def move_rows(
 
 
 @triton.jit
-def store_hidden(told, y, hidden_size: tl.constexpr, block: tl.constexpr):
+def store_hidden(pass_inputs, y, hidden_size: tl.constexpr, block: tl.constexpr):
     """Keep the last hidden states y [num_rows, hidden_size] in the cache."""
     row = tl.program_id(0)
-    if row < tl.load(told + 4):
+    if row < tl.load(pass_inputs + 4):
         inner = tl.arange(0, block)
         is_inner = inner < hidden_size
-        hidden = tl.multiple_of(tl.load(told + 2).to(tl.pointer_type(y.dtype.element_ty)), 16)
+        hidden = tl.multiple_of(tl.load(pass_inputs + 2).to(tl.pointer_type(y.dtype.element_ty)), 16)
         value = tl.load(y + row * hidden_size + inner, mask=is_inner)
-        tl.store(hidden + (tl.load(told + 3) + row) * hidden_size + inner, value, mask=is_inner)
+        tl.store(hidden + (tl.load(pass_inputs + 3) + row) * hidden_size + inner, value, mask=is_inner)

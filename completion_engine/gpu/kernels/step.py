@@ -1,8 +1,9 @@
-"""A whole step of drafted decoding on the device, without the networks: look up, appraise, plant, settle.
+"""A whole step of drafted decoding on the device, without the networks: look up, score, build_tree, accept.
 
-`text` [num_clip + capacity] holds clips of other text, then what is written, each token at its position in
-the cache; -1 where there is nothing. `told` is a packet: see `kernels.attention`. What may be drafted are
-candidates: `block` for each depth of a search, as it found them, then `length` for text that is looked up.
+`text` [num_span_tokens + capacity] holds spans of other text, then what is written, each token at its
+position in the cache; -1 where there is nothing. For `pass_inputs` see `kernels.attention`. What may be
+drafted are candidates: `block` for each depth of a search, as it found them, then `length` for text that is
+looked up.
 """
 
 import triton
@@ -10,30 +11,30 @@ import triton.language as tl
 
 from completion_engine.gpu.kernels.attention import HEADER
 
-HANDICAP: tl.constexpr = tl.constexpr(2)  # tokens more that a clip has to agree for, to be believed as much
+HANDICAP: tl.constexpr = tl.constexpr(2)  # tokens more that a span has to agree for, to be believed as much
 
 
 @triton.jit
 def look_up(
-    told, text, best,
-    num_clip: tl.constexpr, size: tl.constexpr, most: tl.constexpr, block: tl.constexpr,
+    pass_inputs, text, best,
+    num_span_tokens: tl.constexpr, size: tl.constexpr, most: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """best [num_programs]: where what was written last stood before, as length * size + its last place.
 
-    The longest run of at most `most` tokens, and the latest of those; 0 where there is none. A run in a clip
+    The longest run of at most `most` tokens, and the latest of those; 0 where there is none. A run in a span
     counts for less than its length. One program for `block` places.
     """
     place = tl.program_id(0) * block + tl.arange(0, block)
-    last = num_clip + tl.load(told + 3)
+    last = num_span_tokens + tl.load(pass_inputs + 3)
     follower = tl.load(text + place + 1, mask=place < last, other=-1)
     is_same = (place < last) & (follower >= 0)
     length = tl.zeros([block], tl.int64)
     for back in range(most):
-        wanted = tl.load(text + last - back, mask=back <= last - num_clip, other=-2)
+        wanted = tl.load(text + last - back, mask=back <= last - num_span_tokens, other=-2)
         found = tl.load(text + place - back, mask=is_same & (place >= back), other=-1)
         is_same = is_same & (found == wanted)
         length += is_same.to(tl.int64)
-    length -= tl.where(place < num_clip, HANDICAP, 0)
+    length -= tl.where(place < num_span_tokens, HANDICAP, 0)
     tl.store(best + tl.program_id(0), tl.max(tl.where(length > 0, length * size + place, 0), 0))
 
 
@@ -48,10 +49,10 @@ def put(at, tokens, parents, places, survivals, chances, token, parent, place, s
 
 
 @triton.jit
-def appraise(
-    told, text, best, weights, found, shares, chosen, tokens, parents, places, survivals, chances,
+def score(
+    pass_inputs, text, best, weights, found, shares, chosen, tokens, parents, places, survivals, chances,
     num_best: tl.constexpr, best_block: tl.constexpr,
-    num_clip: tl.constexpr, size: tl.constexpr, most: tl.constexpr, length: tl.constexpr,
+    num_span_tokens: tl.constexpr, size: tl.constexpr, most: tl.constexpr, length: tl.constexpr,
     num_depths: tl.constexpr, num_beams: tl.constexpr, beam_block: tl.constexpr,
     breadth: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
@@ -64,7 +65,7 @@ def appraise(
     longest = tl.load(best + tl.arange(0, best_block), mask=tl.arange(0, best_block) < num_best, other=0)
     key = tl.max(longest, 0)
     match, place = key // size, key % size
-    last = num_clip + tl.load(told + 3)
+    last = num_span_tokens + tl.load(pass_inputs + 3)
     inner, beams = tl.arange(0, block), tl.arange(0, beam_block)
     beam = inner // breadth
     on = key * 0  # the beam that goes along the text; -1 where none does
@@ -112,12 +113,12 @@ def appraise(
 
 
 @triton.jit
-def plant(
-    start, told, tokens, parents, places, survivals, chances, row_of, row_places, row_chances,
+def build_tree(
+    start, pass_inputs, tokens, parents, places, survivals, chances, row_of, row_places, row_chances,
     num_candidates: tl.constexpr, candidate_block: tl.constexpr,
     num_depths: tl.constexpr, block: tl.constexpr, num_rows: tl.constexpr,
 ):  # fmt: skip
-    """The likeliest candidates become the packet of a pass: told, behind the one row that `start` tells of.
+    """The likeliest candidates become the inputs of a pass, behind the one row that `start` holds.
 
     A parent is as likely as its child at least and stands before it, so all that is chosen hangs together.
     `row_of` [num_candidates] is work space; place and chance of each row go to `row_places` and `row_chances`
@@ -132,10 +133,10 @@ def plant(
     num_used = 1 + tl.sum(is_row.to(tl.int64), 0)
     tl.store(row_of + inner, row, mask=is_row)
     every, header = tl.arange(0, num_rows), tl.arange(0, HEADER)
-    ancestors = told + HEADER + 2 * num_rows
-    tl.store(told + header, tl.where(header == 4, num_used, tl.load(start + header)))
-    tl.store(told + HEADER + every, tl.where(every == 0, tl.load(start + HEADER), 0))
-    tl.store(told + HEADER + num_rows + every, every.to(tl.int64) * 0)
+    ancestors = pass_inputs + HEADER + 2 * num_rows
+    tl.store(pass_inputs + header, tl.where(header == 4, num_used, tl.load(start + header)))
+    tl.store(pass_inputs + HEADER + every, tl.where(every == 0, tl.load(start + HEADER), 0))
+    tl.store(pass_inputs + HEADER + num_rows + every, every.to(tl.int64) * 0)
     tl.store(row_places + every, every.to(tl.int64) * 0 - 1)
     tl.store(row_chances + every, every.to(tl.float32) * 0.0)
     for line in range(num_rows):
@@ -143,8 +144,8 @@ def plant(
     tl.debug_barrier()  # all rows are known, and idle ones are empty
 
     own_depth = tl.where(inner < num_depths * block, inner // block, inner - num_depths * block) + 1
-    tl.store(told + HEADER + row, tl.load(tokens + inner, mask=is_row, other=0), mask=is_row)
-    tl.store(told + HEADER + num_rows + row, own_depth.to(tl.int64), mask=is_row)
+    tl.store(pass_inputs + HEADER + row, tl.load(tokens + inner, mask=is_row, other=0), mask=is_row)
+    tl.store(pass_inputs + HEADER + num_rows + row, own_depth.to(tl.int64), mask=is_row)
     tl.store(row_places + row, tl.load(places + inner, mask=is_row, other=-1), mask=is_row)
     tl.store(row_chances + row, tl.load(chances + inner, mask=is_row, other=0.0), mask=is_row)
     node = inner.to(tl.int64)
@@ -157,9 +158,10 @@ def plant(
 
 
 @triton.jit
-def settle(
-    told, picked, states, row_places, row_chances, matched, sources, text, after, after_state, record,
-    num_clip: tl.constexpr, num_rows: tl.constexpr, hidden_size: tl.constexpr, hidden_block: tl.constexpr,
+def accept(
+    pass_inputs, picked, states, row_places, row_chances, matched, sources, text, after, after_state, record,
+    num_span_tokens: tl.constexpr, num_rows: tl.constexpr,
+    hidden_size: tl.constexpr, hidden_block: tl.constexpr,
 ):  # fmt: skip
     """Which rows of a pass are true, `picked` [num_rows] being what the target writes behind each.
 
@@ -170,21 +172,21 @@ def settle(
     `after_state` are what the next step starts from. `matched` [num_rows] is work space.
     """
     row = tl.arange(0, num_rows)
-    ancestors = told + HEADER + 2 * num_rows
-    depth = tl.load(told + HEADER + num_rows + row)
+    ancestors = pass_inputs + HEADER + 2 * num_rows
+    depth = tl.load(pass_inputs + HEADER + num_rows + row)
     parent = tl.load(ancestors + row * num_rows + tl.maximum(depth - 1, 0))
-    is_match = (tl.load(told + HEADER + row) == tl.load(picked + parent)) | (row == 0)
+    is_match = (tl.load(pass_inputs + HEADER + row) == tl.load(picked + parent)) | (row == 0)
     tl.store(matched + row, is_match.to(tl.int64))
     tl.debug_barrier()
     line = tl.load(ancestors + row[:, None] * num_rows + row[None, :])
     is_known = tl.load(matched + line) | (row[None, :] > depth[:, None]).to(tl.int64)
-    num_used = tl.load(told + 4)
+    num_used = tl.load(pass_inputs + 4)
     is_true = (tl.min(is_known, 1) > 0) & (row < num_used)
     deepest = tl.max(tl.where(is_true, depth * num_rows + row, 0), 0)
     num_true, end = deepest // num_rows + 1, deepest % num_rows
 
     path = tl.load(ancestors + end * num_rows + row, mask=row < num_true, other=0)
-    token = tl.load(told + HEADER + path)
+    token = tl.load(pass_inputs + HEADER + path)
     written = tl.load(picked + end)
     place = tl.load(row_places + path, mask=row < num_true, other=-1)
     chance = tl.load(row_chances + path, mask=(row < num_true) & (row > 0), other=0.0)
@@ -195,11 +197,11 @@ def settle(
     tl.store(record + 3 + num_rows + row, place)
     tl.store(record + 3 + 2 * num_rows + row, (chance * 1e6).to(tl.int64))
 
-    start = tl.load(told + 3)
-    tl.store(text + num_clip + start + row, token, mask=row < num_true)
-    tl.store(text + num_clip + start + num_true + row, row * 0 + written, mask=row == 0)
+    start = tl.load(pass_inputs + 3)
+    tl.store(text + num_span_tokens + start + row, token, mask=row < num_true)
+    tl.store(text + num_span_tokens + start + num_true + row, row * 0 + written, mask=row == 0)
     header = tl.arange(0, HEADER)
-    tl.store(after + header, tl.load(told + header) + tl.where(header == 3, num_true, 0))
+    tl.store(after + header, tl.load(pass_inputs + header) + tl.where(header == 3, num_true, 0))
     tl.store(after + HEADER + row, row * 0 + written, mask=row == 0)
     inner = tl.arange(0, hidden_block)
     state = tl.load(states + end * hidden_size + inner, mask=inner < hidden_size)

@@ -1,6 +1,6 @@
 // Owns the package: builds the server's wheel from this repository, bundles it, and makes slipstream-VERSION.vsix.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { createVSIX } from "@vscode/vsce";
 
@@ -19,8 +19,23 @@ function run(command, ...args) {
 
 rmSync(server, { recursive: true, force: true });
 mkdirSync(server);
-run(python, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps", "--wheel-dir", server, repository);
-copyFileSync(path.join(repository, "constraints.txt"), path.join(server, "constraints.txt"));
+// The tools that build the wheel come out of their lock, into a folder of their own.
+const tools = path.join(root, "out", "build-tools");
+const pip = ["-m", "pip", "--disable-pip-version-check", "--quiet"];
+const locked = ["--require-hashes", "--no-deps", "--only-binary=:all:"];
+rmSync(tools, { recursive: true, force: true });
+run(python, ...pip, "install", ...locked, "--target", tools, "-r", path.join(repository, "requirements-build.lock"));
+process.env.PYTHONPATH = tools;
+run(python, ...pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", server, repository);
+delete process.env.PYTHONPATH;
+for (const name of ["requirements.lock", "requirements-torch.lock", "lsp_server/tools/supply/install.py"]) {
+  copyFileSync(path.join(repository, name), path.join(server, path.basename(name)));
+}
+const listed = execFileSync(python, ["-P", "-m", "lsp_server.tools.supply.sbom"], {
+  cwd: repository,
+  env: { ...process.env, PYTHONPATH: repository },
+});
+writeFileSync(path.join(server, "sbom.cdx.json"), listed);
 copyFileSync(path.join(repository, "LICENSE"), path.join(root, "LICENSE"));
 run(process.execPath, "scripts/build.mjs");
 

@@ -1,64 +1,87 @@
-// Owns a lock between windows: a file that names its holder and is touched while it is held.
+// Owns a lock between windows that saves them double work: a file that names its holder and changes while it is held.
+// It promises no more than that. A holder that stood still may come back while another works, so whoever holds it must
+// touch nothing that another may use.
 import { randomUUID } from "node:crypto";
-import { readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
+import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { isGone, type Machine, parseOwner, thisMachine } from "./machine";
 
-const TOUCH_MS = 5_000;
-const STALE_MS = 30_000;
+const BEAT_MS = 5_000;
 const POLL_MS = 500;
-const SETTLE_MS = 50;
+// So often the file is looked at before its holder counts as standing still. Looks are counted, not time: while the
+// computer sleeps nobody looks, and clocks of two machines need not agree.
+const MAX_LOOKS = 60;
 
 export interface Lock {
   release(): Promise<void>;
 }
 
 /**
- * Wait until the lock at `file` is ours. A lock that nobody touched for half a minute is taken over.
- * `onWait` is called once when somebody else holds it. Rejects when `signal` aborts.
+ * Wait until the lock at `file` is ours. One whose holder has ended, or did not move while we looked for half a minute,
+ * is taken over. `onWait` is called once when somebody else holds it. Rejects when `signal` aborts.
  */
-export async function acquire(file: string, signal: AbortSignal, onWait: () => void = () => undefined): Promise<Lock> {
+export async function acquire(
+  file: string,
+  signal: AbortSignal,
+  onWait: () => void = () => undefined,
+  machine: Machine = thisMachine,
+): Promise<Lock> {
   const token = randomUUID();
-  let hasWaited = false;
+  let seen: string | undefined;
+  let numLooks = 0;
   for (;;) {
     signal.throwIfAborted();
-    if (await create(file, token)) {
-      return held(file, token);
+    if (await create(file, content(token, machine))) {
+      return held(file, token, machine);
     }
-    if (!hasWaited) {
-      hasWaited = true;
+    const found = await look(file);
+    if (seen === undefined) {
       onWait();
     }
-    if (await isStale(file)) {
+    numLooks = found.state === seen ? numLooks + 1 : 0;
+    seen = found.state;
+    const owner = parseOwner(found.text);
+    if (numLooks >= MAX_LOOKS || (owner !== undefined && isGone(owner, machine))) {
       await rm(file, { force: true });
+      numLooks = 0;
     } else {
-      await sleep(POLL_MS, undefined, { signal });
+      await machine.sleep(POLL_MS, signal);
     }
   }
 }
 
-async function create(file: string, token: string): Promise<boolean> {
+function content(token: string, machine: Machine): string {
+  return JSON.stringify({ token, ...machine.owner, beat: machine.now() });
+}
+
+async function create(file: string, text: string): Promise<boolean> {
   try {
-    await writeFile(file, token, { flag: "wx" });
+    await writeFile(file, text, { flag: "wx" });
+    return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") {
       return false;
     }
     throw error;
   }
-  // Two windows may find the same stale lock: the second one's removal may hit the first one's new lock.
-  await sleep(SETTLE_MS);
-  return isOurs(file, token);
 }
 
-function held(file: string, token: string): Lock {
-  const touch = (): void => {
-    const now = new Date();
-    utimes(file, now, now).catch(() => undefined);
+function held(file: string, token: string, machine: Machine): Lock {
+  const beat = async (): Promise<void> => {
+    const fresh = `${file}.${token}`;
+    try {
+      if (await isOurs(file, token)) {
+        await writeFile(fresh, content(token, machine));
+        await rename(fresh, file);
+      }
+    } catch {
+      // Whoever takes it over only does work that was being done.
+      await rm(fresh, { force: true }).catch(() => undefined);
+    }
   };
-  const timer = setInterval(touch, TOUCH_MS);
+  const stop = machine.every(BEAT_MS, beat);
   return {
     async release() {
-      clearInterval(timer);
+      stop();
       if (await isOurs(file, token)) {
         await rm(file, { force: true });
       }
@@ -66,18 +89,15 @@ function held(file: string, token: string): Lock {
   };
 }
 
-async function isOurs(file: string, token: string): Promise<boolean> {
+async function look(file: string): Promise<{ readonly text: string; readonly state: string }> {
   try {
-    return (await readFile(file, "utf8")) === token;
+    const text = await readFile(file, "utf8");
+    return { text, state: `${(await stat(file)).mtimeMs} ${text}` };
   } catch {
-    return false;
+    return { text: "", state: "" };
   }
 }
 
-async function isStale(file: string): Promise<boolean> {
-  try {
-    return Date.now() - (await stat(file)).mtimeMs > STALE_MS;
-  } catch {
-    return false;
-  }
+async function isOurs(file: string, token: string): Promise<boolean> {
+  return (await look(file)).text.includes(token);
 }

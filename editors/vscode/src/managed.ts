@@ -1,22 +1,25 @@
 // Owns the managed environment: a virtual environment of our own with the server that the extension brings.
 // Must not know the editor.
 import { createHash } from "node:crypto";
-import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
-import { acquire } from "./lock";
+import { Environments } from "./environments";
 import { isExecutable } from "./paths";
 import { run } from "./processes";
 import { CancelledSetup, SetupError } from "./setupError";
 import type { Interpreter } from "./versions";
 
-const MARKER = "slipstream-ready.json";
+const VENV = "venv";
 const SHOWN_LINES = 4;
 
-/** What the extension brings: the server's wheel and the versions that it is tested with. */
+const INSTALLER = "install.py";
+const NEEDED = [INSTALLER, "requirements.lock", "requirements-torch.lock"];
+
+/** What the extension brings: the server's wheel, what it stands on by hash, and the program that installs both. */
 export interface Bundle {
+  readonly folder: string;
   readonly wheel: string;
-  readonly constraints: string;
-  /** Changes whenever one of the two does. */
+  /** Changes whenever one of the files does. */
   readonly fingerprint: string;
 }
 
@@ -32,69 +35,56 @@ export interface SetupOptions {
   readonly signal: AbortSignal;
 }
 
-/** The wheel and the constraints in `folder`; undefined where there are none. */
+/** The bundle in `folder`; undefined where there is none. */
 export async function readBundle(folder: string): Promise<Bundle | undefined> {
   const names = await readdir(folder).catch((): string[] => []);
   const wheel = names.find((name) => name.endsWith(".whl"));
-  if (wheel === undefined || !names.includes("constraints.txt")) {
+  if (wheel === undefined || !NEEDED.every((name) => names.includes(name))) {
     return undefined;
   }
-  const files = { wheel: path.join(folder, wheel), constraints: path.join(folder, "constraints.txt") };
   const hash = createHash("sha256");
-  hash.update(await readFile(files.wheel)).update(await readFile(files.constraints));
-  return { ...files, fingerprint: hash.digest("hex").slice(0, 16) };
+  for (const name of [wheel, ...NEEDED]) {
+    hash.update(await readFile(path.join(folder, name)));
+  }
+  return { folder, wheel: path.join(folder, wheel), fingerprint: hash.digest("hex").slice(0, 16) };
 }
 
 /** The interpreter of the environment that is already there for `bundle`; undefined when there is none. */
 export async function existing(root: string, bundle: Bundle): Promise<string | undefined> {
-  const folder = path.join(root, bundle.fingerprint);
-  const python = interpreterOf(folder);
-  const isReady = (await isExecutable(python)) && (await readFile(path.join(folder, MARKER)).catch(() => null)) !== null;
-  return isReady ? python : undefined;
+  const folder = await new Environments(root).find(bundle.fingerprint, isUsable);
+  return folder === undefined ? undefined : interpreterOf(folder);
 }
 
 /** The interpreter of a complete environment, made now unless another window made it meanwhile. */
 export async function setUp(options: SetupOptions): Promise<string> {
-  const { root, bundle, signal } = options;
+  const { bundle, report, root, signal } = options;
   try {
-    await mkdir(root, { recursive: true });
-    const lock = await acquire(path.join(root, "lock"), signal, () => {
-      options.report("another window is setting it up");
+    const folder = await new Environments(root).make({
+      fingerprint: bundle.fingerprint,
+      async build(empty) {
+        await makeEnvironment(empty, options);
+        await install(interpreterOf(empty), options);
+      },
+      isUsable,
+      onWait: () => {
+        report("another window is setting it up");
+      },
+      signal,
     });
-    try {
-      return (await existing(root, bundle)) ?? (await create(options));
-    } finally {
-      await lock.release();
-    }
+    return interpreterOf(folder);
   } catch (error) {
     throw signal.aborted ? new CancelledSetup() : error;
   }
 }
 
-async function create(options: SetupOptions): Promise<string> {
-  const folder = path.join(options.root, options.bundle.fingerprint);
-  try {
-    await makeEnvironment(folder, options);
-    await install(interpreterOf(folder), options);
-    await writeFile(path.join(folder, MARKER), JSON.stringify({ wheel: path.basename(options.bundle.wheel) }));
-  } catch (error) {
-    await remove(folder);
-    throw error;
-  }
-  const others = (await readdir(options.root)).filter((name) => /^[0-9a-f]{16}$/.test(name));
-  await Promise.all(others.map((name) => path.join(options.root, name)).filter((other) => other !== folder).map(remove));
-  return interpreterOf(folder);
-}
-
-/** An empty environment, made with the first interpreter that can: some systems split `venv` off. */
+/** A virtual environment in `folder`, made with the first interpreter that can: some systems split `venv` off. */
 async function makeEnvironment(folder: string, options: SetupOptions): Promise<void> {
   options.report("looking for Python");
   let failure: SetupError | undefined;
   for (const { executable, python } of await options.interpreters()) {
     options.report(`making an environment with Python ${python.join(".")}`);
     options.log(`Making ${folder} with ${executable}`);
-    await remove(folder);
-    const command = [executable, "-I", "-m", "venv", folder];
+    const command = [executable, "-I", "-m", "venv", "--clear", path.join(folder, VENV)];
     const outcome = await run(command, { cwd: options.root, signal: options.signal, onLine: options.log });
     if (outcome.code === 0) {
       return;
@@ -110,8 +100,8 @@ async function makeEnvironment(folder: string, options: SetupOptions): Promise<v
 
 async function install(python: string, options: SetupOptions): Promise<void> {
   const { bundle, pipArguments, root, signal } = options;
-  const quiet = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"];
-  const what = ["--constraint", bundle.constraints, ...pipArguments, bundle.wheel];
+  const program = [python, "-I", path.join(bundle.folder, INSTALLER), "--locks", bundle.folder];
+  const what = [...pipArguments.map((argument) => `--pip-argument=${argument}`), bundle.wheel];
   const onLine = (line: string): void => {
     options.log(line);
     const step = pipStep(line);
@@ -120,7 +110,7 @@ async function install(python: string, options: SetupOptions): Promise<void> {
     }
   };
   options.report("asking for packages");
-  const pip = await run([python, "-I", "-m", "pip", "install", ...quiet, ...what], { cwd: root, signal, onLine });
+  const pip = await run([...program, ...what], { cwd: root, signal, onLine });
   if (pip.code !== 0) {
     throw new SetupError(
       `pip could not install the server: ${lastLines(pip.lines.filter((line) => !line.startsWith("[notice]")))}`,
@@ -162,15 +152,15 @@ export function pipStep(line: string): string | undefined {
   return name ? `looking for ${name[1] ?? ""}` : undefined;
 }
 
+async function isUsable(folder: string): Promise<boolean> {
+  return isExecutable(interpreterOf(folder));
+}
+
 function interpreterOf(folder: string): string {
-  return process.platform === "win32" ? path.join(folder, "Scripts", "python.exe") : path.join(folder, "bin", "python");
+  const venv = path.join(folder, VENV);
+  return process.platform === "win32" ? path.join(venv, "Scripts", "python.exe") : path.join(venv, "bin", "python");
 }
 
 function lastLines(lines: readonly string[]): string {
   return lines.slice(-SHOWN_LINES).join("\n").trim() || "it says nothing.";
-}
-
-async function remove(folder: string): Promise<void> {
-  // On Windows a window that still runs from it keeps it; the next set-up tries again.
-  await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
 }

@@ -14,7 +14,7 @@ export interface ServerStatus {
   readonly percent?: number | null;
 }
 
-export type ServerState = "loading" | "warming" | "ready" | "error";
+export type ServerState = "loading" | "ready" | "error";
 
 export interface Percentiles {
   readonly count: number;
@@ -71,7 +71,7 @@ export interface Piece {
   readonly line?: number | null;
 }
 
-/** The answer to `slipstream/why`. */
+/** The answer to `slipstream/why`; `rule` is the name of what decided, `reason` the sentence about it. */
 export interface Why {
   readonly triggered: boolean;
   readonly shown: boolean;

@@ -16,6 +16,7 @@ export const SERVER_KEYS = [
   "languages",
   "temperature",
   "candidates",
+  "shadow",
   "index.enabled",
   "index.maxFiles",
   "index.exclude",

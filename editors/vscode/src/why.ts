@@ -47,7 +47,7 @@ function items(why: Why): Item[] {
   const result: Item[] = [];
   const verdict = why.shown ? "$(check) Suggested" : "$(circle-slash) Nothing suggested";
   const reason = why.reason || (why.shown ? "The model alone would have written the same." : "The model had nothing to add.");
-  result.push({ label: verdict, description: why.rule === "" ? "" : why.rule, detail: reason });
+  result.push({ label: verdict, detail: reason });
   const pieces = why.pieces ?? [];
   if (pieces.length > 0) {
     result.push(separator("Where it came from"), ...pieces.map(pieceItem));

@@ -1,6 +1,6 @@
 // Owns the tests of finding and setting up a server, with real programs and a real Python.
 import assert from "node:assert/strict";
-import { chmod, mkdir, mkdtemp, readdir, symlink, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtemp, readdir, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
@@ -11,6 +11,7 @@ import { findServer, interpreters, type Places } from "../src/search";
 import { CancelledSetup, SetupError } from "../src/setupError";
 
 const PATH = process.env.PATH ?? "";
+const root = path.resolve("..", "..", "..", ".."); // tests run in out/test
 let folder = "";
 
 beforeEach(async () => {
@@ -118,7 +119,11 @@ async function bundle(): Promise<string> {
   const server = path.join(folder, "server");
   await mkdir(server);
   await writeFile(path.join(server, "slipstream_completion-0.1.0-py3-none-any.whl"), "not a wheel");
-  await writeFile(path.join(server, "constraints.txt"), "");
+  const supply = path.join(root, "lsp_server", "tools", "supply", "install.py");
+  await copyFile(supply, path.join(server, "install.py"));
+  for (const name of ["requirements.lock", "requirements-torch.lock"]) {
+    await copyFile(path.join(root, name), path.join(server, name));
+  }
   return server;
 }
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from completion_engine.cpu import choice, heads, rows
-from completion_engine.cpu.language import array_of, kernel, narrowed, widened
-from completion_engine.cpu.language import exponential as exponential_of
-from completion_engine.cpu.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
-from completion_engine.cpu.residual import Residual
-from completion_engine.cpu.rounded import RoundedRows, of_gate, of_norm, of_numbers
+from completion_engine.cpu.kernels import heads, rows, top_k
+from completion_engine.cpu.kernels.language import array_of, kernel, narrowed, widened
+from completion_engine.cpu.kernels.language import exponential as exponential_of
+from completion_engine.cpu.kernels.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
+from completion_engine.cpu.kernels.residual import Residual
+from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm, of_numbers
 
 EPS = 1e-6
 TYPES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
@@ -195,7 +195,7 @@ def test_the_largest_of_the_first_so_many_is_found_and_of_equal_ones_the_first(
     seed, num_tokens = data.draw(st.integers(0, 2**31)), data.draw(st.integers(1, width))
     picks = torch.randint(0, len(few), (3, width), generator=torch.Generator().manual_seed(seed))
     logits, places = torch.tensor(few)[picks].to(dtype), np.empty(3, np.int64)
-    choice.largest(array_of(logits), num_tokens, places)
+    top_k.largest(array_of(logits), num_tokens, places)
     for row, place in zip(logits[:, :num_tokens].tolist(), places.tolist(), strict=True):
         assert place == row.index(max(row))
 
@@ -205,7 +205,7 @@ def test_the_largest_of_the_first_so_many_is_found_and_of_equal_ones_the_first(
 def test_the_likeliest_tokens_come_with_their_shares(dtype: torch.dtype, num_tokens: int) -> None:
     logits = 4 * random(3, num_tokens, dtype=dtype)
     places, shares = np.empty((3, 5), np.int64), np.empty((3, 5), np.float32)
-    choice.likeliest(array_of(logits), 0.8, places, shares)
+    top_k.likeliest(array_of(logits), 0.8, places, shares)
     exact = (logits.float() / 0.8).softmax(-1)
     found = torch.from_numpy(shares)
     assert torch.allclose(exact.gather(1, torch.from_numpy(places)), found, rtol=1e-4)
@@ -231,10 +231,11 @@ def test_a_row_does_not_feel_the_rows_beside_it(dtype: torch.dtype, first: int) 
 def test_a_change_in_any_of_their_files_compiles_kernels_anew(tmp_path: Path) -> None:
     """numba's own cache goes on with what it inlined from a file that has changed since."""
     package = tmp_path / "completion_engine"
-    shutil.copytree(Path(rows.__file__).parent, package / "cpu")
-    (package / "__init__.py").touch()
+    shutil.copytree(Path(rows.__file__).parent, package / "cpu" / "kernels")
+    for folder in (package, package / "cpu"):
+        (folder / "__init__.py").touch()
     program = (
-        "import numpy as np; from completion_engine.cpu import rows;"
+        "import numpy as np; from completion_engine.cpu.kernels import rows;"
         "y = np.empty((1, 1), np.float32);"
         "rows.gate(np.ones((1, 2), np.float32), y); print(float(y[0, 0]))"
     )
@@ -252,7 +253,7 @@ def test_a_change_in_any_of_their_files_compiles_kernels_anew(tmp_path: Path) ->
         return float(found.stdout)
 
     assert run() == pytest.approx(1 / (1 + math.exp(-1)))
-    language = package / "cpu" / "language.py"
+    language = package / "cpu" / "kernels" / "language.py"
     text = language.read_text()
     assert "return y * _U32" in text
     language.write_text(text.replace("return y * _U32", "return _F32(0) * y * _U32"))
@@ -270,7 +271,7 @@ def test_the_best_logits_are_worked_out_and_the_others_left(
     exact = states.float() @ weight.float().T * scales
     rough = exact + 0.1 * random(NUM_ROWS, num_tokens, seed=2)
     logits = rough.clone()
-    choice.score_promising(logits.numpy(), array_of(states), weight.numpy(), scales.numpy(), num_best)
+    top_k.score_promising(logits.numpy(), array_of(states), weight.numpy(), scales.numpy(), num_best)
     places = rough.topk(min(num_best, num_tokens)).indices
     assert near(logits.gather(1, places), exact.gather(1, places), torch.float32)
     is_left = logits == rough

@@ -20,7 +20,7 @@ from triton.compiler import ASTSource
 from completion_engine.gpu.kernels import attention, draft, product, rows, step
 from completion_engine.gpu.launch import ATTEND_OPTIONS, EXACT, HEAD_OPTIONS, product_options
 from completion_engine.gpu.launch_draft import FIND_OPTIONS
-from completion_engine.gpu.launch_step import LOOK_BLOCK, PLANT_OPTIONS
+from completion_engine.gpu.launch_step import BUILD_OPTIONS, LOOK_BLOCK
 from completion_engine.gpu.tiles import Tiles
 
 HEADS = {"num_kv": 2, "num_groups": 6, "head_size": 128, "capacity": 8192}
@@ -34,8 +34,8 @@ FLOATS = {
     "weights", "chances", "row_chances",
 }  # fmt: skip
 WHOLE = {
-    "told", "sources", "tokens", "ids", "found", "chosen", "text", "best", "parents", "places", "start",
-    "row_of", "row_places", "picked", "matched", "after", "record",
+    "pass_inputs", "sources", "tokens", "ids", "found", "chosen", "text", "best", "parents", "places",
+    "start", "row_of", "row_places", "picked", "matched", "after", "record",
 }  # fmt: skip
 NUMBERS = {
     "layer": "i32", "num_rows": "i32", "depth": "i32", "scale": "fp32", "eps": "fp32", "temperature": "fp32",
@@ -71,17 +71,17 @@ def jobs() -> list[Job]:
     placed = QUERY_HEADS | {"num_parts": 4, "has_bias": True}
     turned = {"num_parts": 4, "num_heads": 12, "head_size": 128}
     chosen = {"num_beams": 3, "breadth": 4, "block": 16, "is_first": False}
-    text = {"num_clip": 1024, "size": 9216, "most": 32}
+    text = {"num_span_tokens": 1024, "size": 9216, "most": 32}
     tree = {"num_depths": 6, "num_beams": 3, "beam_block": 4, "breadth": 4, "block": 16}
-    appraised = text | tree | {"num_best": 9, "best_block": 16, "length": 15}
-    planted = {"num_candidates": 111, "candidate_block": 128, "num_depths": 6, "block": 16, "num_rows": 16}
-    settled = {"num_clip": 1024, "num_rows": 16, "hidden_size": 1536, "hidden_block": 2048}
+    scored = text | tree | {"num_best": 9, "best_block": 16, "length": 15}
+    built = {"num_candidates": 111, "candidate_block": 128, "num_depths": 6, "block": 16, "num_rows": 16}
+    accepted = {"num_span_tokens": 1024, "num_rows": 16, "hidden_size": 1536, "hidden_block": 2048}
     return [
         *found,
         ("step look up", step.look_up, text | {"block": LOOK_BLOCK}, EXACT),
-        ("step appraise", step.appraise, appraised, HEAD_OPTIONS),
-        ("step plant", step.plant, planted, PLANT_OPTIONS),
-        ("step settle", step.settle, settled, HEAD_OPTIONS),
+        ("step score", step.score, scored, HEAD_OPTIONS),
+        ("step build tree", step.build_tree, built, BUILD_OPTIONS),
+        ("step accept", step.accept, accepted, HEAD_OPTIONS),
         ("join", attention.join_chunks, joined, HEAD_OPTIONS),
         ("embed", rows.embed, hidden, EXACT),
         ("add", rows.add_and_norm, hidden | {"num_parts": 4, "is_first": False}, EXACT),

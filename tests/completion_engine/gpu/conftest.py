@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from completion_engine.costs import PassClock
-from completion_engine.drafting.distilled import DrafterFiles
-from completion_engine.drafting.distilled_network import DrafterShape
-from completion_engine.drafting.head import Preview
+from completion_engine.drafting.distilled.drafter import DrafterFiles
+from completion_engine.drafting.distilled.head import Preview
+from completion_engine.drafting.distilled.network import DrafterShape
 from completion_engine.gpu.branches import InPlaceBranches
-from completion_engine.language_model import LanguageModel
-from completion_engine.llama_family import FamilyModel, read_family_config
-from completion_engine.model_files import StoredWeights
-from completion_engine.precision import Precision
-from completion_engine.threads import Crew
+from completion_engine.target_model.costs import PassClock
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.llama_family import FamilyModel, read_family_config
+from completion_engine.target_model.model_files import StoredWeights
+from completion_engine.target_model.precision import Precision
+from completion_engine.target_model.threads import ThreadGovernor
 
 HAS_GPU = torch.cuda.is_available()
 
@@ -85,8 +85,8 @@ class Untimed(LanguageModel):
     def _measure_passes(self) -> PassClock:
         return PassClock(dict.fromkeys(self.widths, 1.0), 0.0)
 
-    def _hire(self) -> Crew:
-        return self.crew
+    def _choose_threads(self) -> ThreadGovernor:
+        return self.governor
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from completion_engine.gpu.passes import Packet, PassShape
-from completion_engine.kv_cache import CacheShape, KVCache
-from completion_engine.lanes import Layout, lay_out
+from completion_engine.gpu.passes import PassInputs, PassShape
+from completion_engine.target_model.branch_caches import Layout, lay_out
+from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 NUM_HEADS, NUM_KV, HEAD_SIZE, CAPACITY, SCALE = 6, 2, 16, 576, 0.25
 TREE = [-1, 0, 1, 2, 1, 4, 0, 6, 7]
@@ -31,9 +31,9 @@ def attended(queries: Tensor, layout: Layout, cache: KVCache) -> Tensor:
     from completion_engine.gpu import launch
 
     num_rows = len(layout.depths)
-    packet = Packet.empty(PassShape(16, len(layout.lanes) > 1, wants_logits=False), queries.device)
-    packet.tell([0] * num_rows, layout, cache)
-    heads = launch.Heads(NUM_HEADS, NUM_KV, HEAD_SIZE, CAPACITY)
+    inputs = PassInputs.empty(PassShape(16, len(layout.branches) > 1, wants_logits=False), queries.device)
+    inputs.fill([0] * num_rows, layout, cache)
+    heads = launch.DeviceHeads(NUM_HEADS, NUM_KV, HEAD_SIZE, CAPACITY)
     by_chunk = (heads.num_chunks, 16, NUM_HEADS)
     poison = {"fill_value": float("nan"), "device": queries.device}
     partial = launch.Partial(
@@ -44,7 +44,7 @@ def attended(queries: Tensor, layout: Layout, cache: KVCache) -> Tensor:
     padded = torch.zeros(16, NUM_HEADS, HEAD_SIZE, dtype=queries.dtype, device=queries.device)
     padded[:num_rows] = queries
     result = torch.full_like(padded, float("nan"))
-    launch.run_attention(packet, padded, heads, 0, SCALE, partial, result)
+    launch.run_attention(inputs, padded, heads, 0, SCALE, partial, result)
     return result[:num_rows]
 
 
@@ -63,7 +63,9 @@ def reference(queries: Tensor, paths: Sequence[Sequence[int]], cache: KVCache) -
 def paths_of(layout: Layout) -> list[tuple[int, ...]]:
     """The rows on the way to each row, itself included."""
     return [
-        lane.path[: layout.depths[row] + 1] for lane in layout.lanes for row in range(lane.first, lane.end)
+        branch.path[: layout.depths[row] + 1]
+        for branch in layout.branches
+        for row in range(branch.first, branch.end)
     ]
 
 
@@ -93,7 +95,7 @@ def test_a_path_has_the_same_bits_in_a_tree_in_a_chain_and_alone(
     cache.keep([0] * start)
     queries = queries_for(len(TREE), device, dtype)
     in_tree = attended(queries, layout, cache)
-    for path in (lane.path for lane in layout.lanes):
+    for path in (branch.path for branch in layout.branches):
         straight = filled_cache(device, dtype)
         for held in (straight.keys, straight.values):
             held[:, :, start : start + len(path)] = held[:, :, [start + row for row in path]]

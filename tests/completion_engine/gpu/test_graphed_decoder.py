@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine.decoder import Decoder, FusedDecoder
+from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.gpu.passes import shape_for
-from completion_engine.kv_cache import CacheShape, KVCache
-from completion_engine.lanes import lay_out
-from completion_engine.language_model import LanguageModel
-from completion_engine.llama_family import FamilyModel
+from completion_engine.target_model.branch_caches import lay_out
+from completion_engine.target_model.decoder import Decoder
+from completion_engine.target_model.kv_cache import CacheShape, KVCache
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.llama_family import FamilyModel
 
 CAPACITY, NUM_TOKENS = 300, 90
 
@@ -27,7 +28,7 @@ def shape_of(decoder: Decoder, device: torch.device) -> CacheShape:
 def test_rows_are_invariant_and_branches_exact(target: LanguageModel) -> None:
     assert target.is_row_invariant
     assert target.verifies_trees
-    assert target.max_lanes > 16
+    assert target.max_branches > 16
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
@@ -37,7 +38,7 @@ def test_it_computes_what_the_fused_decoder_computes(
     random_model: Callable[[str, torch.dtype], FamilyModel],
     graphed: Callable[[str], Decoder],
 ) -> None:
-    ours, theirs = graphed(kind), FusedDecoder(random_model(kind, torch.float32), CAPACITY)
+    ours, theirs = graphed(kind), FloatDecoder(random_model(kind, torch.float32), CAPACITY)
     tolerance = 2e-2 if device.type == "cuda" else 1e-5
     caches = [
         KVCache(shape_of(decoder, place))

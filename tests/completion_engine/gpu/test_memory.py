@@ -20,7 +20,8 @@ from completion_engine.gpu.memory import (
     read_geometry,
 )
 from completion_engine.gpu.weights import Bits
-from completion_engine.precision import Precision, choose_precision
+from completion_engine.loading.precision import choose_precision
+from completion_engine.target_model.precision import Precision
 
 GB = 1_000_000_000
 QWEN: dict[str, object] = {

@@ -1,28 +1,36 @@
-"""What a pass is told, the shapes that passes come in, and the memory that they share."""
+"""What a pass is to do, the shapes that passes come in, and the memory that they share."""
 
 from __future__ import annotations
 
 import torch
 
-from completion_engine.gpu.passes import HEADER, WIDTHS, Arena, Packet, PassShape, ancestors_of, shape_for
-from completion_engine.kv_cache import CacheShape, KVCache
-from completion_engine.lanes import lay_out
+from completion_engine.gpu.passes import (
+    HEADER,
+    WIDTHS,
+    DeviceArena,
+    PassInputs,
+    PassShape,
+    ancestors_of,
+    shape_for,
+)
+from completion_engine.target_model.branch_caches import lay_out
+from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 CPU = torch.device("cpu")
 NUM_ROWS = 16
 
 
-def test_a_packet_tells_where_rows_stand() -> None:
+def test_the_inputs_of_a_pass_say_where_rows_stand() -> None:
     parents = [-1, 0, 0, 2, 3, 1]
     cache = KVCache(CacheShape(1, 1, 4, 4, 64, torch.float32, CPU))
     cache.keep([0] * 5)
-    packet = Packet.empty(PassShape(NUM_ROWS, is_tree=True, wants_logits=True), CPU)
-    packet.tell([9, 8, 7, 6, 5, 4], lay_out(parents), cache)
-    assert packet.tokens[:6].tolist() == [9, 8, 7, 6, 5, 4]
-    assert (packet.start.item(), packet.num_used.item(), HEADER) == (5, 6, 8)
-    assert packet.depths[:6].tolist() == [0, 1, 1, 2, 3, 2]
+    inputs = PassInputs.empty(PassShape(NUM_ROWS, is_tree=True, wants_logits=True), CPU)
+    inputs.fill([9, 8, 7, 6, 5, 4], lay_out(parents), cache)
+    assert inputs.tokens[:6].tolist() == [9, 8, 7, 6, 5, 4]
+    assert (inputs.start.item(), inputs.num_used.item(), HEADER) == (5, 6, 8)
+    assert inputs.depths[:6].tolist() == [0, 1, 1, 2, 3, 2]
     ways = [[0], [0, 1], [0, 2], [0, 2, 3], [0, 2, 3, 4], [0, 1, 5]]
-    assert [packet.ancestors[row, : len(way)].tolist() for row, way in enumerate(ways)] == ways
+    assert [inputs.ancestors[row, : len(way)].tolist() for row, way in enumerate(ways)] == ways
 
 
 def test_shapes_are_few_and_hold_their_rows() -> None:
@@ -35,11 +43,10 @@ def test_shapes_are_few_and_hold_their_rows() -> None:
 
 
 def test_an_arena_gives_the_same_memory_to_every_width() -> None:
-    arena = Arena(CPU, 64)
+    arena = DeviceArena(CPU, 64)
     few, many = arena.rows("x", 8, (3,), torch.float32), arena.rows("x", 64, (3,), torch.float32)
     few[7, 2] = 5.0
     assert many[7, 2] == 5.0
-    assert arena.num_bytes == 64 * 3 * 4
 
 
 def test_ancestors_of_a_chain_are_all_rows_before() -> None:

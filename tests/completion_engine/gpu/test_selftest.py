@@ -23,9 +23,9 @@ def test_wrong_kernels_are_seen(device: torch.device, monkeypatch: pytest.Monkey
 
     attend = launch.run_attention
 
-    def shifted(packet: Any, *others: Any) -> None:
-        packet.start.sub_(1)
-        attend(packet, *others)
+    def shifted(inputs: Any, *others: Any) -> None:
+        inputs.start.sub_(1)
+        attend(inputs, *others)
 
     monkeypatch.setattr(launch, "run_attention", shifted)
     assert "off by" in selftest.fault_of_kernels(device, torch.float32, 16, 64)

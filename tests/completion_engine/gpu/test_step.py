@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine.gpu.passes import Packet, PassShape
-from completion_engine.verification import verify
+from completion_engine.decoding.verification import verify
+from completion_engine.gpu.passes import PassInputs, PassShape
 
 NUM_ROWS, LENGTH, MOST = 16, 15, 8
-NUM_CLIP, CAPACITY = 24, 56
+NUM_SPAN_TOKENS, CAPACITY = 24, 56
 BEAMS, BREADTH = 3, 4
 SEEDS = range(25)
 WEIGHTS = [length / (length + 4) for length in range(MOST + 1)]
@@ -32,20 +32,20 @@ class Guess:
 def longest_run(text: Sequence[int], last: int) -> tuple[int, int]:
     """Length and last place of the longest earlier run of what ends at `last`; the latest of the longest.
 
-    A run in a clip counts for two tokens less.
+    A run in a span counts for two tokens less.
     """
     best = (0, 0)
     for place in range(last):
         length = 0
         while (
             length < MOST
-            and last - length >= NUM_CLIP
+            and last - length >= NUM_SPAN_TOKENS
             and place >= length
             and text[place - length] == text[last - length]
         ):
             length += 1
         if text[place + 1] >= 0:
-            best = max(best, (length - 2 * (place < NUM_CLIP), place))
+            best = max(best, (length - 2 * (place < NUM_SPAN_TOKENS), place))
     return best if best[0] > 0 else (0, 0)
 
 
@@ -117,69 +117,69 @@ class Case:
     on_device: Any
     found: Any
     outcome: Any
-    packet: Packet
+    inputs: PassInputs
 
 
 @pytest.fixture(params=SEEDS)
 def case(request: pytest.FixtureRequest, device: torch.device) -> Case:
-    """Random text of few tokens, with clips before it; a search of some depth, sometimes none."""
+    """Random text of few tokens, with spans before it; a search of some depth, sometimes none."""
     from completion_engine.gpu import launch_step
     from completion_engine.gpu.launch_draft import Found
 
     generator = torch.Generator().manual_seed(request.param)
     num_tokens = 5 + request.param % 3
     num_written = int(torch.randint(1, CAPACITY - NUM_ROWS, (), generator=generator))
-    text = torch.randint(0, num_tokens, (NUM_CLIP + CAPACITY,), generator=generator)
-    text[:NUM_CLIP][torch.rand(NUM_CLIP, generator=generator) < 0.2] = -1
-    text[[0, NUM_CLIP - 1]] = -1
+    text = torch.randint(0, num_tokens, (NUM_SPAN_TOKENS + CAPACITY,), generator=generator)
+    text[:NUM_SPAN_TOKENS][torch.rand(NUM_SPAN_TOKENS, generator=generator) < 0.2] = -1
+    text[[0, NUM_SPAN_TOKENS - 1]] = -1
     search = Search(generator, request.param % 5, num_tokens)
     weights = torch.tensor(WEIGHTS, device=device)
     start = launch_step.Start.empty(torch.zeros(1, 8, device=device))
-    start.packet.send(
-        [11, 12, 13, num_written - 1, NUM_ROWS, 0, 0, 0, int(text[NUM_CLIP + num_written - 1]), 0]
+    start.inputs.send(
+        [11, 12, 13, num_written - 1, NUM_ROWS, 0, 0, 0, int(text[NUM_SPAN_TOKENS + num_written - 1]), 0]
     )
-    packet = Packet.empty(PassShape(NUM_ROWS, is_tree=True, wants_logits=True), device)
-    packet.told.fill_(7)  # whatever an earlier step left
+    inputs = PassInputs.empty(PassShape(NUM_ROWS, is_tree=True, wants_logits=True), device)
+    inputs.numbers.fill_(7)  # whatever an earlier step left
     return Case(
         text.tolist(),
-        NUM_CLIP + num_written - 1,
+        NUM_SPAN_TOKENS + num_written - 1,
         search,
         start,
-        launch_step.Text(text.to(device), NUM_CLIP, weights),
+        launch_step.Text(text.to(device), NUM_SPAN_TOKENS, weights),
         Found(search.tokens.to(device), search.shares.to(device), search.chosen.to(device)),
-        launch_step.Outcome.empty(NUM_ROWS, device),
-        packet,
+        launch_step.StepOutcome.empty(NUM_ROWS, device),
+        inputs,
     )
 
 
 def run_draft(case: Case) -> None:
-    """The packet and the places of a step's draft."""
+    """The inputs and the places of a step's draft."""
     from completion_engine.gpu import launch_step
 
     at = launch_step.Candidates.empty(case.found, LENGTH, case.on_device)
-    launch_step.run_appraise(case.start, case.on_device, case.found, at)
-    launch_step.run_plant(case.start, at, case.packet, case.outcome)
+    launch_step.run_score(case.start, case.on_device, case.found, at)
+    launch_step.run_build_tree(case.start, at, case.inputs, case.outcome)
 
 
 def rows_of(case: Case) -> list[tuple[tuple[int, ...], int]]:
-    """The tokens on the way to each row, and its place in the text; checks what else a packet tells."""
-    packet, num_used = case.packet, int(case.packet.num_used)
-    assert packet.told[:4].tolist() == case.start.packet.told[:4].tolist()
+    """The tokens on the way to each row, and its place in the text; checks what else the inputs hold."""
+    inputs, num_used = case.inputs, int(case.inputs.num_used)
+    assert inputs.numbers[:4].tolist() == case.start.inputs.numbers[:4].tolist()
     rows = []
     for row in range(num_used):
-        depth = int(packet.depths[row])
-        way = packet.ancestors[row, : depth + 1].tolist()
+        depth = int(inputs.depths[row])
+        way = inputs.ancestors[row, : depth + 1].tolist()
         assert way[0] == 0
         assert way[-1] == row
         if row:
             parent = way[-2]
             assert parent < row
-            assert packet.ancestors[parent, :depth].tolist() == way[:-1]
-        rows.append((tuple(packet.tokens[way].tolist()), int(case.outcome.places[row])))
+            assert inputs.ancestors[parent, :depth].tolist() == way[:-1]
+        rows.append((tuple(inputs.tokens[way].tolist()), int(case.outcome.places[row])))
     idle = slice(num_used, None)
-    assert not packet.tokens[idle].any()
-    assert not packet.depths[idle].any()
-    assert not packet.ancestors[idle].any()
+    assert not inputs.tokens[idle].any()
+    assert not inputs.depths[idle].any()
+    assert not inputs.ancestors[idle].any()
     return rows
 
 
@@ -198,9 +198,9 @@ def test_what_is_true_is_what_the_walk_accepts(case: Case, device: torch.device)
     from completion_engine.gpu import launch_step
 
     run_draft(case)
-    num_used = int(case.packet.num_used)
-    tokens, depths = case.packet.tokens[:num_used].tolist(), case.packet.depths.tolist()
-    parents = [int(case.packet.ancestors[row, depths[row] - 1]) if row else -1 for row in range(num_used)]
+    num_used = int(case.inputs.num_used)
+    tokens, depths = case.inputs.tokens[:num_used].tolist(), case.inputs.depths.tolist()
+    parents = [int(case.inputs.ancestors[row, depths[row] - 1]) if row else -1 for row in range(num_used)]
     generator = torch.Generator().manual_seed(case.last)
     picked = torch.randint(0, 5, (NUM_ROWS,), generator=generator).tolist()
     for row in range(num_used - 1, 0, -1):
@@ -208,8 +208,8 @@ def test_what_is_true_is_what_the_walk_accepts(case: Case, device: torch.device)
             picked[parents[row]] = tokens[row]
     states = torch.arange(NUM_ROWS * 8.0, device=device).view(NUM_ROWS, 8)
     after = launch_step.Start.empty(states)
-    launch_step.run_settle(
-        case.packet, torch.tensor(picked, device=device), states, case.on_device, after, case.outcome
+    launch_step.run_accept(
+        case.inputs, torch.tensor(picked, device=device), states, case.on_device, after, case.outcome
     )
     wanted = verify(tokens, parents, picked[:num_used])
     path = [0, *wanted.path]
@@ -219,6 +219,6 @@ def test_what_is_true_is_what_the_walk_accepts(case: Case, device: torch.device)
     assert others[NUM_ROWS : NUM_ROWS + num_true] == case.outcome.places[path].tolist()
     assert case.outcome.sources.tolist() == [*path, *range(num_true, NUM_ROWS)]
     assert case.on_device.tokens[case.last + 1 : case.last + 1 + num_true].tolist() == list(wanted.written)
-    assert after.packet.told[:4].tolist() == [11, 12, 13, case.last - NUM_CLIP + num_true]
-    assert after.packet.tokens.tolist() == [next_token]
+    assert after.inputs.numbers[:4].tolist() == [11, 12, 13, case.last - NUM_SPAN_TOKENS + num_true]
+    assert after.inputs.tokens.tolist() == [next_token]
     assert torch.equal(after.state[0], states[path[-1]])

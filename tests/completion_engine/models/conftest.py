@@ -41,8 +41,14 @@ class WheelIndex:
         step = -(-len(data) // num_slices)
         parts = []
         for number, start in enumerate(range(0, len(data), step), start=1):
-            part = PackageSlice(f"{model_id}-part{number}==1.0", f"/data/part{number:02}.bin")
-            self.add(f"{model_id}-part{number}", part.member, data[start : start + step])
+            piece = data[start : start + step]
+            part = PackageSlice(
+                requirement=f"{model_id}-part{number}==1.0",
+                member=f"/data/part{number:02}.bin",
+                num_bytes=len(piece),
+                sha256=hashlib.sha256(piece).hexdigest(),
+            )
+            self.add(f"{model_id}-part{number}", part.member, piece)
             parts.append(part)
         return ModelSpec(
             id=model_id,

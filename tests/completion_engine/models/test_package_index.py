@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from completion_engine.errors import MachineError
-from completion_engine.models.job import Outcome
+from completion_engine.models.job import ProgramOutcome
 from completion_engine.models.package_index import explain
 
 RETRYING = (
@@ -39,7 +39,7 @@ NOTHING_FOUND = (
     ids=["no pip", "disk full", "no network", "server error", "not there", "unknown", "silent"],
 )
 def test_pips_complaint_is_explained(stderr: str, message: str) -> None:
-    error = explain("toy==1.0", Outcome(exit_code=1, stdout="", stderr=stderr))
+    error = explain("toy==1.0", ProgramOutcome(exit_code=1, stdout="", stderr=stderr))
     assert isinstance(error, MachineError)
     with pytest.raises(MachineError, match=message):
         raise error
@@ -47,5 +47,5 @@ def test_pips_complaint_is_explained(stderr: str, message: str) -> None:
 
 
 def test_a_silent_index_is_given_up() -> None:
-    error = explain("toy==1.0", Outcome(exit_code=-15, stdout="", stderr="", is_stalled=True))
+    error = explain("toy==1.0", ProgramOutcome(exit_code=-15, stdout="", stderr="", is_stalled=True))
     assert "sent nothing for 300 s" in error.message

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from completion_engine.stopping import StopRules
-from completion_engine.suggestion import Place
+from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.stopping import StopRules
 
-At = Callable[..., Place]
+At = Callable[..., CursorContext]
 Stops = Callable[..., tuple[str, str]]
 
 
@@ -17,10 +17,10 @@ Stops = Callable[..., tuple[str, str]]
 def at() -> At:
     """Builds a place from a language id and a document with a cursor in it."""
 
-    def build(language: str, document: str, **options: str) -> Place:
+    def build(language: str, document: str, **options: str) -> CursorContext:
         prefix, cursor, suffix = document.partition("‸")
         assert cursor, "the document has no cursor"
-        return Place(prefix, suffix, language, **options)
+        return CursorContext(prefix, suffix, language, **options)
 
     return build
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from completion_engine.stopping import Place, StopRules
+from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.stopping import StopRules
 
-At = Callable[..., Place]
+At = Callable[..., CursorContext]
 
 CASES: list[tuple[str, str, str]] = [
     ("python", "x = ‸", "|foo"),

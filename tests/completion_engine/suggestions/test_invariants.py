@@ -8,9 +8,10 @@ from typing import get_args
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from completion_engine.stopping import RULES, Place, StopRules
-from completion_engine.suggestion import polish
-from completion_engine.suggestions.rules import RuleName
+from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.rules import RULES, RuleName
+from completion_engine.suggestions.stopping import StopRules
+from completion_engine.suggestions.suggestion import polish
 
 LANGUAGES = [
     *(
@@ -71,7 +72,7 @@ PIECES = [
 code = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
 any_text = st.one_of(code, st.text(max_size=60))
 places = st.builds(
-    Place,
+    CursorContext,
     prefix=any_text,
     suffix=any_text,
     language=st.sampled_from(LANGUAGES) | st.just(""),
@@ -82,29 +83,30 @@ many = settings(max_examples=250, deadline=None)
 
 @many
 @given(places, any_text)
-@example(Place("x", "", "rust"), "')'")
-@example(Place("x = ", "", "python"), '"""a"""')
-@example(Place("f(", "name", "python"), "a, names")
-@example(Place("if a:\n    ", "", "python"), "b\nelse:\n    c\nd")
-@example(Place("x = ", "", "javascript"), "a\nelsewhere")
-def test_a_decision_does_not_depend_on_how_the_text_arrives(place: Place, generated: str) -> None:
+@example(CursorContext("x", "", "rust"), "')'")
+@example(CursorContext("x = ", "", "python"), '"""a"""')
+@example(CursorContext("f(", "name", "python"), "a, names")
+@example(CursorContext("if a:\n    ", "", "python"), "b\nelse:\n    c\nd")
+@example(CursorContext("x = ", "", "javascript"), "a\nelsewhere")
+@example(CursorContext("\n    ", "", "html"), "\n</div>")
+def test_a_decision_does_not_depend_on_how_the_text_arrives(cursor: CursorContext, generated: str) -> None:
     """Every longer text gets the decision that its first settled head got."""
-    rules = StopRules(place)
+    rules = StopRules(cursor)
     first = None
     for end in range(len(generated) + 1):
         stop = rules.check(generated[:end])
         assert first is None or stop == first
         first = stop
         assert stop is None or 0 <= stop.num_chars <= end
-    assert StopRules(place).check(generated) == first
+    assert StopRules(cursor).check(generated) == first
 
 
 @many
 @given(places, any_text)
-@example(Place("x = ", "", "python"), '"""a b')
-@example(Place("x = ", "", "python"), "1.5e-3 + a")
-def test_a_boundary_lies_within_the_text_and_never_moves_back(place: Place, generated: str) -> None:
-    rules = StopRules(place)
+@example(CursorContext("x = ", "", "python"), '"""a b')
+@example(CursorContext("x = ", "", "python"), "1.5e-3 + a")
+def test_a_boundary_lies_within_the_text_and_never_moves_back(cursor: CursorContext, generated: str) -> None:
+    rules = StopRules(cursor)
     ends = [rules.boundary(generated[:end]) for end in range(len(generated) + 1)]
     assert ends == sorted(ends)
     assert all(0 <= boundary <= end for end, boundary in enumerate(ends))
@@ -112,19 +114,21 @@ def test_a_boundary_lies_within_the_text_and_never_moves_back(place: Place, gene
 
 @many
 @given(places, any_text, st.booleans())
-def test_polishing_what_was_shown_changes_nothing(place: Place, generated: str, is_complete: bool) -> None:
-    shown = polish(place, generated, is_complete=is_complete)
+def test_polishing_what_was_shown_changes_nothing(
+    cursor: CursorContext, generated: str, is_complete: bool
+) -> None:
+    shown = polish(StopRules(cursor), generated, is_complete=is_complete)
     if not shown.rule:
-        assert polish(place, shown.text, is_complete=True) == shown
+        assert polish(StopRules(cursor), shown.text, is_complete=True) == shown
 
 
 @many
 @given(places, any_text, st.booleans())
 def test_what_is_shown_is_clean_text_and_a_named_rule_says_why_nothing_is(
-    place: Place, generated: str, is_complete: bool
+    cursor: CursorContext, generated: str, is_complete: bool
 ) -> None:
-    shown = polish(place, generated, is_complete=is_complete)
-    assert 0 <= shown.num_replaced <= len(place.line_suffix)
+    shown = polish(StopRules(cursor), generated, is_complete=is_complete)
+    assert 0 <= shown.num_replaced <= len(cursor.line_suffix)
     if not shown.rule:
         assert shown.text.strip()
         assert not re.search(
@@ -132,7 +136,7 @@ def test_what_is_shown_is_clean_text_and_a_named_rule_says_why_nothing_is(
         )
         assert not re.search(r"[^\S\n]\n", shown.text)
         assert not shown.text.endswith("\n")
-        assert not (place.is_single_line and "\n" in shown.text)
+        assert not (cursor.is_single_line and "\n" in shown.text)
     else:
         assert shown.rule in RULES
         assert (shown.text, shown.num_replaced) == ("", 0)
@@ -149,9 +153,9 @@ def test_closing_brackets_are_never_doubled(pairs: list[tuple[str, str]], closed
     assume(language not in ("html", "plaintext"))  # brackets are no more than text there
     assume(not (language == "lua" and "[[" in opening))  # a string
     closing = "".join(pair[1] for pair in reversed(pairs))
-    place = Place(f"x = f{opening}", closing, language)
-    shown = polish(place, "a" + closing[:closed], is_complete=True)
-    after = place.prefix + shown.text + place.suffix[shown.num_replaced :]
+    cursor = CursorContext(f"x = f{opening}", closing, language)
+    shown = polish(StopRules(cursor), "a" + closing[:closed], is_complete=True)
+    after = cursor.prefix + shown.text + cursor.suffix[shown.num_replaced :]
     assert after == f"x = f{opening}a{closing}"
 
 
@@ -162,7 +166,7 @@ def test_every_rule_has_a_sentence() -> None:
 
 def test_only_a_window_of_a_long_document_is_read() -> None:
     line = "    value = compute(value)\n"
-    place = Place(line * 20_000, line * 20_000, "python")
-    assert place.before.count("\n") <= 201
-    assert place.after.count("\n") <= 81
-    assert StopRules(place).site.before == place.before
+    cursor = CursorContext(line * 20_000, line * 20_000, "python")
+    assert cursor.before.count("\n") <= 201
+    assert cursor.after.count("\n") <= 81
+    assert StopRules(cursor).site.before == cursor.before

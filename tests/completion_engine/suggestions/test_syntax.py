@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.stopping import prepare
-from completion_engine.syntax import LANGUAGES, SyntaxWindow
+from completion_engine.suggestions import syntax
+from completion_engine.suggestions.stopping import load_grammar
+from completion_engine.suggestions.syntax import LANGUAGES, SyntaxWindow
 
 DEFINITIONS = [
     ("python", "class A:\n    ", "def f(self):\n        return 1"),
@@ -52,9 +53,13 @@ def test_other_statements_are_no_definitions(language: str, before: str, text: s
     assert not SyntaxWindow(language, before).ends_with_definition(text)
 
 
-def test_preparing_a_language_needs_no_grammar_for_it() -> None:
-    prepare("python")
-    prepare("unknown-language")
+def test_a_grammar_is_loaded_once_and_a_language_needs_none() -> None:
+    syntax._parser.cache_clear()
+    load_grammar("lua")
+    load_grammar("unknown-language")
+    num_loaded = syntax._parser.cache_info().misses
+    assert SyntaxWindow("lua", "").ends_with_definition("function f()\n  return 1\nend\n")
+    assert syntax._parser.cache_info().misses == num_loaded == 2
 
 
 def test_only_errors_on_the_cursors_line_count() -> None:

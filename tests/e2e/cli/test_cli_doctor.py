@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lsp_server.commands.doctor import gpu_checks
+from completion_engine.cpu.kernels import kernel_cache
+from lsp_server.tools.commands.doctor import gpu_checks, kernels_check
 
 RunCli = Callable[..., Any]
 
@@ -72,3 +73,15 @@ def test_a_gpu_is_judged_by_what_fits() -> None:
     none, plain = gpu_checks(10**8, has_triton=False)
     assert (none.state, plain.state) == ("slow", "slow")
     assert plain.advice
+
+
+def test_a_folder_of_kernels_that_is_not_safe_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "slipstream" / "kernels" / "version"
+    monkeypatch.setattr(kernel_cache, "KERNEL_FOLDER", folder)
+    assert kernels_check().state == "ok"
+    folder.symlink_to(folder.rename(tmp_path / "elsewhere"))
+    check = kernels_check()
+    assert (check.state, check.found) == ("slow", f"not stored: {folder} is a link")
+    assert check.advice

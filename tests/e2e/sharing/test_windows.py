@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from completion_engine.config import DEFAULT_DRAFTERS
-from lsp_server.framing import ResponseError, encode
-from lsp_server.sharing.place import find_place
+from lsp_server.protocol.framing import ResponseError, encode
+from lsp_server.sharing.address import find_address
 from lsp_server.sharing.wire import WELCOME, WINDOW, read_word
 from tests.hosts import Hosts
 
@@ -54,7 +54,7 @@ async def test_two_windows_share_one_engine_and_get_what_each_would_get_alone(
     names = ["add", "sum_of"]
     alone = []
     for root, name in zip(roots, names, strict=True):
-        async with start_editor(root) as editor:
+        async with start_editor(root, own=True) as editor:
             await editor.until_state("ready")
             alone.append(await texts(editor, name))
     async with start_window(roots[0]) as one:
@@ -147,7 +147,7 @@ async def test_a_window_that_does_not_read_holds_nobody_up(
     async with start_window(roots[0]) as one:
         await one.until_state("ready")
         with socket.socket(socket.AF_UNIX) as mute:
-            mute.connect(find_place(hosts.relay_env()).socket_path)
+            mute.connect(find_address(hosts.relay_env()).socket_path)
             mute.sendall(WINDOW)
             assert read_word(mute) == WELCOME
             params: Any = {"processId": None, "rootUri": None, "capabilities": {}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from completion_engine.suggestions.rules import RULES
 from tests.editors.neovim.conftest import SHAPES, setup_lua
 from tests.editors.neovim.editor import Neovim, Start
 from tests.hosts import Hosts
@@ -31,7 +33,9 @@ def stays_without(editor: Neovim, keys: str) -> None:
 
 
 @pytest.mark.parametrize("scope", ["", "buffer", "filetype"])
-def test_switched_off_it_is_silent_and_comes_back(editor: Neovim, write: Write, scope: str) -> None:
+def test_switched_off_it_is_silent_and_comes_back(
+    editor: Neovim, write: Write, scope: str, model_says: str
+) -> None:
     write("shapes.py", PERIMETER)
     editor.type("re")
     editor.wait_ghost()
@@ -39,7 +43,7 @@ def test_switched_off_it_is_silent_and_comes_back(editor: Neovim, write: Write, 
     assert editor.ghost() == ""
     stays_without(editor, "t")
     editor.vim.command(f"Slipstream toggle {scope}")
-    assert editor.wait_ghost().startswith("urn")
+    assert editor.wait_ghost() == model_says
 
 
 def test_the_server_hears_of_a_filetype_that_is_off(editor: Neovim, write: Write) -> None:
@@ -51,20 +55,20 @@ def test_the_server_hears_of_a_filetype_that_is_off(editor: Neovim, write: Write
     assert editor.call(f"return {settings}.languages") == {"python": True}
 
 
-def test_snoozing_ends_by_itself(editor: Neovim, write: Write) -> None:
+def test_snoozing_ends_by_itself(editor: Neovim, write: Write, model_says: str) -> None:
     write("shapes.py", PERIMETER)
     editor.vim.command("Slipstream snooze 0.02")
     assert "snoozed 1 min" in editor.call("return require('slipstream').status()")
     stays_without(editor, "ret")
-    assert editor.wait_ghost().startswith("urn")
+    assert editor.wait_ghost() == model_says
 
 
-def test_a_snooze_can_be_ended(editor: Neovim, write: Write) -> None:
+def test_a_snooze_can_be_ended(editor: Neovim, write: Write, model_says: str) -> None:
     write("shapes.py", PERIMETER)
     editor.vim.command("Slipstream snooze 30")
     stays_without(editor, "ret")
     editor.vim.command("Slipstream resume")
-    assert editor.wait_ghost().startswith("urn")
+    assert editor.wait_ghost() == model_says
 
 
 def test_the_status_line_says_the_last_figures(editor: Neovim, write: Write) -> None:
@@ -113,13 +117,13 @@ def test_why_explains_what_is_on_the_screen(editor: Neovim, write: Write, model_
     editor.type("<Cmd>Slipstream why<CR>")
     editor.until("return vim.bo.filetype == 'slipstream-info'")
     page = editor.lines()
-    assert page[0] == "Suggested"
+    assert page[:2] == ["Suggested", RULES["end-of-statement"]]
     assert model_says in page
     assert "Where it came from" in page
     origins = page[page.index("Where it came from") + 1 : page.index("How") - 1]
     listed = "".join(line.removeprefix("■ ")[:24] for line in origins)
     assert listed.replace(" ", "") == model_says.replace(" ", "")
-    assert page[page.index("How") + 1].startswith("8 tokens")
+    assert re.match(r"\d+ tokens", page[page.index("How") + 1])
     editor.type("q")
     editor.until("return vim.bo.filetype == 'python'")
 
@@ -158,7 +162,7 @@ def test_a_piece_from_a_file_leads_there(editor: Neovim, write: Write, project: 
     assert editor.cursor() == (2, 0)
 
 
-def test_the_server_counts_what_was_shown_and_accepted(editor: Neovim, write: Write) -> None:
+def test_the_server_counts_what_was_shown_and_accepted(editor: Neovim, write: Write, model_says: str) -> None:
     counters = """
     local client = vim.lsp.get_clients({ name = 'slipstream' })[1]
     return client:request_sync('slipstream/stats', vim.empty_dict(), 10000).result.counters
@@ -176,7 +180,7 @@ def test_the_server_counts_what_was_shown_and_accepted(editor: Neovim, write: Wr
     assert gained["num_shown"] >= 1
     assert gained["num_partially_accepted"] == 1
     assert gained["num_accepted"] == 1
-    assert gained["num_accepted_chars"] == len("urn 2 * (width + height)")
+    assert gained["num_accepted_chars"] == len(model_says)
 
 
 def test_the_statistics_window_shows_latencies(editor: Neovim, write: Write) -> None:
@@ -187,7 +191,7 @@ def test_the_statistics_window_shows_latencies(editor: Neovim, write: Write) -> 
     editor.vim.command("Slipstream stats")
     editor.until("return vim.bo.filetype == 'slipstream-info'")
     page = "\n".join(editor.lines())
-    assert page.startswith("ready") or page.startswith("warming")
+    assert page.startswith("ready")
     for part in ("answer", "verify", "asked for", "a pass", "Index"):
         assert part in page
 
@@ -276,10 +280,10 @@ def test_a_key_in_the_very_moment_of_a_crash_ends_no_tracking_of_changes(
     editor.until("return require('slipstream.client').of(vim.api.nvim_get_current_buf()) ~= nil")
     editor.wait_ready()
     editor.type("urn wid")
-    assert editor.wait_ghost().startswith("th")
+    assert re.findall(r"\w+", f"wid{editor.wait_ghost()}")[0] in re.findall(r"\w+", SHAPES)
 
 
-def test_two_editors_share_one_engine(start: Start, hosts: Hosts, tmp_path: Path) -> None:
+def test_two_editors_share_one_engine(start: Start, hosts: Hosts, tmp_path: Path, model_says: str) -> None:
     homes = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
     editors = [start(setup_lua(), **homes) for _ in range(2)]
     for number, editor in enumerate(editors):
@@ -291,7 +295,7 @@ def test_two_editors_share_one_engine(start: Start, hosts: Hosts, tmp_path: Path
         editor.edit(path, line=5, column=3)
         editor.wait_ready()
         editor.type("Aret")
-        assert editor.wait_ghost().startswith("urn")
+        assert editor.wait_ghost() == model_says
     (relay,) = servers_of(editors[0])
     host = hosts.serving(relay)
     assert host["num_windows"] == 2
@@ -307,7 +311,9 @@ def test_an_engine_of_its_own_can_be_had(editor: Neovim) -> None:
     editor.call(change, True)
 
 
-def test_the_built_in_drawer_can_be_used_instead(start: Start, version: str, project: Path) -> None:
+def test_the_built_in_drawer_can_be_used_instead(
+    start: Start, version: str, project: Path, model_says: str
+) -> None:
     if version == "0.11":
         pytest.skip("Neovim 0.11 has no vim.lsp.inline_completion")
     editor = start(setup_lua("ghost = 'builtin'"))
@@ -317,7 +323,7 @@ def test_the_built_in_drawer_can_be_used_instead(start: Start, version: str, pro
     editor.wait_ready()
     editor.type("Aret")
     ghost = editor.wait_ghost()
-    assert ghost.startswith("urn")
+    assert ghost == model_says
     editor.type("<M-w>")
     editor.until("return vim.api.nvim_get_current_line() == '    return'")
     editor.until("return vim.startswith(Drawn.text(0), ' ')")

@@ -20,7 +20,8 @@ COPIES = FOLDER / "extension"
 
 # What goes into the package: the extension, and the server that it brings.
 FOLDERS = ("editors/vscode", "ngram_cache", "completion_engine", "lsp_server")
-FILES = ("pyproject.toml", "constraints.txt", "README.md", "LICENSE")
+LOCKS = ("requirements.lock", "requirements-torch.lock", "requirements-build.lock", "requirements-test.lock")
+FILES = ("pyproject.toml", *LOCKS, "README.md", "LICENSE")
 GENERATED = ("node_modules", "out", "server", "__pycache__", "*.vsix")
 
 BUILD_TIMEOUT_S = 600

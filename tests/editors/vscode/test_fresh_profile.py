@@ -57,5 +57,5 @@ def test_a_new_user_gets_a_suggestion_without_setting_anything(
         window.press("Tab")
         assert window.save().splitlines()[4:] == preview.splitlines()
         assert hosts.only()["num_windows"] == 1
-        assert list(profile.glob("User/globalStorage/slipstream.slipstream/environments/*/bin/python"))
+        assert list(profile.glob("User/globalStorage/slipstream.slipstream/environments/*/venv/bin/python"))
     workbench.remove(profile)

@@ -23,4 +23,6 @@ def test_the_package_brings_the_server_and_no_sources(vsix: Path) -> None:
     with zipfile.ZipFile(vsix) as archive:
         names = archive.namelist()
     assert any(name.startswith("extension/server/") and name.endswith(".whl") for name in names)
+    brought = {"install.py", "requirements.lock", "requirements-torch.lock", "sbom.cdx.json"}
+    assert {f"extension/server/{name}" for name in brought} <= set(names)
     assert not [name for name in names if name.endswith((".ts", ".map")) or "node_modules" in name]

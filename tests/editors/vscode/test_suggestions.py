@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from completion_engine.suggestions.rules import RULES
 from tests.editors import recorder
 from tests.editors.answers import Answer, answers
 from tests.editors.vscode.conftest import SERVER
@@ -135,6 +136,16 @@ def agrees(sight: Sight, answer: Answer) -> bool:
     first, *below = sight.preview.split("\n")
     wanted, *rest = answer.lines
     return first in (wanted, sight.line) and below in ([], rest[: len(below)])
+
+
+def test_why_tells_what_ended_a_suggestion_in_a_sentence(window: Window) -> None:
+    window.open("why.py", STATISTICS)
+    window.type("def mean(values):\n")
+    window.ghost_text()
+    window.run("Slipstream: Why This Suggestion, or None?")
+    told = " ".join(window.choices())
+    assert any(sentence in told for sentence in RULES.values())
+    assert not any(rule in told for rule in RULES if "-" in rule)
 
 
 def test_a_language_that_is_switched_off_says_so(window: Window) -> None:

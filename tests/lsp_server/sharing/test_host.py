@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -14,12 +15,15 @@ from typing import Any, BinaryIO
 import pytest
 
 from lsp_server.sharing import host as host_module
+from lsp_server.sharing import watchdog
+from lsp_server.sharing.address import HostAddress
+from lsp_server.sharing.door import open_door
 from lsp_server.sharing.host import Host
-from lsp_server.sharing.place import Place, open_door
 from lsp_server.sharing.wire import STATUS, WELCOME, WINDOW, BlockReader, BlockWriter, read_word
+from tests.clock import Clock
 from tests.hosts import own_hosts
 
-LINGER_S = 0.5
+LINGER_S = 600.0
 
 
 @dataclass
@@ -47,14 +51,15 @@ class Echo:
 class Running:
     """A host on the test's own loop."""
 
-    place: Place
+    address: HostAddress
     service: Echo
     task: asyncio.Task[None]
+    clock: Clock
 
     async def knock(self, word: bytes = WINDOW) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(5)
-        await asyncio.to_thread(connection.connect, self.place.socket_path)
+        connection.settimeout(60)
+        await asyncio.to_thread(connection.connect, self.address.socket_path)
         await asyncio.to_thread(connection.sendall, word)
         return connection
 
@@ -63,22 +68,36 @@ class Running:
         assert await asyncio.to_thread(read_word, connection) == WELCOME
         return connection
 
+    async def facts(self) -> Any:
+        """What the host says of itself."""
+        asking = await self.knock(STATUS)
+        with asking, asking.makefile("rb") as stream:
+            return json.loads(await asyncio.to_thread(stream.read))
+
+    async def until_alone(self) -> None:
+        """Wait until the host knows that its last window is gone: the window knows it a moment before."""
+        while (await self.facts())["num_windows"]:
+            pass
+
     @property
     def is_open(self) -> bool:
-        return Path(self.place.socket_path).exists()
+        return Path(self.address.socket_path).exists()
 
 
 @pytest.fixture
 async def running() -> AsyncIterator[Running]:
     with own_hosts() as hosts:
-        place, service = Place(hosts.folder, "name"), Echo()
-        door = open_door(place)
+        address, service = HostAddress(hosts.folder, "name"), Echo()
+        door = open_door(address)
         assert door is not None
+        clock = Clock()
         task = asyncio.create_task(Host(door, service, LINGER_S).run())
-        running = Running(place, service, task)
+        running = Running(address, service, task, clock)
         yield running
-        async with asyncio.timeout(5):
-            await task
+        while not task.done():
+            await clock.turn(LINGER_S)
+            await asyncio.sleep(0.002)
+        await task
         assert not running.is_open
 
 
@@ -120,10 +139,7 @@ async def test_whoever_says_something_else_or_nothing_holds_nobody_up(
 
 async def test_who_asks_is_told_the_facts(running: Running) -> None:
     window = await running.window()
-    asking = await running.knock(STATUS)
-    with asking.makefile("rb") as stream:
-        facts = json.loads(await asyncio.to_thread(stream.read))
-    asking.close()
+    facts = await running.facts()
     assert (facts["pid"], facts["num_windows"], facts["engines"]) == (os.getpid(), 1, [])
     assert facts["num_memory_bytes"] > 0
     await said(window, b"end\n")
@@ -131,14 +147,18 @@ async def test_who_asks_is_told_the_facts(running: Running) -> None:
 
 async def test_it_ends_a_while_after_the_last_window_and_not_before(running: Running) -> None:
     window = await running.window()
-    await asyncio.sleep(1.5 * LINGER_S)
+    await running.clock.turn(1.5 * LINGER_S)
     assert running.is_open
     await said(window, b"end\n")
-    await asyncio.sleep(0.5 * LINGER_S)
+    await running.until_alone()
+    await running.clock.turn(0.5 * LINGER_S)
     assert running.is_open
     await said(await running.window(), b"end\n")
-    await asyncio.sleep(0.7 * LINGER_S)
+    await running.until_alone()
+    await running.clock.turn(0.7 * LINGER_S)
     assert running.is_open
+    await running.clock.turn(0.3 * LINGER_S)
+    assert not running.is_open
 
 
 async def test_a_sick_host_leaves_new_windows_to_a_new_one_and_goes_with_its_last(running: Running) -> None:
@@ -148,11 +168,47 @@ async def test_a_sick_host_leaves_new_windows_to_a_new_one_and_goes_with_its_las
     assert await asyncio.to_thread(refused.recv, 1) == b""
     refused.close()
     assert not running.is_open
-    door = open_door(running.place)  # another process may be the host now
+    door = open_door(running.address)  # another process may be the host now
     assert door is not None
     door.close()
-    await asyncio.sleep(1.5 * LINGER_S)
+    await running.clock.turn(1.5 * LINGER_S)
     assert not running.task.done()
+    assert await said(window, b"a\n", b"end\n") == ([b"a\n"], 0)
+    async with asyncio.timeout(LINGER_S / 10):
+        await running.task
+
+
+@pytest.mark.parametrize("lost", ["socket", "folder"])
+async def test_a_living_host_is_found_again_when_its_files_were_cleaned_away(
+    running: Running, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "BEAT_S", 0.02)
+    window = await running.window()
+    await asyncio.sleep(1.2)  # the beat that was under way
+    if lost == "socket":
+        os.unlink(running.address.socket_path)  # noqa: PTH108 - a file in memory
+    else:
+        shutil.rmtree(running.address.folder)
+    async with asyncio.timeout(10):
+        while not running.is_open:  # noqa: ASYNC110 - a file
+            await asyncio.sleep(0.01)
+    other = await running.window()
+    assert await said(other, b"b\n", b"end\n") == ([b"b\n"], 0)
+    assert await said(window, b"a\n", b"end\n") == ([b"a\n"], 0)
+
+
+async def test_a_host_whose_place_was_taken_goes_with_its_last_window(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "BEAT_S", 0.02)
+    window = await running.window()
+    shutil.rmtree(running.address.folder)
+    running.address.folder.mkdir(mode=0o700)
+    new = open_door(running.address)
+    assert new is not None
+    await asyncio.sleep(1.2)
     assert await said(window, b"a\n", b"end\n") == ([b"a\n"], 0)
     async with asyncio.timeout(LINGER_S):
         await running.task
+    assert running.is_open
+    new.close()

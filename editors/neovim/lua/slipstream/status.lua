@@ -9,7 +9,7 @@ local REFRESH_MS = 1000
 local SHOWN_WITHIN_MS = 10000
 
 ---@class slipstream.Status
----@field state? 'loading'|'warming'|'ready'|'error'
+---@field state? 'loading'|'ready'|'error'
 ---@field percent? number
 ---@field message? string
 ---@field kind? string

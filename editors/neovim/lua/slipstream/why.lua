@@ -29,11 +29,11 @@ end
 ---@param page slipstream.Page
 ---@param answer table
 local function add_reason(page, answer)
-  if answer.shown then
-    page:line('Suggested', 'SlipstreamTitle')
-  else
-    page:line('Nothing suggested', 'SlipstreamTitle')
-    page:line(answer.reason ~= '' and answer.reason or 'The model had nothing to add here.')
+  page:line(answer.shown and 'Suggested' or 'Nothing suggested', 'SlipstreamTitle')
+  if (answer.reason or '') ~= '' then
+    page:line(answer.reason)
+  elseif not answer.shown then
+    page:line('The model had nothing to add here.')
   end
 end
 

@@ -1,0 +1,87 @@
+"""The Llama family on the CPU with weights as they are, in float32 or bf16: kernel by kernel.
+
+Runs where weights in bytes cannot or shall not: on x86 processors without AVX2, FMA and F16C, on ARM, and
+anywhere with `dtype` float32 or bfloat16. Its products are torch's own; whether its bits depend on the rows
+of a pass differs by machine and is asked at load (`target_model.exactness`). All others run `int8_decoder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from completion_engine.cpu.attention import OpenBranches
+from completion_engine.cpu.gated_mlp import GatedMlp
+from completion_engine.cpu.kernels.heads import norm_heads, split_heads
+from completion_engine.cpu.kernels.language import array_of
+from completion_engine.cpu.kernels.residual import Residual
+from completion_engine.cpu.linear import Linear
+from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, LayerParts, stacked
+from completion_engine.target_model.rows import ROWS
+
+
+class _Layer:
+    """One decoder layer's weights, laid out for the machine."""
+
+    def __init__(self, parts: LayerParts) -> None:
+        self.input_norm = array_of(parts.input_norm)
+        self.qkv = Linear(*stacked(parts.q, parts.k, parts.v))
+        self.out = Linear(*parts.out)
+        self.mlp = GatedMlp(array_of(parts.mlp_norm), parts.gate, parts.up, parts.down)
+        self.q_norm = None if parts.q_norm is None else array_of(parts.q_norm)
+        self.k_norm = None if parts.k_norm is None else array_of(parts.k_norm)
+
+    @property
+    def num_bytes(self) -> int:
+        return self.qkv.num_bytes + self.out.num_bytes + self.mlp.num_bytes
+
+
+class FloatDecoder(FamilyDecoder):
+    """The Llama family on the CPU in float32 or bf16: rotary grouped attention and a gated MLP."""
+
+    row_step = ROWS
+
+    def __init__(self, model: FamilyModel, num_positions: int) -> None:
+        super().__init__(model, num_positions)
+        self._scale = self.head_size**-0.5
+        self._turns = array_of(self._cos[:, 0]), array_of(self._sin[:, 0])
+        self._head = Linear(model.head)
+        self._layers = [_Layer(model.layer(index)) for index in range(model.num_layers)]
+        self.num_weight_bytes = (
+            self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self._layers)
+        )
+
+    def head_rows(self, tokens: Tensor) -> Tensor:
+        """See `Decoder.head_rows`."""
+        return self._head.rows(tokens).to(self._embedding.dtype)
+
+    def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
+        """See `Decoder.forward`."""
+        branches = OpenBranches(layout, caches, rows.device)
+        x = Residual(self._embedding[rows], self.eps)
+        for index, layer in enumerate(self._layers):
+            q, k, v = self._project(layer, x, branches.positions)
+            heads = branches.attend(index, q, k, v, self._scale)
+            x.add(layer.out(heads.flatten(1)))
+            layer.mlp(x)
+        hidden = x.normed(array_of(self._norm))
+        branches.store_hidden(hidden)
+        return self._head(hidden[-num_logits:]) if num_logits else hidden.new_empty(0, self.vocab_size)
+
+    def _project(self, layer: _Layer, x: Residual, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Turned queries [num_rows, num_heads, head_size]; k and v [num_kv_heads, num_rows, head_size]."""
+        num_rows, num_heads, num_kv = len(positions), self.num_heads, self.num_kv_heads
+        qkv = layer.qkv(x.normed(layer.input_norm))
+        heads = array_of(qkv.view(num_rows, -1, self.head_size))
+        if layer.q_norm is not None and layer.k_norm is not None:
+            norm_heads(heads, 0, num_heads, layer.q_norm, self.eps)
+            norm_heads(heads, num_heads, num_heads + num_kv, layer.k_norm, self.eps)
+        dtype = self._embedding.dtype
+        q = torch.empty(num_rows, num_heads, self.head_size, dtype=dtype)
+        k, v = (torch.empty(num_kv, num_rows, self.head_size, dtype=dtype) for _ in range(2))
+        split_heads(heads, *self._turns, array_of(positions), array_of(q), array_of(k), array_of(v))
+        return q, k, v

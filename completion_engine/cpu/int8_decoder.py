@@ -1,0 +1,198 @@
+"""The Llama family on the CPU with weights in bytes or less: a pass is one program of kernels.
+
+The program of a number of rows is written when it is first wanted, with places for all that flows through it;
+a pass fills in its rows and branches. Keeps the contract of `target_model.decoder.Decoder`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from completion_engine.cpu.kernels import attention, rounded
+from completion_engine.cpu.kernels.attention import Queries, Strides
+from completion_engine.cpu.kernels.branch_table import BranchTable, TableBranch
+from completion_engine.cpu.kernels.heads import HeadNorms, Heads, place_step, split_step
+from completion_engine.cpu.kernels.language import Floats, array_of
+from completion_engine.cpu.kernels.program import Program, Step
+from completion_engine.cpu.kernels.rounded import RoundedRows
+from completion_engine.cpu.kernels.rows import add_norm
+from completion_engine.cpu.quantised import QuantisedLinear
+from completion_engine.errors import UserError
+from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, LayerParts, stacked
+
+
+class _Layer:
+    """One layer's weights; norms in float32."""
+
+    def __init__(self, parts: LayerParts) -> None:
+        self.input_norm, self.mlp_norm = _wide(parts.input_norm), _wide(parts.mlp_norm)
+        self.qkv = QuantisedLinear(*stacked(parts.q, parts.k, parts.v))
+        self.out = QuantisedLinear(*parts.out)
+        self.gate_up = QuantisedLinear(*stacked(parts.gate, parts.up))
+        self.down = QuantisedLinear(*parts.down)
+        self.norms: HeadNorms | None = None
+        if parts.q_norm is not None and parts.k_norm is not None:
+            self.norms = HeadNorms(_wide(parts.q_norm), _wide(parts.k_norm))
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(part.num_bytes for part in (self.qkv, self.out, self.gate_up, self.down))
+
+
+class Int8Decoder(FamilyDecoder):
+    """See the module. Raises UserError for a model that it cannot hold."""
+
+    row_step = 1
+
+    def __init__(self, model: FamilyModel, num_positions: int) -> None:
+        if not self.serves(model):
+            raise UserError(
+                f"A model with heads of {model.head_size} numbers cannot run in int8.",
+                advice="Set dtype to auto.",
+            )
+        super().__init__(model, num_positions)
+        self._head = QuantisedLinear(model.head)
+        self.layers = [_Layer(model.layer(index)) for index in range(model.num_layers)]
+        self.num_weight_bytes = (
+            self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self.layers)
+        )
+        self.arena = Arena()
+        self._passes: dict[tuple[int, int], _Pass] = {}
+
+    @staticmethod
+    def serves(model: FamilyModel) -> bool:
+        """Whether the kernels can read the model's heads."""
+        return attention.serves_heads(model.head_size)
+
+    def head_rows(self, tokens: Tensor) -> Tensor:
+        """See `Decoder.head_rows`."""
+        return self._head.rows(tokens).to(self._embedding.dtype)
+
+    def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
+        """See `Decoder.forward`."""
+        key = len(rows), caches[0].capacity
+        if key not in self._passes:
+            self._passes[key] = _Pass(self, len(rows), caches[0])
+        x, added = self._passes[key].run(self._embedding[rows], layout, caches)
+        hidden = torch.empty(len(rows), self.hidden_size, dtype=self._embedding.dtype)
+        add_norm(array_of(x), array_of(added), array_of(self._norm), self.eps, array_of(hidden))
+        for branch, cache in zip(layout.branches, caches, strict=True):
+            start = cache.num_cached
+            cache.hidden[start : start + len(branch.path)] = hidden[list(branch.path)]
+        return self._head(hidden[-num_logits:]) if num_logits else hidden.new_empty(0, self.vocab_size)
+
+
+class Arena:
+    """Memory that the programs of all numbers of rows share, for one runs at a time."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Tensor] = {}
+
+    def rows(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """A buffer of this shape. What it held before may be there still."""
+        size = math.prod(shape)
+        held = self._held.get(name)
+        if held is None or held.numel() < size:
+            held = self._held[name] = torch.empty(size, dtype=dtype)
+        return held[:size].view(shape)
+
+
+class _Buffers(NamedTuple):
+    """What flows through a pass. `x` is the residual stream, and `added` what is added to it next."""
+
+    x: Tensor
+    added: Tensor
+    normed: RoundedRows
+    qkv: Tensor
+    heads: Heads
+    queries: Queries
+    attended: RoundedRows
+    gate_up: Tensor
+    gated: RoundedRows
+
+
+class _Pass:
+    """The program of one number of rows, for caches of one capacity."""
+
+    def __init__(self, decoder: Int8Decoder, num_rows: int, cache: KVCache) -> None:
+        self._table = BranchTable(num_rows)
+        self._at = _buffers(decoder, num_rows)
+        self._program = Program([*self._steps(decoder, cache)])
+
+    def run(self, embedded: Tensor, layout: Layout, caches: Sequence[KVCache]) -> tuple[Tensor, Tensor]:
+        """The stream behind the last layer, and what is still to be added to it, [num_rows, hidden_size]."""
+        at, start = self._at, caches[0].num_cached
+        at.x.zero_()
+        at.added[: len(embedded), : embedded.shape[1]] = embedded
+        at.heads.positions[:] = torch.tensor(layout.depths) + start
+        torch.add(at.heads.positions, 1, out=at.queries.num_seen)
+        self._table.fill(
+            [
+                TableBranch(
+                    branch.first,
+                    branch.end - branch.first,
+                    cache.keys.data_ptr(),
+                    cache.values.data_ptr(),
+                    start,
+                    np.array(branch.path, np.int64),
+                )
+                for branch, cache in zip(layout.branches, caches, strict=True)
+            ]
+        )
+        self._program.run()
+        return at.x, at.added[: len(embedded), : embedded.shape[1]]
+
+    def _steps(self, decoder: Int8Decoder, cache: KVCache) -> Iterator[Step]:
+        """All layers, one behind the other."""
+        at, table, eps = self._at, self._table, decoder.eps
+        keys, values = cache.keys, cache.values
+        room = keys.stride(3), values.shape[2]
+        strides, size = Strides.of(keys[0], values[0]), keys.element_size()
+        for index, layer in enumerate(decoder.layers):
+            offsets = index * keys.stride(0) * size, index * values.stride(0) * size
+            yield rounded.of_norm(at.x, at.added, layer.input_norm, eps, at.normed)
+            yield layer.qkv.product.step(at.normed, at.qkv)
+            yield split_step(at.qkv, at.heads, layer.norms, eps)
+            yield place_step(table, at.heads, room, offsets)
+            yield attention.step_in(table, at.queries, decoder.num_kv_heads, strides, offsets)
+            yield rounded.of_numbers(at.queries.found.flatten(1), at.attended)
+            yield layer.out.product.step(at.attended, at.added)
+            yield rounded.of_norm(at.x, at.added, layer.mlp_norm, eps, at.normed)
+            yield layer.gate_up.product.step(at.normed, at.gate_up)
+            yield rounded.of_gate(at.gate_up, at.gated.num_inputs, at.gated)
+            yield layer.down.product.step(at.gated, at.added)
+
+
+def _buffers(decoder: Int8Decoder, num_rows: int) -> _Buffers:
+    rows, layer, dtype = decoder.arena.rows, decoder.layers[0], decoder.embedding.dtype
+    num_heads, num_kv, size = decoder.num_heads, decoder.num_kv_heads, decoder.head_size
+    normed = RoundedRows(num_rows, decoder.hidden_size)
+    num_held = normed.groups.num_held
+    k, v = (rows(name, num_kv, num_rows, size, dtype=dtype) for name in ("k", "v"))
+    q, found = (rows(name, num_rows, num_heads, size, dtype=dtype) for name in ("q", "found"))
+    positions, num_seen = (rows(name, num_rows, dtype=torch.int64) for name in ("positions", "seen"))
+    cos, sin = (table[:, 0] for table in decoder.rotary)
+    return _Buffers(
+        rows("x", num_rows, decoder.hidden_size),
+        rows("added", num_held, layer.out.product.width),
+        normed,
+        rows("qkv", num_held, layer.qkv.product.width),
+        Heads(q, k, v, cos, sin, positions),
+        Queries(q, found, num_seen, size**-0.5),
+        RoundedRows(num_rows, num_heads * size),
+        rows("gate and up", num_held, layer.gate_up.product.width),
+        RoundedRows(num_rows, layer.gate_up.product.num_outputs // 2),
+    )
+
+
+def _wide(weight: Tensor) -> Floats:
+    numbers: Floats = weight.float().numpy()
+    return numbers

@@ -1,0 +1,338 @@
+"""Attention of some rows to cached keys and values, in float32, shared among torch's threads.
+
+Eight queries that read the same keys are a unit of work, so that what is read is used eight times. Keys are
+read by channel, thirty-two at a time. A query's sums run over channels, and over keys, one behind the other:
+its result is the same beside any others, and does not depend on keys that it does not see.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
+from numba.core import cgutils
+from torch import Tensor
+
+from completion_engine.cpu.kernels.branch_table import (
+    BRANCH,
+    BRANCH_SIZE,
+    FIRST_BRANCH,
+    NO_PATH,
+    NUM_BRANCHES,
+    BranchTable,
+    TableBranch,
+)
+from completion_engine.cpu.kernels.language import (
+    Array,
+    Floats,
+    SharedKernel,
+    exponential,
+    highest_rank,
+    inlined,
+    kernel,
+    narrowed,
+    number_of,
+    widened,
+)
+from completion_engine.cpu.kernels.program import Step
+from completion_engine.cpu.kernels.task import COUNTER, bits_of, places, task_of
+from completion_engine.cpu.kernels.vectors import (
+    F32,
+    LANES,
+    Vectors,
+    bf16_at,
+    claim,
+    float_at,
+    instruction,
+    int64_at,
+)
+
+KEYS_AT_ONCE = 2 * LANES  # keys and channels; see `kv_cache.KEY_ALIGNMENT`
+_NUM_QUERIES = 8
+_F32, _I32 = np.float32, np.int32
+
+
+def serves_heads(head_size: int) -> bool:
+    """Whether heads of this size can be read sixteen channels at a time."""
+    return head_size % LANES == 0
+
+
+def can_attend(q: Tensor, keys: Tensor, values: Tensor) -> bool:
+    """Whether `attend` can read these; keys lie by channel, with room behind them."""
+    return (
+        q.device.type == "cpu"
+        and q.dtype in {torch.bfloat16, torch.float32}
+        and q.dtype == keys.dtype == values.dtype
+        and serves_heads(q.shape[-1])
+        and keys.stride(1) == values.stride(2) == 1
+        and keys.stride(2) % KEYS_AT_ONCE == 0
+    )
+
+
+class Strides(NamedTuple):
+    """Bytes from one head, one channel of keys, and one position of values to the next."""
+
+    key_head: int
+    key_channel: int
+    value_head: int
+    value: int
+
+    @classmethod
+    def of(cls, keys: Tensor, values: Tensor) -> Strides:
+        """Of keys and values [num_kv_heads, num_keys, head_size]."""
+        strides = keys.stride(0), keys.stride(2), values.stride(0), values.stride(1)
+        return cls(*(stride * keys.element_size() for stride in strides))
+
+
+class AttentionTask(NamedTuple):
+    """What `_attend` is told. Strides are those of `Strides`, and offsets are bytes behind a branch's cache.
+
+    The others are addresses of `BranchTable` and `Queries`, and sizes.
+    """
+
+    table: int
+    q: int
+    found: int
+    num_seen: int
+    num_rows: int
+    num_heads: int
+    head_size: int
+    num_kv_heads: int
+    key_head_stride: int
+    key_channel_stride: int
+    value_head_stride: int
+    value_stride: int
+    keys_offset: int
+    values_offset: int
+    scale_bits: int
+
+
+_AT = places(AttentionTask)
+
+
+class Queries(NamedTuple):
+    """Queries q [num_rows, num_heads, head_size], what they find, shaped alike, and how it is scaled.
+
+    Each sees the first `num_seen` [num_rows] int64 keys of its branch.
+    """
+
+    q: Tensor
+    found: Tensor
+    num_seen: Tensor
+    scale: float
+
+
+def attend(q: Tensor, keys: Tensor, values: Tensor, num_seen: Tensor, scale: float) -> Tensor:
+    """Attention of q [num_rows, num_heads, head_size] to the first `num_seen` [num_rows] keys; shaped as q.
+
+    keys and values are [num_kv_heads, num_keys, head_size].
+    """
+    q = q.contiguous()
+    queries = Queries(q, torch.empty_like(q), num_seen.contiguous(), scale)
+    table = BranchTable(1)
+    table.fill([TableBranch(0, len(q), keys.data_ptr(), values.data_ptr(), 0, NO_PATH)])
+    step_in(table, queries, len(keys), Strides.of(keys, values)).run()
+    return queries.found
+
+
+def step_in(
+    table: BranchTable,
+    queries: Queries,
+    num_kv_heads: int,
+    strides: Strides,
+    offsets: tuple[int, int] = (0, 0),
+) -> Step:
+    """Attention in all branches; their keys and values begin so many bytes behind what the table says."""
+    num_rows, num_heads, head_size = queries.q.shape
+    task = AttentionTask(
+        table=table.address,
+        q=queries.q.data_ptr(),
+        found=queries.found.data_ptr(),
+        num_seen=queries.num_seen.data_ptr(),
+        num_rows=num_rows,
+        num_heads=num_heads,
+        head_size=head_size,
+        num_kv_heads=num_kv_heads,
+        key_head_stride=strides.key_head,
+        key_channel_stride=strides.key_channel,
+        value_head_stride=strides.value_head,
+        value_stride=strides.value,
+        keys_offset=offsets[0],
+        values_offset=offsets[1],
+        scale_bits=bits_of(queries.scale),
+    )
+    kernel = _attend_bf16 if queries.q.dtype == torch.bfloat16 else _attend_float
+    return Step(kernel, task_of(task), (table, queries))
+
+
+@instruction(num_literals=1)
+def _score(
+    make: Vectors,
+    size: int,
+    queries: Any,
+    keys: Any,
+    channel_step: Any,
+    num_channels: Any,
+    scores: Any,
+    score_step: Any,
+) -> None:
+    """The products of eight queries [num_channels, 8] with 32 keys; steps, in bytes, lead to the next one."""
+    totals = make.sums(2 * _NUM_QUERIES)
+    with cgutils.for_range(make.builder, num_channels) as loop:
+        channel = make.step(keys, loop.index, channel_step)
+        query = make.step(queries, loop.index, 4 * _NUM_QUERIES)
+        _add_products(make, size, channel, [(query, 4 * at) for at in range(_NUM_QUERIES)], totals)
+    _write(make, totals, scores, score_step)
+
+
+@instruction(num_literals=2)
+def _sum_up(
+    make: Vectors,
+    size: int,
+    num_vectors: int,
+    shares: Any,
+    share_step: Any,
+    values: Any,
+    value_step: Any,
+    num_keys: Any,
+    summed: Any,
+    sum_step: Any,
+) -> None:
+    """Sixteen channels of values for each vector, summed up by each query's shares; steps as above."""
+    totals = make.sums(num_vectors * _NUM_QUERIES)
+    with cgutils.for_range(make.builder, num_keys) as loop:
+        value, share = make.step(values, loop.index, value_step), make.step(shares, loop.index, 4)
+        factors = [(make.step(share, share_step, at), 0) for at in range(_NUM_QUERIES)]
+        _add_products(make, size, value, factors, totals)
+    _write(make, totals, summed, sum_step)
+
+
+def _add_products(make: Vectors, size: int, numbers: Any, factors: Any, totals: Any) -> None:
+    """Add stored numbers, times what stands at each factor's place, to that factor's vectors of sums."""
+    num_vectors = len(totals) // len(factors)
+    vectors = [make.load_wide(numbers, LANES * size * at, size) for at in range(num_vectors)]
+    for place, (address, offset) in enumerate(factors):
+        factor = make.repeated(address, offset, F32)
+        for at, vector in enumerate(vectors):
+            make.add_product(totals[place * num_vectors + at], vector, factor)
+
+
+def _write(make: Vectors, totals: Any, address: Any, step: Any) -> None:
+    num_vectors = len(totals) // _NUM_QUERIES
+    for at, total in enumerate(totals):
+        row = make.step(address, step, at // num_vectors)
+        make.store(make.builder.load(total), row, 4 * LANES * (at % num_vectors))
+
+
+@kernel
+def _lay_out(
+    q: Array, head: int, first: int, number: int, num_seen: Array, scale: Any, queries: Floats
+) -> int:
+    """Scaled queries of a unit by channel; how many keys they see at most."""
+    num_rows, num_keys = q.shape[0], 0
+    for at in range(number):
+        row = (first + at) % num_rows
+        num_keys = max(num_keys, num_seen[row])
+        for channel in range(q.shape[2]):
+            queries[channel, at] = widened(q[row, head + (first + at) // num_rows, channel]) * scale
+    return num_keys
+
+
+@kernel
+def _exponentiate(scores: Floats, end: int, num_keys: int) -> Any:
+    """Make shares of the first `end` scores, zeros of the others; what the shares add up to."""
+    highest = number_of(highest_rank(scores[:end]))
+    total = _F32(0)
+    for key in range(end):
+        share = exponential(scores[key] - highest)
+        scores[key] = share
+        total += share
+    scores[end:num_keys] = 0
+    return total
+
+
+@inlined
+def _num_units(num_groups: Any, num_rows: Any) -> Any:
+    return (num_groups * num_rows + _NUM_QUERIES - 1) // _NUM_QUERIES
+
+
+@kernel
+def _branch_of(unit: int, table: Array, num_groups: int, num_kv: int) -> Any:
+    """A unit's branch, as its place in the table, and its number there; 0 behind the last one."""
+    end = FIRST_BRANCH + table[NUM_BRANCHES] * BRANCH_SIZE
+    for branch in range(FIRST_BRANCH, end, BRANCH_SIZE):
+        num_units = _num_units(num_groups, table[branch + BRANCH.number]) * num_kv
+        if unit < num_units:
+            return branch, unit
+        unit -= num_units
+    return 0, 0
+
+
+@kernel
+def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array, table: Array) -> None:
+    """Take units until none are left; `task` is an `AttentionTask`."""
+    num_kv, num_channels, key_step = task[_AT.num_kv_heads], q.shape[2], task[_AT.key_channel_stride]
+    value_step = task[_AT.value_stride]
+    num_groups = q.shape[1] // num_kv
+    width = (num_seen.max() + KEYS_AT_ONCE - 1) // KEYS_AT_ONCE * KEYS_AT_ONCE
+    queries = np.zeros((num_channels, _NUM_QUERIES), np.float32)
+    scores = np.empty((_NUM_QUERIES, width), np.float32)
+    summed = np.empty((_NUM_QUERIES, num_channels), np.float32)
+    totals = np.empty(_NUM_QUERIES, np.float32)
+    scale = _I32(task[_AT.scale_bits]).view(np.float32)
+    branch, unit = _branch_of(claim(task, COUNTER, 1), table, num_groups, num_kv)
+    while branch:
+        num_rows, begin = table[branch + BRANCH.number], table[branch + BRANCH.first]
+        num_units = _num_units(num_groups, num_rows)
+        head, first = unit // num_units, unit % num_units * _NUM_QUERIES
+        keys = table[branch + BRANCH.keys] + task[_AT.keys_offset] + head * task[_AT.key_head_stride]
+        values = table[branch + BRANCH.values] + task[_AT.values_offset] + head * task[_AT.value_head_stride]
+        number = min(_NUM_QUERIES, num_groups * num_rows - first)
+        own, seen = q[begin : begin + num_rows], num_seen[begin : begin + num_rows]
+        num_keys = _lay_out(own, head * num_groups, first, number, seen, scale, queries)
+        for key in range(0, num_keys, KEYS_AT_ONCE):
+            place = scores.ctypes.data + 4 * key
+            if size == 2:
+                _score(2, queries.ctypes.data, keys + 2 * key, key_step, num_channels, place, 4 * width)
+            else:
+                _score(4, queries.ctypes.data, keys + 4 * key, key_step, num_channels, place, 4 * width)
+        for at in range(number):
+            totals[at] = _exponentiate(scores[at], seen[(first + at) % num_rows], num_keys)
+        for channel in range(0, num_channels, KEYS_AT_ONCE):
+            place, shares, step = summed.ctypes.data + 4 * channel, scores.ctypes.data, 4 * num_channels
+            column = values + size * channel
+            is_whole = channel + KEYS_AT_ONCE <= num_channels
+            if size == 2 and is_whole:
+                _sum_up(2, 2, shares, 4 * width, column, value_step, num_keys, place, step)
+            elif size == 2:
+                _sum_up(2, 1, shares, 4 * width, column, value_step, num_keys, place, step)
+            elif is_whole:
+                _sum_up(4, 2, shares, 4 * width, column, value_step, num_keys, place, step)
+            else:
+                _sum_up(4, 1, shares, 4 * width, column, value_step, num_keys, place, step)
+        for at in range(number):
+            row, group = begin + (first + at) % num_rows, (first + at) // num_rows
+            for channel in range(num_channels):
+                number_found = summed[at, channel] / totals[at]
+                found[row, head * num_groups + group, channel] = narrowed(number_found, found)
+        branch, unit = _branch_of(claim(task, COUNTER, 1), table, num_groups, num_kv)
+
+
+@SharedKernel
+def _attend_bf16(task: Any) -> None:
+    shape = (task[_AT.num_rows], task[_AT.num_heads], task[_AT.head_size])
+    seen = carray(int64_at(task[_AT.num_seen]), task[_AT.num_rows])
+    table = carray(int64_at(task[_AT.table]), FIRST_BRANCH + task[_AT.num_rows] * BRANCH_SIZE)
+    q, found = carray(bf16_at(task[_AT.q]), shape), carray(bf16_at(task[_AT.found]), shape)
+    _attend(task, 2, q, found, seen, table)
+
+
+@SharedKernel
+def _attend_float(task: Any) -> None:
+    shape = (task[_AT.num_rows], task[_AT.num_heads], task[_AT.head_size])
+    seen = carray(int64_at(task[_AT.num_seen]), task[_AT.num_rows])
+    table = carray(int64_at(task[_AT.table]), FIRST_BRANCH + task[_AT.num_rows] * BRANCH_SIZE)
+    q, found = carray(float_at(task[_AT.q]), shape), carray(float_at(task[_AT.found]), shape)
+    _attend(task, 4, q, found, seen, table)

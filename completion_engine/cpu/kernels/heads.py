@@ -1,0 +1,286 @@
+"""Kernels on attention's heads: norms, turning them, and writing them to a cache.
+
+Arrays of numbers are float32 or bf16 (see `language`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
+from torch import Tensor
+
+from completion_engine.cpu.kernels.branch_table import (
+    BRANCH,
+    BRANCH_SIZE,
+    FIRST_BRANCH,
+    NUM_BRANCHES,
+    BranchTable,
+)
+from completion_engine.cpu.kernels.language import (
+    Array,
+    Floats,
+    SharedKernel,
+    inlined,
+    kernel,
+    narrowed,
+    widened,
+)
+from completion_engine.cpu.kernels.program import Step
+from completion_engine.cpu.kernels.rounded import SHARED_FROM
+from completion_engine.cpu.kernels.rows import norm_factor
+from completion_engine.cpu.kernels.task import COUNTER, bits_of, places, task_of
+from completion_engine.cpu.kernels.vectors import bf16_at, claim, float_at, int64_at
+
+_I32 = np.int32
+
+
+@kernel
+def norm_heads(heads: Array, first: int, end: int, weight: Array, eps: float) -> None:
+    """The root mean square norm of some heads, in place; heads [num_rows, num_heads, head_size]."""
+    for row in range(heads.shape[0]):
+        _norm_heads(heads[row], first, end, weight, eps)
+
+
+@kernel
+def split_heads(
+    heads: Array, cos: Array, signed_sin: Array, positions: Array, q: Array, k: Array, v: Array
+) -> None:
+    """Queries and keys turned by their rows' positions, and values.
+
+    heads [num_rows, num_heads + 2 * num_kv_heads, head_size]; cos and signed_sin [num_positions, head_size];
+    q [num_rows, num_heads, head_size]; k, v [num_kv_heads, num_rows, head_size].
+    """
+    for row in range(heads.shape[0]):
+        _split(heads[row], cos[positions[row]], signed_sin[positions[row]], row, q, k, v)
+
+
+@kernel
+def place(k: Array, v: Array, path: Array, keys: Array, values: Array, start: int) -> None:
+    """Write the rows `path` of k, v [num_kv_heads, num_rows, head_size] to a cache from `start` on.
+
+    keys are [num_kv_heads, head_size, room], as they lie, values [num_kv_heads, capacity, head_size].
+    """
+    for head in range(k.shape[0]):
+        for number in range(k.shape[2]):
+            for at in range(path.shape[0]):
+                keys[head, number, start + at] = k[head, path[at], number]
+        for at in range(path.shape[0]):
+            for number in range(v.shape[2]):
+                values[head, start + at, number] = v[head, path[at], number]
+
+
+@inlined
+def _norm_heads(heads: Any, first: Any, end: Any, weight: Any, eps: Any) -> None:
+    for head in range(first, end):
+        numbers = heads[head]
+        factor = norm_factor(numbers, eps)
+        for at in range(numbers.shape[0]):
+            numbers[at] = narrowed(widened(numbers[at]) * factor * widened(weight[at]), heads)
+
+
+@inlined
+def _split(heads: Any, cos: Any, signed_sin: Any, row: Any, q: Any, k: Any, v: Any) -> None:
+    num_heads, num_kv = q.shape[1], k.shape[0]
+    for head in range(num_heads):
+        _turn(heads[head], cos, signed_sin, q[row, head])
+    for head in range(num_kv):
+        _turn(heads[num_heads + head], cos, signed_sin, k[head, row])
+        for at in range(v.shape[2]):
+            v[head, row, at] = narrowed(widened(heads[num_heads + num_kv + head, at]), v)
+
+
+@inlined
+def _turn(numbers: Any, cos: Any, signed_sin: Any, turned: Any) -> None:
+    half = numbers.shape[0] // 2
+    for at in range(half):
+        low, high = widened(numbers[at]), widened(numbers[half + at])
+        turned[at] = narrowed(low * widened(cos[at]) + high * widened(signed_sin[at]), turned)
+        turned[half + at] = narrowed(
+            high * widened(cos[half + at]) + low * widened(signed_sin[half + at]), turned
+        )
+
+
+class Heads(NamedTuple):
+    """What `split_heads` writes, and the angles [num_positions, head_size] that it turns by, of one type.
+
+    `positions` [num_rows] int64 are the rows' places in the text.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    cos: Tensor
+    signed_sin: Tensor
+    positions: Tensor
+
+
+class HeadNorms(NamedTuple):
+    """Weights [head_size] float32 of the norms of queries and of keys."""
+
+    q: Floats
+    k: Floats
+
+
+class SplitTask(NamedTuple):
+    """What `_split_rows` is told: sizes, addresses of `qkv` and of what `Heads` and `HeadNorms` hold.
+
+    Norms are 0 where there are none.
+    """
+
+    num_rows: int
+    num_heads: int
+    num_kv_heads: int
+    head_size: int
+    qkv_width: int
+    num_positions: int
+    qkv: int
+    q: int
+    k: int
+    v: int
+    cos: int
+    signed_sin: int
+    positions: int
+    q_norm: int
+    k_norm: int
+    eps_bits: int
+
+
+class PlaceTask(NamedTuple):
+    """What `place` is told in all branches: `table`, `k` and `v` are addresses, offsets count bytes.
+
+    Room is that of one head in a cache, in positions.
+    """
+
+    table: int
+    num_kv_heads: int
+    num_rows: int
+    head_size: int
+    keys_room: int
+    values_room: int
+    keys_offset: int
+    values_offset: int
+    k: int
+    v: int
+
+
+_SPLIT, _PLACE = places(SplitTask), places(PlaceTask)
+
+
+def split_step(qkv: Tensor, into: Heads, norms: HeadNorms | None, eps: float) -> Step:
+    """`split_heads` of qkv [at least num_rows, at least as wide as all heads] float32, normed before."""
+    num_rows, num_heads, head_size = into.q.shape
+    task = SplitTask(
+        num_rows=num_rows,
+        num_heads=num_heads,
+        num_kv_heads=len(into.k),
+        head_size=head_size,
+        qkv_width=qkv.shape[1],
+        num_positions=len(into.cos),
+        qkv=qkv.data_ptr(),
+        q=into.q.data_ptr(),
+        k=into.k.data_ptr(),
+        v=into.v.data_ptr(),
+        cos=into.cos.data_ptr(),
+        signed_sin=into.signed_sin.data_ptr(),
+        positions=into.positions.data_ptr(),
+        q_norm=0 if norms is None else norms.q.ctypes.data,
+        k_norm=0 if norms is None else norms.k.ctypes.data,
+        eps_bits=bits_of(eps),
+    )
+    kernel = _split_bf16 if into.q.dtype == torch.bfloat16 else _split_float
+    return Step(kernel, task_of(task), (qkv, into, norms), is_shared=num_rows >= SHARED_FROM)
+
+
+def place_step(table: BranchTable, heads: Heads, room: tuple[int, int], offsets: tuple[int, int]) -> Step:
+    """`place` in all branches, so many bytes behind what the table says.
+
+    `room` says how many positions a head has room for, of keys and of values.
+    """
+    num_kv_heads, num_rows, head_size = heads.k.shape
+    task = PlaceTask(
+        table=table.address,
+        num_kv_heads=num_kv_heads,
+        num_rows=num_rows,
+        head_size=head_size,
+        keys_room=room[0],
+        values_room=room[1],
+        keys_offset=offsets[0],
+        values_offset=offsets[1],
+        k=heads.k.data_ptr(),
+        v=heads.v.data_ptr(),
+    )
+    kernel = _place_bf16 if heads.k.dtype == torch.bfloat16 else _place_float
+    return Step(kernel, task_of(task), (table, heads), is_shared=False)
+
+
+@kernel
+def _split_rows(task: Any, q: Array, k: Array, v: Array, cos: Array, signed_sin: Array) -> None:
+    """Take rows until none are left; `task` is a `SplitTask`."""
+    num_rows, num_heads, num_kv = task[_SPLIT.num_rows], task[_SPLIT.num_heads], task[_SPLIT.num_kv_heads]
+    size, eps = task[_SPLIT.head_size], _I32(task[_SPLIT.eps_bits]).view(np.float32)
+    positions = carray(int64_at(task[_SPLIT.positions]), num_rows)
+    row = claim(task, COUNTER, 1)
+    while row < num_rows:
+        start = task[_SPLIT.qkv] + 4 * row * task[_SPLIT.qkv_width]
+        heads = carray(float_at(start), (num_heads + 2 * num_kv, size))
+        if task[_SPLIT.q_norm]:
+            _norm_heads(heads, 0, num_heads, carray(float_at(task[_SPLIT.q_norm]), size), eps)
+            k_norm = carray(float_at(task[_SPLIT.k_norm]), size)
+            _norm_heads(heads, num_heads, num_heads + num_kv, k_norm, eps)
+        _split(heads, cos[positions[row]], signed_sin[positions[row]], row, q, k, v)
+        row = claim(task, COUNTER, 1)
+
+
+@SharedKernel
+def _split_bf16(task: Any) -> None:
+    num_rows, size = task[_SPLIT.num_rows], task[_SPLIT.head_size]
+    kv, angles = (task[_SPLIT.num_kv_heads], num_rows, size), (task[_SPLIT.num_positions], size)
+    q = carray(bf16_at(task[_SPLIT.q]), (num_rows, task[_SPLIT.num_heads], size))
+    k, v = carray(bf16_at(task[_SPLIT.k]), kv), carray(bf16_at(task[_SPLIT.v]), kv)
+    cos = carray(bf16_at(task[_SPLIT.cos]), angles)
+    _split_rows(task, q, k, v, cos, carray(bf16_at(task[_SPLIT.signed_sin]), angles))
+
+
+@SharedKernel
+def _split_float(task: Any) -> None:
+    num_rows, size = task[_SPLIT.num_rows], task[_SPLIT.head_size]
+    kv, angles = (task[_SPLIT.num_kv_heads], num_rows, size), (task[_SPLIT.num_positions], size)
+    q = carray(float_at(task[_SPLIT.q]), (num_rows, task[_SPLIT.num_heads], size))
+    k, v = carray(float_at(task[_SPLIT.k]), kv), carray(float_at(task[_SPLIT.v]), kv)
+    cos = carray(float_at(task[_SPLIT.cos]), angles)
+    _split_rows(task, q, k, v, cos, carray(float_at(task[_SPLIT.signed_sin]), angles))
+
+
+@SharedKernel
+def _place_bf16(task: Any) -> None:
+    num_kv, num_rows, size = task[_PLACE.num_kv_heads], task[_PLACE.num_rows], task[_PLACE.head_size]
+    k = carray(bf16_at(task[_PLACE.k]), (num_kv, num_rows, size))
+    v = carray(bf16_at(task[_PLACE.v]), (num_kv, num_rows, size))
+    table = carray(int64_at(task[_PLACE.table]), FIRST_BRANCH + num_rows * BRANCH_SIZE)
+    end = FIRST_BRANCH + table[NUM_BRANCHES] * BRANCH_SIZE
+    for branch in range(FIRST_BRANCH, end, BRANCH_SIZE):
+        keys_at = table[branch + BRANCH.keys] + task[_PLACE.keys_offset]
+        values_at = table[branch + BRANCH.values] + task[_PLACE.values_offset]
+        keys = carray(bf16_at(keys_at), (num_kv, size, task[_PLACE.keys_room]))
+        values = carray(bf16_at(values_at), (num_kv, task[_PLACE.values_room], size))
+        path = carray(int64_at(table[branch + BRANCH.path]), table[branch + BRANCH.num_path])
+        place(k, v, path, keys, values, table[branch + BRANCH.start])
+
+
+@SharedKernel
+def _place_float(task: Any) -> None:
+    num_kv, num_rows, size = task[_PLACE.num_kv_heads], task[_PLACE.num_rows], task[_PLACE.head_size]
+    k = carray(float_at(task[_PLACE.k]), (num_kv, num_rows, size))
+    v = carray(float_at(task[_PLACE.v]), (num_kv, num_rows, size))
+    table = carray(int64_at(task[_PLACE.table]), FIRST_BRANCH + num_rows * BRANCH_SIZE)
+    end = FIRST_BRANCH + table[NUM_BRANCHES] * BRANCH_SIZE
+    for branch in range(FIRST_BRANCH, end, BRANCH_SIZE):
+        keys_at = table[branch + BRANCH.keys] + task[_PLACE.keys_offset]
+        values_at = table[branch + BRANCH.values] + task[_PLACE.values_offset]
+        keys = carray(float_at(keys_at), (num_kv, size, task[_PLACE.keys_room]))
+        values = carray(float_at(values_at), (num_kv, task[_PLACE.values_room], size))
+        path = carray(int64_at(table[branch + BRANCH.path]), table[branch + BRANCH.num_path])
+        place(k, v, path, keys, values, table[branch + BRANCH.start])

@@ -1,0 +1,149 @@
+"""Where compiled kernels are stored, whether it is safe to load them, and whether all of them are there.
+
+What numba stores are pickles and machine code: who can write them runs code as this user. So they lie in
+folders that belong to this user alone. The last folder's name follows from the kernels' sources. What is in
+it is for one processor, one interpreter and one place of the sources, and so is the mark that says that
+nothing is missing. Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_cache_dir
+
+_SOURCES = Path(__file__).parent
+_NAME = re.compile("[0-9a-f]{16}")
+_DAYS_UNUSED = 60
+_PRIVATE = 0o700
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class UnsafeError(OSError):
+    """Others may have put something there; the message says where, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageProblem:
+    """Why kernels are neither stored nor loaded, and what to do about it."""
+
+    found: str
+    advice: str
+
+
+def folder_for(sources: Iterable[Path]) -> Path:
+    """Where kernels made of these files are stored.
+
+    numba itself looks at a kernel's own file only, and would go on with what it inlined from another.
+    """
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sorted(sources)))
+    return Path(user_cache_dir("slipstream", appauthor=False)) / "kernels" / digest.hexdigest()[:16]
+
+
+KERNEL_FOLDER = folder_for(_SOURCES.glob("*.py"))
+
+
+def storage_problem() -> StorageProblem | None:
+    """Why the kernels' folder cannot be used; None where it is this user's alone. Makes what is missing."""
+    *above, own = KERNEL_FOLDER.parents[1], KERNEL_FOLDER.parent, KERNEL_FOLDER
+    try:
+        for folder in above:
+            _take_from_others(folder)
+        for folder in (*above, own):
+            make_private(folder)
+    except UnsafeError as error:
+        return StorageProblem(str(error), "Move that folder away: it is made anew, for you alone.")
+    except OSError as error:
+        return StorageProblem(str(error), "Make room for it, or let XDG_CACHE_HOME name another folder.")
+    if not os.access(own, os.W_OK | os.X_OK):
+        return StorageProblem(f"{own} cannot be written", "Move it away: it is made anew.")
+    return None
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder for this user alone where there is none.
+
+    Raises UnsafeError where others may have put something there, OSError where it cannot be made.
+    """
+    if not folder.parent.exists():
+        make_private(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir(_PRIVATE)
+    status = folder.lstat()
+    if not (stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+        raise UnsafeError(f"{folder} is no folder")
+    if flaw := flaw_of(status):
+        raise UnsafeError(f"{folder} {flaw}")
+
+
+def flaw_of(status: os.stat_result) -> str:
+    """Why what has this status may hold what others wrote, or "".
+
+    Systems without owners and modes, such as Windows, give each user a cache of his own.
+    """
+    if stat.S_ISLNK(status.st_mode):
+        return "is a link"
+    if sys.platform == "win32":
+        return ""
+    if status.st_uid != os.geteuid():
+        return "belongs to another user"
+    return "can be written by other users" if status.st_mode & _OTHERS_WRITE else ""
+
+
+def _take_from_others(folder: Path) -> None:
+    """A folder of this user's that a generous umask has made is from now on written by nobody else.
+
+    What lies in it is looked at by itself: nobody else can have given it this user as its owner.
+    """
+    with suppress(FileNotFoundError):
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and flaw_of(status) and status.st_uid == os.geteuid():
+            folder.chmod(stat.S_IMODE(status.st_mode) & ~_OTHERS_WRITE)
+
+
+def can_store() -> bool:
+    """Whether there is a safe place where what is compiled can stay; makes it."""
+    return storage_problem() is None
+
+
+def are_compiled() -> bool:
+    """Whether a process like this one has compiled all that the default target needs."""
+    mark = _mark()
+    if not (can_store() and mark.is_file()):
+        return False
+    with suppress(OSError):
+        mark.touch()  # they are in use: see `forget_unused`
+    return True
+
+
+def mark_compiled() -> None:
+    """Nothing is left to compile. Raises OSError where that cannot be stored."""
+    _mark().touch()
+
+
+def forget_unused(used: Path, now: float) -> None:
+    """Remove what other versions stored beside `used` and have not used for long; `now` in seconds."""
+    until = now - _DAYS_UNUSED * 86_400
+    for folder in used.parent.iterdir():
+        if folder == used or not _NAME.fullmatch(folder.name):
+            continue
+        with suppress(OSError):
+            if max(entry.stat().st_mtime for entry in (folder, *folder.iterdir())) < until:
+                shutil.rmtree(folder)
+
+
+def _mark() -> Path:
+    from llvmlite import binding  # noqa: PLC0415 - a tenth of a second, loaded with numba anyway
+
+    processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    place = repr((processor, str(_SOURCES), sys.version)).encode()
+    return KERNEL_FOLDER / f"compiled-{hashlib.sha256(place).hexdigest()[:16]}"

@@ -1,0 +1,150 @@
+"""What all kernels are written in: decorators that compile with numba, numbers in bf16, and shared functions.
+
+Numbers in bf16 come as uint16, for numpy has no such type; kernels compute in float32. numba compiles a
+kernel on its first call; `stored_kernels` says where the result stays. Knows no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import torch
+from numba import njit, types
+from numba.core.ccallback import CFunc
+from numba.extending import overload
+from numpy.typing import NDArray
+from torch import Tensor
+
+from completion_engine.cpu.kernels.stored_kernels import cache_of
+
+LOWEST_RANK = np.int32(-0x7FFFFFFF)
+
+Array = NDArray[Any]
+Floats = NDArray[np.float32]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+# Sums may run in any order that is the same each time. Numbers that are none or infinite keep their meaning.
+_LIBERTIES = {"reassoc", "contract", "nsz", "arcp"}
+_F32, _U32, _I32 = np.float32, np.uint32, np.int32
+
+
+def kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`function` on arrays, compiled; it runs without the interpreter's lock."""
+    compiled: Any = njit(fastmath=_LIBERTIES, nogil=True, error_model="numpy")(function)
+    compiled._cache = cache_of(function)
+    result: Callable[_P, _R] = compiled
+    return result
+
+
+class SharedKernel:
+    """A function on a pointer to integers that threads call all at once, compiled when it is first wanted."""
+
+    def __init__(self, function: Callable[[Any], None]) -> None:
+        self._function = function
+
+    @cached_property
+    def address(self) -> int:
+        """Of the compiled function."""
+        signature = (types.CPointer(types.int64),), types.void
+        compiled: Any = CFunc(self._function, signature, locals={}, options={"error_model": "numpy"})
+        compiled._cache = cache_of(self._function)
+        compiled.compile()
+        return int(compiled.address)
+
+
+def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`function` as a part of the kernels that call it."""
+    compiled: Callable[_P, _R] = njit(inline="always", error_model="numpy")(function)
+    return compiled
+
+
+def array_of(tensor: Tensor) -> Array:
+    """The memory of a CPU tensor as a kernel reads and writes it."""
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.view(torch.uint16)
+    array: Array = tensor.numpy()
+    return array
+
+
+def widened(number: Any) -> Any:
+    """A stored number as float32; only within kernels."""
+    raise NotImplementedError
+
+
+def narrowed(number: Any, array: Any) -> Any:
+    """A float32 as `array` stores numbers, the nearest, of two the even one; only within kernels."""
+    raise NotImplementedError
+
+
+@overload(widened, inline="always", strict=False)
+def _widened(number: Any) -> Callable[[Any], Any]:
+    if number == types.uint16:
+        return lambda number: _U32(_U32(number) << _U32(16)).view(np.float32)
+    return lambda number: number
+
+
+@overload(narrowed, inline="always", strict=False)
+def _narrowed(number: Any, array: Any) -> Callable[[Any, Any], Any]:  # noqa: ARG001 - named as what it replaces
+    if array.dtype == types.uint16:
+        return _nearest_bf16
+    return lambda number, array: number  # noqa: ARG005 - as above
+
+
+def _nearest_bf16(number: Any, array: Any) -> Any:  # noqa: ARG001 - as above
+    bits = _F32(number).view(np.uint32)
+    odd = _U32(_U32(bits >> _U32(16)) & _U32(1))
+    return np.uint16(_U32(bits + _U32(0x7FFF) + odd) >> _U32(16))
+
+
+@inlined
+def exponential(x: Any) -> Any:
+    """e**x to 2e-7 of its size, between 2**-126 and 2**126.
+
+    A power of two by its bits and a polynomial (Taylor's, fitted on half a power to either side).
+    """
+    power = min(max(x * _F32(1.44269504), _F32(-126.0)), _F32(126.0))
+    whole = np.floor(power + _F32(0.5))
+    part = power - whole
+    y = _F32(1.5403530e-4)
+    y = y * part + _F32(1.3333558e-3)
+    y = y * part + _F32(9.6181291e-3)
+    y = y * part + _F32(5.5504109e-2)
+    y = y * part + _F32(2.4022651e-1)
+    y = y * part + _F32(6.9314718e-1)
+    y = y * part + _F32(1.0)
+    return y * _U32(_U32(_I32(whole) + _I32(127)) << _U32(23)).view(np.float32)
+
+
+@inlined
+def magnitude(x: Any) -> Any:
+    """The bits of |x|, which are ordered as the numbers are: the largest of many is found in vectors."""
+    return _I32(_F32(x).view(np.int32) & _I32(0x7FFFFFFF))
+
+
+@inlined
+def rank_of(number: Any) -> Any:
+    """A stored number as an integer that is ordered as the numbers are; both zeros are one."""
+    wide = _F32(widened(number))
+    sign = _I32(wide.view(np.int32) >> 31)
+    return _I32(_I32(magnitude(wide) ^ sign) - sign)
+
+
+@inlined
+def number_of(rank: Any) -> Any:
+    """The float32 of a rank."""
+    sign = _I32(rank >> 31)
+    return _I32(_I32(_I32(rank ^ sign) - sign) | _I32(sign << 31)).view(np.float32)
+
+
+@inlined
+def highest_rank(numbers: Any) -> Any:
+    """The largest rank of some numbers, found in vectors; `LOWEST_RANK` where there are none."""
+    top = LOWEST_RANK
+    for at in range(numbers.shape[0]):
+        rank = rank_of(numbers[at])
+        top = _I32(max(top, rank))
+    return top

@@ -1,0 +1,289 @@
+"""Weights in blocks of 32 inputs, each with a scale of its own, in as few bits as hold them.
+
+Models mostly come rounded already: a block's weights lie on a grid of 16 or 32 points. Where all blocks of a
+weight do, the grid's points are held in 4 or 5 bits and nothing is lost; all others are rounded to 8 bits.
+A tile is sixteen outputs side by side, and the unit that a thread multiplies.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from completion_engine.cpu.kernels.language import (
+    Array,
+    Floats,
+    inlined,
+    kernel,
+    magnitude,
+    number_of,
+    rank_of,
+    widened,
+)
+
+BLOCK = 32  # inputs that share a scale
+TILE_OUTPUTS = 16  # outputs side by side
+NUM_GROUPS = BLOCK // 4  # of four inputs, which one instruction multiplies
+ZERO_LEVELS = (16, 128)  # levels that stand for zero
+ROW_BYTES = BLOCK + 4 * 4  # of a block of a rounded row, see `rounded.RoundedRows`
+
+_F32, _I32, _U8 = np.float32, np.int32, np.uint8
+_NEAR = _F32(2**-7)  # of a number: twice what rounding to bf16 moves it
+_SMALLEST = _F32(1e-30)
+
+
+@dataclass(frozen=True, slots=True)
+class TileRecord:
+    """How a block of a tile lies: levels, then fp16 numbers for each output. Places are in bytes.
+
+    A weight is `(level - zero_level) * scale`, or `level * scale + floor` where there are floors.
+    """
+
+    bits: int
+    num_bytes: int
+    scales_at: int
+    zero_level: int = 0
+    highs_at: int = 0  # the fifth bits
+    floors_at: int = 0
+
+
+RECORDS = {
+    4: TileRecord(4, 320, scales_at=256, floors_at=288),
+    5: TileRecord(5, 352, scales_at=320, zero_level=ZERO_LEVELS[0], highs_at=256),
+    8: TileRecord(8, 544, scales_at=512, zero_level=ZERO_LEVELS[1]),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PackedWeight:
+    """A weight [num_outputs, num_inputs]: `records` [num_tiles, num_blocks, record's bytes] uint8.
+
+    Scales and floors are times `units` [num_tiles * TILE_OUTPUTS] float32, powers of two, lest they leave
+    fp16.
+    """
+
+    record: TileRecord
+    records: Array
+    units: Floats
+    shape: tuple[int, int]
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory."""
+        return self.records.nbytes + self.units.nbytes
+
+
+def pack(weight: Array) -> PackedWeight:
+    """`weight` [num_outputs, num_inputs], float32 or bf16, in the fewest bits that hold it."""
+    num_outputs, num_inputs = weight.shape
+    num_tiles, num_blocks = -(-num_outputs // TILE_OUTPUTS), -(-num_inputs // BLOCK)
+    units: Floats = np.ones(num_tiles * TILE_OUTPUTS, np.float32)
+    find_units(weight, units)
+    scales, floors = (np.zeros((num_tiles, num_blocks, TILE_OUTPUTS), np.float32) for _ in range(2))
+    for record in RECORDS.values():
+        records = np.zeros((num_tiles, num_blocks, record.num_bytes), np.uint8)
+        if _pack_in_parts(weight, record.bits, units, (records, scales, floors)):
+            _put_halves(records, scales, record.scales_at)
+            if record.floors_at:
+                _put_halves(records, floors, record.floors_at)
+            return PackedWeight(record, records, units, (num_outputs, num_inputs))
+    raise AssertionError("8 bits hold any weight")
+
+
+def _pack_in_parts(weight: Array, bits: int, units: Floats, packed: tuple[Array, Floats, Floats]) -> bool:
+    """`pack_levels` on as many threads as torch has here, once the first tile has shown that it may do."""
+    if not pack_levels(weight, bits, units, *packed, 0, 1):
+        return False
+    num_parts = torch.get_num_threads()
+    places = np.linspace(1, len(packed[0]), num_parts + 1).astype(int).tolist()
+
+    def pack_part(part: tuple[int, int]) -> bool:
+        return pack_levels(weight, bits, units, *packed, *part)
+
+    with ThreadPoolExecutor(num_parts) as threads:
+        return all(threads.map(pack_part, pairwise(places)))
+
+
+def unpack(weight: PackedWeight, outputs: Array) -> Floats:
+    """What the weights of some outputs [num_rows] stand for, [num_rows, num_inputs]."""
+    record = weight.record
+    found: Floats = np.empty((len(outputs), weight.records.shape[1] * BLOCK), np.float32)
+    read_levels(weight.records, outputs, record.bits, found)
+    blocks = found.reshape(len(outputs), -1, BLOCK)
+    blocks -= record.zero_level
+    blocks *= _halves_of(weight.records, record.scales_at)[
+        outputs // TILE_OUTPUTS, :, outputs % TILE_OUTPUTS
+    ][..., None]
+    if record.floors_at:
+        blocks += _halves_of(weight.records, record.floors_at)[
+            outputs // TILE_OUTPUTS, :, outputs % TILE_OUTPUTS
+        ][..., None]
+    return found[:, : weight.shape[1]] * weight.units[outputs, None]
+
+
+def _put_halves(records: Array, numbers: Floats, at: int) -> None:
+    records[:, :, at : at + 2 * TILE_OUTPUTS] = numbers.astype(np.float16).view(np.uint8)
+
+
+def _halves_of(records: Array, at: int) -> Array:
+    halves: Array = records[:, :, at : at + 2 * TILE_OUTPUTS].view(np.float16)
+    return halves
+
+
+@kernel
+def find_units(weight: Array, units: Floats) -> None:
+    """A power of two near the scale that each output's largest weight would have."""
+    for output in range(weight.shape[0]):
+        top = _I32(0)
+        for at in range(weight.shape[1]):
+            bits = magnitude(widened(weight[output, at]))
+            top = _I32(max(top, bits))
+        power = max(_I32(_I32(top) >> _I32(23)) - _I32(4), _I32(1))
+        units[output] = _I32(power << _I32(23)).view(np.float32)
+
+
+@kernel
+def pack_levels(
+    weight: Array,
+    bits: int,
+    units: Floats,
+    records: Array,
+    scales: Floats,
+    floors: Floats,
+    first: int,
+    end: int,
+) -> bool:
+    """Fill some tiles with levels, scales and floors beside them; whether so many bits hold the weight.
+
+    Shapes as in `PackedWeight`; scales and floors [num_tiles, num_blocks, TILE_OUTPUTS].
+    """
+    num_outputs, num_inputs = weight.shape
+    numbers = np.empty(BLOCK, np.float32)
+    levels = np.zeros((TILE_OUTPUTS, BLOCK), np.uint8)
+    for tile in range(first, end):
+        for block in range(records.shape[1]):
+            begin = block * BLOCK
+            for offset in range(min(TILE_OUTPUTS, num_outputs - tile * TILE_OUTPUTS)):
+                output = tile * TILE_OUTPUTS + offset
+                inverse = _F32(1) / units[output]
+                for at in range(min(BLOCK, num_inputs - begin)):
+                    numbers[at] = widened(weight[output, begin + at]) * inverse
+                for at in range(num_inputs - begin, BLOCK):
+                    numbers[at] = _F32(0)
+                if bits == 4:
+                    fits, scale, floor = _fit_floor(numbers, levels[offset])
+                else:
+                    fits, scale, floor = _fit_zero(numbers, levels[offset], bits)
+                if not fits:
+                    return False
+                scales[tile, block, offset], floors[tile, block, offset] = scale, floor
+            for offset in range(num_outputs - tile * TILE_OUTPUTS, TILE_OUTPUTS):
+                levels[offset] = 0
+            _put_levels(levels, bits, records[tile, block])
+    return True
+
+
+@kernel
+def read_levels(records: Array, outputs: Array, bits: int, levels: Floats) -> None:
+    """The levels of some outputs, [num_rows, num_blocks * BLOCK]."""
+    for row in range(outputs.shape[0]):
+        tile, offset = outputs[row] // TILE_OUTPUTS, outputs[row] % TILE_OUTPUTS
+        for block in range(records.shape[1]):
+            record = records[tile, block]
+            for at in range(BLOCK):
+                group, place = at // 4, 4 * offset + at % 4
+                if bits == 8:
+                    level = _I32(record[64 * group + place])
+                else:
+                    level = _I32(record[64 * (group % 4) + place] >> (4 * (group // 4))) & 15
+                    if bits == 5:
+                        level += ((_I32(record[256 + 8 * group + place // 8]) >> (place % 8)) & 1) * 16
+                levels[row, block * BLOCK + at] = level
+
+
+@inlined
+def _put_levels(levels: Any, bits: Any, record: Any) -> None:
+    """The levels of a block [TILE_OUTPUTS, BLOCK] as they lie in its record."""
+    for group in range(NUM_GROUPS if bits == 8 else NUM_GROUPS // 2):
+        for offset in range(TILE_OUTPUTS):
+            for at in range(4):
+                level = levels[offset, 4 * group + at]
+                if bits != 8:
+                    level = _U8((level & 15) | (levels[offset, BLOCK // 2 + 4 * group + at] << 4))
+                record[64 * group + 4 * offset + at] = level
+    if bits == 5:
+        for group in range(NUM_GROUPS):
+            for pair in range(TILE_OUTPUTS // 2):
+                high = _U8(0)
+                for at in range(8):
+                    level = levels[2 * pair + at // 4, 4 * group + at % 4]
+                    high = _U8(high | ((level >> 4) << at))
+                record[256 + 8 * group + pair] = high
+
+
+@inlined
+def _ends(numbers: Any) -> Any:
+    """The lowest and the highest of a block, found as ranks, in vectors."""
+    low = high = rank_of(numbers[0])
+    for at in range(BLOCK):
+        rank = rank_of(numbers[at])
+        low, high = _I32(min(low, rank)), _I32(max(high, rank))
+    return number_of(low), number_of(high)
+
+
+@inlined
+def _fit_zero(numbers: Any, levels: Any, bits: Any) -> Any:
+    """Levels to both sides of zero: whether they give the numbers (8 bits always do), and the scale."""
+    zero = 1 << (bits - 1)
+    low, high = _ends(numbers)
+    top = low if -low > high else high
+    scale = abs(top) / _F32(127) if bits == 8 else -top / _F32(zero)
+    inverse = _F32(1) / scale if top != 0 else _F32(0)
+    shared, squares = _F32(0), _F32(0)
+    for at in range(BLOCK):
+        level = min(max(np.rint(numbers[at] * inverse), _F32(-zero)), _F32(zero - 1))
+        levels[at] = _U8(_I32(level) + zero)
+        shared += level * numbers[at]
+        squares += level * level
+    scale = shared / max(squares, _SMALLEST)
+    num_off = _I32(0)
+    if bits != 8:
+        for at in range(BLOCK):
+            error = abs(scale * _F32(_I32(levels[at]) - zero) - numbers[at])
+            num_off += _I32(error > _NEAR * abs(numbers[at]))
+    return num_off == 0, scale, _F32(0)
+
+
+@inlined
+def _fit_floor(numbers: Any, levels: Any) -> Any:
+    """Levels from the lowest number up: whether 16 of them give the numbers, the scale and the lowest."""
+    low, high = _ends(numbers)
+    off = _NEAR * max(abs(low), abs(high))
+    scale, floor, fits = _F32(0), low, False
+    steps = 15
+    while steps > 0 and not fits:
+        inverse = _F32(steps) / (high - low) if high > low else _F32(0)
+        mean_level, mean = _F32(0), _F32(0)
+        for at in range(BLOCK):
+            level = np.rint((numbers[at] - low) * inverse)
+            levels[at] = _U8(_I32(level))
+            mean_level += level / _F32(BLOCK)
+            mean += numbers[at] / _F32(BLOCK)
+        shared, squares = _F32(0), _F32(0)
+        for at in range(BLOCK):
+            offset = _F32(levels[at]) - mean_level
+            shared += offset * (numbers[at] - mean)
+            squares += offset * offset
+        scale = shared / max(squares, _SMALLEST)
+        floor = mean - scale * mean_level
+        num_off = _I32(0)
+        for at in range(BLOCK):
+            num_off += _I32(abs(scale * _F32(levels[at]) + floor - numbers[at]) > off)
+        fits = num_off == 0
+        steps -= 1
+    return fits, scale, floor

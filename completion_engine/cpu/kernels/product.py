@@ -1,0 +1,130 @@
+"""Products of rows in bytes with packed weights, shared among torch's threads tile by tile.
+
+Sums run in whole numbers within a block of inputs, and block behind block in floats: a row's result is the
+same beside any rows and on any number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, instruction_sets
+from completion_engine.cpu.kernels.language import Floats, SharedKernel, inlined
+from completion_engine.cpu.kernels.packing import RECORDS, ROW_BYTES, TILE_OUTPUTS, PackedWeight
+from completion_engine.cpu.kernels.program import Step
+from completion_engine.cpu.kernels.rounded import RoundedRows
+from completion_engine.cpu.kernels.task import COUNTER, places, task_of
+from completion_engine.cpu.kernels.vectors import claim
+from completion_engine.cpu.kernels.weight_tile import add_up
+
+_TURN_BYTES = 1 << 17  # of weights that a thread takes at a time
+_TILE_BYTES = 4 * TILE_OUTPUTS  # of its outputs for a row
+
+
+class ProductTask(NamedTuple):
+    """What `_multiply` is told: addresses of what it reads and writes, and how that is divided.
+
+    `num_tiles_at_once` are a thread's turn; the last group of rows may be smaller than the others.
+    """
+
+    weights: int
+    units: int
+    bias: int
+    num_tiles: int
+    num_blocks: int
+    num_tiles_at_once: int
+    rows: int
+    outputs: int
+    num_groups: int
+    group_size: int
+    last_group_size: int
+
+
+_AT = places(ProductTask)
+
+
+class Product:
+    """Multiplies with one weight. Calls belong to one thread; they use all that torch was given."""
+
+    def __init__(self, weight: PackedWeight, bias: Floats, instruction_set: int | None = None) -> None:
+        """`bias` has an entry for each output of all tiles.
+
+        `instruction_set` is one of `dot.instruction_sets()`, by default the quickest.
+        """
+        self.num_outputs, self.width = weight.shape[0], len(weight.records) * TILE_OUTPUTS
+        self._weight, self._bias = weight, bias
+        chosen = instruction_sets()[0] if instruction_set is None else instruction_set
+        self._kernel = _KERNELS[chosen, weight.record.bits]
+
+    def __call__(self, rows: RoundedRows) -> Tensor:
+        """`rows @ weight.T + bias`, [num_rows, num_outputs] float32."""
+        outputs = torch.empty(rows.groups.num_held, self.width)
+        self.step(rows, outputs).run()
+        if outputs.shape == (rows.num_rows, self.num_outputs):
+            return outputs
+        return outputs[: rows.num_rows, : self.num_outputs].contiguous()
+
+    def step(self, rows: RoundedRows, outputs: Tensor) -> Step:
+        """The product into outputs [num_held, width] float32; what is behind the result means nothing."""
+        num_tiles, num_blocks, num_bytes = self._weight.records.shape
+        task = ProductTask(
+            weights=self._weight.records.ctypes.data,
+            units=self._weight.units.ctypes.data,
+            bias=self._bias.ctypes.data,
+            num_tiles=num_tiles,
+            num_blocks=num_blocks,
+            num_tiles_at_once=max(1, _TURN_BYTES // (num_blocks * num_bytes)),
+            rows=rows.address,
+            outputs=outputs.data_ptr(),
+            num_groups=rows.groups.number,
+            group_size=rows.groups.size,
+            last_group_size=rows.groups.last_size,
+        )
+        return Step(self._kernel, task_of(task), (self._weight, self._bias, rows, outputs))
+
+
+@inlined
+def _multiply(task: Any, instruction_set: Any, bits: Any, num_bytes: Any) -> None:
+    """Take tiles until none are left; `task` is a `ProductTask`."""
+    num_tiles, num_blocks, turn = task[_AT.num_tiles], task[_AT.num_blocks], task[_AT.num_tiles_at_once]
+    num_groups, group_size = task[_AT.num_groups], task[_AT.group_size]
+    stride = num_tiles * TILE_OUTPUTS
+    first = claim(task, COUNTER, turn)
+    while first < num_tiles:
+        for tile in range(first, min(first + turn, num_tiles)):
+            weights = task[_AT.weights] + tile * num_blocks * num_bytes
+            units, bias = task[_AT.units] + tile * _TILE_BYTES, task[_AT.bias] + tile * _TILE_BYTES
+            for group in range(num_groups):
+                rows = task[_AT.rows] + group * num_blocks * group_size * ROW_BYTES
+                outputs = task[_AT.outputs] + (group * group_size * num_tiles + tile) * _TILE_BYTES
+                size = group_size if group < num_groups - 1 else task[_AT.last_group_size]
+                if size == 16:
+                    add_up(instruction_set, bits, 16, weights, rows, units, bias, outputs, stride, num_blocks)
+                elif size == 8:
+                    add_up(instruction_set, bits, 8, weights, rows, units, bias, outputs, stride, num_blocks)
+                elif size == 4:
+                    add_up(instruction_set, bits, 4, weights, rows, units, bias, outputs, stride, num_blocks)
+                elif size == 2:
+                    add_up(instruction_set, bits, 2, weights, rows, units, bias, outputs, stride, num_blocks)
+                else:
+                    add_up(instruction_set, bits, 1, weights, rows, units, bias, outputs, stride, num_blocks)
+        first = claim(task, COUNTER, turn)
+
+
+def _kernel_of(instruction_set: int, bits: int) -> SharedKernel:
+    num_bytes = RECORDS[bits].num_bytes
+
+    def multiply(task: Any) -> None:
+        _multiply(task, instruction_set, bits, num_bytes)
+
+    return SharedKernel(multiply)
+
+
+_KERNELS = {
+    (instruction_set, bits): _kernel_of(instruction_set, bits)
+    for instruction_set in range(len(INSTRUCTION_SETS))
+    for bits in RECORDS
+}

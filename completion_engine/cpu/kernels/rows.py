@@ -1,0 +1,188 @@
+"""Kernels that compute one row at a time: norms, the gate of an MLP, and rounding to bytes behind either.
+
+A row is one token's numbers. Arrays of numbers are float32 or bf16 (see `language`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from completion_engine.cpu.kernels.language import (
+    Array,
+    Floats,
+    exponential,
+    inlined,
+    kernel,
+    narrowed,
+    widened,
+)
+from completion_engine.cpu.kernels.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
+from completion_engine.cpu.kernels.task import places
+from completion_engine.cpu.kernels.vectors import F32, I8, I32, LANES, Vectors, instruction, many
+
+MAX_LEVEL = 127
+_MIDDLE = 128  # keeps what is rounded by cutting off above zero
+_SMALLEST_SCALE = 1e-30  # of zeros; its inverse is still finite
+_F32 = np.float32
+
+
+class GroupShape(NamedTuple):
+    """How rounded rows lie: blocks of a row, rows of a group, rows before the last group and in it."""
+
+    num_blocks: int
+    group_size: int
+    num_before_last: int
+    last_size: int
+
+
+_SHAPE = places(GroupShape, 0)
+
+
+@kernel
+def add_norm(x: Floats, added: Array, weight: Array, eps: float, normed: Array) -> None:
+    """`x += added`, and `normed` the root mean square norm of that times weight.
+
+    x, added and normed are [num_rows, hidden_size], weight [hidden_size].
+    """
+    for row in range(x.shape[0]):
+        factor = _add(x[row], added[row], eps)
+        for at in range(x.shape[1]):
+            normed[row, at] = narrowed(x[row, at] * factor * widened(weight[at]), normed)
+
+
+@kernel
+def norm(x: Array, eps: float, normed: Array) -> None:
+    """The root mean square norm of each row; both are [num_rows, hidden_size]."""
+    for row in range(x.shape[0]):
+        factor = norm_factor(x[row], eps)
+        for at in range(x.shape[1]):
+            normed[row, at] = narrowed(widened(x[row, at]) * factor, normed)
+
+
+@kernel
+def add_norm_levels(
+    x: Floats, added: Array, weight: Array, eps: Any, row: int, memory: Array, shape: Array
+) -> None:
+    """`add_norm` of one row, rounded; see `levels`."""
+    normed = np.empty(shape[_SHAPE.num_blocks] * BLOCK, np.float32)
+    normed[x.shape[1] :] = 0
+    factor = _add(x[row], added[row], eps)
+    for at in range(x.shape[1]):
+        normed[at] = x[row, at] * factor * widened(weight[at])
+    _round(normed, row, memory, shape)
+
+
+@kernel
+def gate(gate_up: Array, gated: Array) -> None:
+    """`silu(gate) * up`; gate_up is [num_rows, 2 * num_outputs], gated [num_rows, num_outputs]."""
+    num_outputs = gated.shape[1]
+    for row in range(gated.shape[0]):
+        for at in range(num_outputs):
+            left = widened(gate_up[row, at])
+            right = widened(gate_up[row, num_outputs + at])
+            gated[row, at] = narrowed(_gated(left, right), gated)
+
+
+@kernel
+def gate_levels(gate_up: Array, num_outputs: int, row: int, memory: Array, shape: Array) -> None:
+    """`gate` of one row, rounded; see `levels`."""
+    gated = np.empty(shape[_SHAPE.num_blocks] * BLOCK, np.float32)
+    gated[num_outputs:] = 0
+    for at in range(num_outputs):
+        gated[at] = _gated(widened(gate_up[row, at]), widened(gate_up[row, num_outputs + at]))
+    _round(gated, row, memory, shape)
+
+
+@kernel
+def levels(x: Array, row: int, memory: Array, shape: Array) -> None:
+    """Fill one row of `rounded.RoundedRows` with the nearest levels of x [num_rows, num_inputs]."""
+    wide = np.empty(shape[_SHAPE.num_blocks] * BLOCK, np.float32)
+    wide[x.shape[1] :] = 0
+    for at in range(x.shape[1]):
+        wide[at] = widened(x[row, at])
+    _round(wide, row, memory, shape)
+
+
+@kernel
+def round_whole_rows(x: Array, levels: Array, scales: Floats) -> None:
+    """The nearest levels of each row, int8 shaped as x [num_rows, num_inputs], and scales [num_rows]."""
+    for row in range(x.shape[0]):
+        scale = _F32(_SMALLEST_SCALE)
+        for at in range(x.shape[1]):
+            scale = max(scale, abs(widened(x[row, at])) / _F32(MAX_LEVEL))
+        for at in range(x.shape[1]):
+            levels[row, at] = np.int8(np.rint(widened(x[row, at]) / scale))
+        scales[row] = scale
+
+
+@inlined
+def norm_factor(numbers: Any, eps: Any) -> Any:
+    """What a row is multiplied with for its root mean square to be one."""
+    total = _F32(0)
+    for at in range(numbers.shape[0]):
+        total += widened(numbers[at]) * widened(numbers[at])
+    return _factor(total, numbers.shape[0], eps)
+
+
+@inlined
+def _factor(total: Any, size: Any, eps: Any) -> Any:
+    return _F32(1) / np.sqrt(total / _F32(size) + _F32(eps))
+
+
+@inlined
+def _gated(left: Any, right: Any) -> Any:
+    return left / (_F32(1) + exponential(-left)) * right
+
+
+@inlined
+def _add(x: Any, added: Any, eps: Any) -> Any:
+    """`x += added`; returns what norms it."""
+    total = _F32(0)
+    for at in range(x.shape[0]):
+        number = x[at] + widened(added[at])
+        x[at] = number
+        total += number * number
+    return _factor(total, x.shape[0], eps)
+
+
+@inlined
+def _round(x: Any, row: Any, memory: Any, shape: Any) -> None:
+    """Fill in one row of `rounded.RoundedRows`; x is as long as its blocks."""
+    num_blocks, size, num_before = (
+        shape[_SHAPE.num_blocks],
+        shape[_SHAPE.group_size],
+        shape[_SHAPE.num_before_last],
+    )
+    first, place = row // size * size, row % size
+    if row >= num_before:
+        first, place, size = num_before, row - num_before, shape[_SHAPE.last_size]
+    for block in range(num_blocks):
+        start = memory.ctypes.data + (first * num_blocks + block * size) * ROW_BYTES
+        numbers, levels = x.ctypes.data + 4 * BLOCK * block, start + place * BLOCK
+        _round_block(numbers, levels, start + size * BLOCK + 4 * place, 4 * size)
+
+
+@instruction(num_literals=0)
+def _round_block(make: Vectors, numbers: Any, levels: Any, beside: Any, step: Any) -> None:
+    """Round 32 numbers to bytes. At `beside`, and on in steps of bytes, goes what a row holds beside them."""
+    builder = make.builder
+    parts = [make.load(numbers, 4 * LANES * at, many(F32)) for at in range(BLOCK // LANES)]
+    top = make.largest(
+        [builder.and_(builder.bitcast(x, many(I32)), make.all_of(I32, 0x7FFFFFFF)) for x in parts]
+    )
+    scale = builder.fdiv(builder.bitcast(top, F32), F32(MAX_LEVEL))
+    scale = builder.select(
+        builder.fcmp_unordered(">", scale, F32(_SMALLEST_SCALE)), scale, F32(_SMALLEST_SCALE)
+    )
+    inverse = make.spread(builder.fdiv(F32(1), scale))
+    shifted = [make.fused(x, inverse, make.all_of(F32, _MIDDLE + 0.5)) for x in parts]
+    found = [builder.sub(builder.fptosi(x, many(I32)), make.all_of(I32, _MIDDLE)) for x in shifted]
+    for at, part in enumerate(found):
+        make.store(builder.trunc(part, many(I8)), levels, LANES * at)
+    total = make.sum_of(found)
+    zeros = [builder.mul(total, I32(-level)) for level in ZERO_LEVELS]
+    share = builder.fmul(scale, builder.sitofp(total, F32))
+    for at, number in enumerate((scale, *zeros, share)):
+        make.store(number, make.step(beside, step, at), 0)

@@ -1,0 +1,122 @@
+"""How numba stores compiled kernels: in the kernels' folder alone, in files that only this user can write.
+
+A file that others may have written is taken for missing, and so is one that is damaged: its kernel is
+compiled and stored anew. Knows numba's cache; `kernel_cache` knows which folder is safe.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    NullCache,
+    UserProvidedCacheLocator,
+)
+
+from completion_engine.cpu.kernels import kernel_cache
+from completion_engine.cpu.kernels.kernel_cache import StorageProblem, UnsafeError, flaw_of, make_private
+
+logger = logging.getLogger(__name__)
+
+
+def cache_of(function: Callable[..., Any]) -> FunctionCache | NullCache:
+    """Where numba looks for `function` compiled, and puts it; nowhere where no place is safe."""
+    if problem := kernel_cache.storage_problem():
+        _warn(problem)
+        return NullCache()
+    try:
+        return _KernelCache(function)
+    except RuntimeError:  # what numba's own settings in the environment name cannot be used
+        return NullCache()
+
+
+@cache
+def _warn(problem: StorageProblem) -> None:
+    logger.warning(
+        "Kernels are compiled at every start and not stored: %s. %s", problem.found, problem.advice
+    )
+
+
+class _Locator(UserProvidedCacheLocator):
+    """A kernel is stored in the kernels' folder, whatever numba's settings say of other functions."""
+
+    def __init__(self, function: Any, source: str) -> None:
+        self._py_file = source
+        self._lineno = function.__code__.co_firstlineno
+        subfolder = self.get_suitable_cache_subpath(source)  # type: ignore[no-untyped-call]  # numba is untyped
+        self._cache_path = str(kernel_cache.KERNEL_FOLDER / subfolder)
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Locator | None:
+        locator = cls(py_func, py_file)
+        try:
+            locator.ensure_cache_path()
+        except OSError:
+            return None
+        return locator
+
+    def ensure_cache_path(self) -> None:
+        make_private(Path(self._cache_path))
+
+
+class _Storage(CompileResultCacheImpl):
+    _locator_classes = [_Locator]  # noqa: RUF012 - numba's own attribute
+
+
+class _PrivateFiles(IndexDataCacheFile):
+    """A kernel's index of what it was compiled for, and a file for each of these."""
+
+    def _load_index(self) -> Any:
+        try:
+            _check(self._index_path)
+            return super()._load_index()  # type: ignore[no-untyped-call]  # numba is untyped
+        except Exception:  # a pickle that is damaged raises anything
+            return {}
+
+    def _load_data(self, name: str) -> Any:
+        _check(self._data_path(name))  # type: ignore[no-untyped-call]  # as above
+        return super()._load_data(name)  # type: ignore[no-untyped-call]  # as above
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[IO[bytes]]:
+        with super()._open_for_write(filepath) as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), 0o600)  # whatever the umask
+            yield file
+
+
+def _check(path: str) -> None:
+    """Raises FileNotFoundError for what is missing, UnsafeError for what others may have written."""
+    if flaw := flaw_of(os.lstat(path)):
+        raise UnsafeError(f"{path} {flaw}")
+
+
+class _KernelCache(FunctionCache):
+    """numba's cache of one function; nothing that goes wrong in it stops a kernel from being compiled."""
+
+    _impl_class = _Storage
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]  # numba is untyped
+        stamp = self._impl.locator.get_source_stamp()
+        files = _PrivateFiles(self._cache_path, self._impl.filename_base, stamp)  # type: ignore[no-untyped-call]  # as above
+        self._cache_file = files
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]  # as above
+        except Exception:  # as in `_PrivateFiles`
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):  # no space is left, or the folder has gone
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # as above

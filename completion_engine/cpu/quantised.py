@@ -1,0 +1,59 @@
+"""Matrix products in whole numbers, for weights that a decoding pass spends its time reading.
+
+Weights are held in as few bits as hold them (see `kernels.packing`). Inputs are rounded to bytes in every
+call, each block of 32 by a scale of its own. A row's result is the same beside any number of rows. Knows
+nothing of models.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from completion_engine.cpu.kernels.dot import instruction_sets
+from completion_engine.cpu.kernels.language import Floats, array_of
+from completion_engine.cpu.kernels.packing import TILE_OUTPUTS, pack, unpack
+from completion_engine.cpu.kernels.product import Product
+from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_numbers
+
+
+def can_quantise(weight: Tensor) -> bool:
+    """Whether this machine multiplies bytes fast."""
+    return weight.device.type == "cpu" and weight.is_floating_point() and bool(instruction_sets())
+
+
+def quantise_rows(x: Tensor) -> RoundedRows:
+    """`x` [num_rows, num_inputs] rounded to bytes."""
+    found = RoundedRows(*x.shape)
+    of_numbers(x.contiguous(), found).run()
+    return found
+
+
+class QuantisedLinear:
+    """`x @ weight.T + bias` with weight and x rounded; the result is float32.
+
+    `weight` is [num_outputs, num_inputs], float32 or bf16.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self._weight = pack(array_of(weight.detach().contiguous()))
+        shifts: Floats = np.zeros(len(self._weight.records) * TILE_OUTPUTS, np.float32)
+        if bias is not None:
+            shifts[: len(bias)] = bias.detach().float().numpy()
+        self.product = Product(self._weight, shifts)
+        self.num_bytes = self._weight.num_bytes
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The product; x is [num_rows, num_inputs]."""
+        return self.product(quantise_rows(x))
+
+    def of_gated(self, gate_up: Tensor) -> Tensor:
+        """The product with `silu(gate) * up`; gate_up is [num_rows, 2 * num_inputs]."""
+        gated = RoundedRows(len(gate_up), gate_up.shape[1] // 2)
+        of_gate(gate_up.contiguous(), gate_up.shape[1] // 2, gated).run()
+        return self.product(gated)
+
+    def rows(self, outputs: Tensor) -> Tensor:
+        """The weights of some outputs [num_rows] as they are held, [num_rows, num_inputs] float32."""
+        return torch.from_numpy(unpack(self._weight, outputs.numpy()))

@@ -1,0 +1,1 @@
+"""One completion being written: draft, verify, keep, rewind, stop."""

@@ -1,0 +1,64 @@
+"""What an idle engine goes on with: text that a deadline cut short, the line after a suggestion, a prompt.
+
+Owns the state of such work between its steps. Knows nothing of when to do it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from completion_engine.decoding.context import Finish, TextRules
+from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.task import Task
+from completion_engine.stats import CompletionStats
+
+
+@dataclass(slots=True)
+class Unfinished:
+    """Writing that goes on where an answer ended, when there is nothing else to do."""
+
+    task: Task
+    rules: TextRules
+    max_tokens: int
+    decoding: Decoding | None = None
+
+    def step(self, stats: CompletionStats) -> bool:
+        """One pass more. False when the text is whole."""
+        if self.decoding is None:
+            self.decoding = self.task.decoding(stats)
+        if self.decoding.finish(self.rules, self.max_tokens) is not None:
+            self.decoding.end()
+            return False
+        self.decoding.step()
+        return True
+
+
+class NextLine:
+    """Rules that end behind the first whole line after what is shown, and where something else is written.
+
+    Whoever accepts the suggestion and goes on as the target would is then answered without a pass.
+    """
+
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+
+    def check(self, generated: str) -> object | None:
+        """See `TextRules`."""
+        is_along = generated.startswith(self._shown) or self._shown.startswith(generated)
+        has_line = "\n" in generated[len(self._shown) :].lstrip()
+        return None if is_along and not has_line else Finish("stop", len(generated))
+
+    def boundary(self, generated: str) -> int:
+        """See `TextRules`."""
+        return len(generated)
+
+
+@dataclass(slots=True)
+class Expected:
+    """A place where somebody may soon write; its prompt is computed when there is nothing else to do."""
+
+    decoding: Decoding
+
+    def step(self, _stats: CompletionStats) -> bool:
+        """A chunk of the prompt more. False when it is computed."""
+        return self.decoding.prepare()

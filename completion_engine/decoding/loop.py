@@ -1,0 +1,201 @@
+"""One completion being written: draft, verify, keep, rewind, stop.
+
+Knows tokens and text; knows nothing of documents, settings and limits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from completion_engine.decoding.context import DecodingContext, Finish, TextRules
+from completion_engine.decoding.device_steps import DeviceSteps
+from completion_engine.decoding.keeping import may_be_kept
+from completion_engine.decoding.picking import pick_rows
+from completion_engine.decoding.planner import PassRows, Planner
+from completion_engine.decoding.reuse import known_after
+from completion_engine.decoding.slots import Slot
+from completion_engine.decoding.verification import verify
+from completion_engine.drafting.draft import Draft, DraftToken, Pass
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.written import Written
+from completion_engine.stats import CompletionStats
+
+
+class Decoding:
+    """The tokens of one completion: what is forced, what is written, what is cached.
+
+    `path` is the prompt and what is written; the cache holds its beginning, never its last token.
+    """
+
+    def __init__(
+        self, context: DecodingContext, slot: Slot, prompt: Prompt, written: Written, stats: CompletionStats
+    ) -> None:
+        self.written = written
+        self.stats = stats
+        self._cache = slot.cache
+        self._target, self._sampler = context.target, context.sampler
+        self._chunks = self._target.chunks
+        drafters = context.drafters if self._target.verifies_drafts else ()
+        self._planner = Planner(drafters, context.table, self._sampler.num_tokens)
+        self._device = DeviceSteps(context.device_decoder, self._cache)
+        self._max_branches = self._target.max_branches if context.drafts_trees else 1
+        self._num_prompt = len(prompt.tokens)
+        self._num_chunked = self._chunks.num_chunked(self._num_prompt)
+        self._num_checked = 0
+        known, origins = known_after(slot, prompt, written, self._sampler.setting, self._chunks)
+        self._path = list(prompt.tokens)
+        self._origins: list[DraftToken | None] = []
+        self._reuse([*self._path, *known])
+        self._planner.begin(prompt.tokens, self._cache)
+        self._extend(known, origins)
+        self._rewind()
+        slot.path, slot.num_forced, slot.healed = self._path, self._num_prompt, prompt.healed
+        slot.setting, slot.origins = self._sampler.setting, self._origins
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens written so far; drafts may have brought more than a rule let count."""
+        return self._path[self._num_prompt :]
+
+    @property
+    def num_checked(self) -> int:
+        """Of these the ones that `finish` has looked at: the same ones whatever was drafted."""
+        return self._num_checked
+
+    @property
+    def origins(self) -> list[DraftToken | None]:
+        """For each written token the draft it was accepted from; None where the target wrote it itself."""
+        return self._origins
+
+    def step(self) -> None:
+        """One pass of the target. Whether to stop is asked between steps: see `finish`."""
+        known = self._known()
+        if self._cache.num_cached < self._num_chunked or len(known) > self._chunks.max_pending:
+            self._prefill(known)
+        elif self._is_free() and self._device.can_step(len(known)):
+            self._step_on_device()
+            self._rewind()
+        else:
+            rows = self._draft(known)
+            done = self._verify(rows)
+            self._keep(rows, done)
+            self._rewind()
+
+    def prepare(self) -> bool:
+        """Compute a chunk of what is known. False when all of it but the last token is cached."""
+        if len(self._known()) > 1:
+            self._prefill(self._known())
+        return len(self._known()) > 1
+
+    def finish(self, rules: TextRules, max_tokens: int) -> Finish | None:
+        """Whether what is written ends the completion. Looks at each token once, in order."""
+        tokens = self.tokens
+        while self._num_checked < len(tokens):
+            token = tokens[self._num_checked]
+            self._num_checked += 1
+            num_chars = self.written.ends[self._num_checked - 1]
+            if self.written.is_end(token):
+                return Finish("end", num_chars)
+            stop = rules.check(self.written.text[:num_chars])
+            if stop is not None:
+                return Finish("stop", stop.num_chars, stop.rule)  # type: ignore[attr-defined]  # see Protocol
+            if self._num_checked >= max_tokens:
+                return Finish("length", rules.boundary(self.written.text[:num_chars]))
+        return None
+
+    def end(self) -> None:
+        """Let the drafters learn from what was written, unless it holds what looks like a secret."""
+        self._planner.end(may_be_kept(self._path, self._num_prompt, self.written.spell))
+
+    def _known(self) -> list[int]:
+        """Tokens that are true but not yet in the cache; at least the last one, whose logits are needed."""
+        return self._path[self._cache.num_cached :]
+
+    def _reuse(self, path: Sequence[int]) -> None:
+        """Of what is cached, leave what belongs to `path` and was computed as its prompt has to be."""
+        cache = self._cache
+        num_shared = cache.num_shared(path)
+        cache.rewind(self._chunks.num_reusable(num_shared, cache.num_from_chunks, self._num_chunked))
+        self.stats.num_prompt_tokens = self._num_prompt
+        self.stats.num_cached_tokens = min(self._num_prompt, cache.num_cached)
+
+    def _prefill(self, known: Sequence[int]) -> None:
+        begin = time.perf_counter()
+        num_cached = self._cache.num_cached
+        chunk = known[: self._chunks.prefill_rows(num_cached, self._num_chunked, len(known))]
+        self._target.forward(chunk, self._cache, 0)
+        pass_ms = (time.perf_counter() - begin) * 1e3
+        if num_cached < self._num_chunked:  # such passes are not among those whose times are known
+            self._cache.keep_chunk(chunk)
+        else:
+            self._cache.keep(chunk)
+            self._target.record(self._target.ms_of(len(chunk)), pass_ms)
+        self.stats.ms["prefill"] += pass_ms
+
+    def _draft(self, known: Sequence[int]) -> PassRows:
+        """The rows of the next pass: what is known, and what is worth guessing behind it."""
+        begin = time.perf_counter()
+        costs = self._target.costs_from(len(known), self._max_branches)
+        free = self._cache.capacity - self._cache.num_cached
+        room = max(0, min(max(costs.pass_ms), free) - len(known))
+        rows = self._planner.plan(known, costs, room, self.written.allows)
+        self.stats.num_drafted += len(rows.plan.rows)
+        self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
+        return rows
+
+    def _verify(self, rows: PassRows) -> Pass:
+        """Run the rows; what the target picks behind each says which of the drafted ones are true."""
+        begin = time.perf_counter()
+        tokens, parents = rows.open_tokens, rows.open_parents
+        logits = self._target.forward(rows.tokens, self._cache, len(tokens), rows.parents)
+        picked = pick_rows(self._sampler, self.written.healing(), logits, tokens, parents, len(self._path))
+        pass_ms = (time.perf_counter() - begin) * 1e3
+        self.stats.num_forwards += 1
+        self.stats.ms["verify"] += pass_ms
+        self._target.record(max(rows.plan.ms, self._target.ms_of(len(rows.tokens))), pass_ms)
+        num_real = len(rows.plan.rows) + 1
+        verdict = verify(tokens[:num_real], parents[:num_real], picked[:num_real])
+        return Pass(tokens, parents, logits, picked, (0, *verdict.path))
+
+    def _keep(self, rows: PassRows, done: Pass) -> None:
+        """What turned out true is cached and written, and all learn from it."""
+        begin = time.perf_counter()
+        path = [*range(rows.num_before), *(rows.num_before + row for row in done.path)]
+        written = [*(done.tokens[row] for row in done.path[1:]), done.picked[done.path[-1]]]
+        self._target.keep(self._cache, rows.parents, path, [*rows.known, *written[:-1]])
+        self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
+        self._accept(written, self._planner.learn(rows, done))
+
+    def _rewind(self) -> None:
+        """Forget what is cached beyond the last token but one: nothing counts behind an end."""
+        self._cache.rewind(min(self._cache.num_cached, len(self._path) - 1))
+
+    def _is_free(self) -> bool:
+        """Whether the likeliest token is written, whatever it is."""
+        return not self._sampler.temperature and not self.written.healing().bytes
+
+    def _step_on_device(self) -> None:
+        """A step that the device takes by itself; while it does, others draft for the one behind it."""
+
+        def drafts(max_depth: int) -> list[Draft]:
+            return self._planner.cheap_drafts(max_depth, self.written.allows)
+
+        done = self._device.step(self._path, drafts, self.stats)
+        self._accept(done.written, done.accepted)
+
+    def _accept(self, written: Sequence[int], accepted: Sequence[DraftToken]) -> None:
+        """The target wrote `written`, all but the last token of it as `accepted` guessed."""
+        for guess in accepted:
+            self.stats.accept(guess.source)
+        self._extend(written, [*accepted, None])
+
+    def _extend(self, tokens: Sequence[int], origins: Sequence[DraftToken | None]) -> None:
+        """Append true tokens; nothing counts behind an end token."""
+        for token, origin in zip(tokens, origins, strict=True):
+            if self.tokens and self.written.is_end(self._path[-1]):
+                return
+            self._path.append(token)
+            self._origins.append(origin)
+            self.written.add(token)
+            self._planner.extend(token)

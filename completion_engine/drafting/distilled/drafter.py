@@ -1,0 +1,259 @@
+"""Drafts by a small network that was trained to run ahead of one target: a tree of its likeliest paths.
+
+A pure function of what the target has cached and of what is written behind it; keeps nothing between
+drafts. Owns the files of a drafter: `config.json` and `drafter.safetensors`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from completion_engine.cpu.kernels.language import array_of
+from completion_engine.cpu.kernels.top_k import likeliest
+from completion_engine.drafting.distilled.head import Preview
+from completion_engine.drafting.distilled.network import DistilledNetwork, DrafterShape
+from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.errors import DataError
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.language_model import LanguageModel
+
+CONFIG, WEIGHTS = "config.json", "drafter.safetensors"
+_FORMAT = 2
+_TOKENS, _NARROW, _WIDEN = "tokens", "preview_narrow", "preview_widen"
+NUM_BEAMS = 3  # paths that go on at each depth
+_BREADTH = 4  # tokens looked at behind each of them
+_LEAST_SURVIVAL = 0.03  # of a guess that is not the best of its depth
+_HEALED_BREADTH = 64  # tokens looked at where the first one has to spell something
+_MAX_KNOWN = 8  # tokens that the target has not run yet; behind more the states drift too far
+_TIMED_STEPS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterFiles:
+    """A drafter as it lies on disk.
+
+    `temperatures` by depth make shares of its logits that are right as often as they say; the last holds
+    for all deeper ones. `tokens` [num_tokens] int32 are the ids that it can guess.
+    """
+
+    target: str
+    shape: DrafterShape
+    temperatures: tuple[float, ...]
+    tokens: Tensor
+    weights: Mapping[str, Tensor]
+    preview: Preview
+
+    def save(self, folder: Path) -> None:
+        """Write both files into `folder`, which is made."""
+        folder.mkdir(parents=True, exist_ok=True)
+        parts = {**self.weights, _NARROW: self.preview.narrow, _WIDEN: self.preview.widen}
+        halves = {name: part.to(torch.bfloat16).contiguous() for name, part in parts.items()}
+        save_file({_TOKENS: self.tokens.to(torch.int32), **halves}, folder / WEIGHTS)
+        told = {
+            "format": _FORMAT,
+            "target": self.target,
+            "shape": asdict(self.shape),
+            "temperatures": list(self.temperatures),
+        }
+        (folder / CONFIG).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> DrafterFiles:
+        """Raises DataError when the files are missing, damaged or of another format."""
+        try:
+            told = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+            _check_format(told["format"])
+            shape = DrafterShape(**told["shape"])
+            weights = load_file(folder / WEIGHTS)
+            tokens, preview = weights.pop(_TOKENS), Preview(weights.pop(_NARROW), weights.pop(_WIDEN))
+            temperatures = tuple(map(float, told["temperatures"]))
+            files = cls(told["target"], shape, temperatures, tokens, weights, preview)
+            files.check()
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"The drafter in {folder} cannot be read: {error}.",
+                advice="Train it again with `slipstream distill`, or remove it.",
+            ) from error
+        return files
+
+    def check(self) -> None:
+        """Raises ValueError unless the parts fit together."""
+        sizes = {name: tuple(weight.shape) for name, weight in self.weights.items()}
+        if sizes != self.shape.sizes or tuple(self.tokens.shape) != (self.shape.num_tokens,):
+            raise ValueError("the weights have other sizes than the configuration says")
+        self.preview.check(self.shape.hidden_size)
+        if not 0 <= int(self.tokens.min()) <= int(self.tokens.max()) < self.shape.vocab_size:
+            raise ValueError("it guesses tokens that do not exist")
+        if not self.temperatures or min(self.temperatures) <= 0:
+            raise ValueError("temperatures must be positive")
+
+
+class Weighty(Protocol):
+    """A network, as far as all drafters know it."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the weights."""
+        ...
+
+
+class TrainedDrafter:
+    """What drafters that were trained for their target have in common: they follow what is written."""
+
+    def __init__(self, network: Weighty, cache: KVCache) -> None:
+        self._path: list[int] = []
+        self._cache = cache
+        self.num_bytes = network.num_bytes
+
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
+        """See `Drafter.begin`."""
+        self._path, self._cache = list(prompt), cache
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """See `Drafter.extend`."""
+        self._path.extend(tokens)
+
+    def observe(self, done: Pass) -> None:
+        """See `Drafter.observe`. It has learnt all it will."""
+
+    def lend(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
+        """See `Drafter.lend`."""
+        return ()
+
+    def end(self) -> None:
+        """See `Drafter.end`."""
+
+    def _known(self) -> list[int]:
+        """What is written and not cached yet; nothing where nothing can be guessed behind it."""
+        num_cached = self._cache.num_cached
+        known = self._path[num_cached:]
+        return known if num_cached and len(known) <= _MAX_KNOWN else []
+
+
+class DistilledDrafter(TrainedDrafter):
+    """Guesses from the target's own last state and from what one of its layers has cached."""
+
+    def __init__(
+        self, network: DistilledNetwork, tokens: Tensor, temperatures: Sequence[float], timed_on: KVCache
+    ) -> None:
+        """`timed_on` is a cache of the target's shape whose contents do not matter."""
+        super().__init__(network, timed_on)
+        self._network = network
+        self._tokens = tokens.long().cpu().numpy()
+        self._temperatures = tuple(temperatures)
+        self.step_ms = self._measure()
+
+    @torch.inference_mode()
+    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+        """See `Drafter.drafts`. Guesses nothing behind an empty cache or a long run of uncached tokens."""
+        num_cached, known = self._cache.num_cached, self._known()
+        if not known or max_tokens < 1:
+            return []
+        states = self._cache.hidden[num_cached - 1 : num_cached]
+        for at, token in enumerate(known):
+            states, logits = self._step([token], states, num_cached + at)
+        tree: list[DraftToken] = []
+        beams = [(-1, 1.0)]  # place in the tree, survival
+        for depth in range(max_tokens):
+            found = self._likeliest(logits, depth, allowed)
+            best = list(grow(tree, beams, found, depth).items())[:NUM_BEAMS]
+            alive = [(row, beam) for (row, _), beam in best if beam[1] >= min_survival]
+            position = len(self._path) + depth
+            if not alive or depth + 1 == max_tokens or position >= self._cache.capacity:
+                break
+            beams = [beam for _, beam in alive]
+            tokens = [tree[place].token for place, _ in beams]
+            states, logits = self._step(tokens, states[[row for row, _ in alive]], position)
+        return [tuple(tree)] if tree else []
+
+    def _step(self, tokens: list[int], states: Tensor, position: int) -> tuple[Tensor, Tensor]:
+        rows = torch.tensor(tokens, device=states.device)
+        return self._network.step(rows, states, self._cache, position)
+
+    def _likeliest(self, logits: Tensor, depth: int, allowed: Allowed) -> list[list[tuple[float, int]]]:
+        """For each beam the shares and ids of its best few tokens, best first; at depth 0 `allowed` ones."""
+        temperature = self._temperatures[min(depth, len(self._temperatures) - 1)]
+        breadth = min(_BREADTH if depth else _HEALED_BREADTH, logits.shape[-1])
+        places = np.empty((len(logits), breadth), np.int64)
+        shares = np.empty(places.shape, np.float32)
+        likeliest(array_of(logits.cpu()), temperature, places, shares)
+        ids = self._tokens[places].tolist()
+        found = [list(zip(*pair, strict=True)) for pair in zip(shares.tolist(), ids, strict=True)]
+        return found if depth else [_among(found[0], allowed)]
+
+    def _measure(self) -> float:
+        """Milliseconds of one more depth, the quickest of a few."""
+        cache = self._cache
+        num_cached = cache.num_cached
+        cache.keep([0] * (min(512, cache.capacity - 1) - num_cached))
+        states = cache.hidden[:1].expand(NUM_BEAMS, -1)
+        times = []
+        with torch.inference_mode():
+            for _ in range(_TIMED_STEPS):
+                begin = time.perf_counter()
+                _, logits = self._step([0] * NUM_BEAMS, states, cache.num_cached)
+                self._likeliest(logits, 1, bool)
+                times.append((time.perf_counter() - begin) * 1e3)
+        cache.rewind(num_cached)
+        return min(times)
+
+
+def load_distilled(folder: Path, target: LanguageModel) -> DistilledDrafter:
+    """The drafter in `folder`, ready to draft for `target`.
+
+    Raises DataError for damaged files, UserError where it was made for another target.
+    """
+    files = DrafterFiles.read(folder)
+    network = DistilledNetwork(files.weights, files.tokens, files.shape, target, files.preview)
+    return DistilledDrafter(network, files.tokens, files.temperatures, KVCache(target.cache_shape))
+
+
+def _check_format(found: object) -> None:
+    if found != _FORMAT:
+        raise ValueError(f"its format is {found}, not {_FORMAT}")
+
+
+def _among(found: Sequence[tuple[float, int]], allowed: Allowed) -> list[tuple[float, int]]:
+    """The best few that are allowed; their shares are of what is allowed, for nothing else can come."""
+    kept = [pair for pair in found if allowed(pair[1])]
+    if len(kept) == len(found):
+        return kept[:_BREADTH]
+    total = sum(share for share, _ in kept)
+    return [(share / total, token) for share, token in kept[:_BREADTH]]
+
+
+def grow(
+    tree: list[DraftToken],
+    beams: Sequence[tuple[int, float]],
+    found: Sequence[Sequence[tuple[float, int]]],
+    depth: int,
+) -> dict[tuple[int, int], tuple[int, float]]:
+    """Append the likeliest guesses behind `beams`, each a place in the tree and a survival, to the tree.
+
+    `found` are shares and tokens behind each beam. Returns place and survival of what was appended, best
+    first, by beam and rank.
+    """
+    guesses = [
+        (survival * share, share, token, place, (row, rank))
+        for row, ((place, survival), pairs) in enumerate(zip(beams, found, strict=True))
+        for rank, (share, token) in enumerate(pairs)
+    ]
+    guesses.sort(key=lambda guess: -guess[0])
+    grown: dict[tuple[int, int], tuple[int, float]] = {}
+    for survival, share, token, parent, at in guesses[: 2 * NUM_BEAMS]:
+        if not survival or (grown and survival < _LEAST_SURVIVAL):
+            break
+        grown[at] = len(tree), survival
+        tree.append(DraftToken(token, "neural", "distilled", depth, share, parent))
+    return grown

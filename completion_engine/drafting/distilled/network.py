@@ -1,0 +1,172 @@
+"""The network of a distilled drafter, laid out for speed: what it guesses after one more token.
+
+A step takes the state from which the target's head would read the next token, and that token; it gives the
+state one token on. It has no memory of its own: it attends to keys and values that one layer of the
+target has cached (as in GLIDE, Du et al. 2024). Embedding and head are the target's. Training has its own
+copy of these products in `completion_engine.distillation.network`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from completion_engine.cpu.attention import attend, num_keys_for
+from completion_engine.cpu.kernels import rows
+from completion_engine.cpu.kernels.attention import serves_heads
+from completion_engine.cpu.kernels.language import array_of
+from completion_engine.cpu.linear import Linear
+from completion_engine.cpu.quantised import can_quantise
+from completion_engine.drafting.distilled.head import Preview, head_for
+from completion_engine.drafting.distilled.program import DraftProgram, Memory, Products
+from completion_engine.errors import UserError
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.llama_family import rotate
+from completion_engine.target_model.precision import WeightKind
+
+EPS = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterShape:
+    """Geometry of a drafter and of the target it belongs to; `num_tokens` it can guess, `num_heads` it has.
+
+    It attends to what layer `memory_layer` of the target has cached.
+    """
+
+    num_layers: int
+    num_kv_heads: int
+    head_size: int
+    hidden_size: int
+    vocab_size: int
+    memory_layer: int
+    num_heads: int
+    mlp_size: int
+    num_tokens: int
+
+    @property
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """The weights by name, each [num_outputs, num_inputs] or [num_inputs]."""
+        hidden, attended = self.hidden_size, self.num_heads * self.head_size
+        return {
+            "embedding_norm": (hidden,),
+            "embedding": (hidden, hidden),
+            "state_norm": (hidden,),
+            "state": (hidden, hidden),
+            "attention_norm": (hidden,),
+            "query": (attended, hidden),
+            "query_bias": (attended,),
+            "attended": (hidden, attended),
+            "mlp_norm": (hidden,),
+            "gate_up": (2 * self.mlp_size, hidden),
+            "down": (hidden, self.mlp_size),
+            "output_norm": (hidden,),
+        }
+
+    def check_target(self, target: LanguageModel) -> None:
+        """Raises UserError unless the drafter was made for a target of this geometry."""
+        shape = target.cache_shape
+        theirs = {
+            "layers": (shape.num_layers, self.num_layers),
+            "key heads": (shape.num_kv_heads, self.num_kv_heads),
+            "head size": (shape.head_size, self.head_size),
+            "hidden size": (shape.hidden_size, self.hidden_size),
+            "vocabulary": (target.vocab_size, self.vocab_size),
+        }
+        for name, (found, wanted) in theirs.items():
+            if found != wanted:
+                raise UserError(
+                    f"The drafter was made for another target: {name} {wanted}, here {found}.",
+                    advice="Train one for this target with `slipstream distill`.",
+                )
+
+
+class DistilledNetwork:
+    """One drafter's weights, beside the target whose embedding and head they use."""
+
+    def __init__(
+        self,
+        weights: Mapping[str, Tensor],
+        tokens: Tensor,
+        shape: DrafterShape,
+        target: LanguageModel,
+        preview: Preview | None = None,
+    ) -> None:
+        """`weights` as in `DrafterShape.sizes`; `tokens` [num_tokens] are the ids that it can guess.
+
+        Raises UserError for a target whose cached keys it cannot read.
+        """
+        shape.check_target(target)
+        if target.rotary is None:
+            raise UserError(
+                "A distilled drafter cannot read the keys of a target of this architecture.",
+                advice="Take a smaller model of its family as draftModel.",
+            )
+        self._cos, self._sin = target.rotary
+        self._embedding = target.embedding
+        place = target.embedding
+        w = {name: weight.to(place.device, torch.float32) for name, weight in weights.items()}
+        kind: WeightKind = "int8" if can_quantise(place) else "float"
+
+        def product(weight: Tensor, bias: Tensor | None = None) -> Linear:
+            return Linear(weight.to(place.dtype), None if bias is None else bias.to(place.dtype), kind)
+
+        self.num_heads, self.memory_layer = shape.num_heads, shape.memory_layer
+        inputs = [w["embedding"] * w["embedding_norm"], w["state"] * w["state_norm"]]
+        self._join = product(torch.cat(inputs, 1))
+        self._query = product(w["query"] * w["attention_norm"], w["query_bias"])
+        self._attended = product(w["attended"])
+        self._gate_up = product(w["gate_up"] * w["mlp_norm"])
+        self._down = product(w["down"])
+        self._output_norm = w["output_norm"].to(place.dtype)
+        self._head = head_for(target.head_rows(tokens.to(place.device)).to(place.dtype), preview, kind)
+        parts = (self._join, self._query, self._attended, self._gate_up, self._down, self._head)
+        self.num_bytes = sum(part.num_bytes for part in parts)
+        products = [part.product for part in parts[:-1]]
+        is_whole = target.cache_shape.keys_by_channel and serves_heads(shape.head_size)
+        self._products = Products(*filter(None, products)) if is_whole and all(products) else None
+        self._programs: dict[tuple[int, int], DraftProgram] = {}
+
+    def step(self, tokens: Tensor, states: Tensor, cache: KVCache, position: int) -> tuple[Tensor, Tensor]:
+        """States [num_beams, hidden_size] and logits [num_beams, num_tokens] behind `tokens` [num_beams].
+
+        `states` stand before the tokens, all of which stand at `position`.
+        """
+        if self._products is not None:
+            key = len(tokens), cache.capacity
+            if key not in self._programs:
+                memory = Memory(self.memory_layer, self._cos, self._sin)
+                self._programs[key] = DraftProgram(self._products, memory, len(tokens), cache, EPS)
+            embedded, norm = self._embedding[tokens], array_of(self._output_norm)
+            states = self._programs[key].run(embedded, states, cache, position, norm)
+            return states, self._head(states)
+        inputs = torch.cat([_normed(self._embedding[tokens]), _normed(states)], 1)
+        x = self._join(inputs)
+        x = x + self._attended(self._attend(self._query(_normed(x)), cache, position))
+        x = x + self._down.of_gated(self._gate_up(_normed(x)))
+        states = _normed(x) * self._output_norm
+        return states, self._head(states)
+
+    def _attend(self, q: Tensor, cache: KVCache, position: int) -> Tensor:
+        """Attention of queries [num_beams, num_heads * head_size] to what the target has cached."""
+        num_beams, num_cached, head_size = q.shape[0], cache.num_cached, cache.shape.head_size
+        q = q.to(cache.keys.dtype).view(num_beams, -1, head_size)
+        q = rotate(q, self._cos[position], self._sin[position])
+        num_keys = num_keys_for(num_cached, cache.capacity, q.device)
+        keys, values = (x[self.memory_layer, :, :num_keys] for x in (cache.keys, cache.values))
+        num_seen = torch.full((num_beams,), num_cached, device=q.device)
+        return attend(q, (keys, values), num_seen, head_size**-0.5).flatten(1)
+
+
+def _normed(x: Tensor) -> Tensor:
+    """The root mean square norm of x [num_rows, hidden_size]."""
+    if x.device.type == "cpu":
+        normed = torch.empty_like(x)
+        rows.norm(array_of(x), EPS, array_of(normed))
+        return normed
+    return functional.rms_norm(x, x.shape[-1:], None, EPS)

@@ -1,0 +1,112 @@
+"""A step of the distilled drafter on the CPU as one program of kernels, for weights in bytes.
+
+The same products as `network.DistilledNetwork.step`, without the interpreter between them: that
+took as long as they did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from completion_engine.cpu.kernels import attention, rounded, rows
+from completion_engine.cpu.kernels.attention import Queries, Strides
+from completion_engine.cpu.kernels.branch_table import NO_PATH, BranchTable, TableBranch
+from completion_engine.cpu.kernels.heads import Heads, split_step
+from completion_engine.cpu.kernels.language import Floats
+from completion_engine.cpu.kernels.product import Product
+from completion_engine.cpu.kernels.program import Program, Step
+from completion_engine.cpu.kernels.rounded import RoundedRows
+from completion_engine.target_model.kv_cache import KVCache
+
+
+class Products(NamedTuple):
+    """The drafter's weights, norms folded in."""
+
+    join: Product
+    query: Product
+    attended: Product
+    gate_up: Product
+    down: Product
+
+
+class Memory(NamedTuple):
+    """What the drafter attends to: a layer of the target, and its angles [num_positions, 1, head_size]."""
+
+    layer: int
+    cos: Tensor
+    signed_sin: Tensor
+
+
+class DraftProgram:
+    """Steps of one number of beams, for caches of one shape."""
+
+    def __init__(
+        self, products: Products, memory: Memory, num_beams: int, cache: KVCache, eps: float
+    ) -> None:
+        hidden, size = cache.shape.hidden_size, cache.shape.head_size
+        self._eps, self._ones = eps, np.ones(hidden, np.float32)
+        self._table = BranchTable(1)
+        self._inputs, self._normed = torch.empty(2, num_beams, hidden), torch.empty(2, num_beams, hidden)
+        self._joined = torch.empty(num_beams, 2 * hidden)
+        self._x = torch.empty(num_beams, hidden)
+        levels = RoundedRows(num_beams, hidden)
+        self._added = torch.empty(levels.groups.num_held, products.down.width)
+        q, found = (
+            torch.empty(num_beams, products.query.num_outputs // size, size, dtype=cache.shape.dtype)
+            for _ in range(2)
+        )
+        self._num_seen, positions = (torch.empty(num_beams, dtype=torch.int64) for _ in range(2))
+        none = torch.empty(0, num_beams, size, dtype=cache.shape.dtype)
+        self._queries = Queries(q, found, self._num_seen, size**-0.5)
+        self._heads = Heads(q, none, none, memory.cos[:, 0], memory.signed_sin[:, 0], positions)
+        self._program = Program([*self._steps(products, memory.layer, levels, cache)])
+
+    def run(
+        self, embedded: Tensor, states: Tensor, cache: KVCache, position: int, output_norm: Floats
+    ) -> Tensor:
+        """States [num_beams, hidden_size] float32 behind tokens at `position`.
+
+        embedded and states, shaped alike, are the tokens' embeddings and the states before them.
+        """
+        num_beams, hidden = self._x.shape
+        self._inputs[0], self._inputs[1] = embedded, states  # of one type: a kernel is compiled for each
+        rows.norm(self._inputs.view(-1, hidden).numpy(), self._eps, self._normed.view(-1, hidden).numpy())
+        self._joined[:, :hidden], self._joined[:, hidden:] = self._normed
+        self._x.zero_()
+        self._heads.positions.fill_(position)
+        self._num_seen.fill_(cache.num_cached)
+        keys, values = cache.keys.data_ptr(), cache.values.data_ptr()
+        self._table.fill([TableBranch(0, num_beams, keys, values, 0, NO_PATH)])
+        self._program.run()
+        found = torch.empty(num_beams, hidden)
+        added = self._added[:num_beams, :hidden]
+        rows.add_norm(self._x.numpy(), added.numpy(), output_norm, self._eps, found.numpy())
+        return found
+
+    def _steps(self, products: Products, layer: int, levels: RoundedRows, cache: KVCache) -> Iterator[Step]:
+        num_beams, num_held = len(self._x), levels.groups.num_held
+        keys, values, size = cache.keys, cache.values, cache.keys.element_size()
+        offsets = layer * keys.stride(0) * size, layer * values.stride(0) * size
+        joined = RoundedRows(*self._joined.shape)
+        attended = RoundedRows(num_beams, products.query.num_outputs)
+        gated = RoundedRows(num_beams, products.gate_up.num_outputs // 2)
+        query, gate_up = (torch.empty(num_held, x.width) for x in (products.query, products.gate_up))
+        yield rounded.of_numbers(self._joined, joined)
+        yield products.join.step(joined, self._added)
+        yield rounded.of_norm(self._x, self._added, self._ones, self._eps, levels)
+        yield products.query.step(levels, query)
+        yield split_step(query, self._heads, None, self._eps)
+        yield attention.step_in(
+            self._table, self._queries, keys.shape[1], Strides.of(keys[0], values[0]), offsets
+        )
+        yield rounded.of_numbers(self._queries.found.flatten(1), attended)
+        yield products.attended.step(attended, self._added)
+        yield rounded.of_norm(self._x, self._added, self._ones, self._eps, levels)
+        yield products.gate_up.step(levels, gate_up)
+        yield rounded.of_gate(gate_up, gated.num_inputs, gated)
+        yield products.down.step(gated, self._added)

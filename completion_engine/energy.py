@@ -1,0 +1,113 @@
+"""What the machine says of the energy it has taken: counters of processors and of a GPU that can be read.
+
+Owns finding and reading them. Must not know what the energy was for. The counters are of the whole machine:
+what else runs meanwhile is in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+POWERCAP = Path("/sys/class/powercap")
+_MICROJOULE, _MILLIJOULE = 1e-6, 1e-3
+
+Read = Callable[[], float]  # joules since some moment, never less than before
+
+
+class RaplCounter:
+    """One processor's counter in `folder`. It begins anew at the end of its range, after minutes or hours."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "energy_uj"
+        self._range = int((folder / "max_energy_range_uj").read_text())
+        self._last = int(self._file.read_text())
+        self._total = 0
+
+    def __call__(self) -> float:
+        """Joules since the counter was found. Raises OSError, ValueError."""
+        now = int(self._file.read_text())
+        self._total += now - self._last if now >= self._last else now + self._range - self._last
+        self._last = now
+        return self._total * _MICROJOULE
+
+
+class EnergyMeter:
+    """Joules a token, over all that was measured; only where every counter can be read."""
+
+    def __init__(self, source: str, counters: tuple[Read, ...]) -> None:
+        self.source = source
+        self._counters = counters
+        self._joules = 0.0
+        self._num_tokens = 0
+
+    @property
+    def counts(self) -> bool:
+        """Whether the machine counts energy where we can read it."""
+        return bool(self._counters)
+
+    @contextmanager
+    def measured(self) -> Iterator[Callable[[int], None]]:
+        """Measure what happens within; call the result with the number of tokens that came of it."""
+        begin, counted = self._read(), 0
+
+        def count(num_tokens: int) -> None:
+            nonlocal counted
+            counted = num_tokens
+
+        yield count
+        end = self._read()
+        if counted and begin is not None and end is not None:
+            self._joules += end - begin
+            self._num_tokens += counted
+
+    def describe(self) -> dict[str, Any] | None:
+        """Figures for people and programs; None while there are none."""
+        if not self._num_tokens or not self.counts:
+            return None
+        joules = round(self._joules / self._num_tokens, 4)
+        return {"source": self.source, "joules_per_token": joules, "num_tokens": self._num_tokens}
+
+    def _read(self) -> float | None:
+        try:
+            return sum(counter() for counter in self._counters)
+        except (
+            Exception
+        ):  # a counter that is taken away, by whatever library: without it figures would mislead
+            self._counters = ()
+            return None
+
+
+def find_meter(device: str, powercap: Path = POWERCAP) -> EnergyMeter:
+    """The meter of the part that runs the target: the processors, or the GPU of `device` ("cuda:1")."""
+    if device.startswith("cuda"):
+        return EnergyMeter("nvml", _gpu_counter(int(device.partition(":")[2] or 0)))
+    return EnergyMeter("rapl", _processor_counters(powercap))
+
+
+def _processor_counters(powercap: Path) -> tuple[Read, ...]:
+    """One of each processor; none where one cannot be read, as for all but root on most systems."""
+    try:
+        folders = [path for path in sorted(powercap.glob("intel-rapl:*")) if path.name.count(":") == 1]
+        packages = [path for path in folders if (path / "name").read_text().startswith("package")]
+        return tuple(RaplCounter(path) for path in packages)
+    except (OSError, ValueError):
+        return ()
+
+
+def _gpu_counter(index: int) -> tuple[Read, ...]:
+    try:
+        import pynvml  # noqa: PLC0415 - of no use without a GPU
+
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+
+        def read() -> float:
+            return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) * _MILLIJOULE
+
+        read()
+    except Exception:  # no library, no driver, or a GPU without a counter: then nothing is shown
+        return ()
+    return (read,)

@@ -1,0 +1,1 @@
+"""Drafting on the device: the search, the lookup, and whole steps that the host only reads."""

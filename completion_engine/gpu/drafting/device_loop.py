@@ -1,0 +1,167 @@
+"""Whole steps of drafted greedy decoding on the device: draft, verify, accept, move into line, in one graph.
+
+The host reads one small tensor a step, and while it does the next step runs: what that starts from stays on
+the device. Drafts come from a trained drafter's search and from the longest run of the same tokens in what is
+written and in spans of other text. Knows nothing of what tokens mean.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from completion_engine.drafting.device_step import DeviceStep
+from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.gpu import launch, launch_step
+from completion_engine.gpu.decoder import GraphedDecoder
+from completion_engine.gpu.drafting.beam_search import BeamSearch
+from completion_engine.gpu.drafting.lookup_spans import (
+    NOTHING,
+    NUM_SLOTS,
+    SLOT_TOKENS,
+    LookupSpan,
+    LookupSpans,
+)
+from completion_engine.gpu.launch_draft import Found
+from completion_engine.gpu.passes import PassShape, header_of, send
+from completion_engine.gpu.read_back import ReadBack
+from completion_engine.gpu.runner import Runner, Work, runner_for
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.ranking import first_largest
+
+NUM_ROWS = 16  # of every pass: meant to cost no more than 8; `slipstream bench gpu` measures it
+_MAX_MATCH = 32
+_DOUBT = 4.0  # behind a run of n tokens the text is believed n / (n + _DOUBT); see docs/experiments.md
+
+
+class DeviceLoop:
+    """See `device_step.DeviceDecoder`. `search` is None where the target has no trained drafter."""
+
+    max_depth = NUM_ROWS - 1
+
+    def __init__(
+        self,
+        decoder: GraphedDecoder,
+        search: BeamSearch | None,
+        num_tokens: int,
+        *,
+        looks_up: bool = True,
+        runner: Runner | None = None,
+    ) -> None:
+        """`num_tokens` are what the target may write; `looks_up` drafts from text, beside the search."""
+        device = decoder.embedding.device
+        self._decoder, self._search, self._num_tokens = decoder, search, num_tokens
+        self._buffers = decoder.buffers(PassShape(NUM_ROWS, is_tree=True, wants_logits=True))
+        self._found = search.found if search else Found.nothing(device)
+        self._text = _text(decoder.heads.capacity, device, looks_up=looks_up)
+        self._candidates = launch_step.Candidates.empty(self._found, self.max_depth, self._text)
+        self._before, self._after = (launch_step.Start.empty(self._buffers.normed) for _ in range(2))
+        self._outcome = launch_step.StepOutcome.empty(NUM_ROWS, device)
+        self._runner = runner or runner_for(device)
+        self._read_back = ReadBack(self._outcome.record)
+        self._spans, self._seen = LookupSpans(), deque[Mapping[int, LookupSpan]]()
+        self._run, self._end = 0, 0  # number of this run, and tokens that it knows to be cached
+
+    def can_step(self, cache: KVCache) -> bool:
+        """See `DeviceDecoder.can_step`. There has to be room for the step that runs meanwhile too."""
+        return 0 < cache.num_cached <= cache.capacity - 2 * NUM_ROWS
+
+    def is_at(self, run: int, cache: KVCache) -> bool:
+        """See `DeviceDecoder.is_at`."""
+        return run == self._run and cache.num_cached == self._end
+
+    @torch.inference_mode()
+    def begin(self, cache: KVCache, path: Sequence[int]) -> int:
+        """See `DeviceDecoder.begin`."""
+        self._read_back.drop()
+        self._seen.clear()
+        self._run, self._end = self._run + 1, cache.num_cached
+        send(self._text.written[: len(path)], path)
+        self._before.inputs.send([*header_of(cache, self._end, NUM_ROWS), path[-1], 0])
+        self._before.state.copy_(cache.hidden[self._end - 1 : self._end])
+        self._launch()
+        return self._run
+
+    @torch.inference_mode()
+    def step(self) -> DeviceStep:
+        """See `DeviceDecoder.step`. The next one is under way when this one is read."""
+        self._launch()
+        num_true, next_token, num_rows, *others = self._read_back.read()
+        seen = self._seen.popleft()
+        tokens, places, chances = (
+            others[at * NUM_ROWS + 1 : at * NUM_ROWS + num_true] for at in range(3)
+        )  # the first row was true before
+        self._end += num_true
+        accepted = (
+            self._guess(depth, token, place, chance / 1e6, seen)
+            for depth, (token, place, chance) in enumerate(zip(tokens, places, chances, strict=True))
+        )
+        return DeviceStep(tuple(accepted), next_token, num_rows - 1)
+
+    @torch.inference_mode()
+    def hint(self, path: Sequence[int], drafts: Sequence[Draft]) -> None:
+        """See `DeviceDecoder.hint`. What was read from the prompt is known here."""
+        for draft in drafts:
+            if draft[0].origin != "prompt" and (span := self._spans.add(path, draft)):
+                send(self._text.spans[span.first : span.first + SLOT_TOKENS], span.tokens)
+
+    def _launch(self) -> None:
+        self._runner.run("step", self._work)
+        self._before.copy_(self._after)
+        self._read_back.post()
+        self._seen.append(self._spans.now())
+
+    @property
+    def parts(self) -> Mapping[str, Work]:
+        """What a step does, in order; together they lead from `_before` to `_after` and the outcome."""
+        return {
+            "search": self._search_paths,
+            "tree": self._build_tree,
+            "pass": self._pass,
+            "accept": self._accept,
+        }
+
+    def _work(self) -> None:
+        """The same work every time, to be captured."""
+        for part in self.parts.values():
+            part()
+
+    def _search_paths(self) -> None:
+        if self._search:
+            network = self._search.network
+            network.follow(self._before.inputs)
+            network.states.copy_(self._before.state)
+            self._search.compute()
+
+    def _build_tree(self) -> None:
+        launch_step.run_score(self._before, self._text, self._found, self._candidates)
+        launch_step.run_build_tree(self._before, self._candidates, self._buffers.inputs, self._outcome)
+
+    def _pass(self) -> None:
+        self._decoder.compute(self._buffers, wants_logits=True)
+
+    def _accept(self) -> None:
+        at, outcome, decoder = self._buffers, self._outcome, self._decoder
+        picked = first_largest(at.logits[:, : self._num_tokens])
+        launch_step.run_accept(at.inputs, picked, at.normed, self._text, self._after, outcome)
+        launch.run_move_rows(at.inputs, outcome.sources, decoder.heads, decoder.num_layers, at.normed)
+
+    def _guess(
+        self, depth: int, token: int, place: int, chance: float, seen: Mapping[int, LookupSpan]
+    ) -> DraftToken:
+        """Where an accepted token was drafted from: the text, where that had it."""
+        if place < 0:
+            return DraftToken(token, "neural", "distilled", depth, chance)
+        span = seen.get(place // SLOT_TOKENS) if place < self._text.num_span_tokens else None
+        guess = span.guess_at(place) if span else None
+        return guess or DraftToken(token, "ngram", "prompt", 0, chance)
+
+
+def _text(capacity: int, device: torch.device, *, looks_up: bool) -> launch_step.Text:
+    num_span_tokens = NUM_SLOTS * SLOT_TOKENS
+    tokens = torch.full((num_span_tokens + capacity,), NOTHING, dtype=torch.int64, device=device)
+    lengths = torch.arange(_MAX_MATCH + 1, dtype=torch.float32, device=device)
+    weights = lengths / (lengths + _DOUBT)
+    return launch_step.Text(tokens, num_span_tokens, weights if looks_up else torch.zeros_like(weights))

@@ -1,0 +1,1 @@
+"""Composing an engine: the model, its drafters, kernels compiled ahead."""

@@ -1,0 +1,77 @@
+"""The drafters of one engine, as its configuration names them.
+
+Owns which neural drafter serves which target. Knows nothing of requests.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from completion_engine.config import EngineConfig
+from completion_engine.drafting.distilled.drafter import WEIGHTS
+from completion_engine.drafting.draft import Drafter
+from completion_engine.drafting.lookahead import LookaheadDrafter
+from completion_engine.drafting.model import ModelDrafter, check_same_vocabulary
+from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.drafting.recycled import RecycledDrafter
+from completion_engine.loading.model import load_language_model
+from completion_engine.loading.trained_drafter import load_trained
+from completion_engine.models import ModelStore
+from completion_engine.models.paths import path_of
+from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
+from completion_engine.request import Progress, ShouldStop
+from completion_engine.target_model.language_model import LanguageModel
+
+_TRAINED = Path(__file__).parents[1] / "drafters"  # trained drafters that come with the package, by target
+
+
+def build_drafters(
+    config: EngineConfig,
+    target: LanguageModel,
+    tokenizer: Tokenizer,
+    report: Progress | None = None,
+    should_stop: ShouldStop | None = None,
+) -> dict[str, Drafter]:
+    """The drafters by name, cheapest first. A target without a trained drafter goes without a neural one.
+
+    Raises SlipstreamError when a draft model cannot be had or has another vocabulary.
+    """
+    found: dict[str, Drafter] = {}
+    if "ngram" in config.drafters:
+        found["ngram"] = NgramDrafter()
+    if "recycled" in config.drafters:
+        found["recycled"] = RecycledDrafter()
+    if "lookahead" in config.drafters:
+        found["lookahead"] = LookaheadDrafter()
+    if "neural" in config.drafters:
+        neural = _neural(config, target, tokenizer, report, should_stop)
+        if neural is not None:
+            found["neural"] = neural
+    return found
+
+
+def trained_folder(target: str) -> Path | None:
+    """Where the drafter lies that comes with the package for `target`; None where there is none."""
+    folder = _TRAINED / target
+    if folder.parent != _TRAINED:
+        return None  # the target is a path
+    return folder if (folder / WEIGHTS).is_file() else None
+
+
+def _neural(
+    config: EngineConfig,
+    target: LanguageModel,
+    tokenizer: Tokenizer,
+    report: Progress | None,
+    should_stop: ShouldStop | None,
+) -> Drafter | None:
+    """The draft model or the drafter that is named, else the one that comes with the target."""
+    trained = path_of(config.draft_model) if config.draft_model else trained_folder(config.target)
+    if trained is not None and (trained / WEIGHTS).is_file():
+        return load_trained(trained, target)
+    if not config.draft_model:
+        return None
+    folder = ModelStore().ensure(config.draft_model, report, should_stop)
+    check_same_vocabulary(tokenizer, load_tokenizer(folder), config.draft_model)
+    model = load_language_model(folder, str(target.device), config.dtype, target.capacity)
+    return ModelDrafter(model, tokenizer.num_tokens)

@@ -1,0 +1,52 @@
+"""What a device's and a dtype's name mean on this machine. Knows no model."""
+
+from __future__ import annotations
+
+import torch
+
+from completion_engine.cpu.linear import can_pack
+from completion_engine.cpu.quantised import can_quantise
+from completion_engine.errors import UserError
+from completion_engine.target_model.precision import Precision, WeightKind
+
+_HELD: dict[str, WeightKind] = {"int8": "int8", "int4": "int4"}  # dtypes that round weights
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` takes the GPU when there is one. Raises UserError for a device that is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name not in {"cpu", "cuda"}:
+        raise UserError(f"Unknown device {name!r}.", advice="Choose auto, cpu or cuda.")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError(
+            "The device cuda was asked for, but torch finds no usable GPU.",
+            advice="Set device to auto or cpu, or install a torch build for your GPU.",
+        )
+    return torch.device(name)
+
+
+def choose_precision(name: str, device: torch.device) -> Precision:
+    """What a dtype's name means on this machine. Raises UserError for what cannot be.
+
+    `auto` holds weights in bytes where the machine multiplies those fast, else computes in bf16, else in
+    float32.
+    """
+    if device.type == "cuda" and name in _HELD:
+        return Precision(name, torch.bfloat16, _HELD[name])
+    computes_bf16 = device.type == "cuda" or can_pack(torch.empty(1, 1, dtype=torch.bfloat16))
+    best = torch.bfloat16 if computes_bf16 else torch.float32
+    has_bytes = can_quantise(torch.empty(1, 1, device=device))
+    if name == "int8" and not has_bytes:
+        raise UserError(
+            "This machine does not multiply bytes fast (int8 needs an x86 CPU with AVX2, FMA and F16C).",
+            advice="Set dtype to auto.",
+        )
+    if name == "int4":
+        raise UserError("Weights in 4 bits need a GPU.", advice="Set dtype to auto.")
+    if name == "int8" or (name == "auto" and has_bytes):
+        return Precision("int8", best, "int8")
+    known = {"auto": best, "bfloat16": torch.bfloat16, "float32": torch.float32}
+    if name not in known:
+        raise UserError(f"Unknown dtype {name!r}.", advice="Choose auto, bfloat16, float32, int8 or int4.")
+    return Precision(str(known[name]).removeprefix("torch."), known[name])

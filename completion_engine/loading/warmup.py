@@ -1,0 +1,54 @@
+"""The first start on a machine: its kernels are compiled while the target is still being fetched.
+
+Compiling takes half a minute of one core, and more beside other work. A process of its own does it, so that
+a server goes on answering meanwhile, by loading and running a target in miniature. Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from completion_engine.config import EngineConfig
+from completion_engine.cpu.kernels.kernel_cache import are_compiled, can_store
+from completion_engine.models.job import Monitor, end_program, worker
+from completion_engine.request import Progress
+
+_POLL_S = 0.1
+_MAX_WAIT_S = 300.0  # then kernels are compiled where they are wanted
+_WHAT = "Compiling for this processor (once)"
+
+
+@contextmanager
+def compiled_meanwhile(
+    config: EngineConfig, report: Progress | None = None, should_stop: Callable[[], bool] | None = None
+) -> Iterator[None]:
+    """What `config` runs on the CPU is compiled beside the block, and ready behind it.
+
+    Where that fails nothing is lost: whatever is missing is compiled when it is first called. Raises
+    CancelledError soon after `should_stop` returns True.
+    """
+    runs_them = config.device != "cuda" and config.dtype in {"auto", "int8"}
+    if not runs_them or are_compiled() or not can_store():
+        yield
+        return
+    job = Monitor.of(report, should_stop)
+    program = worker("completion_engine.compile_kernels", (config.device,), {}, _MAX_WAIT_S)
+    child = subprocess.Popen(
+        program.command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=dict(program.env),
+    )
+    try:
+        yield
+        until = time.monotonic() + program.stall_s
+        while child.poll() is None and time.monotonic() < until:
+            job.report(_WHAT, 0, 0)
+            job.check()
+            time.sleep(_POLL_S)
+    finally:
+        end_program(child)

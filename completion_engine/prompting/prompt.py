@@ -1,0 +1,156 @@
+"""Building the prompt: which text the target sees, where the anchor lies, what is healed.
+
+Anchored fill-in-the-middle: `<prefix>` text before the anchor `<suffix>` text after the cursor `<middle>`
+and then all that stands between anchor and cursor as the forced beginning of the middle. A keystroke
+only appends tokens, so everything before keeps its place in the KV cache. Token healing takes the
+last word before the cursor back and lets the first written tokens spell it again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from completion_engine.prompting.tokenizer import Tokenizer
+
+_GROWTH = 1.5  # a window slides once it holds this much more than it began with
+_MAX_WINDOWS = 64
+_CLOSERS = frozenset(")]}>\"'`:;, \t")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Token ids to run, and the bytes that the first tokens written must spell."""
+
+    tokens: tuple[int, ...]
+    healed: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The text before the anchor. It stays while the cursor moves on behind the anchor."""
+
+    before: str
+    num_lead: int  # characters of the document that stood before `before`; only a hint where to look
+
+
+class PromptBuilder:
+    """Prompts for one target. Remembers per document where its window lies."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        prefix_chars: int,
+        suffix_chars: int,
+        max_prompt: int,
+        anchor_lines: int = 12,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._anchor_lines = anchor_lines
+        self._prefix_chars = prefix_chars
+        self._suffix_chars = suffix_chars
+        self._max_prompt = max_prompt
+        self._windows: OrderedDict[str, _Window] = OrderedDict()
+        self._encode = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
+
+    def build(self, document: str, prefix: str, suffix: str) -> Prompt:
+        """The prompt for a cursor between `prefix` and `suffix`.
+
+        At most `max_prompt` tokens: text that takes more is given a smaller window.
+        """
+        found = self._reuse(document, prefix)
+        prefix_chars, suffix_chars = self._prefix_chars, self._suffix_chars
+        while True:
+            window, forced = found or _open_window(prefix, prefix_chars, self._anchor_lines)
+            prompt = self._assemble(window.before, forced, _visible_suffix(suffix, suffix_chars))
+            if len(prompt.tokens) <= self._max_prompt or prefix_chars < 8:
+                break
+            found, prefix_chars, suffix_chars = None, prefix_chars // 2, suffix_chars // 2
+        self._remember(document, window)
+        return (
+            prompt
+            if len(prompt.tokens) <= self._max_prompt
+            else Prompt(prompt.tokens[-self._max_prompt :], prompt.healed)
+        )
+
+    def forget(self, document: str) -> None:
+        """Drop what is known of a closed document."""
+        self._windows.pop(document, None)
+
+    def _remember(self, document: str, window: _Window) -> None:
+        self._windows[document] = window
+        self._windows.move_to_end(document)
+        while len(self._windows) > _MAX_WINDOWS:
+            self._windows.popitem(last=False)
+
+    def _reuse(self, document: str, prefix: str) -> tuple[_Window, str] | None:
+        window = self._windows.get(document)
+        if window is None:
+            return None
+        at = window.num_lead
+        if not prefix.startswith(window.before, at):
+            at = prefix.rfind(window.before)
+            if at < 0:
+                return None
+        anchor = at + len(window.before)
+        starts_line = anchor == 0 or prefix[anchor - 1] == "\n"
+        if not starts_line or len(prefix) - at > self._prefix_chars * _GROWTH:
+            return None
+        if at and len(prefix) - at < self._prefix_chars // 2:
+            return None  # the cursor went far up: too little would be seen
+        return replace(window, num_lead=at), prefix[anchor:]
+
+    def _assemble(self, before: str, forced: str, after: str) -> Prompt:
+        tokenizer, fim = self._tokenizer, self._tokenizer.fim
+        if fim is None:
+            kept, healed = self._heal(before + forced)
+            return Prompt((*tokenizer.leading_ids, *kept), healed)
+        kept, healed = self._heal(forced)
+        head = (*tokenizer.leading_ids, fim.prefix, *self._encode(before), fim.suffix, *self._encode(after))
+        return Prompt((*head, fim.middle, *kept), healed)
+
+    def _heal(self, text: str) -> tuple[tuple[int, ...], bytes]:
+        """Tokens of `text` less its last word, and the bytes that word spells.
+
+        The whole word, because a word cut short is spelt with other tokens than the whole: a prompt
+        that ends in `ret` + `u` is one that the target has never seen go on with `rn`.
+        """
+        tokens = self._encode(text)
+        if not tokens:
+            return (), b""
+        kept = tokens[: -self._tokenizer.num_in_last_word(text)]
+        return kept, text.encode("utf-8", errors="replace")[len(self._tokenizer.spell(list(kept))) :]
+
+
+def _open_window(prefix: str, prefix_chars: int, anchor_lines: int) -> tuple[_Window, str]:
+    """A fresh window that ends at the cursor: its text before the anchor, and the text behind it."""
+    start = max(0, len(prefix) - prefix_chars)
+    if start:
+        line_start = prefix.find("\n", start) + 1
+        start = line_start or start
+    anchor = len(prefix)
+    for _ in range(anchor_lines + 1):
+        anchor = prefix.rfind("\n", start, anchor)
+        if anchor < 0:
+            anchor = start
+            break
+    else:
+        anchor += 1
+    return _Window(prefix[start:anchor], start), prefix[anchor:]
+
+
+def _visible_suffix(suffix: str, suffix_chars: int) -> str:
+    """Text after the cursor that the target sees.
+
+    A rest of the line made of closers alone was put there by the editor: the target writes it itself,
+    and the prompt does not change with every bracket typed.
+    """
+    line_end = suffix.find("\n")
+    rest = suffix if line_end < 0 else suffix[:line_end]
+    if rest and all(character in _CLOSERS for character in rest):
+        suffix = suffix[len(rest) :]
+    if len(suffix) <= suffix_chars:
+        return suffix
+    return suffix[: suffix.rfind("\n", 0, suffix_chars) + 1 or suffix_chars]

@@ -1,0 +1,207 @@
+"""The target's tokenizer: text to token ids and back, and the bytes that each token spells.
+
+Built on the tokenizers library alone. Knows no transformers, no model and no prompts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer as FastTokenizer
+
+from completion_engine.errors import DataError
+
+# Names of the three FIM markers and of the tokens that end an infill, by model family.
+_FIM_MARKERS = (
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),  # Qwen2.5-Coder, CodeGemma, Seed-Coder
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),  # StarCoder, Granite, SmolLM
+    ("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),  # SantaCoder
+    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # noqa: RUF001 - DeepSeek-Coder spells them so
+    ("▁<PRE>", "▁<SUF>", "▁<MID>"),  # CodeLlama
+)
+_END_MARKERS = (
+    "<|endoftext|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>", "<|im_start|>",
+    "<|file_separator|>", "<fim_pad>", "<file_sep>", "<repo_name>", "<eos>", "</s>", "<EOT>",
+    "<｜end▁of▁sentence｜>",  # noqa: RUF001 - DeepSeek-Coder spells it so
+)  # fmt: skip
+_MAX_TAKEN_BACK = 8
+_MAX_TOKENS = 1 << 22  # more than any vocabulary: tables are made of this size
+_BYTE_TOKEN = re.compile(r"^<0x([0-9A-Fa-f]{2})>$")
+
+
+@dataclass(frozen=True, slots=True)
+class FimTokens:
+    """Ids of the fill-in-the-middle markers."""
+
+    prefix: int
+    suffix: int
+    middle: int
+
+
+class Tokenizer:
+    """Token ids of text, text of token ids, and the vocabulary by bytes."""
+
+    def __init__(self, fast: FastTokenizer, end_ids: frozenset[int] = frozenset()) -> None:
+        self._fast = fast
+        self._vocabulary = fast.get_vocab(with_added_tokens=True)
+        added = {token.content: token_id for token_id, token in fast.get_added_tokens_decoder().items()}
+        self.end_ids = end_ids | {added[name] for name in _END_MARKERS if name in added}
+        self.leading_ids = tuple(fast.encode("").ids)
+        special = {i for i, token in fast.get_added_tokens_decoder().items() if token.special}
+        self._added = special | self.end_ids | set(self._fim_ids())
+
+    @cached_property
+    def fim(self) -> FimTokens | None:
+        """The FIM markers, or None for a model that was never taught to infill."""
+        ids = self._fim_ids()
+        return FimTokens(*ids) if ids else None
+
+    def _fim_ids(self) -> list[int]:
+        for names in _FIM_MARKERS:
+            ids = [self._vocabulary[name] for name in names if name in self._vocabulary]
+            if len(ids) == len(names):
+                return ids
+        return []
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Equal for two tokenizers exactly when they give the same ids."""
+        return hashlib.sha256(self._fast.to_str().encode()).hexdigest()[:32]
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of ids that spell something; a model's logits may be padded beyond."""
+        return max(self._vocabulary.values(), default=-1) + 1
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of plain text. Markers that stand in the text are text, never control tokens."""
+        return self.encode_many([text])[0]
+
+    def encode_many(self, texts: list[str]) -> list[list[int]]:
+        """Token ids of several texts at once; lets other threads run meanwhile."""
+        encodings = self._fast.encode_batch_fast(texts, add_special_tokens=False)
+        return [self._without_markers(text, e.ids) for text, e in zip(texts, encodings, strict=True)]
+
+    def num_in_last_word(self, text: str) -> int:
+        """How many of the last tokens of `text` spell its last word (a unit that tokens never cross).
+
+        1 where the tokenizer knows no words, or spells the last one with more than a few tokens.
+        """
+        words = self._fast.encode(text, add_special_tokens=False).word_ids
+        if not words or words[-1] is None:
+            return 1
+        num_tokens = sum(word == words[-1] for word in words[-_MAX_TAKEN_BACK - 1 :])
+        return num_tokens if num_tokens <= _MAX_TAKEN_BACK else 1
+
+    def _without_markers(self, text: str, ids: list[int]) -> list[int]:
+        if self._added.isdisjoint(ids):
+            return ids
+        plain: list[int] = []
+        for piece in re.split(r"(<\|?|\|?>)", text):  # a marker cut into pieces is plain text again
+            plain += self._fast.encode(piece, add_special_tokens=False).ids
+        return [token for token in plain if token not in self._added]
+
+    def decode(self, ids: list[int]) -> str:
+        """Text of token ids; bytes that are not UTF-8 become U+FFFD."""
+        return self.spell(ids).decode("utf-8", errors="replace")
+
+    def spell(self, ids: list[int]) -> bytes:
+        """The bytes that the tokens spell. Control tokens spell nothing."""
+        table = self.token_bytes
+        return b"".join(table[token] if token < len(table) else b"" for token in ids)
+
+    @cached_property
+    def token_bytes(self) -> list[bytes]:
+        """What each id spells, by id."""
+        table = [b""] * self.num_tokens
+        spell = _speller(self._fast)
+        for token, token_id in self._vocabulary.items():
+            if token_id not in self._added:
+                table[token_id] = spell(token)
+        return table
+
+    @cached_property
+    def _by_bytes(self) -> tuple[list[bytes], list[int]]:
+        pairs = sorted((spelt, token) for token, spelt in enumerate(self.token_bytes) if spelt)
+        return [spelt for spelt, _ in pairs], [token for _, token in pairs]
+
+    def tokens_towards(self, wanted: bytes) -> list[int]:
+        """Ids of the tokens that begin with `wanted`, or that `wanted` begins with."""
+        spelt, ids = self._by_bytes
+        low, high = bisect_left(spelt, wanted), bisect_left(spelt, wanted + b"\xff" * 8)
+        found = ids[low:high]
+        for length in range(1, len(wanted)):
+            at = bisect_left(spelt, wanted[:length])
+            while at < len(spelt) and spelt[at] == wanted[:length]:
+                found.append(ids[at])
+                at += 1
+        return found
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Read `tokenizer.json` of a model folder.
+
+    Raises DataError when there is none or it cannot be read.
+    """
+    path = folder / "tokenizer.json"
+    try:
+        fast = FastTokenizer.from_file(str(path))
+        fast.no_truncation()
+        fast.no_padding()
+        tokenizer = Tokenizer(fast, _end_ids_of(folder))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the Rust side raises bare Exception, and its panics are not even that
+        raise DataError(
+            f"The tokenizer {path} cannot be read ({error}).", advice="Fetch the model again."
+        ) from error
+    if tokenizer.num_tokens > _MAX_TOKENS:
+        raise DataError(
+            f"The tokenizer {path} numbers its tokens up to {tokenizer.num_tokens}.",
+            advice="Fetch the model again.",
+        )
+    return tokenizer
+
+
+def _end_ids_of(folder: Path) -> frozenset[int]:
+    """End-of-text ids that the model's own configuration names."""
+    found: set[int] = set()
+    for name in ("generation_config.json", "config.json"):
+        path = folder / name
+        if path.is_file():
+            config = json.loads(path.read_text(encoding="utf-8"))
+            value = config.get("eos_token_id") if isinstance(config, dict) else None
+            found.update(
+                one for one in (value if isinstance(value, list) else [value]) if isinstance(one, int)
+            )
+    return frozenset(found)
+
+
+def _speller(fast: FastTokenizer) -> Any:
+    """How this family of tokenizers writes bytes as token strings."""
+    kind = fast.to_str()
+    if '"ByteLevel"' in kind:
+        table = _byte_level_table()
+        return lambda token: bytes(table[c] for c in token if c in table)
+
+    def spell(token: str) -> bytes:
+        byte = _BYTE_TOKEN.match(token)
+        return bytes([int(byte[1], 16)]) if byte else token.replace("▁", " ").encode()
+
+    return spell
+
+
+def _byte_level_table() -> dict[str, int]:
+    """Byte-level BPE writes each byte as one printable character (GPT-2's scheme)."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    table = {chr(byte): byte for byte in printable}
+    shifted = (byte for byte in range(256) if byte not in printable)
+    table.update({chr(256 + offset): byte for offset, byte in enumerate(shifted)})
+    return table

@@ -1,0 +1,105 @@
+"""Owns the last step before a completion is shown: clean it, fit it to the rest of the line, or drop it.
+
+Text in, a suggestion or the reason for none out. Also for text from a cache, at a new place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from completion_engine.suggestions import cleaning
+from completion_engine.suggestions.brackets import imbalance, num_covered
+from completion_engine.suggestions.characters import without_controls
+from completion_engine.suggestions.repeats import repeats_line_above, without_begun_repeat
+from completion_engine.suggestions.rules import RuleName
+from completion_engine.suggestions.site import Site
+from completion_engine.suggestions.stopping import StopRules
+
+_MAX_ROUNDS = 8
+_MAX_TRIMS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """`text` replaces the first `num_replaced` characters of the suffix; `rule` says why it is empty."""
+
+    text: str
+    num_replaced: int
+    rule: RuleName | Literal[""]
+
+
+def polish(rules: StopRules, generated: str, *, is_complete: bool) -> Suggestion:
+    """What of the generated text to show at the place of `rules`.
+
+    `is_complete` says that a rule or the model ended the text; otherwise it was cut off, and its last,
+    incomplete piece is dropped here. Text that was shown comes out unchanged when it is polished again
+    as complete.
+    """
+    site = rules.site
+    text = cleaning.decodable(generated)
+    is_cut = text != generated
+    text = without_controls(text)
+    if is_cut or not is_complete:
+        text = without_begun_repeat(site, text[: rules.boundary(text)])
+    text, rule = _tidy(rules, text)
+    if not text:
+        return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)
+    if repeats_line_above(site, text):
+        return Suggestion("", 0, "repeats-line-above")
+    text = _fitting(rules, text)
+    if not text.strip():
+        return Suggestion("", 0, "does-not-fit-rest-of-line")
+    num_replaced = num_covered(site, text)
+    if num_replaced:
+        text = text.rstrip()
+    if text == site.line_suffix[:num_replaced]:
+        return Suggestion("", 0, "no-change")
+    return Suggestion(text, num_replaced, "")
+
+
+def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:
+    """The text with every cleaning rule applied until none has anything left to do."""
+    site = rules.site
+    rule: RuleName = "blank"
+    for _ in range(_MAX_ROUNDS):
+        before = text
+        text = cleaning.without_echo(site, text)
+        text = cleaning.without_double_blank(site, text)
+        text = cleaning.without_extra_indent(site, text)
+        text = cleaning.with_editor_indent(site, text)
+        stop = rules.check(text + "\n")
+        if stop and stop.num_chars < len(text):
+            rule = stop.rule
+            text = text[: stop.num_chars]
+        text = cleaning.without_trailing_blanks(site, text)
+        if text == before:
+            break
+    return text, rule
+
+
+def _fitting(rules: StopRules, text: str) -> str:
+    """The longest head of the text that goes with the rest of the line; empty if none does."""
+    site = rules.site
+    if not site.cursor.has_rest_of_line or _fits(rules, text):
+        return text
+    for _ in range(_MAX_TRIMS):
+        text = cleaning.without_trailing_blanks(site, text[: rules.boundary(text.rstrip())])
+        if not text:
+            return ""
+        if _fits(rules, text) and not _is_glued(site, text):
+            return text
+    return ""
+
+
+def _fits(rules: StopRules, text: str) -> bool:
+    site, syntax = rules.site, rules.syntax
+    num_replaced = num_covered(site, text)
+    if imbalance(site, text, num_replaced) > imbalance(site, "", 0):
+        return False
+    return not syntax.has_error(text, site.after[num_replaced:]) or syntax.has_error("", site.after)
+
+
+def _is_glued(site: Site, text: str) -> bool:
+    rest = site.line_suffix[num_covered(site, text) :]
+    return text[-1].isalnum() and rest[:1].isalnum()

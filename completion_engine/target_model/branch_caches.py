@@ -1,0 +1,117 @@
+"""Where the rows of one pass stand: a trunk, and a branch of its own for each further branch of a tree.
+
+Sums over keys depend on the places of the keys. So that a drafted path gives the same bits in a tree as in a
+chain, every row sees its ancestors at the places that a chain would give them: the first path lies
+in the document's own cache, each further one in a copy of it. Knows no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from completion_engine.target_model.kv_cache import CacheShape, KVCache, num_common
+
+MAX_BRANCHES = 4  # the trunk included; each further one holds a cache's memory
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Rows `first` to `end` of a pass are computed here; `path` are they and all rows before them."""
+
+    first: int
+    end: int
+    path: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`depths[row]` counts the rows before a row; `branches[0]` is the trunk."""
+
+    depths: tuple[int, ...]
+    branches: tuple[Branch, ...]
+
+
+def lay_out(parents: Sequence[int]) -> Layout:
+    """The branches of rows whose parents are given; -1 for the first row, an earlier row for every other.
+
+    A row that follows the one before it stays in its branch; any other opens a new one.
+    """
+    if list(parents) == list(range(-1, len(parents) - 1)):
+        rows = tuple(range(len(parents)))
+        return Layout(rows, (Branch(0, len(parents), rows),))
+    paths: list[tuple[int, ...]] = []
+    branches: list[Branch] = []
+    for row, parent in enumerate(parents):
+        if not (parent == -1 and row == 0) and not 0 <= parent < row:
+            raise ValueError(f"row {row} cannot have the parent {parent}")
+        paths.append((*paths[parent], row) if parent >= 0 else (row,))
+        if parent == row - 1 and branches:
+            branches[-1] = Branch(branches[-1].first, row + 1, paths[row])
+        else:
+            branches.append(Branch(row, row + 1, paths[row]))
+    return Layout(tuple(len(path) - 1 for path in paths), tuple(branches))
+
+
+class BranchStorage(Protocol):
+    """Where the rows of a tree's further branches lie, and how what proves true gets into the trunk."""
+
+    max_branches: int
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory held."""
+        ...
+
+    def open(self, trunk: KVCache, layout: Layout) -> list[KVCache]:
+        """One cache for each branch, all holding what the trunk holds; room for a pass is made."""
+        ...
+
+    def keep(self, trunk: KVCache, layout: Layout, rows: Sequence[int], tokens: Sequence[int]) -> None:
+        """Declare the path `rows` true, whose tokens are `tokens`: its keys and values move to the trunk."""
+        ...
+
+
+class BranchCaches:
+    """The caches of further branches, brought up to date with the trunk when they are used."""
+
+    max_branches = MAX_BRANCHES
+
+    def __init__(self, shape: CacheShape) -> None:
+        self._shape = shape
+        self._branches: list[KVCache] = []
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory held."""
+        return len(self._branches) * self._shape.num_bytes
+
+    def open(self, trunk: KVCache, layout: Layout) -> list[KVCache]:
+        """One cache for each branch, all holding what the trunk holds."""
+        while len(self._branches) < len(layout.branches) - 1:
+            self._branches.append(KVCache(self._shape))
+        used = self._branches[: len(layout.branches) - 1]
+        for branch in used:
+            # Equal tokens mean equal bits, whichever document they came from: rows are invariant.
+            branch.rewind(num_common(branch.tokens, trunk.tokens))
+            _copy(trunk, branch, branch.num_cached, trunk.num_cached)
+            branch.keep(trunk.tokens[branch.num_cached :])
+        return [trunk, *used]
+
+    def keep(self, trunk: KVCache, layout: Layout, rows: Sequence[int], tokens: Sequence[int]) -> None:
+        """Declare the path `rows` true, whose tokens are `tokens`: its keys and values move to the trunk."""
+        path = tuple(rows)
+        at = next(at for at, branch in enumerate(layout.branches) if branch.path[: len(path)] == path)
+        if at:
+            num_shared = num_common(path, layout.branches[0].path)
+            start = trunk.num_cached
+            _copy(self._branches[at - 1], trunk, start + num_shared, start + len(path))
+        trunk.keep(tokens)
+
+
+def _copy(source: KVCache, target: KVCache, first: int, end: int) -> None:
+    if end > first:
+        target.keys[:, :, first:end] = source.keys[:, :, first:end]
+        target.values[:, :, first:end] = source.values[:, :, first:end]
+        target.hidden[first:end] = source.hidden[first:end]

@@ -1,0 +1,47 @@
+"""Which passes compute which positions of a text, so that a position's bits never depend on drafts.
+
+Where rows leave each other alone any pass may compute any position. Elsewhere bits depend on the number of
+rows of a pass: there the whole chunks of a prompt, counted from its beginning, come from passes of just those
+rows, and all that stands behind them from passes of the fixed width. Numbers only; knows no cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRule:
+    """A chunk has `num_rows`; all other passes have `fixed_width` rows, or any number where that is 0."""
+
+    num_rows: int
+    fixed_width: int = 0
+
+    @property
+    def max_pending(self) -> int:
+        """Known tokens that a verification pass may hold."""
+        return self.fixed_width or self.num_rows
+
+    def num_chunked(self, num_prompt: int) -> int:
+        """Positions of a prompt that only whole chunks may compute; 0 where any pass may.
+
+        Never the last one: its logits are wanted.
+        """
+        return (num_prompt - 1) // self.num_rows * self.num_rows if self.fixed_width else 0
+
+    def num_reusable(self, num_shared: int, num_from_chunks: int, num_chunked: int) -> int:
+        """How many of `num_shared` cached positions may stay for a prompt with `num_chunked` (see there).
+
+        The first `num_from_chunks` of what is cached were computed by whole chunks, the others were not. What
+        shared a chunk with other tokens goes too.
+        """
+        found = min(num_from_chunks, num_shared)
+        if found < num_chunked:
+            return found // self.num_rows * self.num_rows
+        return num_shared if found == num_chunked else num_chunked
+
+    def prefill_rows(self, num_cached: int, num_chunked: int, num_pending: int) -> int:
+        """Rows of the next prefill pass where `num_pending` known tokens follow what is cached."""
+        if num_cached < num_chunked:
+            return self.num_rows
+        return min(self.max_pending, num_pending - 1)

@@ -1,0 +1,52 @@
+"""The forward pass of a target as all else sees it: token rows in, logits out, keys and values into a cache.
+
+Owns the protocol alone. What implements it stands elsewhere: `cpu.int8_decoder`, `cpu.float_decoder`,
+`gpu.decoder`, `transformers_decoder`. All are built for one property: a row's logits, keys and values depend
+on its own token and what stands before it alone, not on how many rows run beside it. Whether one has it on a
+machine is asked at load (`exactness`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from torch import Tensor
+
+from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.kv_cache import KVCache
+
+
+class Decoder(Protocol):
+    """One target's forward pass."""
+
+    num_layers: int
+    num_kv_heads: int
+    head_size: int
+    hidden_size: int
+    vocab_size: int
+    num_weight_bytes: int
+    row_step: int  # passes run a multiple of so many rows
+
+    @property
+    def embedding(self) -> Tensor:
+        """What the first layer reads of each token, [vocab_size, hidden_size]."""
+        ...
+
+    @property
+    def rotary(self) -> tuple[Tensor, Tensor] | None:
+        """What `rotate` takes to turn queries for cached keys, by position; None where it is not known."""
+        ...
+
+    def head_rows(self, tokens: Tensor) -> Tensor:
+        """The head's weights of some tokens [num_tokens, hidden_size]; a copy."""
+        ...
+
+    def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
+        """Run `rows` [num_rows] on the host, a multiple of `row_step`, behind what is cached.
+
+        `layout` says where each row stands; `caches` holds one cache a branch, and gets the rows' keys,
+        values and hidden states (its length stays as it is). Returns the logits [num_logits, vocab_size]
+        of the last `num_logits` rows.
+        """
+        ...

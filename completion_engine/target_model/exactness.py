@@ -1,0 +1,129 @@
+"""What the bits of a row depend on, found by running passes: the proof that drafts cannot change the text.
+
+Knows nothing of drafts, prompts and what a model is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from completion_engine.target_model.kv_cache import CacheShape, KVCache
+from completion_engine.target_model.rows import ROWS
+
+_FAR = 1024  # positions behind which sums over keys may run in parts
+_SMALL = (1, 3, 5, 2, 9)  # rows of passes that have to agree with a large one
+_WITHIN_WIDTH = (1, 3, 5, 2, 8, 4, 1)  # rows in use of passes that all run the fixed width
+
+
+class Passes(Protocol):
+    """A target's passes; see `LanguageModel`."""
+
+    capacity: int
+
+    @property
+    def vocab_size(self) -> int:
+        """See `LanguageModel.vocab_size`."""
+        ...
+
+    @property
+    def cache_shape(self) -> CacheShape:
+        """See `LanguageModel.cache_shape`."""
+        ...
+
+    def forward(
+        self, tokens: Sequence[int], cache: KVCache, num_logits: int, parents: Sequence[int] | None = None
+    ) -> Tensor:
+        """See `LanguageModel.forward`."""
+        ...
+
+    def keep(
+        self, cache: KVCache, parents: Sequence[int], path: Sequence[int], tokens: Sequence[int]
+    ) -> None:
+        """See `LanguageModel.keep`."""
+        ...
+
+
+def rows_are_invariant(passes: Passes, chunk_rows: int) -> bool:
+    """Whether a position comes out bit for bit the same alone, in a chain and in a chunk of a prompt.
+
+    Asked at the beginning, and behind so many keys that sums may run in parts. Where it does, the cache
+    holds the same bits however it was filled, and a pass may have any width.
+    """
+    sizes = (*_SMALL, chunk_rows - sum(_SMALL))
+    far_sizes = (*_SMALL, 3 * ROWS - sum(_SMALL))
+    return _agree(passes, 0, (chunk_rows,), sizes) and _agree(passes, _far(passes), (3 * ROWS,), far_sizes)
+
+
+def fixed_width_holds(passes: Passes, chunk_rows: int) -> bool:
+    """Whether a position comes out the same in any row of a pass of the fixed width, whatever others hold.
+
+    Asked where rows are not invariant, with passes that all run the fixed width but whole chunks; of these
+    the same one has to give the same bits again.
+    """
+    full = (ROWS,) * (sum(_WITHIN_WIDTH) // ROWS)
+    return (
+        _agree(passes, 0, full, _WITHIN_WIDTH)
+        and _agree(passes, _far(passes), full, _WITHIN_WIDTH)
+        and _agree(passes, 0, (chunk_rows,), (chunk_rows,))
+    )
+
+
+def branches_are_exact(passes: Passes, chunk_rows: int) -> bool:
+    """Whether a path gives the same bits in a branch of a tree as in a chain."""
+    generator = torch.Generator().manual_seed(1)
+    known = torch.randint(0, passes.vocab_size, (chunk_rows - 3,), generator=generator).tolist()
+    chain, tree = KVCache(passes.cache_shape), KVCache(passes.cache_shape)
+    for cache in (chain, tree):
+        passes.forward(known, cache, 0)
+        cache.keep(known)
+    parents = [-1, 0, 1, 2, 3, 1, 5, 6, 0, 8, 9, 10]
+    tokens = [row + 1 for row in range(len(parents))]
+    logits = passes.forward(tokens, tree, len(tokens), parents)
+    path = [0, 1, 5, 6, 7]
+    kept = [tokens[row] for row in path]
+    wanted = passes.forward(kept, chain, len(kept))
+    passes.keep(tree, parents, path, kept)
+    chain.keep(kept)
+    return hold_same(tree, chain, tree.num_cached) and torch.equal(logits[path], wanted)
+
+
+def hold_same(cache: KVCache, other: KVCache, end: int) -> bool:
+    """Whether keys and values are the same bits up to position `end`."""
+    same_keys = torch.equal(cache.keys[:, :, :end], other.keys[:, :, :end])
+    return same_keys and torch.equal(cache.values[:, :, :end], other.values[:, :, :end])
+
+
+def _far(passes: Passes) -> int:
+    """Where a pass runs across the place behind which sums may run in parts."""
+    return min(_FAR, passes.capacity // 2) - ROWS
+
+
+def _agree(passes: Passes, start: int, sizes: Sequence[int], others: Sequence[int]) -> bool:
+    """Whether tokens behind `start` positions of noise come out alike in passes of `sizes` and `others`."""
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(0, passes.vocab_size, (sum(sizes),), generator=generator).tolist()
+    caches = KVCache(passes.cache_shape), KVCache(passes.cache_shape)
+    for name in ("keys", "values"):
+        stored, copied = (getattr(cache, name) for cache in caches)
+        noise = torch.randn(stored[:, :, :start].shape, generator=generator)
+        stored[:, :, :start] = copied[:, :, :start] = noise.to(stored)
+    found = []
+    for cache, cut in zip(caches, (sizes, others), strict=True):
+        cache.keep([0] * start)
+        found.append(torch.cat(_logits_of(passes, cache, tokens, cut)))
+    return hold_same(*caches, start + len(tokens)) and torch.equal(*found)
+
+
+def _logits_of(passes: Passes, cache: KVCache, tokens: Sequence[int], sizes: Sequence[int]) -> list[Tensor]:
+    """Logits of all tokens, run in passes of `sizes` and kept."""
+    found = []
+    for first, end in pairwise(accumulate(sizes, initial=0)):
+        chunk = tokens[first:end]
+        found.append(passes.forward(chunk, cache, len(chunk)))
+        cache.keep(chunk)
+    return found

@@ -1,0 +1,242 @@
+"""The family of models that our kernels run: Llama, Qwen2, Qwen3, Mistral; by what `config.json` says.
+
+Owns what tells whether a configuration is of it, the parts that such a model is made of, the angles by which
+it turns queries and keys, and what all its decoders share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from completion_engine.target_model.model_files import Affine, Config, Weights, completed, read_config
+from completion_engine.target_model.model_shape import check_head, check_shapes, check_sizes
+
+_KINDS = frozenset({"llama", "qwen2", "qwen3", "mistral"})
+_SAID = frozenset(
+    {
+        "hidden_act", "hidden_size", "num_attention_heads", "num_hidden_layers", "num_key_value_heads",
+        "rms_norm_eps", "vocab_size",
+    }
+)  # fmt: skip
+_CPU = torch.device("cpu")
+_THETA, _HEAD = "rope_theta", "lm_head.weight"
+
+
+def read_family_config(folder: Path) -> Config:
+    """The configuration in `folder`, complete where it is of the family; errors as in `read_config`."""
+    config = read_config(folder)
+    is_silent = not config.keys() >= _SAID or not (_THETA in config or "rope_parameters" in config)
+    return completed(folder) if config.get("model_type") in _KINDS and is_silent else config
+
+
+def is_of_family(config: Config) -> bool:
+    """Whether a model of this configuration has exactly the structure that our kernels compute."""
+    kind = config.get("model_type")
+    kind_of_all = "sliding_attention" if config.get("use_sliding_window") else "full_attention"
+    return (
+        kind in _KINDS
+        and config.get("hidden_act") == "silu"
+        and all(layer == "full_attention" for layer in config.get("layer_types") or [kind_of_all])
+        and not (kind == "mistral" and config.get("sliding_window"))
+        and not config.get("quantization_config")
+    )
+
+
+class LayerParts(NamedTuple):
+    """One layer; norms are [hidden_size], those of heads [head_size] and only some models have them."""
+
+    input_norm: Tensor
+    q: Affine
+    k: Affine
+    v: Affine
+    out: Affine
+    mlp_norm: Tensor
+    gate: Affine
+    up: Affine
+    down: Affine
+    q_norm: Tensor | None
+    k_norm: Tensor | None
+
+    def to(self, device: torch.device) -> LayerParts:
+        """The same parts on `device`."""
+
+        def moved(part: Any) -> Any:
+            if isinstance(part, tuple):
+                return tuple(moved(half) for half in part)
+            return None if part is None else part.to(device)
+
+        return LayerParts(*(moved(part) for part in self))
+
+
+class FamilyModel:
+    """A model's sizes and its parts, which are read when they are asked for."""
+
+    def __init__(self, config: Config, weights: Weights) -> None:
+        """Raises DataError where sizes or shapes make no model; so do the parts when they are read."""
+        check_sizes(config)
+        self.num_layers: int = config["num_hidden_layers"]
+        self.num_heads: int = config["num_attention_heads"]
+        self.num_kv_heads: int = config["num_key_value_heads"]
+        self.hidden_size: int = config["hidden_size"]
+        self.vocab_size: int = config["vocab_size"]
+        self.head_size = len(weights["model.layers.0.self_attn.q_proj.weight"]) // self.num_heads
+        self.eps = float(config["rms_norm_eps"])
+        self._config, self._weights = config, weights
+        vocabulary = self.vocab_size, self.hidden_size
+        check_shapes(
+            "the model",
+            (
+                ("the embedding", weights["model.embed_tokens.weight"], vocabulary),
+                (
+                    "the head",
+                    weights["model.embed_tokens.weight"] if self.is_tied else weights[_HEAD],
+                    vocabulary,
+                ),
+                ("the last norm", weights["model.norm.weight"], (self.hidden_size,)),
+            ),
+        )
+        check_head(self.head_size)
+
+    @property
+    def embedding(self) -> Tensor:
+        """[vocab_size, hidden_size]."""
+        return self._weights["model.embed_tokens.weight"].clone()
+
+    @property
+    def norm(self) -> Tensor:
+        """Of what the head reads, [hidden_size]."""
+        return self._weights["model.norm.weight"].clone()
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether the head is the embedding."""
+        return bool(self._config.get("tie_word_embeddings")) or _HEAD not in self._weights
+
+    @property
+    def head(self) -> Tensor:
+        """[vocab_size, hidden_size]."""
+        return self.embedding if self.is_tied else self._weights[_HEAD]
+
+    def layer(self, index: int) -> LayerParts:
+        """One layer's parts."""
+        name = f"model.layers.{index}"
+
+        def affine(part: str) -> Affine:
+            return self._weights[f"{name}.{part}.weight"], self._weights.get(f"{name}.{part}.bias")
+
+        def norm(part: str) -> Tensor | None:
+            weight = self._weights.get(f"{name}.{part}.weight")
+            return None if weight is None else weight.clone()
+
+        parts = LayerParts(
+            input_norm=self._weights[f"{name}.input_layernorm.weight"].clone(),
+            q=affine("self_attn.q_proj"),
+            k=affine("self_attn.k_proj"),
+            v=affine("self_attn.v_proj"),
+            out=affine("self_attn.o_proj"),
+            mlp_norm=self._weights[f"{name}.post_attention_layernorm.weight"].clone(),
+            gate=affine("mlp.gate_proj"),
+            up=affine("mlp.up_proj"),
+            down=affine("mlp.down_proj"),
+            q_norm=norm("self_attn.q_norm"),
+            k_norm=norm("self_attn.k_norm"),
+        )
+        check_shapes(f"layer {index}", self._shapes(parts))
+        return parts
+
+    def _shapes(self, parts: LayerParts) -> Iterator[tuple[str, Tensor, tuple[int, ...]]]:
+        """What there is in a layer, with the shape that it should have."""
+        hidden, mlp = self.hidden_size, len(parts.gate[0])
+        queries, keys = self.num_heads * self.head_size, self.num_kv_heads * self.head_size
+        sizes = {
+            "q": (queries, hidden), "k": (keys, hidden), "v": (keys, hidden), "out": (hidden, queries),
+            "gate": (mlp, hidden), "up": (mlp, hidden), "down": (hidden, mlp),
+        }  # fmt: skip
+        for name, shape in sizes.items():
+            weight, bias = getattr(parts, name)
+            yield name, weight, shape
+            if bias is not None:
+                yield f"the bias of {name}", bias, shape[:1]
+        norms = {"input_norm": hidden, "mlp_norm": hidden, "q_norm": self.head_size, "k_norm": self.head_size}
+        for name, size in norms.items():
+            weight = getattr(parts, name)
+            if weight is not None:
+                yield name, weight, (size,)
+
+    def rotary_tables(self, num_positions: int) -> tuple[Tensor, Tensor]:
+        """Cosines and signed sines [num_positions, 1, head_size], of the type of the weights."""
+        return rotary_tables(self._config, self.head_size, num_positions, self.norm.dtype)
+
+
+class FamilyDecoder:
+    """What decoders of the Llama family share: sizes; on `device` embedding, last norm and angles."""
+
+    def __init__(self, model: FamilyModel, num_positions: int, device: torch.device = _CPU) -> None:
+        self.num_layers, self.hidden_size = model.num_layers, model.hidden_size
+        self.num_heads, self.num_kv_heads = model.num_heads, model.num_kv_heads
+        self.head_size, self.vocab_size = model.head_size, model.vocab_size
+        self.eps = model.eps
+        self._embedding, self._norm = model.embedding.to(device), model.norm.to(device)
+        self._cos, self._sin = (table.to(device) for table in model.rotary_tables(num_positions))
+
+    @property
+    def embedding(self) -> Tensor:
+        """See `Decoder.embedding`."""
+        return self._embedding
+
+    @property
+    def rotary(self) -> tuple[Tensor, Tensor]:
+        """See `Decoder.rotary`: cosines and signed sines [num_positions, 1, head_size]."""
+        return self._cos, self._sin
+
+
+def stacked(*layers: Affine) -> Affine:
+    """Several layers that read the same input as one, outputs side by side."""
+    weights = torch.cat([weight for weight, _ in layers])
+    if all(bias is None for _, bias in layers):
+        return weights, None
+    biases = [weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in layers]
+    return weights, torch.cat(biases)
+
+
+def rotate(x: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
+    """Turn `x` [num_rows, num_heads, head_size] by its rows' angles, each [num_rows, 1, head_size]."""
+    return x * cos + torch.roll(x, x.shape[-1] // 2, -1) * signed_sin
+
+
+def rotary_tables(
+    config: Config, head_size: int, num_positions: int, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Cosines and signed sines [num_positions, 1, head_size] of a model of the family.
+
+    Plain rotation by powers of theta is ours (Su et al. 2021, arXiv:2104.09864), with halves side by side
+    as transformers has them; stretched ones, as of Llama 3, are its module's.
+    """
+    positions = torch.arange(num_positions)
+    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if (rope.get("rope_type") or rope.get("type") or "default") == "default":
+        theta = rope.get(_THETA) or config[_THETA]
+        powers = torch.arange(0, head_size, 2, dtype=torch.int64).float() / head_size
+        angles = torch.outer(positions.float(), 1.0 / theta**powers).repeat(1, 2)
+        cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
+    else:
+        cos, sin = _stretched(config, head_size, positions, dtype)
+    half = head_size // 2
+    signed = torch.cat([-sin[:, :half], sin[:, half:]], dim=-1)
+    return cos[:, None].contiguous(), signed[:, None].contiguous()
+
+
+def _stretched(
+    config: Config, head_size: int, positions: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    from transformers import LlamaConfig  # noqa: PLC0415 - seconds that plain rotation need not pay
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding  # noqa: PLC0415 - as above
+
+    module = LlamaRotaryEmbedding(LlamaConfig.from_dict({**config, "head_dim": head_size}))
+    cos, sin = module(torch.empty(0, dtype=dtype), positions[None])
+    return cos[0], sin[0]

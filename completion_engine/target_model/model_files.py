@@ -1,0 +1,83 @@
+"""A model folder as it lies on disk: its configuration and its weights, read without building the model.
+
+Building it is transformers' work and takes seconds; what runs a model by kernels of its own needs neither
+the modules nor their library. Knows nothing of kernels.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+Config = Mapping[str, Any]  # what `config.json` says
+Weights = Mapping[str, Tensor]  # by the names that files have
+Affine = tuple[Tensor, Tensor | None]  # a layer's weight [num_outputs, num_inputs] and its bias
+
+_WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+def read_config(folder: Path) -> Config:
+    """What the folder's `config.json` says. Raises OSError or ValueError where it cannot be read."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if not isinstance(config, dict):
+        raise ValueError("config.json holds no object")  # noqa: TRY004 - a damaged file, no wrong argument
+    return config
+
+
+def completed(folder: Path) -> Config:
+    """The folder's configuration with what transformers fills in where `config.json` is silent. A second.
+
+    Raises ValueError where transformers can make nothing of it.
+    """
+    from transformers import AutoConfig  # noqa: PLC0415 - seconds that most folders need not pay
+
+    try:
+        config: dict[str, Any] = AutoConfig.from_pretrained(folder, local_files_only=True).to_dict()
+    except Exception as error:  # whatever its checks and those of the libraries below raise
+        raise ValueError(f"config.json cannot be understood ({error})") from error
+    return config
+
+
+def _files_of(index: Any) -> list[str]:
+    """The files that an index names, all beside it. Raises ValueError."""
+    names = index.get("weight_map") if isinstance(index, dict) else None
+    files = set(names.values()) if isinstance(names, dict) else set()
+    if not files or any(not isinstance(name, str) or Path(name).name != name for name in files):
+        raise ValueError(f"{_INDEX} names no files beside it")
+    return sorted(files)
+
+
+class StoredWeights(Mapping[str, Tensor]):
+    """The tensors of a folder's safetensors files by name, each read when it is asked for, as `dtype`.
+
+    Raises OSError or safetensors' own error where a file is missing or damaged.
+    """
+
+    def __init__(self, folder: Path, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+        index = folder / _INDEX
+        names = [_WEIGHTS]
+        if index.is_file():
+            names = _files_of(json.loads(index.read_text(encoding="utf-8")))
+        files: list[Any] = [safe_open(folder / name, "pt") for name in names]
+        self._file_of = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - no mapping
+
+    def __getitem__(self, name: str) -> Tensor:
+        """A tensor that may lie in the file's own pages: to be read, or copied, not to be written."""
+        tensor: Tensor = self._file_of[name].get_tensor(name)
+        return tensor.to(self._dtype)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._file_of  # a mapping's own would read the tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._file_of)
+
+    def __len__(self) -> int:
+        return len(self._file_of)

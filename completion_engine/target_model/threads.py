@@ -1,0 +1,143 @@
+"""How many threads compute a pass: all of them while the machine is free, fewer while others need its cores.
+
+A pass shares its work among threads hundreds of times, and each time waits for the last of them. Threads that
+wait spin, because waking up takes longer than most of what is shared. But where another program holds a
+core, all wait for the thread that has none: on two busy cores a pass took 110 to 480 ms with two threads and
+45 ms with one (docs/experiments.md). What helps is seen in what passes take. Knows no model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+import psutil
+import torch
+
+_NUM_JUDGED = 4  # passes that say what a number of threads is worth now
+_WORSE = 1.2  # than fewer threads would be: then fewer are taken
+_MUCH_WORSE = 2.5  # a single pass says enough
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 30.0  # until more threads are tried again, twice as long each time
+_FREE_ENOUGH = 0.7  # of the cores that threads would take must have been idle, or others need them
+_PAUSE_S = 0.5  # without a pass, after which idle cores were left idle by others too
+_LOOK_S = 0.1  # to see how many cores others leave idle
+
+_MOST = torch.get_num_threads()  # as torch was given them, before any was sent away
+
+
+class IdleCores:
+    """Counts the cores that were idle since it was asked last; one that a niced program uses is not."""
+
+    def __init__(self) -> None:
+        self._before = psutil.cpu_times()
+
+    def __call__(self) -> float:
+        """Idle cores, as the system tells; a container may be allowed fewer."""
+        before, self._before = self._before, psutil.cpu_times()
+        passed = [now - then for now, then in zip(self._before, before, strict=True)]
+        return (psutil.cpu_count() or 1) * (self._before.idle - before.idle) / max(sum(passed), 1e-9)
+
+
+def thread_counts() -> list[int]:
+    """The numbers of threads to choose from: all that torch was given, halved down to one."""
+    counts = [_MOST]
+    while counts[-1] > 1:
+        counts.append(counts[-1] // 2)
+    return counts
+
+
+def take_free_threads(idle_cores: Callable[[], float] | None = None) -> int:
+    """Have torch use as many threads on this thread as there are idle cores; returns their number.
+
+    Looks for a tenth of a second.
+    """
+    idle_cores = idle_cores or IdleCores()
+    time.sleep(_LOOK_S)
+    counts = thread_counts()
+    num_threads = counts[_fitting(counts, idle_cores())]
+    torch.set_num_threads(num_threads)
+    return num_threads
+
+
+def _fitting(counts: Sequence[int], num_idle: float) -> int:
+    """Place of the most threads that idle cores are there for; of the fewest where there are none."""
+    fitting = (at for at, count in enumerate(counts) if num_idle >= _FREE_ENOUGH * count)
+    return next(fitting, len(counts) - 1)
+
+
+class ThreadGovernor:
+    """The number of threads for the next pass. Used on the engine's thread only."""
+
+    def __init__(
+        self,
+        paces: Mapping[int, float],
+        idle_cores: Callable[[], float] | None = None,
+        num_threads: int | None = None,
+    ) -> None:
+        """`paces` by number of threads: times as long as passes took at load.
+
+        Begins with `num_threads`, or else with the quickest.
+        """
+        self._idle_cores = idle_cores or IdleCores()
+        self._counts = sorted(paces, reverse=True)
+        self._paces = [paces[count] for count in self._counts]
+        first = self._paces.index(min(self._paces))
+        self._at = first if num_threads is None else self._counts.index(num_threads)
+        self._seen: deque[float] = deque(maxlen=_NUM_JUDGED)
+        self._wait_s = _FIRST_WAIT_S
+        self._try_more_at = 0.0
+        self._last_s = float("inf")
+
+    @property
+    def num_threads(self) -> int:
+        """For the next pass."""
+        return self._counts[self._at]
+
+    def apply(self, now_s: float) -> None:
+        """Have torch use this number for what this thread computes next; `now_s` on a monotonic clock."""
+        if now_s - self._last_s > _PAUSE_S:
+            self._look_around()
+        self._last_s = now_s
+        torch.set_num_threads(self.num_threads)
+
+    def release(self) -> None:
+        """Have torch use all threads again for what this thread computes next, beside the target."""
+        torch.set_num_threads(self._counts[0])
+
+    def record(self, pace: float, now_s: float) -> None:
+        """A pass took `pace` times as long as at load; `now_s` as for `apply`."""
+        self._seen.append(pace)
+        if self._at + 1 < len(self._counts) and self._is_worse_than(self._paces[self._at + 1]):
+            self._move(1)
+            self._idle_cores()  # what the threads now sent away used is not counted against them
+            self._try_more_at = now_s + self._wait_s
+            self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
+        elif len(self._seen) == _NUM_JUDGED:
+            self._paces[self._at] = median(self._seen)
+            if self._at == 0:
+                self._wait_s = _FIRST_WAIT_S
+            elif now_s >= self._try_more_at:
+                self._try_more(now_s)
+
+    def _look_around(self) -> None:
+        """After a pause: as many threads as there are cores that others left idle."""
+        self._move(_fitting(self._counts, self._idle_cores()) - self._at)
+
+    def _try_more(self, now_s: float) -> None:
+        """Go on with more threads, unless other programs would take their cores away."""
+        num_wanted = self._counts[self._at - 1] - self.num_threads
+        if self._idle_cores() >= _FREE_ENOUGH * num_wanted:
+            self._move(-1)
+        else:
+            self._try_more_at = now_s + self._wait_s
+
+    def _is_worse_than(self, fewer: float) -> bool:
+        if self._seen[-1] > _MUCH_WORSE * fewer:
+            return True
+        return len(self._seen) == _NUM_JUDGED and median(self._seen) > _WORSE * fewer
+
+    def _move(self, step: int) -> None:
+        self._at += step
+        self._seen.clear()

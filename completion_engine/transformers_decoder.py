@@ -1,0 +1,142 @@
+"""Any causal model of transformers, run through its own modules over our static cache.
+
+The way for architectures that we have no decoder for, and for GPUs that our kernels cannot run on:
+transformers' attention registry takes our attention, and a small cache object hands it our keys and values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from torch import Tensor
+from transformers import AttentionInterface, AttentionMaskInterface
+
+from completion_engine.cpu.attention import OpenBranches
+from completion_engine.errors import UserError
+from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.llama_family import is_of_family, rotary_tables
+from completion_engine.target_model.rows import ROWS
+
+_NAME = "slipstream"
+_view: ContextVar[_CacheView] = ContextVar("the pass under way")
+
+
+def _attention(
+    _module: Any, query: Tensor, key: Tensor, value: Tensor, _mask: Tensor, **options: Any
+) -> tuple[Tensor, None]:
+    """query [1, num_heads, num_rows, head_size]; key, value [1, num_kv_heads, num_rows, head_size]."""
+    scale = options.get("scaling") or query.shape[-1] ** -0.5
+    q, k, v = query[0].transpose(0, 1).contiguous(), key[0].contiguous(), value[0].contiguous()
+    return _view.get().attend(q, k, v, scale)[None], None
+
+
+def _mask(*_: Any, **__: Any) -> None:
+    """None is needed: our attention knows itself what its rows see."""
+
+
+AttentionInterface.register(_NAME, _attention)
+AttentionMaskInterface.register(_NAME, _mask)
+
+
+class _CacheView:
+    """What transformers expects of a cache, over our caches during one pass.
+
+    Keys and values pass through it unchanged: the attention that follows writes them to their branches.
+    """
+
+    is_compileable = False
+
+    def __init__(self, branches: OpenBranches, start: int, num_layers: int) -> None:
+        self.branches = branches
+        self._start = start
+        self._layer = 0
+        self.is_sliding = [False] * num_layers
+
+    def update(self, key: Tensor, value: Tensor, layer_idx: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """A layer has its keys and values."""
+        self._layer = layer_idx
+        return key, value
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        """Attention of the layer that was updated last; see `OpenBranches.attend`."""
+        return self.branches.attend(self._layer, q, k, v, scale)
+
+    def get_seq_length(self, *_: Any) -> int:
+        """Tokens already cached."""
+        return self._start
+
+    def get_query_offset(self, *_: Any) -> int:
+        """Position of the first row."""
+        return self._start
+
+    def get_mask_sizes(self, *_: Any) -> tuple[int, int]:
+        """Keys that a mask covers, and where they begin."""
+        return self.branches.num_keys, 0
+
+
+class TransformersDecoder:
+    """Forward pass through transformers' modules; see `target_model.decoder.Decoder`."""
+
+    row_step = ROWS
+
+    def __init__(self, model: Any, num_positions: int) -> None:
+        config = model.config
+        try:
+            model.set_attn_implementation(_NAME)
+        except ValueError as error:
+            raise UserError(
+                f"Models of the kind {config.model_type!r} bring attention of their own and cannot run here.",
+                advice="Choose a model whose attention transformers lets be replaced.",
+            ) from error
+        self._model = model
+        self.num_layers = config.num_hidden_layers
+        self.num_kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        self.head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self.hidden_size = config.hidden_size
+        self.vocab_size = config.vocab_size
+        self.num_weight_bytes = sum(p.nbytes for p in model.parameters())
+        self._rotary: tuple[Tensor, Tensor] | None = None
+        if is_of_family(told := config.to_dict()):
+            table = self.embedding
+            cos, sin = rotary_tables(told, self.head_size, num_positions, table.dtype)
+            self._rotary = cos.to(table.device), sin.to(table.device)
+
+    @property
+    def embedding(self) -> Tensor:
+        """See `Decoder.embedding`."""
+        weight: Tensor = self._model.get_input_embeddings().weight
+        return weight
+
+    @property
+    def rotary(self) -> tuple[Tensor, Tensor] | None:
+        """See `Decoder.rotary`. Other families turn in their own ways, or not at all."""
+        return self._rotary
+
+    def head_rows(self, tokens: Tensor) -> Tensor:
+        """See `Decoder.head_rows`."""
+        weight: Tensor = self._model.get_output_embeddings().weight
+        return weight[tokens]
+
+    def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
+        """See `Decoder.forward`."""
+        rows = rows.to(self.embedding.device)
+        branches = OpenBranches(layout, caches, rows.device)
+        view = _CacheView(branches, caches[0].num_cached, self.num_layers)
+        token = _view.set(view)
+        try:
+            output = self._model(
+                input_ids=rows[None],
+                position_ids=branches.positions[None],
+                past_key_values=view,
+                use_cache=True,
+                output_hidden_states=True,
+                logits_to_keep=max(num_logits, 1),  # 0 would keep all
+            )
+        finally:
+            _view.reset(token)
+        branches.store_hidden(output.hidden_states[-1][0])
+        logits: Tensor = output.logits[0]
+        return logits[len(logits) - num_logits :]

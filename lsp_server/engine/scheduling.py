@@ -1,0 +1,165 @@
+"""Which request the engine works on: the newest one. Everything older is cancelled and answered at once.
+
+Owns the requests on their way and the futures that wait for them, on the event loop. Must not know the
+protocol, nor how a completion is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from completion_engine.errors import SlipstreamError
+from completion_engine.request import CancelledError, CompletionRequest
+from completion_engine.stats import Completion, CompletionStats
+from completion_engine.suggestions.syntax import LANGUAGES
+from lsp_server.engine.pool import EngineKey, EnginePool, OnTokens, engine_key
+from lsp_server.engine.thread import EngineThread
+from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, NoEngineError
+from lsp_server.workspace.measurements import Measurements
+from lsp_server.workspace.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class SupersededError(Exception):
+    """A newer request took this one's place."""
+
+
+class Scheduler:
+    """Hands requests to an engine, newest first and one at a time. Used on the event loop only.
+
+    `on_status` hears of each change of the engine's state, `on_failure` of each error that is a bug of
+    ours or that the user can do something about; both are called on the loop. `on_tokens` hears on any
+    thread which tokens the engine speaks.
+    """
+
+    def __init__(
+        self,
+        measurements: Measurements,
+        engines: EnginePool,
+        on_status: Callable[[EngineStatus], None],
+        on_failure: Callable[[BaseException], None],
+        on_tokens: OnTokens,
+    ) -> None:
+        self._measurements = measurements
+        self._engines = engines
+        self._on_tokens = on_tokens
+        self._loop = asyncio.get_running_loop()
+        self._current: tuple[EngineJob, asyncio.Future[Completion]] | None = None
+        self._engine: EngineThread | None = None
+        self._key: EngineKey = ()
+        self._languages: dict[str, None] = {}  # of documents that were opened, those with a grammar
+        self._user = EngineUser(
+            on_status=lambda status: self._call(on_status, status),
+            on_failure=lambda error: self._call(on_failure, error),
+        )
+
+    @property
+    def status(self) -> EngineStatus:
+        """The engine's state now."""
+        return self._engine.status if self._engine is not None else EngineStatus()
+
+    def use(self, settings: Settings) -> None:
+        """Use the engine that these settings ask for; if it is another one, what is under way is given up."""
+        if (key := engine_key(settings)) != self._key:
+            self._supersede()
+            self._engine, self._key = None, ()
+            self._engine = self._engines.use(settings, self._user, self._on_tokens)
+            self._key = key
+            for language in self._languages:
+                self._engine.open(language)
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """The engine's answer. Empty, with a rule that says why, while there is no engine or when it fails.
+
+        Raises SupersededError when a newer request came. When the awaiting task is cancelled, the engine
+        stops at its next step.
+        """
+        self._supersede()
+        if self._engine is None or not self._engine.can_complete:
+            return empty(f"engine-{self.status.state}")
+        future: asyncio.Future[Completion] = self._loop.create_future()
+        job = EngineJob(
+            request,
+            self._user,
+            resolve=lambda answer: self._call(_settle, future, answer),
+            on_idle_after_cancel=lambda ms: self._call(self._measurements.add_cancellation, ms),
+        )
+        self._current = (job, future)
+        self._engine.submit(job)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            job.cancel()
+            self._measurements.num_cancelled += 1
+            raise
+        except SlipstreamError:
+            return empty("engine-error")
+        finally:
+            if self._current is not None and self._current[0] is job:
+                self._current = None
+
+    def expect(self, request: CompletionRequest) -> None:
+        """The request may come soon: an idle engine prepares for it."""
+        if self._engine is not None:
+            self._engine.expect(self._user, request)
+
+    def open(self, language: str) -> None:
+        """A document of a language is open: this engine, and each one to come, is told so."""
+        if language in LANGUAGES:
+            self._languages[language] = None
+            if self._engine is not None:
+                self._engine.open(language)
+
+    def forget(self, document: str) -> None:
+        """A document is closed: nothing for it is wanted, and the engine drops what it keeps of it."""
+        if self._current is not None and self._current[0].request.document == document:
+            self._supersede()
+        if self._engine is not None:
+            self._engine.forget(document)
+
+    def close(self) -> None:
+        """Cancel what is under way and leave the engine to others."""
+        self._supersede()
+        self._engines.release(self._user)
+        self._engine = None
+
+    def _supersede(self) -> None:
+        """Give up the request that waits or is under way, and answer it now."""
+        if self._current is None:
+            return
+        job, future = self._current
+        self._current = None
+        job.cancel()
+        if not future.done():
+            self._measurements.num_superseded += 1
+            future.set_exception(SupersededError())
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        """Call `function` on the loop, from any thread; nothing once the loop has ended."""
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            logger.debug("The event loop has ended before %s", function)
+
+
+def empty(rule: str) -> Completion:
+    """No suggestion, and why."""
+    return Completion("", 0, CompletionStats(), rule=rule)
+
+
+def _settle(future: asyncio.Future[Completion], answer: Completion | BaseException) -> None:
+    if future.done():
+        return
+    if isinstance(answer, Completion):
+        future.set_result(answer)
+    elif isinstance(answer, SlipstreamError):
+        future.set_exception(answer)
+    elif isinstance(answer, NoEngineError):
+        future.set_result(empty("engine-error"))
+    elif isinstance(answer, CancelledError):
+        future.set_exception(SupersededError())
+    else:
+        future.set_result(empty("engine-failed"))

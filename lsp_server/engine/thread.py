@@ -1,0 +1,299 @@
+"""The one thread that owns an engine: loads it, completes, works ahead when idle, and ends.
+
+Owns the engine and its state. Must not know the event loop, the protocol, nor which request comes first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from completion_engine.errors import SlipstreamError
+from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+from completion_engine.stats import Completion
+from lsp_server.engine.agenda import Agenda
+from lsp_server.engine.work import (
+    Completer,
+    EngineJob,
+    EngineStatus,
+    EngineUser,
+    Load,
+    NoEngineError,
+    failed_status,
+)
+from lsp_server.supervision import SupervisedThread
+
+logger = logging.getLogger(__name__)
+
+# Background work waits this long after the last completion, so that it does not meet the next keystroke.
+IDLE_PAUSE_S = 0.05
+# Whoever types nothing for this long after a whole suggestion is reading it, and may accept it.
+READING_PAUSE_S = 0.25
+
+# An engine that failed so often in a row, or went on for so long after a cancellation, will not recover.
+MAX_FAILURES = 3
+STUCK_S = 30.0
+
+
+class EngineThread:
+    """Runs one thing at a time, in this order: stop, load, forget, complete, open, work ahead.
+
+    Every user hears of each state; of an error in a completion hears the one who asked for it. Whatever the
+    engine raises, a BaseException too, is such an error: libraries below have panics that are no Exception.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._users: list[EngineUser] = []
+        self._agenda = Agenda()
+        self._load: Load | None = None
+        self._job: EngineJob | None = None
+        self._num_failures = 0
+        self._interrupt = Cancellation()
+        self._may_idle = False
+        self._idle_from_s = 0.0
+        self._stopping = False
+        self._engine: Completer | None = None
+        self.status = EngineStatus()
+        self._thread = SupervisedThread("engine", self._run, self._on_crash)
+
+    @property
+    def can_complete(self) -> bool:
+        """Whether a request would be worked on now."""
+        return self.status.state == "ready"
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a completion waits or is under way. May be read from any thread."""
+        return self._job is not None or self._agenda.has_jobs
+
+    @property
+    def is_sick(self) -> bool:
+        """Whether a new process alone would help: it fails every time, or does not come back."""
+        job = self._job
+        cancelled_s = job.cancelled_s if job is not None else None
+        is_stuck = cancelled_s is not None and time.perf_counter() - cancelled_s > STUCK_S
+        return is_stuck or self._num_failures >= MAX_FAILURES
+
+    def start(self) -> None:
+        """Start the thread; it waits for `load`."""
+        self._thread.start()
+
+    def join_in(self, user: EngineUser) -> None:
+        """Somebody more uses the engine, and hears of its state as it is now."""
+        with self._changed:
+            self._users.append(user)
+            user.on_status(self.status)
+
+    def leave(self, user: EngineUser) -> None:
+        """Somebody uses the engine no more; what it asked for is dropped."""
+        with self._changed:
+            self._users.remove(user)
+            self._agenda.leave(user)
+
+    def load(self, load: Load) -> None:
+        """Give up the present engine, or the present loading, and load another."""
+        with self._changed:
+            self._load = load
+            self._wake()
+            self.status = EngineStatus()
+            if not self._stopping:
+                self._thread.start()  # where it crashed too often before
+
+    def submit(self, job: EngineJob) -> None:
+        """Take `job` in place of its user's one that still waits; nobody hears of that one again."""
+        with self._changed:
+            self._agenda.submit(job)
+            self._wake()
+
+    def expect(self, user: EngineUser, request: CompletionRequest) -> None:
+        """Work ahead for a request that may come soon, once nothing else was heard for a moment."""
+        with self._changed:
+            self._agenda.expect(user, request)
+            self._idle_from_s = time.perf_counter() + IDLE_PAUSE_S
+            self._changed.notify()
+
+    def open(self, language: str) -> None:
+        """Tell the engine, once there is one and it has a moment, that a document of a language is open."""
+        with self._changed:
+            self._agenda.open(language)
+            self._changed.notify()
+
+    def forget(self, document: str) -> None:
+        """Tell the engine, when it has a moment, that a document is closed."""
+        with self._changed:
+            self._agenda.close(document)
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """Ask the thread to end and to let go of the engine; see `join`."""
+        with self._changed:
+            self._stopping = True
+            self._wake()
+
+    def join(self, timeout_s: float) -> bool:
+        """True when the thread has ended within `timeout_s`."""
+        return self._thread.join(timeout_s)
+
+    def _wake(self) -> None:
+        self._interrupt.cancel()
+        self._changed.notify()
+
+    def _run(self) -> None:
+        while (task := self._next()) is not None:
+            task()
+        self._engine = None
+
+    def _on_crash(self, error: BaseException, is_final: bool) -> None:
+        """The thread's own work failed, outside of the engine: whoever waits is answered."""
+        with self._changed:
+            held = [job for job in (self._job, *(self._agenda.take_all() if is_final else ())) if job]
+            self._job = None
+            if is_final:
+                self._engine, self._num_failures = None, MAX_FAILURES
+            if is_final or (self.status.state == "loading" and self._load is None):
+                self._set_status(failed_status(error))
+        for job in held:
+            with contextlib.suppress(Exception):  # answering may be what failed
+                job.resolve(error)
+        self._tell_all(error)
+
+    def _next(self) -> Callable[[], None] | None:
+        """The next thing to do; waits for one, and returns None at the end."""
+        with self._changed:
+            while True:
+                if self._stopping:
+                    return None
+                if (load := self._load) is not None:
+                    self._load = None
+                    return lambda: self._do_load(load)
+                if (document := self._agenda.take_closed()) is not None:
+                    return lambda: self._do_forget(document)
+                if (job := self._agenda.take_job(time.perf_counter())) is not None:
+                    self._job = job
+                    return lambda: self._do_complete(job)
+                if self._engine is not None and (language := self._agenda.take_language()) is not None:
+                    return lambda: self._do_open(language)
+                may_idle = self._may_idle or (self._agenda.is_expecting and self._engine is not None)
+                pause_s = self._idle_from_s - time.perf_counter() if may_idle else None
+                if pause_s is not None and pause_s <= 0:
+                    self._interrupt = Cancellation()
+                    expected = self._agenda.take_expected()
+                    return lambda: self._do_idle(expected)
+                self._changed.wait(pause_s)
+
+    def _do_load(self, load: Load) -> None:
+        self._engine = None
+        self._may_idle = False
+        self._num_failures = 0
+        self._publish(EngineStatus())
+
+        def is_outdated() -> bool:
+            return self._stopping or self._load is not None
+
+        def report(message: str, done: int, total: int) -> None:
+            if not is_outdated():
+                self._publish(EngineStatus(message=message, done=done, total=total))
+
+        try:
+            self._engine = load(report, is_outdated)
+        except CancelledError:
+            return
+        except SlipstreamError as error:
+            failure = EngineStatus("error", error.message, error.advice)
+        except BaseException as error:
+            logger.exception("The engine cannot be loaded")
+            failure = failed_status(error)
+        else:
+            self._may_idle = True
+            self._refresh()
+            return
+        if not is_outdated():
+            self._publish(failure)
+
+    def _do_forget(self, document: str) -> None:
+        self._guarded(lambda engine: engine.forget(document))
+
+    def _do_open(self, language: str) -> None:
+        self._guarded(lambda engine: engine.open(language))
+
+    def _do_complete(self, job: EngineJob) -> None:
+        answer = self._answer(job)
+        self._job = None
+        try:
+            job.resolve(answer)
+        finally:
+            if job.cancelled_s is not None:
+                job.on_idle_after_cancel((time.perf_counter() - job.cancelled_s) * 1000)
+        self._may_idle = True
+        is_cut = not isinstance(answer, Completion) or answer.stats.finish_reason == "deadline"
+        self._idle_from_s = time.perf_counter() + (IDLE_PAUSE_S if is_cut else READING_PAUSE_S)
+
+    def _answer(self, job: EngineJob) -> Completion | BaseException:
+        if self._engine is None:
+            return NoEngineError()
+        if job.request.cancellation.is_cancelled:
+            return CancelledError()
+        queue_ms = (time.perf_counter() - job.submitted_s) * 1000
+        request = job.request
+        if request.deadline_ms > 0:
+            # The deadline is the client's: waiting for the step that was under way counts.
+            request = replace(request, deadline_ms=max(1.0, request.deadline_ms - queue_ms))
+        try:
+            completion = self._engine.complete(request)
+        except CancelledError as error:
+            return error
+        except BaseException as error:
+            self._num_failures += 1
+            job.user.on_failure(error)
+            return error
+        self._num_failures = 0
+        completion.stats.ms["queue"] = queue_ms
+        completion.stats.ms["total"] += queue_ms
+        return completion
+
+    def _do_idle(self, expected: CompletionRequest | None) -> None:
+        if expected is not None:
+            self._guarded(lambda engine: engine.expect(expected))
+        more = self._guarded(lambda engine: engine.idle(self._interrupt))
+        self._may_idle = bool(more) or self._interrupt.is_cancelled
+        if not self._may_idle:
+            self._refresh()
+
+    def _guarded(self, call: Callable[[Completer], Any]) -> Any:
+        """The call's result; None when it was interrupted, or failed and that was reported."""
+        if self._engine is None:
+            return None
+        try:
+            return call(self._engine)
+        except CancelledError:
+            return None
+        except BaseException as error:
+            self._tell_all(error)
+            return None
+
+    def _refresh(self) -> None:
+        """Publish what the engine says of itself."""
+        details = self._guarded(lambda engine: engine.describe()) or {}
+        self._publish(EngineStatus("ready", details=details))
+
+    def _publish(self, status: EngineStatus) -> None:
+        with self._changed:
+            if self._load is None or status.state == "loading":
+                self._set_status(status)
+
+    def _set_status(self, status: EngineStatus) -> None:
+        """The lock is held: who joins in meanwhile hears of the states in their order."""
+        self.status = status
+        for user in self._users:
+            user.on_status(status)
+
+    def _tell_all(self, error: BaseException) -> None:
+        with self._changed:
+            for user in self._users:
+                user.on_failure(error)

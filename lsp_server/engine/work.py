@@ -1,0 +1,97 @@
+"""What goes into the engine's thread and what comes out: jobs, users, states, and the engine as it sees it.
+
+Owns these values. Must not know threads, the event loop, nor the protocol.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from completion_engine.request import Cancellation, CompletionRequest, Progress
+from completion_engine.stats import Completion
+
+EngineState = Literal["loading", "ready", "error"]
+
+
+class Completer(Protocol):
+    """What the thread needs of an engine; all of it is called on this thread only."""
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        """One completion; raises CancelledError when its cancellation is set."""
+        ...
+
+    def expect(self, request: CompletionRequest) -> None:
+        """The request may come soon; what it takes is for `idle`."""
+        ...
+
+    def idle(self, cancellation: Cancellation) -> bool:
+        """One unit of background work; False when there is none."""
+        ...
+
+    def open(self, language: str) -> None:
+        """A document of this language is open."""
+        ...
+
+    def forget(self, document: str) -> None:
+        """The document is closed."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Target, device, memory and the like."""
+        ...
+
+
+class NoEngineError(Exception):
+    """The engine that was asked is given up, and none could be loaded in its place."""
+
+
+Load = Callable[[Progress, Callable[[], bool]], Completer]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """The engine's state as others see it; `done` of `total` units of `message` while it loads."""
+
+    state: EngineState = "loading"
+    message: str = ""
+    advice: str = ""
+    done: int = 0
+    total: int = 0
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def failed_status(error: BaseException) -> EngineStatus:
+    """The state of an engine that a bug of ours or of a library ended; the log has the traceback."""
+    return EngineStatus("error", f"The engine failed: {error!r}.", "The traceback is in the log.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EngineUser:
+    """Somebody who uses an engine, maybe beside others. Both are called on any thread and must not wait.
+
+    `on_status` hears of each change of the engine's state, `on_failure` of errors that are bugs of ours.
+    """
+
+    on_status: Callable[[EngineStatus], None]
+    on_failure: Callable[[BaseException], None]
+
+
+@dataclass(slots=True)
+class EngineJob:
+    """A user's request on its way through the thread; the functions are called on any thread."""
+
+    request: CompletionRequest
+    user: EngineUser
+    resolve: Callable[[Completion | BaseException], None]
+    on_idle_after_cancel: Callable[[float], None]
+    submitted_s: float = field(default_factory=time.perf_counter)
+    cancelled_s: float | None = None
+
+    def cancel(self) -> None:
+        """Ask the engine to stop at its next step."""
+        if self.cancelled_s is None:
+            self.cancelled_s = time.perf_counter()
+        self.request.cancellation.cancel()

@@ -1,0 +1,1 @@
+"""The language server protocol: bytes, frames, and what the server knows in its words."""

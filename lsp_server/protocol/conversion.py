@@ -1,0 +1,188 @@
+"""What the server knows, in the words of the protocol. The only builder of LSP results.
+
+Owns protocol types on the way out. Must not know how anything was computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from lsprotocol import types
+
+from completion_engine.stats import Piece
+from completion_engine.suggestions.rules import RULES
+from lsp_server.engine.work import EngineStatus
+from lsp_server.workspace.documents import Document, typed_word
+from lsp_server.workspace.folder_worker import FolderReport
+from lsp_server.workspace.measurements import percent
+from lsp_server.workspace.positions import PositionEncoding, units_of
+from lsp_server.workspace.session import CompletionRecord, Offer
+
+ACCEPTED_COMMAND = "slipstream.accepted"
+
+# The kinds that clients of other completion servers already show.
+_KINDS = {"loading": "Normal", "ready": "Normal", "error": "Error"}
+
+# What a person is told about a place, by the name of the rule that decided.
+_REASONS: dict[str, str] = {
+    **RULES,
+    "engine-loading": "The model is still loading.",
+    "engine-error": "The engine could not do it; see the server's state.",
+    "engine-failed": "The engine failed on this place; the traceback is in the log.",
+    "language-disabled": "Completions are switched off for this language.",
+    "trigger-manual": "Completions come only when they are asked for: the setting trigger is manual.",
+    "secret-file": "The name of this file says that it holds secrets: no model sees it.",
+    "superseded": "A newer request took its place.",
+    "document-changed": "The document changed in another way while the suggestion was computed.",
+    "unknown-document": "This document is not open.",
+    "document-too-large": "This document is too large, or has too long a line, to be followed.",
+    "unknown-suggestion": "This suggestion is not among the last ones.",
+}
+
+
+def inline_completions(offers: Sequence[Offer], encoding: PositionEncoding) -> types.InlineCompletionList:
+    """The answer to `textDocument/inlineCompletion`."""
+    return types.InlineCompletionList(items=[_inline_item(offer, encoding) for offer in offers])
+
+
+def completions(offers: Sequence[Offer], encoding: PositionEncoding) -> types.CompletionList:
+    """The answer to `textDocument/completion`; incomplete, because each keystroke changes it.
+
+    Clients apply its ranges to the line as it was when they asked, and match with what is typed now.
+    """
+    here = [offer for offer in offers if "\n" not in offer.typed]
+    items = [_item(offer, rank, encoding) for rank, offer in enumerate(here)]
+    return types.CompletionList(is_incomplete=True, items=items)
+
+
+def _inline_item(offer: Offer, encoding: PositionEncoding) -> types.InlineCompletionItem:
+    return types.InlineCompletionItem(
+        insert_text=_with_line_ends(offer.text, offer.document),
+        range=_span(offer, offer.document.content(offer.line)[: offer.column], "", encoding),
+        command=_accepted(offer),
+    )
+
+
+def _item(offer: Offer, rank: int, encoding: PositionEncoding) -> types.CompletionItem:
+    """An item that replaces the word left of the cursor too: clients match that word with `filter_text`.
+
+    It sorts behind what other servers know for certain, and its range stays on the cursor's line.
+    """
+    before = offer.document.content(offer.line)[: offer.column - len(offer.typed)]
+    word = typed_word(before)
+    whole = f"{word}{offer.typed}{offer.text}"
+    first, *more = whole.strip().splitlines() or [""]
+    return types.CompletionItem(
+        label=f"{first} …" if more else first,
+        kind=types.CompletionItemKind.Text,
+        detail="Slipstream",
+        documentation=_fenced(whole, offer.document.language) if more else None,
+        filter_text=first,
+        sort_text=f"\uffff{rank}",
+        text_edit=types.TextEdit(
+            _span(offer, before, word, encoding), _with_line_ends(whole, offer.document)
+        ),
+        insert_text_mode=types.InsertTextMode.AsIs,
+        command=_accepted(offer),
+    )
+
+
+def _with_line_ends(text: str, document: Document) -> str:
+    return text.replace("\n", document.newline)
+
+
+def _fenced(code: str, language: str) -> types.MarkupContent:
+    """Code that keeps its indentation where it is shown."""
+    return types.MarkupContent(types.MarkupKind.Markdown, f"````{language}\n{code}\n````")
+
+
+def _span(offer: Offer, before: str, taken: str, encoding: PositionEncoding) -> types.Range:
+    """From `taken`, the end of the line's text `before` the cursor, to the end of what the offer replaces."""
+    replaced = offer.document.content(offer.line)[offer.column :][: offer.num_replaced]
+    start = units_of(before.removesuffix(taken), encoding)
+    end = units_of(before, encoding) + units_of(replaced, encoding)
+    return types.Range(types.Position(offer.line, start), types.Position(offer.line, end))
+
+
+def _accepted(offer: Offer) -> types.Command:
+    return types.Command(
+        title="Slipstream: accepted", command=ACCEPTED_COMMAND, arguments=cast(Any, [offer.id])
+    )
+
+
+def shown_status(status: EngineStatus, inactive_by: str = "") -> dict[str, Any]:
+    """The parameters of `didChangeStatus`.
+
+    `inactive_by` names the rule by which nothing is suggested in the document that the user looks at.
+    """
+    message, kind = f"{status.message} {status.advice}".strip(), _KINDS[status.state]
+    if inactive_by and kind != "Error":
+        message, kind = _REASONS[inactive_by], "Inactive"
+    return {
+        "busy": status.state == "loading",
+        "message": message,
+        "kind": kind,
+        "state": status.state,
+        "percent": percent(status.done, status.total) if status.state == "loading" else None,
+    }
+
+
+def engine_state(status: EngineStatus) -> dict[str, Any]:
+    """The engine's part of the answer to `slipstream/stats`."""
+    return {
+        "state": status.state,
+        "message": status.message,
+        "advice": status.advice,
+        "progress": {"done": status.done, "total": status.total},
+        "engine": status.details,
+        "shadow": status.details.get("shadow", {"num_checked": 0, "num_different": 0}),
+    }
+
+
+def index_state(report: FolderReport) -> dict[str, Any]:
+    """One folder's part of the answer to `slipstream/stats`."""
+    return {
+        "folder": str(report.folder),
+        "state": report.state,
+        "num_files": report.num_files,
+        "num_tokens": report.num_tokens,
+        "progress": {"done": report.done, "total": report.total, "path": report.path},
+        "problem": report.problem,
+    }
+
+
+def unknown(rule: str) -> dict[str, Any]:
+    """The answer to `slipstream/why` about what is not known; `rule` says what that is."""
+    return {"triggered": False, "shown": False, "rule": rule, "reason": _REASONS[rule]}
+
+
+def explanation(record: CompletionRecord, folder: Path | None) -> dict[str, Any]:
+    """The answer to `slipstream/why`: what happened at a place, and where each character came from.
+
+    `rule` names what ended a suggestion or kept it away, for programs; `reason` says it, for people. `folder`
+    is the workspace folder whose index was drafted from.
+    """
+    rule = record.outcome or record.completion.rule
+    return {
+        "triggered": record.is_triggered,
+        "shown": bool(record.text),
+        "rule": rule,
+        "reason": _REASONS[rule] if rule else "",
+        "text": record.text,
+        "num_replaced": record.completion.num_replaced,
+        "pieces": [_piece(piece, folder) for piece in record.completion.pieces],
+        "stats": record.completion.stats.as_dict(),
+    }
+
+
+def _piece(piece: Piece, folder: Path | None) -> dict[str, Any]:
+    file = str(folder / piece.path) if folder and piece.path else None
+    return {
+        "text": piece.text,
+        "source": piece.source,
+        "evidence": piece.evidence,
+        "file": file,
+        "line": piece.line if file else None,
+    }

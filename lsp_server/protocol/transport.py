@@ -1,0 +1,133 @@
+"""Messages over two byte streams without ever blocking the event loop: one thread reads, one writes.
+
+Owns the two threads. Must not know what a message means.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import BinaryIO, Protocol
+
+from lsp_server.protocol.framing import MAX_HEADER_BYTES, FrameError, FrameHeader
+from lsp_server.supervision import SupervisedThread
+
+logger = logging.getLogger(__name__)
+
+# A client that leaves more than this unread does not read at all: hours of answers are less.
+MAX_UNREAD_BYTES = 16 * 1024 * 1024
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """The next message's body, or None at the end of the stream. Raises FrameError."""
+    header = FrameHeader()
+    while not header.is_whole:
+        if not header.add(stream.readline(MAX_HEADER_BYTES)):
+            return None
+    body = stream.read(header.num_bytes)
+    return body if len(body) == header.num_bytes else None
+
+
+def start_reader(stream: BinaryIO, deliver: Callable[[bytes], bool], on_end: Callable[[], None]) -> None:
+    """Deliver each message's body, on a thread of its own, while `deliver` wants more; then call `on_end`.
+
+    `deliver` may wait: the client is read no faster than it is served.
+    """
+
+    def run() -> None:
+        try:
+            while (body := read_frame(stream)) is not None and deliver(body):
+                pass
+        except (FrameError, OSError, ValueError) as error:
+            logger.warning("The client does not speak the protocol: %s", error)
+        on_end()
+
+    # A stream that was read in part cannot be read on: whatever ends the thread ends the conversation.
+    SupervisedThread("reader", run, lambda _error, _is_final: on_end(), max_crashes=1).start()
+
+
+class ByteSink(Protocol):
+    """Where messages go to; both raise OSError or ValueError when nobody is there any more."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take all of `data`."""
+        ...
+
+    def flush(self) -> object:
+        """Pass on what was taken."""
+        ...
+
+
+class Writer:
+    """Writes in the order of the calls, on its own thread: a client that does not read blocks nobody.
+
+    `on_broken` is called once, on any thread, when the client is gone, or has left so much unread that it
+    is given up.
+    """
+
+    def __init__(self, stream: ByteSink, on_broken: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_broken = on_broken
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._num_bytes = 0
+        self._is_broken = False
+        self._thread = SupervisedThread("writer", self._run, self._on_crash, max_crashes=1)
+        self._thread.start()
+
+    def write(self, data: bytes) -> None:
+        """Queue whole messages. May be called from any thread."""
+        with self._lock:
+            is_too_much = self._num_bytes > MAX_UNREAD_BYTES
+            if not self._is_broken and not is_too_much:
+                self._num_bytes += len(data)
+                self._queue.put(data)
+        if is_too_much:
+            self._break("it leaves too much unread")
+
+    def close(self, timeout_s: float = 2.0) -> None:
+        """Wait until everything is written, but no longer than `timeout_s`. Blocks."""
+        self._queue.put(None)
+        if not self._is_broken:
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            while (data := self._queue.get()) is not None:
+                if not self._is_broken:
+                    self._stream.write(data)
+                    self._stream.flush()
+                with self._lock:
+                    self._num_bytes -= len(data)
+        except (OSError, ValueError) as error:
+            self._break(str(error))
+
+    def _on_crash(self, error: BaseException, _is_final: bool) -> None:
+        self._break(repr(error))
+
+    def _break(self, reason: str) -> None:
+        with self._lock:
+            was_broken, self._is_broken = self._is_broken, True
+        if not was_broken:
+            logger.info("The client is given up: %s", reason)
+            self._on_broken()
+
+
+def claim_stdio() -> tuple[BinaryIO, BinaryIO]:
+    """Standard input and output for the protocol alone.
+
+    Whatever else prints, in Python or below, prints to standard error from now on, and child processes
+    find an empty standard input.
+    """
+    sys.stdout.flush()
+    protocol_in, protocol_out = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return os.fdopen(protocol_in, "rb"), os.fdopen(protocol_out, "wb")

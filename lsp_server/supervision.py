@@ -1,0 +1,119 @@
+"""Threads with an owner: whatever ends one is seen, told, and followed by a new start, within a bound.
+
+Owns the threads' life. Must not know what they do. Imported by the relay, so nothing heavy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+logger = logging.getLogger(__name__)
+
+# A thread that ends by an error so often within so long is not started again.
+MAX_CRASHES = 3
+CRASH_MEMORY_S = 60.0
+
+AnyResult = TypeVar("AnyResult")
+
+
+class SupervisedThread:
+    """Runs `work` until it returns; after any other end of it, BaseException included, runs it again.
+
+    `on_crash(error, is_final)` is called on the thread before that: it answers what `work` held. `is_final`
+    says that `work` crashed too often and that the thread ends; `start` begins anew.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], None],
+        on_crash: Callable[[BaseException, bool], None],
+        max_crashes: int = MAX_CRASHES,
+    ) -> None:
+        self._name = name
+        self._work = work
+        self._on_crash = on_crash
+        self._crashes: deque[float] = deque(maxlen=max_crashes)
+        self._thread: threading.Thread | None = None
+        self._has_given_up = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the work goes on, or will."""
+        return self._thread is not None and self._thread.is_alive() and not self._has_given_up
+
+    def start(self) -> None:
+        """Start the thread, if it does not run. Raises RuntimeError where the system gives no thread."""
+        if not self.is_alive:
+            self._crashes.clear()
+            self._has_given_up = False
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+
+    def join(self, timeout_s: float) -> bool:
+        """True when the thread has ended within `timeout_s`, or never ran."""
+        if self._thread is None:
+            return True
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._work()
+            except BaseException as error:
+                is_final = self._has_given_up = self._is_too_often()
+                logger.critical("The thread %s ended by an error", self._name, exc_info=error)
+                self._tell(error, is_final=is_final)
+                if is_final:
+                    return
+            else:
+                return
+
+    def _is_too_often(self) -> bool:
+        now_s = time.monotonic()
+        self._crashes.append(now_s)
+        return len(self._crashes) == self._crashes.maxlen and now_s - self._crashes[0] < CRASH_MEMORY_S
+
+    def _tell(self, error: BaseException, *, is_final: bool) -> None:
+        try:
+            self._on_crash(error, is_final)
+        except BaseException:
+            logger.exception("What the thread %s held could not be answered", self._name)
+
+
+async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> AnyResult:
+    """`function(*arguments)` on a new thread that nobody else waits for, and that holds no process' end up.
+
+    Threads of a pool are few: some that wait for a window would keep all others' work waiting.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[AnyResult] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+
+    def run() -> None:
+        result: Any = None
+        failure: BaseException | None = None
+        try:
+            result = function(*arguments)
+        except BaseException as error:
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the loop may have ended
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, name=f"own {getattr(function, '__name__', '')}", daemon=True).start()
+    return await future

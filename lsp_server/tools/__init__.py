@@ -1,0 +1,1 @@
+"""What runs from the command line: commands, measurements, replay. Nothing of it runs in the server."""

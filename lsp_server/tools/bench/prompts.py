@@ -1,0 +1,166 @@
+"""Real prompts for measurements: infilling tasks from a file, and positions in real source trees.
+
+Owns where prompts come from and how positions are drawn; knows no engine.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from completion_engine.errors import MachineError, UserError
+from completion_engine.models import ModelStore
+from ngram_cache import NgramIndex
+
+# Releases that are younger than the default model (September 2024), pure Python, permissive licences.
+RELEASES = ("cyclopts==4.2.1", "pygls==2.1.1", "import-linter==2.16", "watchfiles==1.3.0", "mcp==1.20.0")
+_LANGUAGES = {".py": "python", ".ts": "typescript", ".js": "javascript", ".go": "go", ".rs": "rust"}
+_MIN_BYTES = 2_000
+_MAX_BYTES = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One cursor in one real file. `expected` is what stood there: the rest of the line, or the hole.
+
+    `document` names the file as `repository_index` does, so that it is not drafted from itself.
+    """
+
+    name: str
+    document: str
+    language: str
+    prefix: str
+    suffix: str
+    expected: str
+
+
+def from_tasks(path: Path) -> list[Sample]:
+    """Infilling tasks (JSON lines, gzip) with the fields task_id, prompt, suffix, canonical_solution.
+
+    The line of the hole gets a line end of its own, as it has in an editor.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            tasks = [json.loads(line) for line in lines]
+        return [
+            Sample(
+                t["task_id"],
+                t["task_id"],
+                "python",
+                t["prompt"],
+                "\n" + t["suffix"],
+                t["canonical_solution"].rstrip("\n"),
+            )
+            for t in tasks
+        ]
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{path} holds no infilling tasks: {error!r}.", advice="Name a .jsonl.gz file of tasks."
+        ) from error
+
+
+def from_folder(root: Path, num_samples: int, seed: int = 0) -> list[Sample]:
+    """Positions inside code lines of the source files under `root`; the rest of the line is the hole.
+
+    The same seed draws the same positions.
+    """
+    files = [path for path in source_files(root) if _is_fit(path)]
+    if not files:
+        raise UserError(f"No source files under {root}.", advice="Name a folder with source code.")
+    rng = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
+    samples: list[Sample] = []
+    while len(samples) < num_samples:
+        path = rng.choice(files)
+        sample = _draw(path, path.relative_to(root), rng)
+        if sample is not None:
+            samples.append(sample)
+    return samples
+
+
+def source_files(root: Path, suffixes: Collection[str] = _LANGUAGES) -> list[Path]:
+    """The files under `root` whose names end so, in the order of their names; none is left out."""
+    return sorted(path for path in root.rglob("*") if path.suffix in suffixes and path.is_file())
+
+
+def repository_index(root: Path, encode_many: Callable[[list[str]], list[list[int]]]) -> NgramIndex:
+    """The n-gram index of the source files under `root`, as an editor open there would have it."""
+    files = source_files(root)
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in files]
+    names = (path.relative_to(root).as_posix() for path in files)
+    encoded = (np.asarray(tokens, dtype=np.int32) for tokens in encode_many(texts))
+    return NgramIndex(zip(names, encoded, strict=True))
+
+
+def released_sources(releases: tuple[str, ...] = RELEASES) -> Path:
+    """A folder with the unpacked source releases; fetched once from the package index.
+
+    Raises MachineError when they cannot be fetched.
+    """
+    key = hashlib.sha256("\n".join(releases).encode()).hexdigest()[:16]
+    folder = ModelStore().root.parent / "releases" / key
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        for release in releases:
+            _download(release, Path(work))
+        unpacked = Path(work) / "unpacked"
+        for wheel in sorted(Path(work).glob("*.whl")):
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(unpacked / wheel.name.split("-")[0])
+        unpacked.rename(folder)
+    return folder
+
+
+def _download(release: str, folder: Path) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
+    command += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", str(folder), release]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise MachineError(f"{release} could not be fetched: {reason}", advice="Check pip and the network.")
+
+
+def _is_fit(path: Path) -> bool:
+    return _MIN_BYTES <= path.stat().st_size <= _MAX_BYTES
+
+
+def _draw(path: Path, name: Path, rng: random.Random) -> Sample | None:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+    starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
+    start = rng.choice(starts[10:] or starts)
+    end = text.find("\n", start)
+    line = text[start:end] if end >= 0 else ""
+    body = line.strip()
+    if len(body) < 8 or body.startswith(("#", "//", "*", '"""')):
+        return None
+    column = rng.randrange(len(line) - len(line.lstrip()) + 1, len(line) - 2)
+    cursor = start + column
+    return Sample(
+        f"{name}:{text.count(chr(10), 0, cursor)}:{column}",
+        name.as_posix(),
+        _LANGUAGES[path.suffix],
+        text[:cursor],
+        text[end:],
+        line[column:],
+    )
+
+
+def interleaved(*groups: list[Sample]) -> Iterator[Sample]:
+    """One of each group in turn, until all are used."""
+    for at in range(max(map(len, groups), default=0)):
+        yield from (group[at] for group in groups if at < len(group))

@@ -1,0 +1,59 @@
+"""The engine and the settings for a command that completes by itself, without a server.
+
+Knows where settings lie. Must not know what is completed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from completion_engine.engine import CompletionEngine
+    from completion_engine.request import Progress
+    from lsp_server.workspace.settings import Merged, Settings
+
+
+def settings_for(folder: Path) -> Merged:
+    """The user's settings as the repository in `folder` narrows them, and what is wrong with them."""
+    from lsp_server.workspace.settings import (  # noqa: PLC0415 - loads pydantic
+        Merged,
+        Settings,
+        merge,
+        narrow,
+    )
+    from lsp_server.workspace.settings_file import (  # noqa: PLC0415 - as above
+        REPOSITORY_FILE,
+        read_repository_file,
+        read_user_file,
+        user_file,
+    )
+
+    values, unreadable = read_user_file(user_file())
+    user = merge(Settings(), values, str(user_file()))
+    own, unreadable_own = read_repository_file(folder)
+    narrowed = narrow(user.settings, own, str(folder / REPOSITORY_FILE))
+    problems = (*unreadable, *user.problems, *unreadable_own, *narrowed.problems)
+    return Merged(narrowed.settings, problems)
+
+
+def told_settings(folder: Path) -> Settings:
+    """`settings_for`, with what is wrong told on stderr."""
+    merged = settings_for(folder)
+    for problem in merged.problems:
+        sys.stderr.write(f"slipstream: {problem}\n")
+    return merged.settings
+
+
+def load_engine(settings: Settings, report: Progress) -> CompletionEngine:
+    """The engine that the settings ask for; its model is fetched if need be. Raises SlipstreamError."""
+    from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415 - not needed for help
+    from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
+    from lsp_server.engine.pool import engine_config  # noqa: PLC0415 - as above
+
+    config = engine_config(settings)
+    with compiled_meanwhile(config, report):
+        folder = ModelStore().ensure(config.target, report)
+        from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
+    return CompletionEngine.from_folder(folder, config, report)

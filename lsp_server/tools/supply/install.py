@@ -1,0 +1,108 @@
+"""Installs the server into the environment of the interpreter that runs this file, from locks with hashes.
+
+    python -I install.py --locks FOLDER [--also NAME]... [--pip-argument=ARGUMENT]... PROJECT
+
+PROJECT is a wheel, or this repository's folder, which is installed so that it can be edited. Runs as a file,
+before anything is installed: knows the standard library and pip only.
+
+torch stands apart. Where a GPU may be used, and on every system but Linux, its public build is taken, by its
+hashes. On Linux that build brings several GB for GPUs; without a driver for them the build for CPUs is taken,
+if an index that pip is set up to use has it. That build's files differ from index to index, so it goes by its
+version alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_PIP = (sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", "install")
+_QUIET = ("--progress-bar", "off")
+
+
+def main() -> int:
+    """Install what the arguments say. Returns the exit code of the first pip that failed, else 0."""
+    arguments = _parse()
+    extra = arguments.pip_argument
+    for name in ("requirements", *(f"requirements-{name}" for name in arguments.also)):
+        if code := _pip(*_locked(arguments.locks / f"{name}.lock"), *extra):
+            return code
+    if code := _install_torch(arguments.locks / "requirements-torch.lock", extra):
+        return code
+    project = str(arguments.project)
+    if arguments.project.suffix == ".whl":
+        return _pip("--no-deps", "--force-reinstall", project, *extra)
+    # What builds it is locked too: pip must not fetch a newer one into a place of its own.
+    return _pip("--no-deps", "--no-build-isolation", "--editable", project, *extra)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Installs the server from locks with hashes.")
+    parser.add_argument("--locks", type=Path, required=True, help="the folder with requirements*.lock")
+    parser.add_argument("--also", action="append", default=[], help="further locks: build, test")
+    parser.add_argument("--pip-argument", action="append", default=[], help="passed on to every pip")
+    parser.add_argument("project", type=Path, help="a wheel, or the repository's folder")
+    return parser.parse_args()
+
+
+def _locked(lock: Path) -> tuple[str, ...]:
+    """pip's arguments for a lock: these files and no other, and no program of a source package is run."""
+    return ("--require-hashes", "--no-deps", "--only-binary=:all:", "--requirement", str(lock))
+
+
+def _install_torch(lock: Path, extra: Sequence[str]) -> int:
+    version = pinned_torch(lock.read_text(encoding="utf-8"))
+    if _installed_torch().partition("+")[0] == version:
+        return 0
+    if not prefers_cpu_build(sys.platform, has_driver=has_nvidia_driver()):
+        return _pip(*_locked(lock), *extra)
+    build = f"torch=={version}+cpu"
+    if _pip("--no-deps", "--only-binary=:all:", build, *extra, is_quiet=True) == 0:
+        return 0
+    sys.stdout.write(
+        f"No index that pip is set up to use has {build}. The public build brings several GB for GPUs; "
+        "to avoid that, name an index that has the other in pip's configuration.\n"
+    )
+    sys.stdout.flush()
+    return _pip(*_locked(lock), *extra)
+
+
+def pinned_torch(lock: str) -> str:
+    """The version of torch in the text of its lock."""
+    found = re.search(r"^torch==([0-9.]+)", lock, re.MULTILINE)
+    if found is None:
+        raise SystemExit("The lock of torch names no version of it.")
+    return found[1]
+
+
+def prefers_cpu_build(platform: str, *, has_driver: bool) -> bool:
+    """Whether torch's public build brings what this machine has no use for."""
+    return platform == "linux" and not has_driver
+
+
+def has_nvidia_driver() -> bool:
+    """Whether this machine can use a GPU of NVIDIA."""
+    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
+
+
+def _installed_torch() -> str:
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _pip(*arguments: str, is_quiet: bool = False) -> int:
+    """Run pip install; a quiet one's complaints are not shown."""
+    stderr = subprocess.DEVNULL if is_quiet else None
+    return subprocess.run([*_PIP, *_QUIET, *arguments], stderr=stderr, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

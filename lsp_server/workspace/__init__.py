@@ -1,0 +1,1 @@
+"""What the server knows of an editor: documents, folders, settings, indexes."""

@@ -1,0 +1,207 @@
+"""Open documents as line arrays, edited in place, and the frozen snapshots that leave the event loop.
+
+Owns the text as the client has it, line ends included. Must not know protocol types, nor the engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lsp_server.workspace.positions import PositionEncoding, encodable, index_of, paired
+
+MAX_PREFIX_CHARS = 64_000
+MAX_SUFFIX_CHARS = 16_000
+
+# Of a larger document, or of one with a longer line, a keystroke is felt in every window: it is not followed.
+MAX_DOCUMENT_CHARS = 4 * 1024 * 1024
+MAX_LINE_CHARS = 128 * 1024
+
+# Lines are split in pieces of this size: one library call holds the interpreter for the whole of its text.
+PIECE_CHARS = 64 * 1024
+
+# The first line of a bounded prefix is a multiple of this, so that it stays while somebody types.
+PREFIX_STEP_LINES = 64
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+LineColumn = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the text between two places (line, code units in the client's encoding)."""
+
+    start: LineColumn
+    end: LineColumn
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSnapshot:
+    """One place in one version of a document.
+
+    `prefix` and `suffix` are the bounded text around it with `\\n` line ends; `line` is 0-based and
+    `column` an index into that line. `num_chars` counts the whole document, a line end as one.
+    """
+
+    uri: str
+    language: str
+    version: int
+    line: int
+    column: int
+    prefix: str
+    suffix: str
+    num_chars: int
+
+    def text_before(self) -> str:
+        """The cursor's line up to the cursor."""
+        return self.prefix[self.prefix.rfind("\n") + 1 :]
+
+    def text_after(self) -> str:
+        """The cursor's line from the cursor on, without its end."""
+        return self.suffix.partition("\n")[0]
+
+
+class Document:
+    """One open document.
+
+    `lines` is never empty; each line keeps its own end (`\\n`, `\\r\\n` or `\\r`) and only the last one
+    has none. An edit costs what it replaces and inserts, not what the document holds. `is_too_large` once it
+    is not worth following: its lines are not kept then.
+    """
+
+    __slots__ = ("is_too_large", "language", "lines", "newline", "num_chars", "uri", "version")
+
+    def __init__(self, uri: str, language: str, version: int, text: str) -> None:
+        self.uri = uri
+        self.language = language
+        self.version = version
+        self.replace(text)
+
+    def replace(self, text: str) -> None:
+        """Take `text` as the whole new content."""
+        self.is_too_large = False
+        self.lines = split_lines(paired(text)) if len(text) <= MAX_DOCUMENT_CHARS else []
+        self.num_chars = len(text) if not self.lines else sum(map(_length, self.lines))
+        self._drop_if_too_large(self.lines)
+        self.newline = "\r\n" if self.lines[0].endswith("\r\n") else "\n"
+
+    def apply(self, edit: Edit, encoding: PositionEncoding) -> None:
+        """Apply one edit. Places beyond an end mean that end; a reversed range is read the right way."""
+        first, second = self.place(edit.start, encoding), self.place(edit.end, encoding)
+        start, end = min(first, second), max(first, second)
+        left = self.lines[start[0]][: start[1]]
+        right = self.lines[end[0]][end[1] :]
+        new = paired(f"{left}{edit.text}{right}")
+        top, bottom = start[0], end[0] + 1
+        if new.startswith("\n") and top and self.lines[top - 1].endswith("\r"):
+            top -= 1
+            new = self.lines[top] + new
+        chunk = split_lines(new)
+        if bottom < len(self.lines):
+            # The replaced lines ended in a line end, and so does the chunk: what follows is no line of it.
+            chunk.pop()
+        self.num_chars += sum(map(_length, chunk)) - sum(map(_length, self.lines[top:bottom]))
+        self.lines[top:bottom] = chunk
+        self._drop_if_too_large(chunk)
+
+    def copy(self) -> Document:
+        """The same document, to be changed by itself."""
+        twin = Document(self.uri, self.language, self.version, "")
+        twin.lines, twin.num_chars, twin.newline = self.lines.copy(), self.num_chars, self.newline
+        twin.is_too_large = self.is_too_large
+        return twin
+
+    def place(self, place: LineColumn, encoding: PositionEncoding) -> LineColumn:
+        """The line and index that a client's place means in this document."""
+        line, units = place
+        if line >= len(self.lines):
+            return len(self.lines) - 1, len(self.lines[-1])
+        return line, index_of(self.content(line), units, encoding)
+
+    def content(self, line: int) -> str:
+        """A line without its end."""
+        return self.lines[line].rstrip("\r\n")
+
+    def snapshot(self, line: int, column: int) -> DocumentSnapshot:
+        """The surroundings of an existing place, frozen."""
+        return DocumentSnapshot(
+            uri=self.uri,
+            language=self.language,
+            version=self.version,
+            line=line,
+            column=column,
+            prefix=self._prefix(line, column),
+            suffix=self._suffix(line, column),
+            num_chars=self.num_chars,
+        )
+
+    def check_integrity(self) -> None:
+        """Assert what holds between any two edits."""
+        assert self.lines  # noqa: S101  # the method exists to assert
+        assert self.lines == split_lines("".join(self.lines))  # noqa: S101  # as above
+        assert self.num_chars == sum(map(_length, self.lines))  # noqa: S101  # as above
+
+    def _drop_if_too_large(self, new: list[str]) -> None:
+        """`new` lines are those that may be too long."""
+        if self.num_chars > MAX_DOCUMENT_CHARS or max(map(len, new), default=0) > MAX_LINE_CHARS:
+            self.is_too_large, self.lines, self.num_chars = True, [""], 0
+
+    def _prefix(self, line: int, column: int) -> str:
+        first, num_chars = line, column
+        while first and num_chars + len(self.lines[first - 1]) <= MAX_PREFIX_CHARS:
+            first -= 1
+            num_chars += len(self.lines[first])
+        stepped = -(-first // PREFIX_STEP_LINES) * PREFIX_STEP_LINES
+        first = stepped if stepped < line else first
+        text = "".join(self.lines[first:line]) + self.lines[line][max(0, column - MAX_PREFIX_CHARS) : column]
+        return encodable(plain_newlines(text))
+
+    def _suffix(self, line: int, column: int) -> str:
+        parts = [self.lines[line][column : column + MAX_SUFFIX_CHARS]]
+        num_chars = len(parts[0])
+        for following in self.lines[line + 1 : line + 1 + MAX_SUFFIX_CHARS]:
+            if num_chars + len(following) > MAX_SUFFIX_CHARS:
+                break
+            parts.append(following)
+            num_chars += len(following)
+        return encodable(plain_newlines("".join(parts)))
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of `text` with their ends; a last line without an end is always there, if empty."""
+    lines: list[str] = []
+    for piece in _pieces(text):
+        lines += _LINE.findall(piece)
+    if not lines or lines[-1][-1] in "\r\n":
+        lines.append("")
+    return lines
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """`text` in parts that each end behind a line feed, but for the last one."""
+    start = 0
+    while len(text) - start > PIECE_CHARS and (end := text.find("\n", start + PIECE_CHARS)) >= 0:
+        yield text[start : end + 1]
+        start = end + 1
+    yield text[start:]
+
+
+def plain_newlines(text: str) -> str:
+    """`text` with every line end written as `\\n`."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def typed_word(before: str) -> str:
+    """The word at the end of `before`, a beginning of a line; clients filter completions by it."""
+    start = len(before)
+    while start and (before[start - 1].isalnum() or before[start - 1] == "_"):
+        start -= 1
+    return before[start:]
+
+
+def _length(line: str) -> int:
+    """Characters of a line, its end counted as one."""
+    return len(line) - line.endswith("\r\n")

@@ -1,0 +1,303 @@
+"""One workspace folder's index: built, kept up to date, overlaid with open buffers; on its own thread.
+
+Owns the indexer and the order of its work. Must not know the event loop, the protocol, nor tokenizers
+beyond two numbers and a function.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from lsp_server.workspace.documents import plain_newlines
+from lsp_server.workspace.positions import encodable
+from ngram_cache import NgramIndex
+from ngram_cache.indexing import Indexer, forget
+from ngram_cache.planning import IndexHooks, IndexSummary
+from ngram_cache.repository import RepositoryOptions
+
+logger = logging.getLogger(__name__)
+
+IndexState = Literal["waiting", "building", "ready", "error"]
+
+# Changes are saved when nothing has happened for this long.
+SAVE_AFTER_S = 15.0
+
+# Indexing makes way for a completion, but never longer than this at a time.
+MAX_PAUSE_S = 0.5
+PAUSE_STEP_S = 0.005
+
+# More changed paths than that are one change: all of the folder is looked at.
+MAX_PATHS = 2_000
+
+# A folder whose index fails so often in a row is left alone.
+MAX_FAILURES = 3
+
+# How long a worker waits for the one before it, which ends within a second.
+PREDECESSOR_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSource:
+    """Token ids of texts; equal fingerprints mean equal ids."""
+
+    fingerprint: str
+    encode_many: Callable[[list[str]], list[list[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderReport:
+    """A folder's index as others see it: `done` of `total` files while it is built."""
+
+    folder: Path
+    state: IndexState = "waiting"
+    path: str = ""
+    done: int = 0
+    total: int = 0
+    num_files: int = 0
+    num_tokens: int = 0
+    problem: str = ""
+
+
+class FolderWorker:
+    """Waits for tokens, builds, then follows the changes it is told of. All methods may be called anywhere.
+
+    `on_report` is called on the worker's thread, and `is_engine_busy` too. `after` is the worker whose place
+    this one takes; its end is waited for, as both save to the same file.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        options: RepositoryOptions,
+        on_report: Callable[[FolderReport], None],
+        is_engine_busy: Callable[[], bool],
+        after: FolderWorker | None = None,
+    ) -> None:
+        self.folder = folder
+        self._options = options
+        self._on_report = on_report
+        self._is_engine_busy = is_engine_busy
+        self._after = after
+        self._changed = threading.Condition()
+        self._tokens: TokenSource | None = None
+        self._built: TokenSource | None = None
+        self._paths: set[Path] = set()
+        self._buffers: dict[Path, list[str] | None] = {}
+        self._shown: dict[Path, list[str]] = {}
+        self._purges: list[Future[int]] = []
+        self._stopping = False
+        self._may_save = True
+        self._num_failures = 0
+        self._indexer: Indexer | None = None
+        self._is_unsaved = False
+        self._report = FolderReport(folder)
+        self._thread = threading.Thread(target=self._run, name=f"index {folder.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def index(self) -> NgramIndex | None:
+        """The index as soon as there is one, even if it is not complete yet."""
+        indexer = self._indexer
+        return indexer.index if indexer is not None and self._built == self._tokens else None
+
+    @property
+    def report(self) -> FolderReport:
+        """The state now, with the index's size now."""
+        if (indexer := self._indexer) is None:
+            return self._report
+        return replace(
+            self._report, num_files=indexer.index.num_documents, num_tokens=indexer.index.num_tokens
+        )
+
+    def set_tokens(self, tokens: TokenSource) -> None:
+        """Index with these tokens from now on."""
+        with self._changed:
+            if self._tokens is None or self._tokens.fingerprint != tokens.fingerprint:
+                self._tokens = tokens
+                self._num_failures = 0
+                self._changed.notify()
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Files were written, deleted or renamed."""
+        with self._changed:
+            self._paths.update(paths)
+            if len(self._paths) > MAX_PATHS:
+                self._paths = {self.folder}
+            self._changed.notify()
+
+    def buffer_changed(self, path: Path, lines: list[str] | None) -> None:
+        """An open buffer has this content; None when it was closed. The list is the worker's own."""
+        with self._changed:
+            self._buffers[path] = lines
+            self._changed.notify()
+
+    def is_shared(self, path: Path) -> bool:
+        """Whether the rules let an open buffer's text be drafted elsewhere; False while that is not known."""
+        indexer = self._indexer
+        return indexer is not None and indexer.is_shared(path)
+
+    def purge(self) -> Future[int]:
+        """Forget what is known of the folder, here and on disk, then build it anew.
+
+        The result is there once all is forgotten: the number of files deleted, or an OSError. It is
+        cancelled where the worker ends before.
+        """
+        done: Future[int] = Future()
+        with self._changed:
+            if self._stopping:
+                done.cancel()
+                return done
+            self._purges.append(done)
+            self._changed.notify()
+        return done
+
+    def stop(self, *, may_save: bool = True) -> None:
+        """Ask the thread to end, within a second; see `join`. Without `may_save` it saves nothing more."""
+        with self._changed:
+            self._stopping = True
+            self._may_save = self._may_save and may_save
+            self._changed.notify_all()
+
+    def join(self, timeout_s: float) -> bool:
+        """True when the thread has ended within `timeout_s`."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        """The thread: whatever ends a task, the next one is begun, and what was asked for is answered."""
+        try:
+            if self._after is not None:
+                self._after.join(PREDECESSOR_S)
+                self._after = None
+            while (task := self._next()) is not None:
+                try:
+                    task()
+                    self._num_failures = 0
+                except BaseException as error:
+                    self._failed(error)
+            self._save()
+        except BaseException:
+            logger.exception("The index of %s cannot go on", self.folder)
+        finally:
+            self._end()
+
+    def _failed(self, error: BaseException) -> None:
+        """Build anew, as nobody knows how much of the work was done; after some failures leave it."""
+        self._num_failures += 1
+        logger.error("The index of %s failed (%d)", self.folder, self._num_failures, exc_info=error)
+        if self._num_failures < MAX_FAILURES:
+            with self._changed:
+                self._built = None
+            return
+        problem = f"The index of {self.folder} failed {MAX_FAILURES} times and is left alone: {error!r}"
+        self._publish(FolderReport(self.folder, "error", problem=problem[:500]))
+
+    def _end(self) -> None:
+        with self._changed:
+            self._stopping = True
+            purges, self._purges = self._purges, []
+        for purge in purges:
+            purge.cancel()
+
+    def _next(self) -> Callable[[], None] | None:
+        """The next thing to do; waits for one, and returns None at the end."""
+        with self._changed:
+            while not self._stopping:
+                tokens = self._tokens
+                if self._purges:
+                    purges, self._purges = self._purges, []
+                    return lambda: self._purge(purges)
+                is_left_alone = self._num_failures >= MAX_FAILURES
+                if tokens is not None and tokens != self._built and not is_left_alone:
+                    return lambda: self._build(tokens)
+                indexer = self._indexer
+                if indexer is not None and (self._paths or self._buffers) and not is_left_alone:
+                    return self._follow(indexer)
+                if not self._changed.wait(SAVE_AFTER_S if self._is_unsaved else None):
+                    return self._save
+            return None
+
+    def _follow(self, indexer: Indexer) -> Callable[[], None]:
+        """One change to take over; the lock is held."""
+        if self._paths:
+            paths, self._paths = self._paths, set()
+            return lambda: self._ready(indexer.reconcile(sorted(paths)))
+        path, lines = self._buffers.popitem()
+        return lambda: self._overlay(indexer, path, lines)
+
+    def _purge(self, purges: list[Future[int]]) -> None:
+        self._indexer = self._built = None
+        self._is_unsaved = False
+        self._publish(FolderReport(self.folder))
+        self._num_failures = 0
+        try:
+            num_deleted = forget(self.folder.resolve())
+        except BaseException as error:
+            for done in purges:
+                done.set_exception(error)
+            if not isinstance(error, OSError):
+                raise
+        else:
+            for done in purges:
+                done.set_result(num_deleted)
+
+    def _build(self, tokens: TokenSource) -> None:
+        self._built = tokens
+        hooks = IndexHooks(self._report_progress, self._should_stop, lambda: self._may_save, self._pause)
+        self._indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self._options, hooks)
+        self._publish(FolderReport(self.folder, "building"))
+        with self._changed:
+            self._buffers = {**self._shown, **self._buffers}
+        summary = self._indexer.build()
+        if not self._should_stop():
+            self._ready(summary)
+
+    def _ready(self, summary: IndexSummary) -> None:
+        problem = summary.message
+        if not summary.num_documents and summary.skipped["unreadable"]:
+            problem = f"{self.folder} cannot be read, so nothing of it is indexed. {problem}".strip()
+        self._is_unsaved = True
+        self._publish(FolderReport(self.folder, "ready", problem=problem))
+
+    def _save(self) -> None:
+        self._is_unsaved = False
+        if self._may_save and self._indexer is not None and (problem := self._indexer.save()):
+            self._publish(FolderReport(self.folder, "ready", problem=problem))
+
+    def _overlay(self, indexer: Indexer, path: Path, lines: list[str] | None) -> None:
+        """Show a buffer; one that the tokenizer fails at is hidden until it changes."""
+        self._shown.pop(path, None)
+        if lines is None or sum(map(len, lines)) > self._options.max_file_bytes:
+            indexer.drop_overlay(path)
+            return
+        try:
+            indexer.set_overlay(path, encodable(plain_newlines("".join(lines))))
+        except BaseException:
+            logger.exception("A buffer cannot be shown to the index of %s", self.folder)
+            indexer.drop_overlay(path)
+        else:
+            self._shown[path] = lines
+
+    def _pause(self) -> None:
+        """Wait while a completion is under way."""
+        until = time.monotonic() + MAX_PAUSE_S
+        while self._is_engine_busy() and time.monotonic() < until and not self._should_stop():
+            time.sleep(PAUSE_STEP_S)
+
+    def _should_stop(self) -> bool:
+        return self._stopping or bool(self._purges) or self._tokens != self._built
+
+    def _report_progress(self, done: int, total: int, path: str) -> None:
+        self._publish(FolderReport(self.folder, "building", path, done, total))
+
+    def _publish(self, report: FolderReport) -> None:
+        self._report = report
+        if not self._stopping:
+            self._on_report(self.report)

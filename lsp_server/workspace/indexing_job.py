@@ -1,0 +1,182 @@
+"""The indexes of all workspace folders, seen from the event loop.
+
+Owns one worker per folder and when a buffer is shown to it. Must not know the protocol, nor how an index
+is made. Nothing here waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import watchfiles
+
+from lsp_server.workspace.folder_worker import FolderReport, FolderWorker, TokenSource
+from lsp_server.workspace.settings import IndexSettings
+from ngram_cache import NgramIndex
+from ngram_cache.indexing import forget
+from ngram_cache.repository import RepositoryOptions
+
+logger = logging.getLogger(__name__)
+
+# A buffer is shown to the index when it has been still for this long.
+BUFFER_QUIET_S = 0.3
+
+
+class IndexingJobs:
+    """The folders' workers. Used on the event loop, except where a method says otherwise.
+
+    `on_report` is called on a worker's thread; `is_engine_busy` must be safe to call there. All of its
+    threads end within a second of `stop`, whatever the folders hold.
+    """
+
+    def __init__(
+        self,
+        on_report: Callable[[FolderReport], None],
+        is_engine_busy: Callable[[], bool],
+    ) -> None:
+        self._on_report = on_report
+        self._is_engine_busy = is_engine_busy
+        self._lock = threading.Lock()
+        self._tokens: TokenSource | None = None
+        self._workers: dict[Path, FolderWorker] = {}
+        self._leaving: list[FolderWorker] = []
+        self._settings: dict[Path, IndexSettings] = {}
+        self._open: dict[Path, tuple[Path, list[str]]] = {}
+        self._timers: dict[Path, asyncio.TimerHandle] = {}
+        self._watch_stop: threading.Event | None = None
+        self._watching = False
+        self.has_stopped = False
+
+    def set_tokens(self, tokens: TokenSource) -> None:
+        """The engine's tokenizer is known. May be called from any thread."""
+        with self._lock:
+            self._tokens = tokens
+            for worker in self._workers.values():
+                worker.set_tokens(tokens)
+
+    def set_folders(self, folders: Mapping[Path, IndexSettings]) -> None:
+        """Index exactly these folders, each by its own settings. Nothing is begun any more after `stop`."""
+        wanted = {folder: settings for folder, settings in folders.items() if settings.enabled}
+        with self._lock:
+            if self.has_stopped:
+                return
+            before = dict(self._workers)
+            for folder, worker in before.items():
+                if wanted.get(folder) != self._settings[folder]:
+                    # By the new settings some of what it holds may not be kept.
+                    worker.stop(may_save=folder not in wanted)
+                    self._leaving = [old for old in self._leaving if not old.join(0)] + [worker]
+                    del self._workers[folder]
+            new = [folder for folder in wanted if folder not in self._workers]
+            for folder in new:
+                self._workers[folder] = self._begun(folder, wanted[folder], before.get(folder))
+            self._settings = wanted
+        for path, (folder, lines) in self._open.items():
+            if folder in new:
+                self.document_changed(folder, path, lines)
+        if self._watching:
+            self.watch_files()
+
+    def _begun(self, folder: Path, settings: IndexSettings, before: FolderWorker | None) -> FolderWorker:
+        options = RepositoryOptions(max_files=settings.max_files, exclude=settings.exclude)
+        if before is None:
+            before = next((old for old in reversed(self._leaving) if old.folder == folder), None)
+        worker = FolderWorker(folder, options, self._on_report, self._is_engine_busy, before)
+        if self._tokens is not None:
+            worker.set_tokens(self._tokens)
+        return worker
+
+    def _all_workers(self) -> dict[Path, FolderWorker]:
+        with self._lock:
+            return dict(self._workers)
+
+    def index_of(self, folder: Path) -> NgramIndex | None:
+        """What documents of a folder draft from."""
+        worker = self._all_workers().get(folder)
+        return worker.index if worker is not None else None
+
+    def is_shared(self, folder: Path, path: Path) -> bool:
+        """Whether an open document's text may be drafted in its folder's others: none that is ignored."""
+        worker = self._workers.get(folder)
+        return worker is not None and worker.is_shared(path)
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Files were written, deleted or renamed; each worker hears of its own. From any thread."""
+        changed = [path for path in paths if not _is_git_work(path)]
+        for folder, worker in self._all_workers().items():
+            if own := [path for path in changed if path.is_relative_to(folder)]:
+                worker.files_changed(own)
+
+    def document_changed(self, folder: Path, path: Path, lines: list[str]) -> None:
+        """An open document changed; the index sees it when it has been still for a moment."""
+        if (timer := self._timers.pop(path, None)) is not None:
+            timer.cancel()
+        self._open[path] = folder, lines
+        if folder not in self._all_workers():
+            return
+        loop = asyncio.get_running_loop()
+        self._timers[path] = loop.call_later(BUFFER_QUIET_S, self._show, folder, path, lines)
+
+    def document_closed(self, folder: Path, path: Path) -> None:
+        """The file's own text counts again."""
+        if (timer := self._timers.pop(path, None)) is not None:
+            timer.cancel()
+        self._open.pop(path, None)
+        if (worker := self._all_workers().get(folder)) is not None:
+            worker.buffer_changed(path, None)
+
+    async def purge(self, folders: Iterable[Path]) -> None:
+        """Forget the folders' indexes, here and on disk; those in use are built anew. Raises OSError."""
+        for folder in folders:
+            if (worker := self._all_workers().get(folder)) is not None:
+                await asyncio.wrap_future(worker.purge())
+            else:
+                await asyncio.to_thread(forget, folder.resolve())
+
+    def reports(self) -> list[FolderReport]:
+        """Every folder's state."""
+        return [worker.report for worker in self._all_workers().values()]
+
+    def watch_files(self) -> None:
+        """Watch the folders ourselves, for clients that do not."""
+        self._watching = True
+        if self._watch_stop is not None:
+            self._watch_stop.set()
+        self._watch_stop = threading.Event()
+        if folders := tuple(self._all_workers()):
+            arguments = (folders, self._watch_stop)
+            threading.Thread(target=self._watch, args=arguments, name="watch", daemon=True).start()
+
+    def stop(self, timeout_s: float = 3.0) -> bool:
+        """End all threads. Blocks up to `timeout_s`; True when they have ended."""
+        if self._watch_stop is not None:
+            self._watch_stop.set()
+        with self._lock:
+            workers = [*self._workers.values(), *self._leaving]
+            for worker in workers:
+                worker.stop()
+            self.has_stopped = True
+        until = time.monotonic() + timeout_s
+        return all(worker.join(max(0.0, until - time.monotonic())) for worker in workers)
+
+    def _show(self, folder: Path, path: Path, lines: list[str]) -> None:
+        self._timers.pop(path, None)
+        if (worker := self._all_workers().get(folder)) is not None:
+            worker.buffer_changed(path, lines.copy())
+
+    def _watch(self, folders: tuple[Path, ...], stop: threading.Event) -> None:
+        try:
+            for changes in watchfiles.watch(*folders, stop_event=stop, ignore_permission_denied=True):
+                self.files_changed({Path(path) for _, path in changes})
+        except BaseException as error:
+            logger.warning("The folders cannot be watched, saved files alone are followed: %r", error)
+
+
+def _is_git_work(path: Path) -> bool:
+    """What git writes all the time and nobody indexes; its list of ignored files is a rule, though."""
+    return ".git" in path.parts and path.name != "exclude"

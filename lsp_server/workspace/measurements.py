@@ -1,0 +1,126 @@
+"""Counters and latencies of one server's life.
+
+Owns the numbers and their percentiles. Must not know the protocol, nor where a number comes from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from completion_engine.stats import STAGES, CompletionStats
+from ngram_cache.redaction import blank_secrets
+
+# Percentiles speak of this many last completions, the plain list of latencies of this many.
+NUM_KEPT = 512
+NUM_LISTED = 64
+
+
+def _recent() -> deque[float]:
+    return deque(maxlen=NUM_KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The suggestion that was given last."""
+
+    id: str
+    text: str
+    response_ms: float
+    stats: CompletionStats
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain JSON values. Without a pass of the target, tokens per pass are 0."""
+        num_tokens, num_forwards = self.stats.num_tokens, self.stats.num_forwards
+        return {
+            "id": self.id,
+            "text": blank_secrets(self.text),
+            "response_ms": round(self.response_ms, 3),
+            "num_tokens": num_tokens,
+            "num_forwards": num_forwards,
+            "tokens_per_pass": round(num_tokens / num_forwards, 3) if num_forwards else 0.0,
+            "accepted_by_source": dict(self.stats.accepted_by_source),
+        }
+
+
+@dataclass(slots=True)
+class Measurements:
+    """What happened so far. Used on the event loop only."""
+
+    num_requests: int = 0
+    num_answered: int = 0
+    num_empty: int = 0
+    num_cancelled: int = 0
+    num_superseded: int = 0
+    num_outdated: int = 0
+    num_failures: int = 0
+    num_shown: int = 0
+    num_accepted: int = 0
+    num_partially_accepted: int = 0
+    num_accepted_chars: int = 0
+    num_focused: int = 0
+    num_changes: int = 0
+    rules: Counter[str] = field(default_factory=Counter)
+    tokens: Counter[str] = field(default_factory=Counter)
+    accepted_by_source: Counter[str] = field(default_factory=Counter)
+    stages_ms: dict[str, deque[float]] = field(default_factory=lambda: {stage: _recent() for stage in STAGES})
+    response_ms: deque[float] = field(default_factory=_recent)
+    change_ms: deque[float] = field(default_factory=_recent)
+    cancel_to_idle_ms: deque[float] = field(default_factory=_recent)
+    last: Answered | None = None
+
+    def add_completion(self, stats: CompletionStats) -> None:
+        """Count one completion that the engine finished."""
+        for stage in STAGES:
+            self.stages_ms[stage].append(stats.ms.get(stage, 0.0))
+        for name in ("num_tokens", "num_forwards", "num_drafted", "num_accepted"):
+            self.tokens[name] += getattr(stats, name)
+        for name in ("num_prompt_tokens", "num_cached_tokens"):
+            self.tokens[name] += getattr(stats, name)
+        self.accepted_by_source.update(stats.accepted_by_source)
+
+    def add_cancellation(self, ms: float) -> None:
+        """Count the time from a cancellation to the moment the engine was free again."""
+        self.cancel_to_idle_ms.append(ms)
+
+    def add_change(self, ms: float) -> None:
+        """Count the time one change of a document took."""
+        self.num_changes += 1
+        self.change_ms.append(ms)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values; times in milliseconds."""
+        counters = {name: getattr(self, name) for name in _COUNTERS}
+        return {
+            "counters": counters,
+            "tokens": dict(self.tokens),
+            "rules": dict(self.rules),
+            "accepted_by_source": dict(self.accepted_by_source),
+            "ms": {stage: percentiles(values) for stage, values in self.stages_ms.items()},
+            "response_ms": percentiles(self.response_ms),
+            "recent_response_ms": [round(ms, 3) for ms in tuple(self.response_ms)[-NUM_LISTED:]],
+            "last": self.last.as_dict() if self.last else None,
+            "change_ms": percentiles(self.change_ms),
+            "cancel_to_idle_ms": percentiles(self.cancel_to_idle_ms),
+        }
+
+
+_COUNTERS = tuple(name for name in Measurements.__dataclass_fields__ if name.startswith("num_"))
+
+
+def percent(done: int, total: int) -> int | None:
+    """`done` of `total` in whole percent; None while the total, 0, is not known."""
+    return min(100, 100 * done // total) if total else None
+
+
+_SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+
+def percentiles(values: Iterable[float]) -> dict[str, float]:
+    """Count, percentiles by nearest rank, and maximum, to 3 decimals; all 0 without values."""
+    ordered = sorted(values)
+    ranks = {name: int(share * len(ordered)) for name, share in _SHARES.items()}  # below the count, always
+    found = {name: round(ordered[rank], 3) if ordered else 0.0 for name, rank in ranks.items()}
+    return {"count": len(ordered), **found, "max": round(ordered[-1], 3) if ordered else 0.0}

@@ -1,0 +1,254 @@
+"""What the server knows of the editor: open documents, folders, settings, and what it suggested lately.
+
+Owns this state; used on the event loop only. Must not know protocol types, the engine, nor the index.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from completion_engine.stats import Completion
+from lsp_server.workspace.configuration import Configuration
+from lsp_server.workspace.documents import Document, DocumentSnapshot, LineColumn, plain_newlines, typed_word
+from lsp_server.workspace.measurements import Measurements
+from lsp_server.workspace.positions import PositionEncoding, index_of
+from lsp_server.workspace.settings import IndexSettings, Settings
+from ngram_cache.file_kinds import is_in_secret_folder, is_secret_path
+
+NUM_RECORDS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRecord:
+    """A completion that was asked for: where, and what came of it.
+
+    `text` is what was offered in the end; `outcome` names what came between, if anything did.
+    `is_triggered` is False where the settings wanted no completion. `rank` is 0 for the best candidate of a
+    place. `num_accepted_chars` of the text the user took so far.
+    """
+
+    id: str
+    snapshot: DocumentSnapshot
+    completion: Completion
+    text: str = ""
+    outcome: str = ""
+    is_triggered: bool = True
+    rank: int = 0
+    num_accepted_chars: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A suggestion as it fits a document now: `text`, with `\\n` line ends, in place of `num_replaced`
+    characters right of (line, column).
+
+    `typed` stands left of there: the suggestion's beginning, typed since it was asked for.
+    """
+
+    id: str
+    document: Document
+    line: int
+    column: int
+    text: str
+    num_replaced: int
+    typed: str = ""
+
+
+@dataclass(slots=True)
+class Session:
+    """One editor's state. `folders` are the workspace folders by URI, `focused_uri` is looked at.
+
+    `too_large` are the documents that are open and not followed, with their languages. Folders that are
+    `set_aside` are not indexed, whatever the settings say.
+
+    `window` is the editor's number among those that use the same engine.
+    """
+
+    window: int = 0
+    encoding: PositionEncoding = "utf-16"
+    documents: dict[str, Document] = field(default_factory=dict)
+    too_large: dict[str, str] = field(default_factory=dict)
+    folders: dict[str, Path] = field(default_factory=dict)
+    set_aside: set[Path] = field(default_factory=set)
+    focused_uri: str = ""
+    configuration: Configuration = field(default_factory=Configuration)
+    measurements: Measurements = field(default_factory=Measurements)
+    _records: OrderedDict[str, CompletionRecord] = field(default_factory=OrderedDict)
+    _num_records: int = 0
+
+    def put(self, document: Document) -> None:
+        """A document is open with this content, which is followed unless it is too large."""
+        if document.is_too_large:
+            self.documents.pop(document.uri, None)
+            self.too_large[document.uri] = document.language
+        else:
+            self.too_large.pop(document.uri, None)
+            self.documents[document.uri] = document
+
+    def folder_of(self, uri: str) -> Path | None:
+        """The innermost workspace folder that holds a document."""
+        path = path_of(uri)
+        if path is None:
+            return None
+        holders = [folder for folder in self.folders.values() if path.is_relative_to(folder)]
+        return max(holders, key=lambda folder: len(folder.parts), default=None)
+
+    def settings_for(self, uri: str) -> Settings:
+        """What holds for a document."""
+        return self.configuration.of(self.folder_of(uri))
+
+    def index_settings(self, folder: Path) -> IndexSettings:
+        """How a workspace folder is indexed."""
+        settings = self.configuration.of(folder).index
+        return settings.model_copy(update={"enabled": False}) if folder in self.set_aside else settings
+
+    def refusal_of_focused(self) -> str:
+        """The rule by which nothing is suggested by itself in the focused document, or nothing."""
+        document = self.documents.get(self.focused_uri)
+        if document is None:
+            return ""
+        return self.refusal(document.uri, document.language, is_invoked=False)
+
+    def refusal(self, uri: str, language: str, *, is_invoked: bool) -> str:
+        """The rule by which no completion is made in a document, or nothing."""
+        if self.is_secret(uri):
+            return "secret-file"
+        return self.settings_for(uri).refusal(language, is_invoked=is_invoked)
+
+    def is_secret(self, uri: str) -> bool:
+        """Whether a document's name, on the disk or not, says that it holds secrets: it goes nowhere."""
+        whole = _path_in(uri)
+        folder, path = self.folder_of(uri), path_of(uri)
+        name = path.relative_to(folder).as_posix() if folder and path else whole
+        return is_secret_path(name.lstrip("/")) or is_in_secret_folder(whole)
+
+    def recent_scope(self, uri: str, *, is_shared: bool) -> str:
+        """Whose recent text is drafted from: this window's in the document's folder, else its own alone."""
+        folder = self.folder_of(uri)
+        return f"{self.window} {folder}" if folder and is_shared else self.document_key(uri)
+
+    def document_key(self, uri: str) -> str:
+        """What the engine calls a document; no other document of any window is called so."""
+        return f"{self.window} {uri}"
+
+    def document_name(self, uri: str) -> str:
+        """What the index calls a document: its path in its folder, else its URI."""
+        folder, path = self.folder_of(uri), path_of(uri)
+        return path.relative_to(folder).as_posix() if folder and path else uri
+
+    def snapshot(self, uri: str, place: LineColumn) -> DocumentSnapshot | None:
+        """The surroundings of a place in the client's units; None for a document that is not open."""
+        document = self.documents.get(uri)
+        if document is None:
+            return None
+        return document.snapshot(*document.place(place, self.encoding))
+
+    def is_behind_word(self, uri: str, place: LineColumn) -> bool:
+        """Whether a letter, digit or underscore stands left of a place in the client's units."""
+        document = self.documents.get(uri)
+        if document is None:
+            return False
+        line, column = document.place(place, self.encoding)
+        return bool(typed_word(document.content(line)[:column]))
+
+    def offer(self, record_id: str, snapshot: DocumentSnapshot, completion: Completion) -> Offer | None:
+        """`completion` as it fits the document now, without what was typed along with it meanwhile.
+
+        None when nothing is left of it, or the document changed in any other way, or is closed.
+        """
+        document = self.documents.get(snapshot.uri)
+        if document is None:
+            return None
+        num_typed = document.num_chars - snapshot.num_chars
+        is_same = document.version == snapshot.version and num_typed == 0
+        if not (is_same or _was_typed_along(document, snapshot, completion.text, num_typed)):
+            return None
+        typed, text = completion.text[:num_typed], completion.text[num_typed:]
+        if not text:
+            return None
+        line, column = _advance(snapshot.line, snapshot.column, typed)
+        num_replaced = min(completion.num_replaced, len(document.content(line)) - column)
+        return Offer(record_id, document, line, column, text, num_replaced, typed)
+
+    def next_id(self) -> str:
+        """A name for the next completion."""
+        self._num_records += 1
+        return str(self._num_records)
+
+    def remember(self, record: CompletionRecord) -> None:
+        """Keep a completion, for acceptance and for questions about it."""
+        self._records[record.id] = record
+        while len(self._records) > NUM_RECORDS:
+            self._records.popitem(last=False)
+
+    def record(self, record_id: object) -> CompletionRecord | None:
+        """A completion by its name, if it is recent."""
+        return self._records.get(record_id) if isinstance(record_id, str) else None
+
+    def last_record_at(self, snapshot: DocumentSnapshot) -> CompletionRecord | None:
+        """The best candidate of the last completion for exactly this text at exactly this place."""
+        for record in reversed(self._records.values()):
+            if record.snapshot == snapshot and not record.rank:
+                return record
+        return None
+
+    def accept(self, record_id: object, num_units: int | None = None) -> int:
+        """The user took the first `num_units` UTF-16 units of a suggestion as it was inserted; None for all.
+
+        Returns how many characters that is more than before, so that steps and the whole add up to the
+        suggestion's length.
+        """
+        record = self.record(record_id)
+        if record is None:
+            return 0
+        num_chars = len(record.text)
+        if num_units is not None:
+            document = self.documents.get(record.snapshot.uri)
+            inserted = record.text.replace("\n", document.newline if document else "\n")
+            num_chars = len(plain_newlines(inserted[: index_of(inserted, max(0, num_units), "utf-16")]))
+        num_new = max(0, num_chars - record.num_accepted_chars)
+        self._records[record.id] = replace(record, num_accepted_chars=record.num_accepted_chars + num_new)
+        return num_new
+
+
+def _was_typed_along(document: Document, snapshot: DocumentSnapshot, text: str, num_typed: int) -> bool:
+    """Whether the document is the snapshot with the first `num_typed` characters of `text` inserted."""
+    if not 0 <= num_typed <= len(text) or snapshot.line >= len(document.lines):
+        return False
+    if snapshot.column > len(document.content(snapshot.line)):
+        return False
+    now = document.snapshot(snapshot.line, snapshot.column)
+    expected = text[:num_typed] + snapshot.suffix
+    num_known = min(len(expected), len(now.suffix))
+    return now.prefix == snapshot.prefix and now.suffix[:num_known] == expected[:num_known]
+
+
+def _advance(line: int, column: int, text: str) -> LineColumn:
+    """The place after `text` that begins at (line, column)."""
+    num_lines = text.count("\n")
+    return (line + num_lines, len(text) - text.rfind("\n") - 1) if num_lines else (line, column + len(text))
+
+
+def _path_in(uri: str) -> str:
+    """The path of a URI of any scheme, decoded; of one that cannot be read the whole of it."""
+    try:
+        return unquote(urlsplit(uri).path).replace("\\", "/")
+    except ValueError:
+        return uri
+
+
+def path_of(uri: str) -> Path | None:
+    """The path that a URI names; None when it names no file of this machine."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    if parts.scheme != "file":
+        return None
+    share = f"//{parts.netloc}" if parts.netloc not in {"", "localhost"} else ""
+    path = url2pathname(f"{share}{parts.path}")
+    return Path(path) if path and "\0" not in path else None

@@ -1,0 +1,117 @@
+"""Owns opening what lies inside one folder: no link is followed, nothing but plain files is read.
+
+Where the platform can, every step goes down from an open folder, so that a folder that is swapped for a
+link meanwhile leads nowhere. Elsewhere the resolved path is compared. Knows no rules of what is read.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_STEPS_DOWN = os.open in os.supports_dir_fd and os.scandir in os.supports_fd and hasattr(os, "O_NOFOLLOW")
+_PLAIN = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # opening a pipe does not wait for its writer
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_FOLDER = _PLAIN | getattr(os, "O_DIRECTORY", 0)
+_PIECE_BYTES = 1 << 20
+
+
+class NoPlainFileError(OSError):
+    """What is there is no plain file: a link, a folder, a pipe or a device."""
+
+
+class TooLargeError(OSError):
+    """A file has more bytes than were asked for at most."""
+
+
+class ConfinedFolder:
+    """A folder that may be read, by paths relative to it with forward slashes; empty for itself.
+
+    All methods raise OSError for what is not there, lies behind a link or on another file system.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+
+    def read(self, path: str, max_bytes: int) -> bytes:
+        """The bytes of a plain file. TooLargeError when there are more than `max_bytes`."""
+        data = self.read_start(path, max_bytes + 1)
+        if len(data) > max_bytes:
+            raise TooLargeError(f"larger than {max_bytes} bytes")
+        return data
+
+    def read_start(self, path: str, num_bytes: int) -> bytes:
+        """The first `num_bytes` bytes of a plain file, or all where there are fewer."""
+        folder, _, name = path.rpartition("/")
+        with self._opened(folder) as parent:
+            where = name if parent is not None else self.root / path
+            # Looked at first: opening a device may already do something.
+            _check_plain(os.stat(where, dir_fd=parent, follow_symlinks=False))
+            handle = os.open(where, _PLAIN, dir_fd=parent)
+        with os.fdopen(handle, "rb", buffering=0) as file:
+            _check_plain(os.fstat(handle))
+            pieces = []
+            while num_bytes and (piece := file.read(min(num_bytes, _PIECE_BYTES))):
+                pieces.append(piece)
+                num_bytes -= len(piece)
+        return b"".join(pieces)
+
+    def status(self, path: str) -> os.stat_result:
+        """What is at `path`, a link itself and not where it leads."""
+        folder, _, name = path.rpartition("/")
+        with self._opened(folder) as parent:
+            if parent is None:
+                return (self.root / path).lstat()
+            return os.stat(name or ".", dir_fd=parent, follow_symlinks=False)
+
+    @contextmanager
+    def scan(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """A folder's entries one by one, in no order, for as long as the context lasts."""
+        with (
+            self._opened(path) as folder,
+            os.scandir(self.root / path if folder is None else folder) as entries,
+        ):
+            yield entries
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[int | None]:
+        """A descriptor of a folder below the root; None where the platform opens by whole paths only."""
+        if not _STEPS_DOWN:
+            _check_resolved(self.root, path)
+            yield None
+            return
+        handle = os.open(self.root, _FOLDER)
+        try:
+            device = os.fstat(handle).st_dev
+            for name in path.split("/") if path else []:
+                if name in {"", ".", ".."}:
+                    raise NoPlainFileError(f"{path} is no path inside of a folder")
+                inner = os.open(name, _FOLDER, dir_fd=handle)
+                os.close(handle)
+                handle = inner
+                if os.fstat(handle).st_dev != device:
+                    raise NoPlainFileError(f"{path} lies on another file system")
+            yield handle
+        finally:
+            os.close(handle)
+
+
+def _check_plain(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise NoPlainFileError("a symbolic link" if stat.S_ISLNK(status.st_mode) else "no plain file")
+
+
+def _check_resolved(root: Path, path: str) -> None:
+    if ".." in path.split("/") or os.path.realpath(root / path) != os.path.normpath(root / path):
+        raise NoPlainFileError(f"{path} lies behind a link")
+    if path and os.path.ismount(root / path):
+        raise NoPlainFileError(f"{path} lies on another file system")

@@ -1,0 +1,140 @@
+"""Owns the names that speak of secrets, and how a value stands beside a name. Knows no services."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ngram_cache.redaction.rule import LINES_BELOW, Judge, Rule, Shape
+from ngram_cache.redaction.values import is_key, is_password, is_token
+
+# What may follow a name and leave it what it was.
+_REST = (
+    r"(?P<rest>(?:[_\-]?(?i:[0-9]{1,3}|prod|production|dev|test|staging|live|value|default|old|new|string|text"
+    r"|plain|admin|root|user|master|main|db|base64|encoded|current|again|confirmation|key|seed|s)(?![A-Za-z0-9]))?+)"
+    r"(?P<more>[\w\-]{0,32}+)"
+)
+_QUOTED = (
+    r"[rbufRBUF@$]{0,2}(?P<mark>[\"'`])(?:(?P=mark){2})?"
+    r"(?P<quoted>(?:(?!(?P=mark))[^\\\n]|\\[^\n]){1,512}+)"
+)
+_BARE = r"(?P<bare>[^\s\"'`,;(){}\[\]<>|]{1,512}+)"
+_VALUE = f"(?:{_QUOTED}|{_BARE})"
+_ASSIGNS = r"(?::[ \t]{0,4}+[\w.\[\]| ]{1,30}+=(?!=)|=>|[=!]==?|[:?+|]{0,2}=|:)"
+_OPENS = r"(?:[(\[\\][ \t]{0,4}+\n?)?+[ \t]{0,40}+"
+
+
+def _shape(name: str, ahead: str, behind: str = "") -> Shape:
+    return Shape(name, re.compile(ahead), re.compile(f"(?:{behind})\\Z") if behind else None)
+
+
+_CALLED = r"[\w$]\([ \t]{0,4}[\"'][\w.\-:]{0,40}"
+_TAGGED = r"<[\w.:\-]{0,40}|[\"'>][\w.\-]{0,40}"
+_ATTRIBUTE = r"\bvalue=([\"'])(?P<quoted>[^\"'\n]{1,80})\1[^<>\n]{0,40}\b(?:name|key|id)=[\"'][\w.\-]{0,40}"
+
+_GAP = r"[ \t]{0,8}+"
+_SPACE = r"[ \t]{1,8}+"
+_MORE = r"[\w.\-]{0,32}+"  # of a name
+_OR = r"(?:\|\||\?\?|\?:|\bor\b|\.unwrap_or\w{0,8}+\()"
+_DEFAULT = rf"\{{[^{{}}]{{0,400}}?\bdefault[ \t]{{0,16}}=[ \t]{{0,8}}{_QUOTED}"
+_GIVEN = r"(?P<mark>[\"']?)(?P<quoted>(?!-)[^\s\"'<>|)\]]{1,200}+)"
+_FIRST_ON_LINE = r"(?:^|\n)[ \t]*+"
+
+_ASSIGNED = (
+    # password: >-
+    _shape("block", rf"[\w\-]{{0,32}}+[\"']?:{_GAP}[|>][+\-0-9]{{0,2}}+{_GAP}{LINES_BELOW}"),
+    # password = "tulip", db_password: tulip, password == 'tulip', passwords = ["tulip"]
+    _shape("assigned", rf"{_REST}[\"'\])]{{0,3}}+[ \t]{{0,16}}+{_ASSIGNS}[ \t]{{0,16}}+{_OPENS}{_VALUE}"),
+)
+_BESIDE = (
+    # getenv("DB_PASSWORD", "tulip")
+    _shape("default", rf"{_MORE}[\"']{_GAP},\s{{0,40}}+{_QUOTED}", _CALLED),
+    # process.env.DB_PASSWORD || 'tulip', env::var("SECRET").unwrap_or("tulip")
+    _shape("or", rf"[\w\-]{{0,32}}+[\"'\])\s]{{0,4}}+{_OR}\s{{0,8}}+{_QUOTED}"),
+    # ${DB_PASSWORD:-tulip}
+    _shape("shell", r"[\w.]{0,32}+(?::[\-=]?|[\-=])(?P<quoted>[^}\s]{1,200}+)}", r"\$\{[\w.\-]{0,40}"),
+    # <property name="password" value="tulip"/>
+    _shape("attribute", rf"{_MORE}[\"'][ \t][^<>\n]{{0,120}}?\bvalue=[\"'](?P<quoted>[^\"'\n]{{1,400}}+)"),
+    _shape("attribute first", rf"{_MORE}[\"']", _ATTRIBUTE),
+    # <password>tulip</password>, <string name="api_key">tulip</string>, and the key and string of a plist
+    _shape(
+        "element",
+        r"[\w.:\-]{0,32}+[\"']?(?:</key)?(?:\s[^<>\n]{0,120}+)?>\s{0,40}+(?:<(?:value|string)>)?"
+        r"(?P<quoted>[^<>\n]{1,400}+)\s{0,40}+</",
+        _TAGGED,
+    ),
+    # - name: DB_PASSWORD, and value: tulip on the next line
+    _shape(
+        "pair",
+        rf"{_MORE}[\"']?{_GAP}[,;]?\s{{0,80}}+[\"']?(?:value|default)[\"']?{_GAP}[:=]{_GAP}{_VALUE}",
+        r"(?i:name|key|variable)[\"']?[ \t]{0,4}[:=]?[ \t]{0,4}[\"']?[\w.\-]{0,40}",
+    ),
+    # variable "db_password" { default = "tulip" }
+    _shape("variable", rf"[\w\-]{{0,32}}+\"{_GAP}{_DEFAULT}", r"variable[ \t]++\"[\w\-]{0,40}"),
+    # --password tulip
+    _shape("flag", rf"{_SPACE}{_GIVEN}", r"(?:^|[\s\"'])--?[\w\-]{0,24}"),
+    # setPassword("tulip")
+    _shape("set", rf"{_GAP}\({_GAP}{_QUOTED}"),
+)
+_TOLD = (
+    # storePassword "tulip", the password is "tulip", | password | tulip |
+    _shape("spaced", rf"{_SPACE}(?:(?:is|\|){_SPACE})?{_QUOTED}"),
+    _shape("cell", rf"{_SPACE}\|{_SPACE}(?P<quoted>[^\s|]{{3,80}}+)[ \t]{{0,20}}+\|"),
+    # ENV DB_PASSWORD tulip
+    _shape(
+        "instruction",
+        rf"[\w]{{0,32}}+{_SPACE}(?P<bare>[^\s\"'=]{{2,200}}+)(?=\s|\Z)",
+        rf"{_FIRST_ON_LINE}(?:ENV|ARG|set|setx|setenv|SetEnv)[ \t]++\w{{0,40}}",
+    ),
+    # login bob password tulip
+    _shape("login", rf"{_SPACE}(?P<quoted>[^\s]{{1,200}}+)", r"(?:login|account)\s++[^\s]{1,60}\s++"),
+    _shape(
+        "line",
+        rf"{_SPACE}(?P<bare>[^\s\"'`=:]{{3,200}}+)(?=[ \t]*+(?:\n|\Z))",
+        rf"{_FIRST_ON_LINE}\w{{0,16}}",
+    ),
+)
+_LISTED = (
+    # passwords:, and its items on the lines below
+    _shape("list", r"s[\"']?:[ \t]*+(?P<bare>(?:\n[ \t]*+-[ \t][^\n]{1,400}+){1,64}+)"),
+)  # fmt: skip
+
+
+def _guard(name: str, ahead: str = "") -> re.Pattern[str]:
+    """Holds where no letter stands before a name, or its capital begins a word; `ahead` must follow it."""
+    left = f"(?<![A-Za-z].{{{len(name)}}})|(?<=[a-z][A-Z].{{{len(name) - 1}}})"
+    return re.compile(f"(?:{left}){ahead}")
+
+
+_NO_LETTER = "(?![a-z])"
+_KEYS = ("api", "access", "auth", "private", "signing", "encryption", "account", "master", "service",
+         "shared", "storage", "session", "client", "app", "jwt", "hmac", "cookie", "license")  # fmt: skip
+_BEHIND_KEY = re.compile("(?i:" + "|".join(f"(?<={kind}key)|(?<={kind}[_-]key)" for kind in _KEYS) + ")")
+
+
+def _rules(names: str, shapes: tuple[Shape, ...], judge: Judge) -> Iterator[Rule]:
+    for name in names.split():
+        yield Rule(name, shapes, judge=judge)
+
+
+_PASSWORDS = "password passwd passphrase passcode secret"
+_PASSWORDS_OF = (
+    "sshpass userpass dbpass storepass keypass requirepass masterauth rootpw bindpw adminpass rootpass"
+)
+_PHRASES = "mnemonic seed_phrase seedphrase recovery_phrase"
+
+NAMES: tuple[Rule, ...] = (
+    *_rules(_PASSWORDS, (*_LISTED, *_ASSIGNED, *_BESIDE, *_TOLD), is_password),
+    *_rules(_PASSWORDS_OF, (*_ASSIGNED, *_BESIDE, *_TOLD), is_password),
+    Rule("pass", (*_ASSIGNED, *_BESIDE), _guard("pass", _NO_LETTER), is_password),
+    Rule("pwd", _ASSIGNED, _guard("pwd", _NO_LETTER), is_password),
+    Rule("pw", _ASSIGNED, _guard("pw", _NO_LETTER), is_password),
+    Rule("psk", _ASSIGNED, _guard("psk", _NO_LETTER), is_password),
+    Rule("totp", (*_ASSIGNED, *_BESIDE), judge=is_key),
+    Rule("mfa", (*_ASSIGNED, *_BESIDE), judge=is_key),
+    *_rules(_PHRASES, (*_ASSIGNED, *_BESIDE, *_TOLD), is_password),
+    Rule("key", (*_LISTED, *_ASSIGNED, *_BESIDE), _BEHIND_KEY, is_key),
+    Rule("token", (*_ASSIGNED, *_BESIDE), judge=is_token),
+    Rule("credential", _ASSIGNED, judge=is_token),
+    Rule("auth", _ASSIGNED, judge=is_token),
+)

@@ -1,0 +1,56 @@
+"""Owns what random letters look like: keys, hashes and tokens in no known form. Knows no names."""
+
+from __future__ import annotations
+
+import re
+
+_PIECE = re.compile(r"[A-Za-z0-9+]{16,}+")
+# A commit's hash in an address is no secret.
+_COMMIT = re.compile(r"/(?:commit|blob|tree|raw)/[0-9a-f]{40}(?![0-9a-f])")
+_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0[xX])?[0-9a-fA-F][0-9a-fA-F\-]{23,4000}+(?![A-Za-z0-9])")
+_RANDOM_RUN = re.compile(r"[A-Za-z0-9+/_\-]{20,}+={0,2}+")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_MIN_LETTERS = 16
+_MIN_BARE_LETTERS = 24  # without a digit
+# Letters to a word at most: of mixed, small and capital letters, and of mixed ones without a digit.
+_MIXED, _SMALL, _CAPITAL, _NO_DIGIT = 2.9, 4.0, 6.0, 3.3
+
+_LETTERS_TO_A_SIGN = 10  # names in paths and of several words have more signs than random letters
+
+
+def without_random(run: str) -> str:
+    """A run of letters, digits and signs without what reads like a key in it."""
+    if "/" in run and (commit := _COMMIT.search(run)):
+        return without_random(run[: commit.start()]) + commit[0] + without_random(run[commit.end() :])
+    return _RANDOM_RUN.sub(_blank_random, _HEX.sub(_blank_random, run))
+
+
+def looks_random(run: str) -> bool:
+    """Whether a run of base64, hexadecimal or similar letters reads like a key and not like a name.
+
+    Cut into words (`Word`, `word`, `WORD`, `123`), names have long ones; random letters fall apart.
+    """
+    has_digit = any(map(str.isdigit, run))
+    small, capital = run.lower(), run.upper()
+    if small == capital:
+        return False
+    if _HEX.fullmatch(run):
+        return has_digit and len(set(run)) >= 8
+    is_mixed = run not in (small, capital)
+    num_signs = sum(map(run.count, "_-/"))
+    if num_signs * (_LETTERS_TO_A_SIGN if is_mixed and has_digit else len(run)) >= len(run):
+        return False
+    if not is_mixed and not has_digit:
+        return False
+    words = _WORD.findall(run)
+    num_letters = sum(map(len, words))
+    if num_letters < (_MIN_LETTERS if has_digit else _MIN_BARE_LETTERS):
+        return False
+    limit = (_MIXED if has_digit else _NO_DIGIT) if is_mixed else _SMALL if run == small else _CAPITAL
+    return num_letters <= limit * len(words)
+
+
+def _blank_random(found: re.Match[str]) -> str:
+    if looks_random(found[0]):
+        return ""
+    return _PIECE.sub(lambda piece: "" if looks_random(piece[0]) else piece[0], found[0])

@@ -1,0 +1,128 @@
+"""Owns what a rule is and how rules are applied to a text. Knows no secret and no name of one.
+
+The time grows with the text alone: a rule looks at a bounded piece of text on either side of its trigger, its
+repeats are bounded, and what it blanks is not looked at again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+MAX_BEHIND = 160
+_MAX_LOOKED_AT = 200
+_TAIL = re.compile(r"[^\s\"'`<>]*+")
+# Lines that are indented like the first of them.
+LINES_BELOW = r"(?P<bare>\n(?P<indent>[ \t]{1,60}+)[^\n]{1,400}+(?:\n(?P=indent)[^\n]{0,400}+){0,255}+)"
+_CAPITALS = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A value beside a trigger, and whether quotes say where it ends.
+
+    `trigger` and `secret` say where both stand in `text`, `extras` what else of the match has a name.
+    """
+
+    text: str
+    trigger: Span
+    secret: Span
+    is_quoted: bool
+    extras: dict[str, str]
+
+    @property
+    def value(self) -> str:
+        """What may be a secret."""
+        return self.text[self.secret[0] : self.secret[1]]
+
+
+Judge = Callable[[Finding], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a value stands beside a trigger.
+
+    `ahead` matches from the trigger's end on; `behind` is searched for in the text that ends at its
+    beginning. Both must hold, and one of them names the value `quoted` or `bare`.
+    """
+
+    name: str
+    ahead: re.Pattern[str] | None = None
+    behind: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A literal in small letters beside which secrets stand, in any of some shapes, the first that holds.
+
+    `guard` matches from the trigger's end on, where there is one; `judge` tells a secret from other values.
+    """
+
+    trigger: str
+    shapes: tuple[Shape, ...]
+    guard: re.Pattern[str] | None = None
+    judge: Judge = lambda _: True
+
+
+def lowered(text: str) -> str:
+    """The text in small letters, each where it was: only ASCII capitals change."""
+    return text.lower() if text.isascii() else text.translate(_CAPITALS)
+
+
+def find(text: str, small: str, rules: Iterable[Rule]) -> Iterator[Span]:
+    """Where secrets stand, by any of the rules, in no order; `small` is the text in small letters."""
+    for rule in rules:
+        at, done = small.find(rule.trigger), 0
+        while at >= 0:
+            end = at + len(rule.trigger)
+            if rule.guard is None or rule.guard.match(text, end):
+                span = _value_at(rule, text, (at, end))
+                if span is not None:
+                    yield span
+                    done = span[1]
+            at = small.find(rule.trigger, max(end, done))
+
+
+def _value_at(rule: Rule, text: str, trigger: Span) -> Span | None:
+    """The secret at a trigger, if one of the rule's shapes holds."""
+    start = max(0, trigger[0] - MAX_BEHIND)
+    for shape in rule.shapes:
+        ahead = behind = None
+        if shape.ahead is not None and (ahead := shape.ahead.match(text, trigger[1])) is None:
+            continue
+        if shape.behind is not None and (behind := shape.behind.search(text, start, trigger[0])) is None:
+            continue
+        finding = _finding(text, trigger, ahead) or _finding(text, trigger, behind)
+        if finding is not None and rule.judge(finding):
+            return _whole(text, finding.secret)
+    return None
+
+
+def _finding(text: str, trigger: Span, match: re.Match[str] | None) -> Finding | None:
+    if match is None:
+        return None
+    extras = {name: value or "" for name, value in match.groupdict().items()}
+    name = next((name for name in ("quoted", "bare") if extras.get(name)), "")
+    return Finding(text, trigger, match.span(name), name == "quoted", extras) if name else None
+
+
+def _whole(text: str, secret: Span) -> Span:
+    """A secret that is longer than what its rule looks at, up to where it ends."""
+    is_long = secret[1] - secret[0] >= _MAX_LOOKED_AT
+    return (secret[0], _TAIL.match(text, secret[1]).end()) if is_long else secret  # type: ignore[union-attr]  # matches always
+
+
+def without(text: str, spans: Iterable[Span]) -> str:
+    """The text without the spans; lines stay lines."""
+    pieces, done = [], 0
+    for start, end in sorted(spans):
+        if end > done:
+            begin = max(start, done)
+            pieces += [text[done:begin], "\n" * text.count("\n", begin, end)]
+            done = end
+    pieces.append(text[done:])
+    return "".join(pieces)

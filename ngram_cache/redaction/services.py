@@ -1,0 +1,57 @@
+"""Owns the forms of keys and tokens that services hand out. Knows no names and no text around them.
+
+The forms are facts that the services publish; which ones matter follows the rule sets of gitleaks (MIT) and
+detect-secrets (Apache-2.0). The patterns are written for this module.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ID = "[A-Za-z0-9]"
+_URL = r"[A-Za-z0-9_\-]"
+# Each form by its service: a pattern without a repeat that has no bound.
+FORMS: dict[str, str] = {
+    "aws": r"(?<![A-Za-z0-9])(?:A3T[A-Z0-9]|AKIA|ASIA|AGPA|AIDA|AROA|ABIA|ACCA)[A-Z0-9]{12,40}+",
+    "github": rf"gh[pousr]_{_ID}{{20,255}}+",
+    "github, fine-grained": r"github_pat_[A-Za-z0-9_]{20,255}+",
+    "gitlab": rf"(?<![A-Za-z0-9])gl(?:pat|rt|rtr|dt|ptt|soat|cbt|ft|imt|agent|oas|ffct)-{_URL}{{16,255}}+",
+    "slack": r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9\-]{8,255}+",
+    "slack, app": r"xapp-[A-Za-z0-9\-]{8,255}+",
+    "slack, webhook": r"hooks\.slack\.com/[A-Za-z0-9/_\-]{1,255}+",
+    "discord, webhook": r"discord(?:app)?\.com/api/webhooks/[A-Za-z0-9_/\-]{1,255}+",
+    "discord, bot": r"(?<![A-Za-z0-9])[MNO][A-Za-z0-9_\-]{22,27}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,45}+",
+    "teams, webhook": r"office\.com/webhook[A-Za-z0-9_/\-@]{1,255}+",
+    "stripe": rf"(?:sk|pk|rk|wk)_(?:live|test|prod)_{_ID}{{8,255}}+",
+    "stripe, webhook": r"whsec_[A-Za-z0-9+/=]{8,255}+",
+    "google": rf"AIza{_URL}{{20,100}}+",
+    "google, oauth": rf"(?:GOCSPX-{_URL}{{10,100}}+|ya29\.[0-9A-Za-z_\-.]{{8,512}}+)",
+    "openai, anthropic": rf"(?<![A-Za-z0-9])sk-(?:(?:proj|svcacct|admin|ant|or|None)-)?{_URL}{{20,255}}+",
+    "hugging face": rf"hf_{_ID}{{20,100}}+",
+    "replicate, groq, xai": rf"(?<![A-Za-z0-9])(?:r8_|gsk_|xai-){_ID}{{20,100}}+",
+    "npm": rf"npm_{_ID}{{20,100}}+",
+    "pypi": rf"pypi-{_URL}{{16,1024}}+",
+    "rubygems": r"rubygems_[0-9a-f]{20,100}+",
+    "docker hub": rf"dckr_pat_{_URL}{{16,100}}+",
+    "sendgrid": rf"SG\.{_URL}{{16,100}}\.{_URL}{{16,100}}+",
+    "mailgun, mailchimp": r"(?:key-[0-9a-f]{24,100}+|[0-9a-f]{32}-us[0-9]{1,2})",
+    "twilio": r"(?<![A-Za-z0-9])(?:AC|SK)[0-9a-f]{32}",
+    "telegram": rf"(?<![0-9])[0-9]{{8,10}}:AA{_URL}{{30,64}}+",
+    "web token": rf"eyJ{_URL}{{8,8192}}\.{_URL}{{4,8192}}(?:\.{_URL}{{0,8192}}+)?",
+    "azure, account": r"AccountKey=[A-Za-z0-9+/=]{20,200}+",
+    "azure, client": r"(?<![A-Za-z0-9])[A-Za-z0-9_\-.]{3}[0-9]Q~[A-Za-z0-9_\-.~]{31,36}+",
+    "vault": rf"hv[sbr]\.{_URL}{{20,255}}+",
+    "doppler": rf"dp\.[a-z]{{2,8}}\.{_ID}{{20,100}}+",
+    "digitalocean": r"do[opr]_v1_[a-f0-9]{20,100}+",
+    "shopify": r"shp[a-z]{2}_[a-fA-F0-9]{16,100}+",
+    "square": rf"sq0[a-z]{{3}}-{_URL}{{20,100}}+",
+    "atlassian": rf"AT(?:ATT|CTT|BB)[A-Za-z0-9]{_URL}{{20,255}}=?",
+    "linear": rf"lin_api_{_ID}{{20,100}}+",
+    "postman": r"PMAK-[0-9a-f\-]{30,100}+",
+    "new relic": r"NRAK-[A-Z0-9]{20,60}+",
+    "notion": rf"(?:(?<![A-Za-z0-9_])secret_|ntn_){_ID}{{32,60}}+",
+    "airtable": rf"(?<![A-Za-z0-9])pat{_ID}{{14}}\.[0-9a-f]{{40,80}}+",
+    "grafana, databricks": rf"(?:glsa_{_ID}{{20,60}}\w{{0,12}}|dapi[0-9a-f]{{32}})",
+    "age": r"AGE-SECRET-KEY-1[A-Z0-9]{20,100}+",
+}  # fmt: skip
+KNOWN = re.compile("|".join(FORMS.values()))

@@ -1,0 +1,99 @@
+"""Weights as they are: what a pass computes, and what its bits depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from completion_engine.cpu.float_decoder import FloatDecoder
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.rows import ROWS, pad_rows
+from tests.completion_engine.cpu.passes import CAPACITY, TOKENS, model_of, new_cache, run
+
+TYPES = [torch.float32, torch.bfloat16]
+
+
+@pytest.fixture(scope="module", params=TYPES, ids=str)
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    found: torch.dtype = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def decoder(dtype: torch.dtype) -> FloatDecoder:
+    return FloatDecoder(model_of(dtype=dtype), CAPACITY)
+
+
+@pytest.fixture(scope="module")
+def wanted(decoder: FloatDecoder, dtype: torch.dtype) -> Tensor:
+    return run_fixed(decoder, new_cache(decoder, dtype), TOKENS, (ROWS,) * 7)
+
+
+def run_fixed(decoder: FloatDecoder, cache: KVCache, tokens: Sequence[int], sizes: Sequence[int]) -> Tensor:
+    """Logits of `tokens` in passes of the fixed width, of which so many rows are in use."""
+    found, first = [], 0
+    for size in sizes:
+        rows = [*tokens[first : first + size], *[0] * (pad_rows(size) - size)]
+        found.append(run(decoder, cache, rows)[:size])
+        cache.rewind(first + size)
+        first += size
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_it_computes_what_transformers_computes(family: str) -> None:
+    model = model_of(family)
+    found = run(FloatDecoder(model, CAPACITY), new_cache(FloatDecoder(model, CAPACITY)), TOKENS[:24])
+    torch.testing.assert_close(found, by_transformers(family), rtol=1e-4, atol=1e-4)
+
+
+def by_transformers(family: str) -> Tensor:
+    from tests.completion_engine.cpu.passes import built
+
+    with torch.inference_mode():
+        logits: Tensor = built(family)[0].eval()(torch.tensor([TOKENS[:24]])).logits[0]
+    return logits
+
+
+@pytest.mark.parametrize(
+    "sizes", [(1,) * 56, (3, 5, 7, 1, 8, 8, 8, 8, 8), (8, 2, 6, 4, 4, 8, 8, 8, 8), (7,) * 8], ids=len
+)
+def test_any_way_to_fill_passes_of_one_width_gives_the_same_bits(
+    decoder: FloatDecoder, dtype: torch.dtype, wanted: Tensor, sizes: tuple[int, ...]
+) -> None:
+    cache, other = new_cache(decoder, dtype), new_cache(decoder, dtype)
+    assert torch.equal(run_fixed(decoder, cache, TOKENS, sizes), wanted)
+    run_fixed(decoder, other, TOKENS, (ROWS,) * 7)
+    for part in ("keys", "values"):
+        one, two = (getattr(held, part)[:, :, :56] for held in (cache, other))
+        assert torch.equal(one, two)
+    assert torch.equal(cache.hidden[:56], other.hidden[:56])
+
+
+def test_every_path_of_a_tree_gives_a_chains_bits(decoder: FloatDecoder, dtype: torch.dtype) -> None:
+    parents = [-1, 0, 1, 2, 1, 4, 0, 6]
+    cache = new_cache(decoder, dtype)
+    run_fixed(decoder, cache, TOKENS, (ROWS,) * 7)
+    together = run(decoder, cache, [*range(1, 9)], parents, num_branches=3)
+    for path in ([0, 1, 2, 3], [0, 1, 4, 5], [0, 6, 7]):
+        chain = new_cache(decoder, dtype)
+        run_fixed(decoder, chain, TOKENS, (ROWS,) * 7)
+        alone = run(decoder, chain, [*(row + 1 for row in path), *[0] * (ROWS - len(path))])
+        assert torch.equal(alone[: len(path)], together[path])
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+def test_the_same_passes_give_the_same_bits_again(
+    decoder: FloatDecoder, dtype: torch.dtype, num_threads: int
+) -> None:
+    """Whether numbers of threads agree is asked at load; each has to agree with itself."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(num_threads)
+    try:
+        first, again = (run_fixed(decoder, new_cache(decoder, dtype), TOKENS, (ROWS,) * 7) for _ in range(2))
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(first, again)

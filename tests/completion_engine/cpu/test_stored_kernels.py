@@ -1,0 +1,231 @@
+"""Compiled kernels on disk: what others could have written is never loaded, and completion goes on."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOMEBODY = 12_345  # another user
+EXPECTED = "[1.0, 1.0]"
+NORM = f"""
+import os, sys
+os.umask(int(sys.argv[1], 8))
+import numpy as np
+from completion_engine.cpu.kernels import rows
+normed = np.empty((1, 2), np.float32)
+rows.norm(np.full((1, 2), 3.0, np.float32), 0.0, normed)
+assert str(normed[0].tolist()) == "{EXPECTED}", normed
+"""
+
+COMPLETE = """
+import sys
+from pathlib import Path
+from completion_engine.config import EngineConfig
+from completion_engine.engine import CompletionEngine
+from completion_engine.request import CompletionRequest
+config = EngineConfig("tiny", drafters=(), device="cpu", dtype="float32")
+engine = CompletionEngine.from_folder(Path(sys.argv[1]), config)
+print(engine.complete(CompletionRequest("a.py", "def f(x):\\n    return ", "", "python")).stats.num_tokens)
+"""
+
+on_unix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes: caches are per user")
+as_root = pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root gives files to another user"
+)
+
+
+class Trap:
+    """A pickle that leaves a mark when it is loaded."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (str(self.mark),)
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A cache folder of its own, in which a kernel has been compiled."""
+
+    root: Path
+
+    @property
+    def mark(self) -> Path:
+        return self.root.parent / "loaded"
+
+    @property
+    def owned(self) -> Path:
+        """The first folder that is ours alone."""
+        return self.root / "slipstream"
+
+    @property
+    def kernels(self) -> Path:
+        """The folder that is named after the sources."""
+        (found,) = (self.owned / "kernels").iterdir()
+        return found
+
+    def files(self, suffix: str) -> list[Path]:
+        found = list(self.owned.rglob(f"*{suffix}"))
+        assert found
+        return found
+
+    def run(self, umask: str = "022") -> str:
+        """Compile or load a kernel in a process of its own; what it says."""
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.root)}
+        command = sys.executable, "-P", "-c", NORM, umask
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def plant(self, suffix: str) -> None:
+        """Each file of this kind becomes a trap."""
+        for path in self.files(suffix):
+            path.write_bytes(pickle.dumps(Trap(self.mark)))
+
+
+INDEX, CODE = ".nbi", ".nbc"  # what a kernel is stored for, and its machine code
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    cache = Cache(tmp_path_factory.mktemp("compiled") / "cache")
+    assert cache.run("000") == ""
+    return cache
+
+
+@pytest.fixture
+def cache(compiled: Cache, tmp_path: Path) -> Cache:
+    return Cache(shutil.copytree(compiled.root, tmp_path / "cache"))
+
+
+def write_by_group(cache: Cache) -> None:
+    cache.kernels.chmod(0o770)
+
+
+def write_by_all(cache: Cache) -> None:
+    cache.kernels.chmod(0o777)
+
+
+def give_away(cache: Cache) -> None:
+    os.chown(cache.kernels, SOMEBODY, -1)
+
+
+def give_away_all(cache: Cache) -> None:
+    os.chown(cache.owned, SOMEBODY, -1)
+
+
+def link(cache: Cache) -> None:
+    place = cache.kernels
+    place.symlink_to(place.rename(cache.root / "elsewhere"))
+
+
+def link_all(cache: Cache) -> None:
+    cache.owned.symlink_to(cache.owned.rename(cache.root / "elsewhere"))
+
+
+def let_group_write(path: Path) -> None:
+    path.chmod(0o660)
+
+
+def give_file_away(path: Path) -> None:
+    os.chown(path, SOMEBODY, -1)
+
+
+def link_file(path: Path) -> None:
+    path.symlink_to(path.rename(path.with_suffix(".moved")))
+
+
+@on_unix
+@pytest.mark.parametrize("suffix", [INDEX, CODE])
+def test_a_file_in_a_safe_folder_is_loaded(cache: Cache, suffix: str) -> None:
+    """Otherwise none of the tests below could fail."""
+    cache.plant(suffix)
+    cache.run()
+    assert cache.mark.exists()
+
+
+@on_unix
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        write_by_group,
+        write_by_all,
+        link,
+        link_all,
+        pytest.param(give_away, marks=as_root),
+        pytest.param(give_away_all, marks=as_root),
+    ],
+)
+def test_nothing_is_loaded_from_a_folder_that_others_may_write(
+    cache: Cache, spoil: Callable[[Cache], None]
+) -> None:
+    cache.plant(INDEX)
+    spoil(cache)
+    told = cache.run()
+    assert not cache.mark.exists()
+    assert told.count("Move that folder away") == told.count("slipstream") == 1
+
+
+@on_unix
+@pytest.mark.parametrize("spoil", [let_group_write, link_file, pytest.param(give_file_away, marks=as_root)])
+@pytest.mark.parametrize("suffix", [INDEX, CODE])
+def test_a_file_that_others_may_write_is_not_loaded_but_replaced(
+    cache: Cache, suffix: str, spoil: Callable[[Path], None]
+) -> None:
+    cache.plant(suffix)
+    for path in cache.files(suffix):
+        spoil(path)
+    assert cache.run() == ""
+    assert not cache.mark.exists()
+    for path in cache.files(suffix):
+        status = path.lstat()
+        assert (stat.S_IFMT(status.st_mode), stat.S_IMODE(status.st_mode)) == (stat.S_IFREG, 0o600)
+        assert status.st_uid == os.geteuid()
+
+
+@pytest.mark.parametrize("suffix", [INDEX, CODE])
+def test_a_damaged_file_is_compiled_anew(cache: Cache, suffix: str) -> None:
+    for path in cache.files(suffix):
+        path.write_bytes(path.read_bytes()[:20])
+    assert cache.run() == ""
+    assert all(path.stat().st_size > 20 for path in cache.files(suffix))
+
+
+@on_unix
+def test_what_is_stored_is_private_whatever_the_umask(compiled: Cache) -> None:
+    found = [compiled.owned, *compiled.owned.rglob("*")]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o600, 0o700}
+
+
+@on_unix
+def test_folders_above_are_taken_from_others_and_what_is_private_there_is_used(cache: Cache) -> None:
+    """A generous umask made them; no other user can have made a private folder of this user's."""
+    cache.owned.chmod(0o777)
+    cache.kernels.parent.chmod(0o775)
+    cache.plant(INDEX)
+    cache.run()
+    assert cache.mark.exists()
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (cache.owned, cache.kernels.parent)] == [0o755] * 2
+
+
+@on_unix
+def test_a_completion_comes_where_nothing_can_be_stored(cache: Cache, tiny_model_dir: Path) -> None:
+    cache.plant(INDEX)
+    write_by_group(cache)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache.root)}
+    command = sys.executable, "-P", "-c", COMPLETE, str(tiny_model_dir)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+    assert done.stderr.count("Move that folder away") == 1
+    assert not cache.mark.exists()

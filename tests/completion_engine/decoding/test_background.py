@@ -1,0 +1,62 @@
+"""What an idle engine writes ahead: the line after a suggestion, as the target would write it anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from completion_engine.decoding.background import NextLine
+from completion_engine.engine import CompletionEngine
+from completion_engine.request import Cancellation, CompletionRequest
+
+Make = Callable[..., CompletionEngine]
+
+HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n"
+
+
+def request(prefix: str) -> CompletionRequest:
+    return CompletionRequest(prefix, "\n", "python", "a.py", deadline_ms=0.0, max_tokens=12)
+
+
+def idle(engine: CompletionEngine) -> int:
+    """Works ahead until nothing is left; returns the number of steps."""
+    num_steps = 0
+    while engine.idle(Cancellation()):
+        num_steps += 1
+    return num_steps
+
+
+@pytest.mark.parametrize(
+    ("generated", "ends"),
+    [
+        ("x", False),
+        ("x = 1", False),
+        ("x = 1\n", False),
+        ("x = 1\n\n    y", False),
+        ("x = 1\n\n    y\n", True),
+        ("x = 2", True),
+        ("", False),
+    ],
+)
+def test_the_line_after_is_whole_with_its_end(generated: str, ends: bool) -> None:
+    assert (NextLine("x = 1").check(generated) is not None) == ends
+
+
+def test_who_accepts_is_answered_as_without_work_ahead(make_engine: Make) -> None:
+    ahead, plain = make_engine(), make_engine()
+    shown = ahead.complete(request(HEAD))
+    num_forwards = shown.stats.num_forwards
+    assert plain.complete(request(HEAD)).text == shown.text
+    assert idle(ahead) > 0
+    assert shown.stats.num_forwards == num_forwards  # the answer's figures are its own
+    fast, slow = (engine.complete(request(HEAD + shown.text)) for engine in (ahead, plain))
+    assert fast.text == slow.text
+
+
+def test_work_ahead_ends_and_what_is_known_is_not_written_again(make_engine: Make) -> None:
+    engine = make_engine()
+    engine.complete(request(HEAD))
+    assert 0 < idle(engine) <= 40
+    assert engine.complete(request(HEAD)).stats.num_forwards == 0
+    assert idle(engine) == 0

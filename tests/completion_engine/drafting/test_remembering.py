@@ -1,0 +1,111 @@
+"""What drafters keep of a completion serves its own scope alone, and holds no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+import torch
+
+from completion_engine.decoding.keeping import may_be_kept
+from completion_engine.drafting.draft import Drafter, Pass, Remembering
+from completion_engine.drafting.lookahead import LookaheadDrafter
+from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.drafting.recent import RecentText
+from completion_engine.drafting.recycled import RecycledDrafter
+from completion_engine.target_model.kv_cache import KVCache
+
+_NO_CACHE = cast(KVCache, None)
+_NUM_TOKENS = 64
+_PROMPT, _WRITTEN = (3, 4, 5), (6, 7, 8)
+
+
+class Keeping(Drafter, Remembering):
+    """A drafter that remembers."""
+
+
+def write(drafter: Keeping, *, discard: bool = False) -> None:
+    """A completion of `_WRITTEN` behind `_PROMPT`, a token a pass."""
+    drafter.begin(_PROMPT, _NO_CACHE)
+    last = _PROMPT[-1]
+    for token in _WRITTEN:
+        logits = torch.zeros(1, _NUM_TOKENS)
+        logits[0, token] = 20.0
+        drafter.observe(Pass([last], [-1], logits, [token], [0]))
+        drafter.extend([token])
+        last = token
+    (drafter.discard if discard else drafter.end)()
+
+
+def drafted(drafter: Keeping, prompt: Sequence[int] = _PROMPT) -> bool:
+    """Whether what was written before is drafted behind the same tokens."""
+    drafter.begin(prompt, _NO_CACHE)
+    drafts = drafter.drafts(8, lambda _: True, 0.0)
+    return any(guess.token == _WRITTEN[0] for draft in drafts for guess in draft)
+
+
+@pytest.fixture(params=[NgramDrafter, RecycledDrafter, LookaheadDrafter])
+def drafter(request: pytest.FixtureRequest) -> Keeping:
+    made: Keeping = request.param()
+    made.enter("folder", "a.py")
+    return made
+
+
+def test_a_scope_drafts_from_what_its_documents_wrote(drafter: Keeping) -> None:
+    write(drafter)
+    drafter.enter("folder", "b.py")
+    assert drafted(drafter)
+
+
+def test_another_window_or_folder_drafts_nothing_of_it(drafter: Keeping) -> None:
+    write(drafter)
+    drafter.enter("other folder", "b.py")
+    assert not drafted(drafter)
+    drafter.enter("folder", "a.py")
+    assert drafted(drafter)
+
+
+def test_what_is_discarded_is_never_drafted(drafter: Keeping) -> None:
+    write(drafter, discard=True)
+    assert not drafted(drafter)
+
+
+def test_a_document_of_its_own_scope_leaves_nothing_behind(drafter: Keeping) -> None:
+    drafter.enter("a.py", "a.py")
+    write(drafter)
+    drafter.forget("a.py")
+    drafter.enter("a.py", "a.py")
+    assert not drafted(drafter)
+
+
+def test_recent_text_goes_with_its_document_and_no_other() -> None:
+    recent = RecentText()
+    recent.add("folder", "a.py", [1, 2, 3])
+    recent.add("folder", "b.py", [4, 5])
+    recent.forget("a.py")
+    assert recent.of("folder").tokens.tolist() == [4, 5]
+
+
+def test_recent_text_is_bounded() -> None:
+    recent = RecentText()
+    for number in range(2000):
+        recent.add("folder", "a.py", range(20))
+        recent.add(f"scope {number}", "a.py", [1])
+    assert len(recent.of("folder")) <= 8192
+    assert len(recent._scopes) <= 32
+
+
+@pytest.mark.parametrize(
+    ("prompt", "written", "is_kept"),
+    [
+        ("password = ", '"tulip"', False),
+        ("password = '", "tul", False),
+        ("# a\n" * 8, "key = 'AKIA" + "QWERTYUIOP234567'", False),
+        ("password = 'tulip'\n" + "x = 1\n" * 20, "y = 2", True),
+        ("def add(a, b):\n", "    return a + b", True),
+    ],
+)
+def test_text_with_a_secret_is_not_kept(prompt: str, written: str, *, is_kept: bool) -> None:
+    path = [*prompt.encode(), *written.encode()]
+    assert may_be_kept(path, len(prompt), bytes) is is_kept

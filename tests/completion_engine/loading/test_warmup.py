@@ -1,0 +1,179 @@
+"""The first start on a machine: what is compiled beside fetching the target, and what if it cannot be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from completion_engine.config import EngineConfig
+from completion_engine.cpu.kernels import kernel_cache
+from completion_engine.cpu.kernels.language import array_of
+from completion_engine.cpu.kernels.packing import RECORDS, pack
+from completion_engine.cpu.quantised import can_quantise
+from completion_engine.loading import warmup
+from completion_engine.loading.toy_model import TARGET, write_toy_model
+from completion_engine.loading.warmup import compiled_meanwhile
+from completion_engine.models.job import WorkerProgram
+from completion_engine.request import CancelledError
+from completion_engine.target_model.model_files import StoredWeights
+
+needs_bytes = pytest.mark.skipif(
+    not can_quantise(torch.empty(1, 1)), reason="this machine does not multiply bytes fast"
+)
+COMPLETE = (str(Path(sys.executable).with_name("slipstream")), "complete", "--line", "2", "--column", "7")
+COMPILE = (sys.executable, "-P", "-m", "completion_engine.compile_kernels", "cpu")
+
+
+class Started(list[int]):
+    """Ids of the processes that were started to compile; they run `code` instead."""
+
+    code = "pass"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
+    found = Started()
+
+    def program(*_: Any) -> WorkerProgram:
+        return WorkerProgram((sys.executable, "-c", found.code), os.environ, stall_s=60.0)
+
+    class Watched(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            found.append(self.pid)
+
+    monkeypatch.setattr(warmup, "worker", program)
+    monkeypatch.setattr(warmup.subprocess, "Popen", Watched)
+    monkeypatch.setattr(warmup, "are_compiled", lambda: False)
+    yield found
+    for pid in found:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_process_that_fails_stops_nothing(started: Started) -> None:
+    started.code = "raise SystemExit(1)"
+    with compiled_meanwhile(EngineConfig()):
+        assert len(started) == 1
+
+
+def test_it_is_waited_for_and_told(started: Started, tmp_path: Path) -> None:
+    mark = tmp_path / "done"
+    started.code = f"import time, pathlib; time.sleep(0.5); pathlib.Path({str(mark)!r}).touch()"
+    told: set[str] = set()
+    with compiled_meanwhile(EngineConfig(), lambda what, *_: told.add(what)):
+        assert not mark.exists()
+    assert mark.exists()
+    assert len(told) == 1
+
+
+def test_whoever_stops_waiting_stops_it(started: Started) -> None:
+    started.code = "import time; time.sleep(600)"
+    with pytest.raises(CancelledError), compiled_meanwhile(EngineConfig(), should_stop=lambda: True):
+        pass
+
+
+def test_an_error_beside_it_ends_it(started: Started) -> None:
+    started.code = "import time; time.sleep(600)"
+    with pytest.raises(OSError, match="no network"), compiled_meanwhile(EngineConfig()):
+        raise OSError("no network")
+
+
+@pytest.mark.parametrize("config", [EngineConfig(device="cuda"), EngineConfig(dtype="float32")])
+def test_nothing_is_compiled_that_would_not_run(started: Started, config: EngineConfig) -> None:
+    with compiled_meanwhile(config):
+        pass
+    assert not started
+
+
+@pytest.mark.parametrize(("name", "found"), [("are_compiled", True), ("can_store", False)])
+def test_nothing_is_compiled_twice_or_in_vain(
+    started: Started, monkeypatch: pytest.MonkeyPatch, name: str, found: bool
+) -> None:
+    monkeypatch.setattr(warmup, name, lambda: found)
+    with compiled_meanwhile(EngineConfig()):
+        pass
+    assert not started
+
+
+def test_a_cache_folder_that_cannot_be_made_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(kernel_cache, "KERNEL_FOLDER", tmp_path / "file" / "kernels")
+    assert not kernel_cache.can_store()
+    monkeypatch.setattr(kernel_cache, "KERNEL_FOLDER", tmp_path / "kernels")
+    assert kernel_cache.can_store()
+
+
+@needs_bytes
+def test_the_toy_model_has_weights_of_every_number_of_bits(tmp_path: Path) -> None:
+    write_toy_model(tmp_path)
+    weights = StoredWeights(tmp_path / TARGET, torch.bfloat16)
+    found = {pack(array_of(weight)).record.bits for weight in weights.values() if weight.ndim == 2}
+    assert found == set(RECORDS)
+
+
+@needs_bytes
+@pytest.mark.real_model
+def test_a_first_completion_has_nothing_left_to_compile(real_model_dir: Path, tmp_path: Path) -> None:
+    """All that the default target and its drafter call was compiled by a target in miniature."""
+    source = tmp_path / "area.py"
+    source.write_text("def area(width, height):\n    area = width * height\n    ret\n", encoding="utf-8")
+    environment = {
+        **os.environ,
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "SLIPSTREAM_MODEL_DIR": str(real_model_dir.parents[1]),
+    }
+
+    def run(*command: str) -> str:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def machine_code() -> set[Path]:
+        return set((tmp_path / "cache").rglob("*.nbc"))
+
+    run(*COMPILE)
+    compiled = machine_code()
+    assert compiled
+    assert run(*COMPLETE, str(source)).strip()
+    assert machine_code() == compiled
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "stays"),
+    [
+        ("0123456789abcdef", 61, False),
+        ("0123456789abcdef", 59, True),
+        ("fedcba9876543210", 61, True),
+        ("somebody's", 61, True),
+    ],
+    ids=["long unused", "used of late", "this version's", "no folder of ours"],
+)
+def test_what_other_versions_kept_is_forgotten_when_long_unused(
+    name: str, days: int, stays: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "kernel.nbc").touch()
+    now = max(entry.stat().st_mtime for entry in (folder, *folder.iterdir())) + days * 86_400
+    kernel_cache.forget_unused(tmp_path / "fedcba9876543210", now)
+    assert folder.is_dir() == stays
+
+
+def test_a_start_that_finds_everything_compiled_counts_as_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_cache, "KERNEL_FOLDER", tmp_path)
+    kernel_cache.mark_compiled()
+    (mark,) = tmp_path.iterdir()
+    os.utime(mark, (0, 0))
+    assert kernel_cache.are_compiled()
+    assert mark.stat().st_mtime > 0

@@ -1,0 +1,62 @@
+"""How the cache lies in memory, to the byte, and what it refuses, to the position."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from completion_engine.target_model.kv_cache import CacheShape, KVCache
+
+SHAPE = CacheShape(2, 3, 4, 7, 33, torch.bfloat16, torch.device("cpu"))
+
+
+def test_a_slot_has_keys_values_and_what_the_head_reads() -> None:
+    cache = KVCache(SHAPE)
+    for tensor in (cache.keys, cache.values):
+        assert (tensor.shape, tensor.dtype) == ((2, 3, 33, 4), torch.bfloat16)
+        assert tensor.is_contiguous()
+    assert (cache.hidden.shape, cache.hidden.dtype) == ((33, 7), torch.bfloat16)
+    assert SHAPE.num_bytes == 2 * (2 * 2 * 3 * 33 * 4 + 33 * 7)
+    assert not any(tensor.any() for tensor in (cache.keys, cache.values, cache.hidden))
+    assert (cache.num_cached, cache.capacity) == (0, 33)
+
+
+@pytest.mark.parametrize(("capacity", "room"), [(31, 32), (32, 32), (33, 64)])
+def test_keys_by_channel_have_room_for_whole_vectors(capacity: int, room: int) -> None:
+    cache = KVCache(replace(SHAPE, capacity=capacity, keys_by_channel=True))
+    assert (cache.keys.shape, cache.keys.dtype) == ((2, 3, capacity, 4), torch.bfloat16)
+    assert cache.keys.stride() == (3 * 4 * room, 4 * room, 1, room)
+    assert cache.values.is_contiguous()
+    assert not cache.keys.any()
+
+
+def test_everything_lies_on_the_device() -> None:
+    for by_channel in (False, True):
+        shape = replace(SHAPE, device=torch.device("meta"), keys_by_channel=by_channel)
+        cache = KVCache(shape)
+        assert {tensor.device.type for tensor in (cache.keys, cache.values, cache.hidden)} == {"meta"}
+
+
+def test_it_takes_as_many_tokens_as_there_are_positions_and_says_what_it_refuses() -> None:
+    cache = KVCache(SHAPE)
+    cache.keep([1] * 30)
+    with pytest.raises(ValueError, match=r"^4 tokens do not fit behind 30 of 33$"):
+        cache.keep([2] * 4)
+    cache.keep([2] * 3)
+    assert cache.num_cached == 33
+    cache.check_integrity()
+    for num_cached in (-1, 34):
+        with pytest.raises(ValueError, match=rf"^cannot rewind from 33 to {num_cached}$"):
+            cache.rewind(num_cached)
+    cache.rewind(33)
+    cache.rewind(0)
+    assert cache.tokens == []
+
+
+def test_what_breaks_the_invariant_is_found() -> None:
+    cache = KVCache(SHAPE)
+    cache.tokens = [1] * 34
+    with pytest.raises(AssertionError):
+        cache.check_integrity()

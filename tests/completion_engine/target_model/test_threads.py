@@ -1,0 +1,134 @@
+"""A pass takes fewer threads while others need the cores, and all of them again when those are free."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+import torch
+
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.threads import IdleCores, ThreadGovernor, take_free_threads, thread_counts
+
+
+@pytest.fixture(autouse=True)
+def threads_as_before() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+FREE = {4: 1.0, 2: 1.5, 1: 2.6}
+
+
+def all_idle() -> float:
+    return 64.0
+
+
+def paces_of(
+    governor: ThreadGovernor, world: dict[int, float], num_passes: int, start_s: float = 0.0
+) -> list[float]:
+    """What passes take where a pass on so many threads takes what `world` says, ten passes a second."""
+    found = []
+    for at in range(num_passes):
+        found.append(world[governor.num_threads])
+        governor.record(found[-1], start_s + at / 10)
+    return found
+
+
+def test_it_starts_with_what_was_quickest_at_load() -> None:
+    assert ThreadGovernor(FREE).num_threads == 4
+    assert ThreadGovernor({2: 1.0, 1: 0.4}).num_threads == 1
+
+
+@pytest.mark.parametrize(
+    ("world", "wanted"),
+    [
+        pytest.param({4: 1.0, 2: 1.5, 1: 2.6}, 4, id="free"),
+        pytest.param({4: 1.4, 2: 2.0, 1: 3.4}, 4, id="slower, but free"),
+        pytest.param({4: 9.0, 2: 1.6, 1: 2.6}, 2, id="two cores taken"),
+        pytest.param({4: 20.0, 2: 12.0, 1: 3.0}, 1, id="all cores taken"),
+    ],
+)
+def test_it_ends_up_with_the_best_number(world: dict[int, float], wanted: int) -> None:
+    governor = ThreadGovernor(FREE, all_idle)
+    paces_of(governor, world, 40)
+    late = paces_of(governor, world, 200, start_s=4.0)
+    assert sum(pace == world[wanted] for pace in late) > 0.9 * len(late)
+
+
+def test_a_machine_that_was_busy_at_load_gets_all_its_threads_later() -> None:
+    governor = ThreadGovernor({2: 1.0, 1: 0.4}, all_idle)
+    paces_of(governor, {2: 0.2, 1: 0.4}, 30)
+    assert governor.num_threads == 2
+
+
+@pytest.mark.parametrize("num_idle", [0.0, 0.6, 1.0, 1000.0])
+def test_a_load_takes_the_cores_that_others_leave_idle(num_idle: float) -> None:
+    num_threads = take_free_threads(lambda: num_idle)
+    assert num_threads == torch.get_num_threads()
+    assert num_threads == (max(thread_counts()) if num_idle == 1000 else 1)
+
+
+def test_a_load_on_a_busy_machine_assumes_that_threads_share_the_work_and_tries() -> None:
+    governor = ThreadGovernor({2: 0.5, 1: 1.0}, all_idle, num_threads=1)
+    assert governor.num_threads == 1
+    paces_of(governor, {2: 0.6, 1: 1.0}, 10)
+    assert governor.num_threads == 2
+    governor.record(3.0, 2.0)
+    assert governor.num_threads == 1
+
+
+def test_one_pass_that_takes_for_ever_is_enough_to_step_back() -> None:
+    governor = ThreadGovernor({2: 1.0, 1: 1.6})
+    governor.record(8.0, 0.0)
+    assert governor.num_threads == 1
+
+
+def test_one_slow_pass_is_not() -> None:
+    governor = ThreadGovernor({2: 1.0, 1: 1.6})
+    for at, pace in enumerate([1.0, 2.9, 1.0, 1.1]):
+        governor.record(pace, at / 10)
+    assert governor.num_threads == 2
+
+
+def test_while_others_stay_it_tries_seldom() -> None:
+    world = {2: 10.0, 1: 1.6}
+    governor = ThreadGovernor({2: 1.0, 1: 1.6}, all_idle)
+    paces = paces_of(governor, world, 1000)  # 100 seconds
+    assert paces.count(10.0) <= 9
+    assert 10.0 in paces[500:]  # and never gives up
+
+
+def test_while_no_core_is_idle_it_does_not_try() -> None:
+    world = {2: 10.0, 1: 1.6}
+    idle = 0.3
+    governor = ThreadGovernor({2: 1.0, 1: 1.6}, lambda: idle)
+    assert paces_of(governor, world, 300).count(10.0) == 1
+    idle = 0.9
+    world[2] = 1.0
+    assert 1.0 in paces_of(governor, world, 300, start_s=30.0)
+
+
+@pytest.mark.parametrize(("num_idle", "wanted"), [(8.0, 4), (3.0, 4), (2.0, 2), (0.1, 1)])
+def test_after_a_pause_it_takes_the_cores_that_others_leave_idle(num_idle: float, wanted: int) -> None:
+    governor = ThreadGovernor(FREE, lambda: num_idle)
+    governor.apply(1.0)
+    assert governor.num_threads == 4
+    governor.apply(9.0)
+    assert governor.num_threads == wanted == torch.get_num_threads()
+    governor.release()
+    assert torch.get_num_threads() == 4
+
+
+def test_idle_cores_are_those_of_this_machine() -> None:
+    idle = IdleCores()
+    time.sleep(0.1)
+    assert 0.0 <= idle() <= (psutil.cpu_count() or 1) * 1.05
+
+
+def test_the_number_of_threads_changes_no_bit(target: LanguageModel) -> None:
+    most = torch.get_num_threads()
+    assert target._threads_agree(ThreadGovernor({most: 1.0}), ThreadGovernor({1: 1.0}))

@@ -1,0 +1,161 @@
+"""What goes wrong, one function for each way; the places where it happens are the bench's.
+
+Owns the ways. Must not know what a window is expected to see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lsp_server.sharing.address import find_address
+from lsp_server.sharing.door import open_door
+from tests.windows import Window, window_at_host
+
+OTHER = "file:///hostile/a.py"
+
+
+@dataclass(slots=True)
+class Bench:
+    """A host, the window that types at it, and where its files are."""
+
+    env: dict[str, str]
+    root: Path
+    pid: int
+    window: Window
+    others: list[Window] = field(default_factory=list)
+
+    @property
+    def socket(self) -> Path:
+        return Path(find_address(self.env).socket_path)
+
+    @property
+    def lock(self) -> Path:
+        return Path(find_address(self.env).lock_path)
+
+    async def another(self) -> Window:
+        window = await window_at_host(self.env)
+        self.others.append(window)
+        await window.begin()
+        return window
+
+
+Cause = Callable[[Bench], Awaitable[None]]
+
+
+async def nothing(_bench: Bench) -> None:
+    """The fault is in the host from its start."""
+
+
+def asks(line: str) -> Cause:
+    """Another window asks for what makes the scripted engine do this; nobody waits for its answer."""
+
+    async def cause(bench: Bench) -> None:
+        window = await bench.another()
+        window.open(OTHER, line)
+        window.ask(OTHER, 0, len(line))
+        await window.writer.drain()
+        await asyncio.sleep(0.3)
+
+    return cause
+
+
+def signals(*numbers: signal.Signals, pause_s: float = 3.0) -> Cause:
+    async def cause(bench: Bench) -> None:
+        for number in numbers:
+            with suppress(ProcessLookupError):
+                os.kill(bench.pid, number)
+            await asyncio.sleep(pause_s if len(numbers) > 1 else 0.1)
+
+    return cause
+
+
+def removes(*names: str) -> Cause:
+    async def cause(bench: Bench) -> None:
+        for name in names:
+            shutil.rmtree(bench.socket.parent) if name == "folder" else getattr(bench, name).unlink()
+        (await bench.another()).vanish()
+
+    return cause
+
+
+async def takes_the_place(bench: Bench) -> None:
+    shutil.rmtree(bench.socket.parent)
+    address = find_address(bench.env)
+    door = open_door(address)
+    assert door is not None
+    await asyncio.sleep(2)
+    door.close()
+
+
+def sends(*data: bytes, reads: bool = True, pause_s: float = 0.5) -> Cause:
+    """Another window sends these bytes, then vanishes in the middle of whatever it is in."""
+
+    async def cause(bench: Bench) -> None:
+        window = await window_at_host(bench.env, reads=reads)
+        if reads:
+            await window.begin()
+        with suppress(OSError, TimeoutError):
+            for piece in data:
+                window.writer.write(piece)
+                await asyncio.wait_for(window.writer.drain(), 10)
+        await asyncio.sleep(pause_s)
+        window.vanish()
+
+    return cause
+
+
+async def handshakes_that_end(bench: Bench) -> None:
+    for number in range(30):
+        window = await window_at_host(bench.env)
+        if number % 3:
+            await window.initialize(bench.root)
+        if number % 3 == 2:
+            window.notify("initialized", {})
+            await window.writer.drain()
+        window.vanish()
+
+
+async def many_at_once(bench: Bench) -> None:
+    windows = await asyncio.gather(*(window_at_host(bench.env) for _ in range(80)))
+    for window in windows:
+        window.vanish()
+
+
+async def reads_nothing(bench: Bench) -> None:
+    window = await window_at_host(bench.env, reads=False)
+    window.send("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+    with suppress(OSError, TimeoutError):
+        for _ in range(2000):
+            window.send("slipstream/stats", None)
+            await asyncio.wait_for(window.writer.drain(), 2)
+    window.vanish()
+
+
+async def too_many_configurations(bench: Bench) -> None:
+    windows = [await window_at_host(bench.env) for _ in range(6)]
+    for number, window in enumerate(windows):
+        await window.initialize(None, target=f"target {number}")
+        window.notify("initialized", {})
+    await asyncio.sleep(0.5)
+    for window in windows:
+        window.vanish()
+
+
+def spoils(make: Callable[[Bench], Any]) -> Cause:
+    """Something happens to files of the repository or of the host; then its files change."""
+
+    async def cause(bench: Bench) -> None:
+        make(bench)
+        changes = [{"uri": (bench.root / name).as_uri(), "type": 2} for name in ("a.py", ".slipstream.toml")]
+        bench.window.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+        await asyncio.sleep(0.3)
+
+    return cause

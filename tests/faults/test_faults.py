@@ -1,0 +1,130 @@
+"""Some of the faults of the table, and that no message of a window keeps the loop from the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import threading
+import time
+from asyncio import events
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, MAX_LINE_CHARS
+from tests.faults.table import FAULTS, check, framed, is_good
+from tests.windows import insertion, windows_on
+
+# The others take longer; `python -m tests.faults table` has all.
+QUICK = (
+    "a library panics in a completion",
+    "the engine's thread has a bug of its own",
+    "a completion holds the interpreter",
+    "the host is stopped and goes on",
+    "the host crashes",
+    "socket and lock are cleaned away",
+    "a relay is killed in a message",
+    "windows go at each step of the handshake",
+    "the wall clock jumps by a day",
+    "rename 1 of the index fails",
+)
+
+# What a turn of the loop may burn of a processor; without bounds these messages take ten times as much.
+MAX_TURN_CPU_S = 0.12
+
+URI = "file:///hostile/a.py"
+
+
+def opening(text: str) -> dict[str, Any]:
+    item = {"uri": URI, "languageId": "python", "version": 1, "text": text}
+    return {"method": "textDocument/didOpen", "params": {"textDocument": item}}
+
+
+def changing(changes: list[dict[str, Any]]) -> dict[str, Any]:
+    params = {"textDocument": {"uri": URI, "version": 2}, "contentChanges": changes}
+    return {"method": "textDocument/didChange", "params": params}
+
+
+def watched(num_files: int) -> dict[str, Any]:
+    changes = [{"uri": f"file:///hostile/{number}.py", "type": 2} for number in range(num_files)]
+    return {"method": "workspace/didChangeWatchedFiles", "params": {"changes": changes}}
+
+
+def hostile(name: str) -> list[dict[str, Any]]:
+    """The messages of this name."""
+    keys = [changing([insertion(0, 9, "y")])] * 20
+    edits = [insertion(number % 1000, 0, "y") for number in range(20_000)]
+    make: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "60 MB": lambda: [opening("x = 1\n" * 10_000_000)],
+        "the largest that is followed": lambda: [opening("x = 12345\n" * (MAX_DOCUMENT_CHARS // 10))],
+        "keys in the longest line": lambda: [opening("x" * (MAX_LINE_CHARS - 100)), *keys],
+        "20 MB in a line": lambda: [opening("x" * 20_000_000)],
+        "20,000 edits": lambda: [opening("x\n" * 1000), changing(edits)],
+        "900,000 values": lambda: [{"method": "slipstream/x", "params": [[1, {"a": None}]] * 300_000}],
+        "20,000 changed files": lambda: [watched(20_000)],
+    }
+    return make[name]()
+
+
+NAMES = (
+    "60 MB",
+    "the largest that is followed",
+    "keys in the longest line",
+    "20 MB in a line",
+    "20,000 edits",
+    "900,000 values",
+    "20,000 changed files",
+)
+
+
+@pytest.mark.parametrize("name", QUICK)
+async def test_a_fault_costs_a_typing_window_no_more_than_the_table_allows(name: str) -> None:
+    (fault,) = (fault for fault in FAULTS if fault.name == name)
+    outcome = await check(fault)
+    assert is_good(fault, outcome), outcome
+
+
+def test_every_fault_has_a_name_of_its_own() -> None:
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 40
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_no_message_keeps_the_loop_from_other_windows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns_s: list[float] = []
+    run = events.Handle._run
+
+    def measured(handle: events.Handle) -> None:
+        begin_s = time.thread_time()
+        run(handle)
+        turns_s.append(time.thread_time() - begin_s)
+
+    messages = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in hostile(name)]
+    data = b"".join(map(framed, messages))
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        descriptor = os.dup(window.writer.get_extra_info("socket").fileno())
+        with monkeypatch.context() as patch, socket.socket(fileno=descriptor) as connection:
+            patch.setattr(events.Handle, "_run", measured)
+            sending = threading.Thread(target=send, args=(connection, data), daemon=True)
+            sending.start()
+            while sending.is_alive():  # noqa: ASYNC110 - a thread's end
+                await asyncio.sleep(0.01)
+            await window.request("slipstream/stats")
+        assert max(turns_s) < MAX_TURN_CPU_S
+        await window.end()
+
+
+def send(connection: socket.socket, data: bytes) -> None:
+    """All of it, on a socket that does not wait by itself."""
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[connection.send(rest) :]
+        except BlockingIOError:
+            time.sleep(0.001)

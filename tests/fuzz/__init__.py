@@ -1,0 +1,1 @@
+"""Hostile inputs of many kinds, each with its own oracle: `python -m tests.fuzz`."""

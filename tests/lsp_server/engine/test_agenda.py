@@ -1,0 +1,89 @@
+"""The newest request goes first, nobody waits for ever, and one user's work never takes another's place."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from completion_engine.request import CompletionRequest
+from lsp_server.engine.agenda import MAX_OVERTAKEN_S, Agenda
+from lsp_server.engine.work import EngineJob, EngineUser
+
+
+def user() -> EngineUser:
+    return EngineUser(on_status=lambda status: None, on_failure=lambda error: None)
+
+
+def request(prefix: str) -> CompletionRequest:
+    return CompletionRequest(prefix=prefix, suffix="")
+
+
+def job(of: EngineUser, prefix: str, submitted_s: float = 0.0) -> EngineJob:
+    return EngineJob(request(prefix), of, lambda answer: None, lambda ms: None, submitted_s=submitted_s)
+
+
+def taken(agenda: Agenda, now_s: float = 0.0) -> str:
+    found = agenda.take_job(now_s)
+    return found.request.prefix if found else ""
+
+
+def test_the_newest_request_goes_first_and_each_user_has_one() -> None:
+    agenda, one, other = Agenda(), user(), user()
+    for of, prefix in ((one, "a"), (other, "b"), (one, "c")):
+        agenda.submit(job(of, prefix))
+    assert [taken(agenda) for _ in range(3)] == ["c", "b", ""]
+
+
+def test_a_request_that_was_overtaken_for_long_goes_first() -> None:
+    agenda, patient, hasty = Agenda(), user(), user()
+    agenda.submit(job(patient, "old", submitted_s=1.0))
+    agenda.submit(job(hasty, "new", submitted_s=1.1))
+    assert taken(agenda, now_s=1.1 + MAX_OVERTAKEN_S) == "old"
+
+
+def test_a_request_ends_what_its_own_user_expected_and_no_other_does() -> None:
+    agenda, one, other = Agenda(), user(), user()
+    agenda.expect(one, request("looked at"))
+    agenda.submit(job(other, "typed"))
+    assert agenda.is_expecting
+    agenda.submit(job(one, "typed too"))
+    assert not agenda.is_expecting
+
+
+def test_of_places_that_were_looked_at_the_last_one_counts() -> None:
+    agenda, one, other = Agenda(), user(), user()
+    agenda.expect(one, request("first"))
+    agenda.expect(other, request("second"))
+    expected = agenda.take_expected()
+    assert expected is not None
+    assert expected.prefix == "second"
+    assert agenda.take_expected() is None
+
+
+def test_who_leaves_takes_all_that_it_wanted_along_but_its_documents_are_closed() -> None:
+    agenda, one, other = Agenda(), user(), user()
+    agenda.submit(job(other, "stays"))
+    agenda.submit(job(one, "goes"))
+    agenda.expect(one, request("goes too"))
+    agenda.close("document")
+    agenda.leave(one)
+    assert (taken(agenda), taken(agenda)) == ("stays", "")
+    assert agenda.take_expected() is None
+    assert (agenda.take_closed(), agenda.take_closed()) == ("document", None)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60))
+def test_every_users_last_request_is_taken_once(steps: list[tuple[int, bool]]) -> None:
+    """Submit and take in any order: nothing vanishes but what its own user replaced, nothing comes twice."""
+    agenda, users = Agenda(), [user() for _ in range(4)]
+    waiting: dict[int, str] = {}
+    for number, (index, is_taking) in enumerate(steps):
+        if is_taking:
+            got = taken(agenda, now_s=float(number))
+            assert bool(got) == bool(waiting)
+            waiting = {of: prefix for of, prefix in waiting.items() if prefix != got}
+        else:
+            waiting[index] = f"request {number}"
+            agenda.submit(job(users[index], waiting[index], submitted_s=float(number)))
+        assert agenda.has_jobs == bool(waiting)
+    assert {taken(agenda) for _ in range(len(waiting))} == set(waiting.values())

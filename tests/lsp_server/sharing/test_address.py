@@ -1,0 +1,140 @@
+"""The socket lies where only its user comes, and is shared by those alone who would do the same with it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lsp_server.sharing.address import HostAddress, SharingError, find_address, identity, sockets
+from lsp_server.sharing.door import open_door
+from tests.hosts import own_hosts
+
+ENVIRONMENT = {"HOME": "/home/ann", "SLIPSTREAM_INDEX_DIR": "/home/ann/index", "TERM": "xterm"}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A private folder with a short path."""
+    with own_hosts() as hosts:
+        yield hosts.folder
+
+
+@pytest.fixture
+def address(folder: Path) -> HostAddress:
+    return HostAddress(folder, "name")
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_same"),
+    [
+        ({"TERM": "dumb", "PWD": "/"}, True),
+        ({"HOME": "/home/bob"}, False),
+        ({"SLIPSTREAM_INDEX_DIR": "/tmp/other"}, False),  # noqa: S108 - a name alone
+        ({"SLIPSTREAM_ANYTHING": "1"}, False),
+        ({"XDG_CONFIG_HOME": "/tmp/config"}, False),  # noqa: S108 - a name alone
+        ({"CUDA_VISIBLE_DEVICES": "1"}, False),
+        ({"XDG_SESSION_ID": "7"}, True),
+    ],
+)
+def test_what_a_server_reads_and_computes_on_tells_hosts_apart(
+    changes: dict[str, str], is_same: bool
+) -> None:
+    assert (identity(ENVIRONMENT) == identity({**ENVIRONMENT, **changes})) == is_same
+
+
+def test_a_folder_means_the_same_from_wherever_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    relative, absolute = (
+        {"SLIPSTREAM_MODEL_DIR": "models"},
+        {"SLIPSTREAM_MODEL_DIR": str(tmp_path / "models")},
+    )
+    assert identity(relative) == identity(absolute)
+
+
+def test_the_program_and_the_module_find_the_same_host() -> None:
+    """What the program imports before it looks for the host must not change the environment that counts."""
+    code = (
+        "import os\n"
+        "from lsp_server.sharing.address import identity\n"
+        "before = identity(os.environ)\n"
+        "import lsp_server.cli, lsp_server.app, completion_engine.engine\n"
+        "print(before == identity(os.environ))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_the_sessions_own_folder_is_taken_and_made_private(folder: Path) -> None:
+    address = find_address({"XDG_RUNTIME_DIR": str(folder)})
+    assert address.folder == folder / "slipstream"
+    assert address.folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("fault", ["open to others", "not there", "relative", "too long"])
+def test_a_session_folder_that_is_no_good_is_passed_over(folder: Path, fault: str) -> None:
+    runtime = folder / "runtime"
+    if fault == "too long":
+        runtime = folder / ("x" * 90)
+    if fault != "not there":
+        runtime.mkdir(mode=0o755 if fault == "open to others" else 0o700)
+    given = "runtime" if fault == "relative" else str(runtime)
+    address = find_address({"XDG_RUNTIME_DIR": given, "TMPDIR": str(folder)})
+    assert address.folder == folder / f"slipstream-{os.getuid()}"
+
+
+@pytest.mark.parametrize(("mode", "words"), [(0o755, "open to other users"), (0o777, "open to other users")])
+def test_a_folder_that_others_can_enter_is_refused(folder: Path, mode: int, words: str) -> None:
+    ours = folder / f"slipstream-{os.getuid()}"
+    ours.mkdir()
+    ours.chmod(mode)
+    with pytest.raises(SharingError, match=words):
+        find_address({"TMPDIR": str(folder)})
+
+
+def test_a_link_is_refused_wherever_it_leads(folder: Path) -> None:
+    (folder / "real").mkdir(mode=0o700)
+    (folder / f"slipstream-{os.getuid()}").symlink_to(folder / "real")
+    with pytest.raises(SharingError, match="is no folder"):
+        find_address({"TMPDIR": str(folder)})
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="root alone can give a folder away")
+def test_another_users_folder_is_refused(folder: Path) -> None:
+    ours = folder / f"slipstream-{os.getuid()}"
+    ours.mkdir(mode=0o700)
+    os.chown(ours, 12345, 12345)
+    with pytest.raises(SharingError, match="belongs to another user"):
+        find_address({"TMPDIR": str(folder)})
+
+
+def test_one_process_at_a_time_is_the_host(address: HostAddress) -> None:
+    door = open_door(address)
+    assert door is not None
+    assert open_door(address) is None
+    assert sockets({"TMPDIR": str(address.folder.parent)}) == []
+    door.close()
+    assert not Path(address.socket_path).exists()
+    again = open_door(address)
+    assert again is not None
+    door.close()  # a second time: the new host's socket stays
+    assert Path(address.socket_path).exists()
+    again.close()
+
+
+def test_a_socket_that_nobody_listens_on_is_replaced(address: HostAddress) -> None:
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(address.socket_path)
+    door = open_door(address)
+    assert door is not None
+    with socket.socket(socket.AF_UNIX) as window:
+        window.connect(address.socket_path)
+    assert Path(address.socket_path).stat().st_mode & 0o077 == 0
+    door.close()

@@ -1,0 +1,96 @@
+"""What is too large to be followed gets quiet, empty answers that say why, and holds no other window up."""
+
+from __future__ import annotations
+
+import pytest
+
+from lsp_server.protocol import parsing
+from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, MAX_LINE_CHARS, Document, Edit
+from tests.windows import Window, insertion, windows_on
+
+URI = "file:///somewhere/a.py"
+LONG_LINE = "x" * (MAX_LINE_CHARS + 1)
+LARGE = "x = 1\n" * (MAX_DOCUMENT_CHARS // 6 + 1)
+
+
+async def is_refused(window: Window) -> bool:
+    explained = await window.why(URI, 0, 1)
+    assert await window.suggest(URI, 0, 1) == []
+    return bool(explained["rule"] == "document-too-large" and explained["reason"])
+
+
+async def is_followed(window: Window, text: str) -> bool:
+    return await window.suggest(URI, 0, len(text)) == [f"{text}!"]
+
+
+@pytest.mark.parametrize("text", [LARGE, LONG_LINE, "a\n" + LONG_LINE + "\nb"])
+async def test_a_document_that_is_too_large_is_not_followed_until_it_is_small(text: str) -> None:
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        window.open(URI, text)
+        window.change(URI, insertion(0, 0, "y"))
+        assert await is_refused(window)
+        window.change(URI, {"text": "small"})
+        assert await is_followed(window, "small")
+        window.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        assert (await window.why(URI, 0, 0))["rule"] == "unknown-document"
+        await window.end()
+
+
+@pytest.mark.parametrize("change", [insertion(0, 0, LONG_LINE), insertion(0, 0, LARGE), {"text": LARGE}])
+async def test_a_document_that_becomes_too_large_is_no_longer_followed(change: dict[str, object]) -> None:
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        window.open(URI, "small")
+        assert await is_followed(window, "small")
+        window.change(URI, change)
+        assert await is_refused(window)
+        window.change(URI, {"text": "small"})
+        assert await is_followed(window, "small")
+        await window.end()
+
+
+async def test_a_document_whose_text_was_left_out_of_its_message_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parsing, "MAX_STRING_BYTES", 1000)
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        window.open(URI, "x = 1\n" * 1000)
+        assert await is_refused(window)
+        window.change(URI, {"text": "small"}, insertion(0, 5, "y" * 2000))
+        assert await is_refused(window)
+        window.change(URI, {"text": "small"})
+        assert await is_followed(window, "small")
+        await window.end()
+
+
+async def test_large_texts_and_long_lists_of_edits_arrive_in_order() -> None:
+    text = "value = 1\n" * 30_000
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        window.open(URI, text)
+        window.change(URI, insertion(0, 0, "first"))
+        window.change(URI, insertion(0, 5, "\n" + text + "last"))
+        window.change(URI, *(insertion(0, 5 + number, str(number % 10)) for number in range(1000)))
+        digits = "".join(str(number % 10) for number in range(1000))
+        assert await is_followed(window, f"first{digits}")
+        (server,) = windows.servers
+        document = server.session.documents[URI]
+        document.check_integrity()
+        assert "".join(document.lines) == f"first{digits}\n{text}last{text}"
+        await window.end()
+
+
+def test_lines_are_split_in_pieces_as_they_are_in_one() -> None:
+    text = ("a\rb\r\n" + "c" * 50 + "\n\r\n\r") * 5000
+    whole = Document(URI, "python", 1, text)
+    whole.check_integrity()
+    part = Document(URI, "python", 1, "")
+    part.apply(Edit((0, 0), (0, 0), text), "utf-16")
+    assert part.lines == whole.lines
+    assert "".join(whole.lines) == text

@@ -1,0 +1,158 @@
+"""A server's end is the end of all that it held, at whatever step it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lsp_server.protocol import adapter
+from lsp_server.workspace import settings_file
+from tests.windows import Windows, insertion, windows_on
+
+URI = "file:///somewhere/a.py"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
+            await asyncio.sleep(0.005)
+
+
+def num_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
+
+
+class Threads:
+    """Those of servers that have begun since; tests before this one may have left theirs to wait for ever."""
+
+    def __init__(self) -> None:
+        self._before = set(threading.enumerate())
+
+    def __len__(self) -> int:
+        ours = ("reader", "writer", "index")
+        return sum(one.name.startswith(ours) for one in set(threading.enumerate()) - self._before)
+
+
+async def one_visit(windows: Windows, root: Path, *, in_order: bool) -> None:
+    window = await windows.open()
+    await window.begin(root)
+    window.open(URI, "x = 1\n")
+    assert await window.suggest(URI, 0, 5) == ["x = 1!"]
+    window.change(URI, insertion(0, 5, "2"))
+    if in_order:
+        await window.end()
+    else:
+        window.vanish()
+    assert await windows.serving.pop() == (0 if in_order else 1)
+    await window.close()
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+async def test_a_window_that_has_gone_leaves_no_server_no_descriptor_and_no_thread(
+    tmp_path: Path, in_order: bool
+) -> None:
+    (tmp_path / "a.py").write_text("def known(): pass\n")
+    threads = Threads()
+    async with windows_on() as windows:
+        await one_visit(windows, tmp_path, in_order=in_order)  # what is loaded once is loaded now
+        servers = [weakref.ref(windows.servers.pop())]
+        gc.collect()
+        before = num_descriptors()
+        for _ in range(5):
+            await one_visit(windows, tmp_path, in_order=in_order)
+            servers.append(weakref.ref(windows.servers.pop()))
+        await until(lambda: not len(threads))
+        await until(lambda: gc.collect() >= 0 and not any(server() for server in servers))
+        await until(lambda: num_descriptors() <= before)
+        assert [engine["num_users"] for engine in windows.pool.describe()] == [0]
+
+
+@pytest.mark.parametrize("step", ["user file", "folder file", "pull", "registration"])
+async def test_a_window_that_goes_during_the_handshake_leaves_no_engine_user_and_no_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    reached, may_go_on = threading.Event(), threading.Event()
+    slow = "read_user_file" if step == "user file" else "read_repository_file"
+    read_file = getattr(settings_file, slow)
+
+    def read_slowly(path: Path) -> object:
+        if "file" in step:
+            reached.set()
+            assert may_go_on.wait(60)
+        return read_file(path)
+
+    monkeypatch.setattr(settings_file, slow, read_slowly)
+    threads = Threads()
+    wanted = {"pull": "workspace/configuration", "registration": "client/registerCapability"}.get(step)
+    async with windows_on() as windows:
+        window = await windows.open()
+        window.answers_requests = False
+        watching = {"dynamicRegistration": True}
+        workspace = {"configuration": step == "pull", "didChangeWatchedFiles": watching}
+        monkeypatch.setattr("tests.windows.CAPABILITIES", {"workspace": workspace})
+        await window.initialize(tmp_path)
+        window.notify("initialized", {})
+        if wanted:
+            await window.until(lambda: any(message["method"] == wanted for message in window.heard))
+        else:
+            await until(reached.is_set)
+        window.vanish()
+        async with asyncio.timeout(60):
+            assert await windows.serving.pop() == 1
+        may_go_on.set()
+        await until(lambda: not len(threads))
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+        assert sum(engine["num_users"] for engine in windows.pool.describe()) == 0
+        assert not len(threads)
+
+
+async def test_handlers_that_are_done_are_not_kept() -> None:
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        for _ in range(10 * adapter.MAX_KEPT):
+            window.notify("workspace/didChangeWatchedFiles", {"changes": []})
+        await window.request("slipstream/stats")
+        (server,) = windows.servers
+        assert len(server.protocol._request_futures) <= adapter.MAX_KEPT + 2
+        await window.end()
+
+
+async def test_a_window_with_too_much_under_way_is_read_on_when_some_of_it_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    may_go_on = threading.Event()
+    num_reading = 0
+
+    def read_slowly(_path: Path) -> object:
+        nonlocal num_reading
+        num_reading += 1
+        assert may_go_on.wait(20)
+        return {}, ()
+
+    async with windows_on() as windows:
+        window, other = await windows.open(), await windows.open()
+        await window.begin()
+        await other.begin()
+        monkeypatch.setattr(adapter, "MAX_UNDER_WAY", 5)
+        monkeypatch.setattr(settings_file, "read_user_file", read_slowly)
+        for _ in range(50):
+            window.notify("initialized", {})
+        asking = window.send("slipstream/stats", None)
+        await until(lambda: num_reading == 5)
+        other.open(URI, "y")
+        assert await other.suggest(URI, 0, 1) == ["y!"]
+        assert (num_reading, asking in window.answers) == (5, False)
+        may_go_on.set()
+        assert (await window.answer(asking))["state"] == "ready"
+        assert num_reading == 50
+        await window.end()
+        await other.end()

@@ -1,0 +1,81 @@
+"""A thread's end is never silent, and what it held is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from lsp_server.supervision import MAX_CRASHES, SupervisedThread, on_own_thread
+
+
+class Panic(BaseException):
+    """What a library below Python raises, which is no Exception."""
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), Panic(), SystemExit(1), KeyboardInterrupt()])
+def test_work_that_ended_by_anything_goes_on_and_its_owner_is_told(error: BaseException) -> None:
+    errors: list[tuple[BaseException, bool]] = []
+    endings = [error]
+
+    def work() -> None:
+        if endings:
+            raise endings.pop()
+
+    thread = SupervisedThread("work", work, lambda error, is_final: errors.append((error, is_final)))
+    thread.start()
+    assert thread.join(5)
+    assert errors == [(error, False)]
+
+
+def test_work_that_always_ends_is_given_up_and_may_be_started_again() -> None:
+    told: list[bool] = []
+
+    def work() -> None:
+        raise Panic
+
+    thread = SupervisedThread("work", work, lambda _error, is_final: told.append(is_final))
+    for _ in range(2):
+        told.clear()
+        thread.start()
+        assert thread.join(5)
+        assert told == [False] * (MAX_CRASHES - 1) + [True]
+        assert not thread.is_alive
+
+
+def test_an_owner_that_fails_itself_does_not_end_the_thread() -> None:
+    has_gone_on = threading.Event()
+    endings = [Panic()]
+
+    def work() -> None:
+        if endings:
+            raise endings.pop()
+        has_gone_on.set()
+
+    def on_crash(_error: BaseException, _is_final: bool) -> None:
+        raise Panic
+
+    SupervisedThread("work", work, on_crash).start()
+    assert has_gone_on.wait(5)
+
+
+async def test_work_on_a_thread_of_its_own_gives_its_result_or_its_error() -> None:
+    assert await on_own_thread(divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        await on_own_thread(divmod, 1, 0)
+
+    def panic() -> None:
+        raise Panic
+
+    with pytest.raises(RuntimeError, match="Panic"):
+        await on_own_thread(panic)
+
+
+async def test_many_that_wait_keep_nobody_else_waiting() -> None:
+    may_end = threading.Event()
+    waiting = [asyncio.create_task(on_own_thread(may_end.wait, 30)) for _ in range(100)]
+    async with asyncio.timeout(20):
+        assert await on_own_thread(int, "1") == 1
+        may_end.set()
+        await asyncio.gather(*waiting)

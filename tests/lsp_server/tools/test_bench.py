@@ -1,0 +1,128 @@
+"""The measurements measure: they see a difference where there is one, and draw the same prompts again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import torch
+
+from completion_engine.config import EngineConfig
+from completion_engine.engine import CompletionEngine
+from completion_engine.errors import UserError
+from completion_engine.loading.model import load_language_model
+from completion_engine.loading.precision import choose_precision
+from completion_engine.prompting.tokenizer import load_tokenizer
+from lsp_server.tools.bench.exactness import compare
+from lsp_server.tools.bench.prompts import Sample, from_folder, from_tasks, interleaved
+from lsp_server.tools.bench.quality import QualityReport
+from lsp_server.tools.commands.bench import Dtype, app
+
+SOURCES = Path(__file__).parents[2] / "completion_engine"
+
+
+def engine_of(folder: Path, **options: object) -> CompletionEngine:
+    config = EngineConfig(target=str(folder), prefix_chars=400, suffix_chars=200, **options)  # type: ignore[arg-type]
+    return CompletionEngine(config, load_language_model(folder, "cpu", "auto", 512), load_tokenizer(folder))
+
+
+def test_the_same_target_with_and_without_drafts_does_not_differ(tiny_model_dir: Path) -> None:
+    drafted, plain = engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=())
+    report = compare({"tree": drafted}, plain, from_folder(SOURCES, 3), 12)["tree"]
+    assert (report.num_prompts, report.num_differing) == (3, 0)
+    assert report.num_tokens >= 3
+
+
+def test_another_target_is_seen_to_differ(
+    tiny_model_dir: Path, tmp_path: Path, write_tiny: Callable[..., Path]
+) -> None:
+    other = write_tiny(tmp_path / "other", seed=7)
+    drafted, plain = engine_of(tiny_model_dir), engine_of(other, drafters=())
+    report = compare({"tree": drafted}, plain, from_folder(SOURCES, 3), 12)["tree"]
+    assert report.num_differing == 3
+    assert len(report.differing) == 3
+
+
+def test_an_engine_is_not_compared_with_itself(tiny_model_dir: Path) -> None:
+    plain = engine_of(tiny_model_dir, drafters=())
+    with pytest.raises(ValueError, match="with itself"):
+        compare({"plain": plain}, plain, [], 12)
+
+
+def test_the_same_seed_draws_the_same_positions() -> None:
+    assert from_folder(SOURCES, 5, seed=2) == from_folder(SOURCES, 5, seed=2)
+    assert from_folder(SOURCES, 5, seed=2) != from_folder(SOURCES, 5, seed=3)
+
+
+def test_a_position_lacks_just_the_rest_of_its_line() -> None:
+    for sample in from_folder(SOURCES, 20):
+        path = SOURCES / sample.name.split(":")[0]
+        assert sample.prefix + sample.expected + sample.suffix == path.read_text(encoding="utf-8")
+        assert sample.suffix.startswith("\n")
+        assert sample.expected
+
+
+def test_a_folder_without_sources_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No source files"):
+        from_folder(tmp_path, 1)
+
+
+def test_infilling_tasks_get_a_line_of_their_own(tmp_path: Path) -> None:
+    task = {
+        "task_id": "t/1",
+        "prompt": "def f():\n",
+        "suffix": "    return x\n",
+        "canonical_solution": "    x = 1\n",
+    }
+    path = tmp_path / "tasks.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(task).encode() + b"\n"))
+    assert from_tasks(path) == [Sample("t/1", "t/1", "python", "def f():\n", "\n    return x\n", "    x = 1")]
+
+
+@pytest.mark.parametrize("content", [b"", b"not gzip", gzip.compress(b'{"task_id": 1}\n', mtime=0)])
+def test_a_file_without_tasks_is_a_clear_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "tasks.jsonl.gz"
+    path.write_bytes(content)
+    if content:
+        with pytest.raises(UserError, match="no infilling tasks"):
+            from_tasks(path)
+    else:
+        assert from_tasks(path) == []
+
+
+def test_groups_take_turns() -> None:
+    a, b = (
+        [Sample(f"{name}{at}", "", "", "", "", "") for at in range(num)] for name, num in (("a", 3), ("b", 1))
+    )
+    assert [sample.name for sample in interleaved(a, b)] == ["a0", "b0", "a1", "a2"]
+
+
+def test_only_the_first_line_of_an_answer_is_judged() -> None:
+    report = QualityReport("x")
+    report.add("(a, b)", "(a, b)  \n    more")
+    report.add("(a, b)", "(a, c)")
+    report.add("(a, b)", "")
+    assert (report.num_exact, report.num_shown, report.num_positions) == (1, 2, 3)
+    assert report.as_dict()["similarity"] == pytest.approx((1 + 5 / 6 + 0) / 3, abs=1e-3)
+
+
+def test_the_help_names_every_measurement() -> None:
+    commands = {
+        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
+    }
+    assert app.info.help
+    assert set(re.findall(r"\w+", app.info.help.partition(":")[2])) == commands
+
+
+def test_the_help_names_every_dtype() -> None:
+    (option,) = get_args(Dtype)[1:]
+    with pytest.raises(UserError) as refused:
+        choose_precision("no such dtype", torch.device("cpu"))
+    known = set(re.findall(r"auto|[a-z]+\d+", refused.value.advice))
+    assert len(known) > 2
+    assert set(re.findall(r"auto|[a-z]+\d+", option.help)) == known

@@ -1,0 +1,357 @@
+"""Folders are indexed beside the event loop: the tokenizer starts them, buffers are shown when still."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lsp_server.workspace import indexing_job
+from lsp_server.workspace.folder_worker import (
+    MAX_FAILURES,
+    MAX_PAUSE_S,
+    FolderReport,
+    FolderWorker,
+    TokenSource,
+)
+from lsp_server.workspace.indexing_job import IndexingJobs
+from lsp_server.workspace.settings import IndexSettings
+from ngram_cache import snapshot
+from ngram_cache.indexing import Indexer
+from ngram_cache.planning import IndexSummary
+from ngram_cache.repository import Repository, RepositoryOptions
+from ngram_cache.walk import FolderWalk
+from tests.clock import Clock
+
+CODE = "def fresh(value):\n    return value * 2\n"
+ENABLED = IndexSettings()
+QUIET_S = 600.0
+
+
+def encode_many(texts: list[str]) -> list[list[int]]:
+    return [list(text.encode()) for text in texts]
+
+
+BYTES = TokenSource("bytes", encode_many)
+
+
+class Place:
+    """Indexing jobs and all that they reported."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.is_engine_busy = False
+        self.reports: list[FolderReport] = []
+        self.jobs = IndexingJobs(self.reports.append, lambda: self.is_engine_busy)
+
+    def folder(self, name: str = "a") -> Path:
+        folder = self.root / name
+        folder.mkdir(exist_ok=True)
+        (folder / "code.py").write_text(CODE)
+        return folder
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
+                await asyncio.sleep(0.005)
+
+    async def until_ready(self, num_files: int = 1) -> None:
+        await self.until(
+            lambda: [(r.state, r.num_files) for r in self.jobs.reports()] == [("ready", num_files)]
+        )
+
+
+@pytest.fixture
+async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Place]:
+    monkeypatch.setenv("SLIPSTREAM_INDEX_DIR", str(tmp_path / "index"))
+    place = Place(tmp_path)
+    yield place
+    assert place.jobs.stop()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("index ")]
+
+
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock by which alone a buffer becomes still."""
+    monkeypatch.setattr(indexing_job, "BUFFER_QUIET_S", QUIET_S)
+    return Clock()
+
+
+async def test_nothing_is_indexed_before_the_tokens_are_known(place: Place) -> None:
+    folder = place.folder()
+    place.jobs.set_folders({folder: ENABLED})
+    assert [report.state for report in place.jobs.reports()] == ["waiting"]
+    assert place.jobs.index_of(folder) is None
+    place.jobs.set_tokens(BYTES)
+    await place.until_ready()
+    index = place.jobs.index_of(folder)
+    assert index
+    assert index.paths == ["code.py"]
+
+
+async def test_another_tokenizer_builds_another_index(place: Place) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    doubled = TokenSource("doubled", lambda texts: [[2 * i for i in ids] for ids in encode_many(texts)])
+    before = place.jobs.index_of(folder)
+    place.jobs.set_tokens(doubled)
+    await place.until(lambda: place.jobs.index_of(folder) not in {None, before})
+    await place.until_ready()
+
+
+async def test_a_disabled_folder_has_no_index_and_changed_rules_make_a_new_one(place: Place) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: IndexSettings(enabled=False)})
+    assert place.jobs.reports() == []
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    place.jobs.set_folders({folder: IndexSettings(exclude=("code.py",))})
+    await place.until_ready(num_files=0)
+
+
+async def test_a_buffer_is_shown_once_when_typing_pauses_and_hidden_when_it_is_closed(
+    place: Place, clock: Clock
+) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    lines = ["first\r\n"]
+    path = folder / "open.py"
+    for number in range(20):
+        lines.append(f"line{number}\r\n")
+        place.jobs.document_changed(folder, path, lines)
+        await clock.turn(0.9 * QUIET_S)
+        assert place.jobs.reports()[0].num_files == 1
+    await clock.turn(QUIET_S)
+    await place.until_ready(num_files=2)
+    index = place.jobs.index_of(folder)
+    assert index
+    found = index.lookup(list(b"line18\n"), max_nodes=4, max_depth=4)
+    assert found.match_length >= len("line18\n")
+    place.jobs.document_closed(folder, path)
+    await place.until_ready(num_files=1)
+
+
+async def test_a_buffer_that_is_larger_than_any_indexed_file_is_not_shown(place: Place) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"])
+    await place.until_ready(num_files=2)
+    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"] * 200_000)
+    await place.until_ready(num_files=1)
+
+
+async def test_a_document_closed_at_once_is_never_shown(place: Place, clock: Clock) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"])
+    place.jobs.document_closed(folder, folder / "open.py")
+    await clock.turn(2 * QUIET_S)
+    place.jobs.document_changed(folder, folder / "later.py", ["y = 1\n"])
+    await clock.turn(2 * QUIET_S)
+    await place.until_ready(num_files=2)
+    place.jobs.document_closed(folder, folder / "later.py")
+    await place.until_ready(num_files=1)
+
+
+async def test_indexing_makes_way_for_a_completion_but_not_forever(place: Place) -> None:
+    folder = place.folder()
+    place.is_engine_busy = True
+    begin = time.monotonic()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    assert time.monotonic() - begin >= MAX_PAUSE_S
+
+
+async def test_what_git_writes_is_not_followed(place: Place) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    num_reports = len(place.reports)
+    place.jobs.files_changed([folder / ".git" / "index.lock", place.root / "elsewhere.py"])
+    await asyncio.sleep(0.1)
+    assert len(place.reports) == num_reports
+
+
+async def test_a_tokenizer_that_fails_is_a_report_and_the_folder_lives_on(place: Place) -> None:
+    folder = place.folder()
+
+    def fail(_texts: list[str]) -> list[list[int]]:
+        raise ValueError("no tokens")
+
+    place.jobs.set_tokens(TokenSource("broken", fail))
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until(lambda: place.jobs.reports()[0].state == "error")
+    assert "no tokens" in place.jobs.reports()[0].problem
+    place.jobs.set_tokens(BYTES)
+    await place.until_ready()
+
+
+class Panic(BaseException):
+    """As a native library ends: no Exception."""
+
+
+async def test_a_panic_of_the_tokenizer_costs_the_file_that_it_comes_from(place: Place) -> None:
+    folder = place.folder()
+    (folder / "hostile.py").write_text("boom = 1\n")
+
+    def encode(texts: list[str]) -> list[list[int]]:
+        if any("boom" in text for text in texts):
+            raise Panic("index out of bounds")
+        return encode_many(texts)
+
+    place.jobs.set_tokens(TokenSource("fragile", encode))
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    place.jobs.document_changed(folder, folder / "open.py", ["boom\n"])
+    place.jobs.document_changed(folder, folder / "other.py", ["x = 1\n"])
+    await place.until_ready(num_files=2)
+    index = place.jobs.index_of(folder)
+    assert index
+    assert index.paths == ["code.py"]
+
+
+async def test_a_folder_whose_index_fails_again_and_again_is_left_alone_and_told_of_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place.folder()
+    ends: list[None] = []
+
+    def fail(_indexer: Indexer) -> IndexSummary:
+        ends.append(None)
+        raise Panic("no index")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Indexer, "build", fail)
+        place.jobs.set_tokens(BYTES)
+        place.jobs.set_folders({folder: ENABLED})
+        await place.until(lambda: place.jobs.reports()[0].state == "error")
+        place.jobs.files_changed([folder / "code.py"])
+        assert len(ends) == MAX_FAILURES
+        problems = [report.problem for report in place.reports if report.problem]
+        assert len(problems) == 1
+        assert "no index" in problems[0]
+    await place.jobs.purge([folder])
+    await place.until_ready()
+
+
+async def test_a_purge_is_answered_whatever_becomes_of_the_worker(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_folder: Path) -> int:
+        raise Panic("no disk")
+
+    monkeypatch.setattr("lsp_server.workspace.folder_worker.forget", fail)
+    worker = FolderWorker(place.folder(), RepositoryOptions(), place.reports.append, lambda: False)
+    with pytest.raises(Panic):
+        worker.purge().result(timeout=5)
+    worker.stop()
+    assert worker.join(5)
+    assert worker.purge().cancelled()
+
+
+async def test_changed_rules_keep_open_buffers_and_save_nothing_of_what_is_left_out_now(place: Place) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"])
+    place.jobs.document_changed(folder, folder / "hidden.py", ["y = 1\n"])
+    await place.until_ready(num_files=3)
+    (folder / "secret.py").write_text("hidden = 1\n")
+    place.jobs.files_changed([folder / "secret.py"])
+    await place.until_ready(num_files=4)
+    place.jobs.set_folders({folder: IndexSettings(exclude=("secret.py", "hidden.py"))})
+    await place.until_ready(num_files=2)
+    assert place.jobs.stop()
+    stored = next((place.root / "index").glob("*.index"))
+    loaded = snapshot.load(stored, fingerprint="bytes", root=str(folder.resolve()))
+    assert sorted(loaded.files) == ["code.py"]
+
+
+async def test_a_document_that_was_open_before_its_folder_is_shown_when_that_comes(
+    place: Place,
+) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"])
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready(num_files=2)
+
+
+async def test_folders_come_and_go_while_the_tokens_become_known(place: Place) -> None:
+    folders = [place.folder(f"f{number}") for number in range(8)]
+    failed: list[BaseException] = []
+
+    def set_tokens() -> None:
+        try:
+            for number in range(300):
+                place.jobs.set_tokens(TokenSource(f"t{number % 2}", encode_many))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=set_tokens)
+    thread.start()
+    number = 0
+    while thread.is_alive():
+        number += 1
+        place.jobs.set_folders(dict.fromkeys(folders[: number % 8], ENABLED))
+    assert failed == []
+
+
+async def test_nothing_is_begun_after_the_end(place: Place) -> None:
+    assert place.jobs.stop()
+    place.jobs.set_folders({place.folder(): ENABLED})
+    assert place.jobs.reports() == []
+
+
+@pytest.mark.parametrize("when", ["walking", "reading", "encoding"])
+async def test_a_folder_of_any_size_is_left_when_it_is_told_to(
+    place: Place, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """It is caught in the middle, and what is left to do is not done."""
+    folder = place.root / "large"
+    for number in range(40):
+        (folder / f"d{number}").mkdir(parents=True)
+        for name in range(100):
+            (folder / f"d{number}" / f"f{name}.py").write_text("x = 1\n")
+    reached, go_on = threading.Event(), threading.Event()
+    calls: list[None] = []
+    owner, method = {
+        "walking": (FolderWalk, "_take"),
+        "reading": (Repository, "check_text"),
+        "encoding": (Indexer, "_encode_batch"),
+    }[when]
+    original = getattr(owner, method)
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(None)
+        if len(calls) == 20:
+            reached.set()
+            go_on.wait(10)
+        return original(*arguments)
+
+    monkeypatch.setattr(owner, method, counted)
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await asyncio.to_thread(reached.wait, 10)
+    stopping = asyncio.create_task(asyncio.to_thread(place.jobs.stop))
+    await place.until(lambda: place.jobs.has_stopped)
+    go_on.set()
+    assert await stopping
+    assert len(calls) <= 21

@@ -1,0 +1,192 @@
+"""The session: which folder a document belongs to, and whether a suggestion still fits when it arrives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from completion_engine.stats import Completion, CompletionStats
+from lsp_server.workspace.documents import Document, Edit
+from lsp_server.workspace.session import NUM_RECORDS, CompletionRecord, Session, path_of
+
+URI = "file:///work/a.py"
+
+
+def session_with(text: str) -> Session:
+    session = Session()
+    session.documents[URI] = Document(URI, "python", 1, text)
+    return session
+
+
+def completion(text: str, num_replaced: int = 0) -> Completion:
+    return Completion(text, num_replaced, CompletionStats())
+
+
+def type_text(session: Session, line: int, column: int, text: str) -> None:
+    document = session.documents[URI]
+    document.apply(Edit((line, column), (line, column), text), session.encoding)
+    document.version += 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
+        ("", "add(a, b)"),
+        ("a", "dd(a, b)"),
+        ("add(", "a, b)"),
+        ("add(a, b)", None),
+        ("x", None),
+        ("add)", None),
+        ("add(a, b) ", None),
+    ],
+)
+def test_what_was_typed_along_is_taken_off_and_anything_else_voids_the_answer(
+    typed: str, left: str | None
+) -> None:
+    session = session_with("x = \ny = 1\n")
+    snapshot = session.snapshot(URI, (0, 4))
+    assert snapshot
+    type_text(session, 0, 4, typed)
+    offer = session.offer("1", snapshot, completion("add(a, b)"))
+    assert (offer.text if offer else None) == left
+    if offer:
+        assert (offer.line, offer.column) == (0, 4 + len(typed))
+
+
+def test_typing_over_a_line_end_moves_the_offer_to_the_next_line() -> None:
+    session = session_with("if x:\r\n")
+    snapshot = session.snapshot(URI, (0, 5))
+    assert snapshot
+    type_text(session, 0, 5, "\r\n  ")
+    offer = session.offer("1", snapshot, completion("\n  return 1"))
+    assert offer
+    assert (offer.text, offer.line, offer.column) == ("return 1", 1, 2)
+
+
+@pytest.mark.parametrize(("line", "column"), [(0, 0), (1, 0), (2, 2)])
+def test_an_edit_elsewhere_voids_the_answer(line: int, column: int) -> None:
+    session = session_with("x = 1\ny = 2\nz = 3\n")
+    snapshot = session.snapshot(URI, (1, 5))
+    assert snapshot
+    type_text(session, line, column, "2")
+    assert session.offer("1", snapshot, completion("222")) is None
+
+
+def test_a_closed_document_gets_no_offer() -> None:
+    session = session_with("x")
+    snapshot = session.snapshot(URI, (0, 1))
+    assert snapshot
+    del session.documents[URI]
+    assert session.offer("1", snapshot, completion("y")) is None
+    assert session.snapshot(URI, (0, 1)) is None
+
+
+def test_what_is_replaced_ends_with_the_line() -> None:
+    session = session_with("f()\nnext\n")
+    snapshot = session.snapshot(URI, (0, 2))
+    assert snapshot
+    offer = session.offer("1", snapshot, completion("x)", num_replaced=9))
+    assert offer
+    assert offer.num_replaced == 1
+
+
+def test_the_innermost_folder_holds_a_document() -> None:
+    session = Session(folders={"a": Path("/work"), "b": Path("/work/inner"), "c": Path("/other")})
+    assert session.folder_of("file:///work/inner/x.py") == Path("/work/inner")
+    assert session.folder_of("file:///work/x.py") == Path("/work")
+    assert session.folder_of("untitled:Untitled-1") is None
+    assert session.document_name("file:///work/inner/d/x.py") == "d/x.py"
+    assert session.document_name("untitled:Untitled-1") == "untitled:Untitled-1"
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///a%20b/%C3%A9.py", Path("/a b/é.py")),
+        ("file://localhost/a.py", Path("/a.py")),
+        ("untitled:Untitled-1", None),
+        ("file:///a%00b", None),
+        ("http://[broken", None),
+        ("", None),
+    ],
+)
+def test_uris_name_paths(uri: str, path: Path | None) -> None:
+    assert path_of(uri) == path
+
+
+def test_old_records_are_dropped_and_the_last_one_at_a_place_is_found() -> None:
+    session = session_with("abc")
+    snapshot = session.snapshot(URI, (0, 3))
+    elsewhere = session.snapshot(URI, (0, 0))
+    assert snapshot
+    assert elsewhere
+    for _ in range(NUM_RECORDS + 3):
+        session.remember(CompletionRecord(session.next_id(), snapshot, completion("x")))
+    assert session.record("1") is None
+    assert session.record(["no", "id"]) is None
+    last = session.last_record_at(snapshot)
+    assert last
+    assert last.id == str(NUM_RECORDS + 3)
+    assert session.last_record_at(elsewhere) is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "counted"),
+    [
+        ([3, 6, None], [3, 3, 4]),
+        ([None, None], [10, 0]),
+        ([6, 3, 99], [6, 0, 4]),
+        ([-1, 0], [0, 0]),
+    ],
+)
+def test_what_is_taken_in_steps_counts_once(steps: list[int | None], counted: list[int]) -> None:
+    session = session_with("")
+    snapshot = session.snapshot(URI, (0, 0))
+    assert snapshot
+    session.remember(CompletionRecord("1", snapshot, completion("0123456789"), text="0123456789"))
+    assert [session.accept("1", step) for step in steps] == counted
+    assert session.accept("unknown", 3) == session.accept(None) == 0
+
+
+def test_taken_units_are_those_of_the_inserted_text() -> None:
+    session = session_with("\r\n")
+    snapshot = session.snapshot(URI, (0, 0))
+    assert snapshot
+    session.remember(CompletionRecord("1", snapshot, completion("x"), text="😀\nab"))
+    assert session.accept("1", len("😀\r\na".encode("utf-16-le")) // 2) == len("😀\na")
+    assert session.accept("1") == 1
+
+
+def test_further_candidates_are_known_by_their_ids_and_the_best_one_by_its_place() -> None:
+    session = session_with("abc")
+    snapshot = session.snapshot(URI, (0, 3))
+    assert snapshot
+    for rank in range(3):
+        session.remember(CompletionRecord(session.next_id(), snapshot, completion("x"), rank=rank))
+    last, third = session.last_record_at(snapshot), session.record("3")
+    assert last
+    assert third
+    assert (last.id, third.rank) == ("1", 2)
+
+
+def test_recent_text_is_shared_within_a_window_and_folder_alone(tmp_path: Path) -> None:
+    one, two = Session(window=1), Session(window=2)
+    folders = {name: tmp_path / name for name in ("a", "b")}
+    one.folders = two.folders = {folder.as_uri(): folder for folder in folders.values()}
+
+    def scope(session: Session, name: str, *, is_shared: bool = True) -> str:
+        return session.recent_scope((tmp_path / name).as_uri(), is_shared=is_shared)
+
+    assert scope(one, "a/x.py") == scope(one, "a/deep/y.py")
+    ignored, outside = scope(one, "a/y.py", is_shared=False), scope(one, "z.py")
+    assert ignored == one.document_key((tmp_path / "a/y.py").as_uri())
+    scopes = [
+        scope(one, "a/x.py"),
+        scope(one, "b/x.py"),
+        scope(two, "a/x.py"),
+        ignored,
+        outside,
+        scope(two, "z.py"),
+    ]
+    assert len(set(scopes)) == len(scopes)

@@ -1,0 +1,126 @@
+"""Windows that open, reload and die at every step of the handshake. Owns what a window does before its end.
+
+Each window is a real relay process to a real host; the toy target writes. Must not know what is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lsp_server.tools.client import LanguageClient, PendingRequest, ServerGoneError
+from lsp_server.tools.replay.server_process import SERVER_COMMAND
+
+STEPS = (
+    "started", "asked to initialize", "initialized", "opened", "asked", "answered", "typed on", "shut down",
+)  # fmt: skip
+TEXT = "def area(width, height):\n    ret\n"
+TYPED = "\n\n".join(
+    f"def area_{number}(width, height):\n    area = width * height\n    return area" for number in range(40)
+)
+PATIENCE_S = 120.0
+
+
+async def open_window(env: Mapping[str, str]) -> LanguageClient:
+    """A relay to the host, which starts one where there is none."""
+    return await LanguageClient.start((*SERVER_COMMAND, "--shared"), env=env)
+
+
+async def one_window(
+    env: Mapping[str, str], folder: Path, settings: Mapping[str, Any], number: int, rng: random.Random
+) -> str:
+    """One window's life up to a step, then a sudden end (or a proper one at the last); names the step."""
+    step = STEPS[number % len(STEPS)]
+    client = await open_window(env)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await _live(client, folder, settings, step, number)
+    except ServerGoneError:
+        return f"gone while {step}"
+    finally:
+        await _end(client, step, rng)
+    return step
+
+
+async def _live(
+    client: LanguageClient, folder: Path, settings: Mapping[str, Any], step: str, number: int
+) -> None:
+    uri = (folder / f"window{number}.py").as_uri()
+    at = {
+        "textDocument": {"uri": uri},
+        "position": {"line": 1, "character": 7},
+        "context": {"triggerKind": 1},
+    }
+    for reached in STEPS:
+        if reached == "asked to initialize":
+            if step == reached:
+                client.send("initialize", {"processId": None, "rootUri": folder.as_uri(), "capabilities": {}})
+            else:
+                await client.initialize(folder, settings=settings)
+        elif reached == "opened":
+            client.open(uri, TEXT, language="python")
+        elif reached == "asked":
+            pending = client.send("textDocument/inlineCompletion", at)
+        elif reached == "answered":
+            await pending
+        elif reached == "typed on":
+            place = {"line": 1, "character": 7}
+            client.change(uri, [{"range": {"start": place, "end": place}, "text": "u"}])
+            client.send("textDocument/inlineCompletion", at)
+        if reached == step:
+            return
+
+
+async def _end(client: LanguageClient, step: str, rng: random.Random) -> None:
+    """Proper after the last step; before it the relay is killed, or told to end, as comes."""
+    if step != STEPS[-1] and client.exit_code is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(client.process_id, rng.choice((signal.SIGKILL, signal.SIGTERM)))
+    await client.shutdown()
+
+
+async def type_for(
+    env: Mapping[str, str], folder: Path, settings: Mapping[str, Any], num_keys: int, number: int
+) -> int:
+    """One window that types `num_keys` keys and asks after each, as an editor does; how many were answered.
+
+    A key that comes before the answer cancels what it asked for; every eighth answer is awaited.
+    """
+    num_answered = 0
+    async with await open_window(env) as client:
+        await client.initialize(folder, settings=settings)
+        for first in range(0, num_keys, len(TYPED)):
+            uri = (folder / f"typed{number}_{first}.py").as_uri()
+            client.open(uri, "", language="python")
+            num_answered += await _type(client, uri, TYPED[: num_keys - first])
+            client.close(uri)
+    return num_answered
+
+
+async def _type(client: LanguageClient, uri: str, text: str) -> int:
+    line = column = num_answered = 0
+    pending: PendingRequest | None = None
+    for number, key in enumerate(text):
+        place = {"line": line, "character": column}
+        client.change(uri, [{"range": {"start": place, "end": place}, "text": key}])
+        line, column = (line + 1, 0) if key == "\n" else (line, column + 1)
+        if pending is not None and not pending.answer.done():
+            client.cancel(pending.id)
+        pending = client.send(
+            "textDocument/inlineCompletion",
+            {
+                "textDocument": {"uri": uri},
+                "position": {"line": line, "character": column},
+                "context": {"triggerKind": 2},
+            },
+        )
+        if number % 8 == 0:
+            async with asyncio.timeout(PATIENCE_S):
+                num_answered += bool((await pending)["items"])
+    return num_answered

@@ -1,0 +1,35 @@
+"""Which tests belong together, and in which order they are wanted.
+
+Owns the units of work and their order. Must not know what a test does, nor how work is given to processes.
+"""
+
+from __future__ import annotations
+
+import re
+
+# What is measured beside other tests is the other tests. A file of such a name holds tests that measure time.
+TIMING = "timing"
+TIMED = "_speed.py"
+
+NEOVIM = re.compile(r"tests/editors/neovim/.*\[(0\.\d+)")
+# One extension is built, and one workbench is started, for all of these.
+VSCODE = ("tests/editors/vscode/", "tests/editors/test_checks.py")
+# They wait for programs for minutes, and would be waited for in the end.
+FIRST = ("tests/editors/", "tests/e2e/")
+
+
+def unit_of(nodeid: str) -> str:
+    """The unit that a test belongs to: mostly its file."""
+    file = nodeid.split("::", maxsplit=1)[0]
+    if file.endswith(TIMED):
+        return TIMING
+    if file.startswith(VSCODE):
+        return VSCODE[0]
+    if found := NEOVIM.match(nodeid):
+        return f"tests/editors/neovim/ {found[1]}"
+    return file
+
+
+def urgency(unit: str) -> tuple[bool, bool]:
+    """Sorts units: the long ones first, what measures time last."""
+    return unit == TIMING, not unit.startswith(FIRST)
