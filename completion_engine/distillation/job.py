@@ -22,12 +22,14 @@ from completion_engine.drafting.distilled.network import DistilledNetwork, Draft
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Progress
+from completion_engine.target_model.kv_cache import CacheShape
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.rows import pad_rows
 
 WORK = "work"
 _MEMORY_DEPTH = 2 / 3  # of the target's layers
 _MLP_RATIO = 2.3  # of the hidden size, about
+_MAX_PARAMETERS = 20_700_000  # in two bytes each, with what finds the best tokens: 45 MB to ship
 _MLP_STEP = 64
 _COUNTED_CHARS = 40_000_000  # of code, to find the tokens that it uses
 _TEXTS_AT_ONCE = 64
@@ -92,7 +94,9 @@ def distill(
     collection.collect(corpus.train, plan.num_tokens, parts, report)
     shards = Shards(collection.shards)
     tokens = begun.tokens.long() if begun else frequent_tokens(corpus, tokenizer, plan.vocabulary, report)
-    network = DrafterNetwork(begun.shape if begun else _shape_for(target, layer, len(tokens)), target)
+    network = DrafterNetwork(
+        begun.shape if begun else shape_for(target.cache_shape, target.vocab_size, layer, len(tokens)), target
+    )
     head = target.head_rows(tokens.to(target.device))
     trainer = Trainer(network, head, tokens.to(target.device), plan.training, out / WORK)
     trainer.run(shards, report, begun.weights if begun else None)
@@ -113,17 +117,22 @@ def _read_begun(folder: Path, target: LanguageModel) -> DrafterFiles:
     return begun
 
 
-def _shape_for(target: LanguageModel, memory_layer: int, num_tokens: int) -> DrafterShape:
-    shape = target.cache_shape
+def shape_for(shape: CacheShape, vocab_size: int, memory_layer: int, num_tokens: int) -> DrafterShape:
+    """The geometry of a new drafter: an MLP as wide as may be shipped, but no narrower than the states."""
+    hidden = shape.hidden_size
+    num_heads = max(1, hidden // shape.head_size // shape.num_kv_heads) * shape.num_kv_heads
+    beside_mlp = 2 * hidden * (hidden + num_heads * shape.head_size)
+    largest = (_MAX_PARAMETERS - beside_mlp) // (3 * hidden * _MLP_STEP)
     return DrafterShape(
         num_layers=shape.num_layers,
         num_kv_heads=shape.num_kv_heads,
         head_size=shape.head_size,
-        hidden_size=shape.hidden_size,
-        vocab_size=target.vocab_size,
+        hidden_size=hidden,
+        vocab_size=vocab_size,
         memory_layer=memory_layer,
-        num_heads=max(1, shape.hidden_size // shape.head_size // shape.num_kv_heads) * shape.num_kv_heads,
-        mlp_size=max(1, round(shape.hidden_size * _MLP_RATIO / _MLP_STEP)) * _MLP_STEP,
+        num_heads=num_heads,
+        mlp_size=max(-(-hidden // _MLP_STEP), min(round(hidden * _MLP_RATIO / _MLP_STEP), largest))
+        * _MLP_STEP,
         num_tokens=num_tokens,
     )
 

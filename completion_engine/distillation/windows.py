@@ -107,8 +107,8 @@ def _draw(texts: Sequence[str], tokenizer: Tokenizer, num_tokens: int, rng: rand
         end = len(chunk) - int(len(chunk) * rng.uniform(*_SUFFIX))
         pieces = tokenizer.encode_many([chunk[:hole], chunk[hole:end], chunk[end:]])
         window = _lay_out(tokenizer, pieces, room)
-        if len(window.tokens) - window.num_prompt >= 2:
-            return window
+        if len(window.tokens) - window.num_prompt >= 2 and len(window.tokens) <= num_tokens:
+            return window  # a suffix of dense text may fill more than a window by itself
     raise UserError("The code holds no text to learn from.", advice="Name a folder with source code.")
 
 

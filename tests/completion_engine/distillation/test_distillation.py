@@ -14,7 +14,7 @@ from torch import Tensor
 from completion_engine.distillation.card import card_of
 from completion_engine.distillation.collection import Collection, CollectionPlan, Shards, run_window
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
-from completion_engine.distillation.job import WORK, DistillPlan, distill, frequent_tokens
+from completion_engine.distillation.job import WORK, DistillPlan, distill, frequent_tokens, shape_for
 from completion_engine.distillation.network import Batch, DrafterNetwork
 from completion_engine.distillation.preview import fit_preview
 from completion_engine.distillation.training import DistillationLoss, Trainer, TrainingPlan
@@ -23,6 +23,7 @@ from completion_engine.drafting.distilled.drafter import DrafterFiles, load_dist
 from completion_engine.drafting.distilled.network import DistilledNetwork
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
+from completion_engine.target_model.kv_cache import CacheShape
 from completion_engine.target_model.language_model import LanguageModel
 
 WINDOW = 96
@@ -149,6 +150,21 @@ def test_a_middle_ends_only_where_it_is_whole(corpus: Corpus, tokenizer: Tokeniz
             suffix = tokens[tokens.index(fim.suffix) + 1 : window.num_prompt - 1]
             joined = tokenizer.decode(tokens[window.num_prompt : -1]) + tokenizer.decode(suffix)
             assert any(joined in text for text in corpus.train)
+
+
+def test_a_window_of_dense_text_is_no_longer_than_asked(tokenizer: Tokenizer) -> None:
+    windows = draw_windows(["0123456789\n" * 200], tokenizer, WINDOW, drawn_by(5))
+    assert max(len(next(windows).tokens) for _ in range(100)) <= WINDOW
+
+
+@pytest.mark.parametrize(
+    ("hidden_size", "head_size", "mlp_size"),
+    [(896, 64, 2048), (1536, 128, 2432), (4096, 128, 4096)],
+    ids=["0.5b", "1.5b", "larger"],
+)
+def test_a_drafter_is_as_wide_as_may_be_shipped(hidden_size: int, head_size: int, mlp_size: int) -> None:
+    shape = CacheShape(24, 2, head_size, hidden_size, 64, torch.bfloat16, torch.device("cpu"))
+    assert shape_for(shape, 151_936, 16, 16_384).mlp_size == mlp_size
 
 
 def test_a_tokenizer_without_markers_gives_plain_text(
