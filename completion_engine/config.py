@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from completion_engine.errors import UserError
 
 DEFAULT_TARGET = "qwen2.5-coder-0.5b"
+AUTO = "auto"  # as a setting: the target that the machine carries; see `choice`. No engine is built with it
 DRAFTERS = ("ngram", "recycled", "neural", "lookahead")
 DEFAULT_DRAFTERS = ("ngram", "recycled", "neural")
 

@@ -8,13 +8,15 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from importlib import metadata
-from typing import Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
+from completion_engine.choice.choice import Choice
+from completion_engine.config import DEFAULT_TARGET
 from completion_engine.request import CancelledError, Progress
-from lsp_server.engine.pool import EnginePool, OnTokens, engine_config
-from lsp_server.engine.work import Completer, Load
+from lsp_server.engine.pool import EnginePool, engine_config
+from lsp_server.engine.work import Completer, Load, OnTokens
 from lsp_server.handlers import register
 from lsp_server.protocol.transport import ByteSink, claim_stdio
 from lsp_server.server import SlipstreamServer
@@ -24,6 +26,10 @@ from lsp_server.sharing.log import LINE, HostLog
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.settings import Settings
+
+if TYPE_CHECKING:
+    from completion_engine.choice.automatic import AutomaticTarget
+    from completion_engine.models import ModelStore
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +90,8 @@ class WindowService:
 
 
 async def _serve_one(stdin: BinaryIO, stdout: BinaryIO) -> tuple[int, bool]:
-    engines = EnginePool(load_for)
+    models = MachineModels()
+    engines = EnginePool(models.load_for, chooser=models)
     server = SlipstreamServer(version(), engines)
     register(server)
     code = await server.serve(stdin, stdout)
@@ -92,7 +99,8 @@ async def _serve_one(stdin: BinaryIO, stdout: BinaryIO) -> tuple[int, bool]:
 
 
 async def _serve_all(door: Door, linger_s: float) -> tuple[int, bool]:
-    engines = EnginePool(load_for, linger_s)
+    models = MachineModels()
+    engines = EnginePool(models.load_for, linger_s, models)
     service = WindowService(engines)
     await Host(door, service, linger_s).run()
     return 0, await on_own_thread(engines.stop, STOP_S) and service.has_stopped
@@ -126,28 +134,59 @@ def version() -> str:
         return "0"
 
 
-def load_for(settings: Settings, on_tokens: OnTokens) -> Load:
-    """How to load the engine that `settings` ask for. Its tokenizer is announced before the model is read."""
+class MachineModels:
+    """Engines on the models of this machine: how to load one, and which one the target `auto` is.
 
-    def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
-        # All of these together take seconds to import, and the editor waits for its first answer meanwhile.
-        from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415
-        from completion_engine.models import ModelStore  # noqa: PLC0415
+    `make_store` makes the model store, the usual one by default. All is called on engines' threads.
+    """
 
-        config = engine_config(settings)
-        with compiled_meanwhile(config, report, should_stop):
-            folder = ModelStore().ensure(config.target, report, should_stop)
+    def __init__(self, make_store: Callable[[], ModelStore] | None = None) -> None:
+        self._make_store = make_store
+
+    def load_for(self, settings: Settings, on_tokens: OnTokens) -> Load:
+        """How to load the engine of `settings`. Its tokenizer is announced before the model is read."""
+
+        def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
+            # Together these take seconds to import, and the editor waits for its first answer meanwhile.
+            from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415
+
+            config = engine_config(settings)
+            with compiled_meanwhile(config, report, should_stop):
+                folder = self._store().ensure(config.target, report, should_stop)
+                with _loading_alone(report, should_stop):
+                    from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415
+
+                    tokenizer = load_tokenizer(folder)
+                    on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many))
+                    from completion_engine.engine import CompletionEngine  # noqa: PLC0415
+
             with _loading_alone(report, should_stop):
-                from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415
+                engine = CompletionEngine.from_folder(folder, config, report, should_stop, tokenizer)
+                self._automatic().record(engine.describe())
+                return engine
 
-                tokenizer = load_tokenizer(folder)
-                on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many))
-                from completion_engine.engine import CompletionEngine  # noqa: PLC0415
+        return load
 
-        with _loading_alone(report, should_stop):
-            return CompletionEngine.from_folder(folder, config, report, should_stop, tokenizer)
+    def choose(self, settings: Settings, running: str, refused: Mapping[str, str]) -> Choice:
+        """See `Chooser`."""
+        config = engine_config(settings.model_copy(update={"target": DEFAULT_TARGET}))
+        with _loading:
+            automatic = self._automatic()
+        return automatic.choose(config, running, refused)
 
-    return load
+    def fetch(self, target: str, report: Progress, should_stop: Callable[[], bool]) -> None:
+        """See `Chooser`."""
+        self._store().ensure(target, report, should_stop)
+
+    def _store(self) -> ModelStore:
+        from completion_engine.models import ModelStore  # noqa: PLC0415 - see load_for
+
+        return self._make_store() if self._make_store else ModelStore()
+
+    def _automatic(self) -> AutomaticTarget:
+        from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - see load_for
+
+        return AutomaticTarget(self._store())
 
 
 @contextlib.contextmanager

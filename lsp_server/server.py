@@ -23,7 +23,7 @@ from pygls.protocol import default_converter
 from completion_engine.errors import SlipstreamError
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduling import Scheduler
-from lsp_server.engine.work import EngineStatus
+from lsp_server.engine.work import EngineStatus, EngineUser, Notice
 from lsp_server.protocol import conversion
 from lsp_server.protocol.adapter import SlipstreamProtocol
 from lsp_server.protocol.inbox import Inbox
@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 # Handlers that are told to end do so at their next step.
 END_S = 1.0
 
+_KINDS = {False: types.MessageType.Info, True: types.MessageType.Warning}
 
 # A window that takes the loop for longer than this with a message leaves it to others for a multiple of it.
 LONG_TURN_S = 0.005
@@ -114,8 +115,7 @@ class SlipstreamServer(LanguageServer):
         self.scheduler = Scheduler(
             self.session.measurements,
             self._engines,
-            self._on_engine_status,
-            self._on_failure,
+            EngineUser(self._on_engine_status, self._on_failure, self._on_notice),
             self.indexing.set_tokens,
         )
 
@@ -202,6 +202,10 @@ class SlipstreamServer(LanguageServer):
             self.window_log_message(
                 types.LogMessageParams(type=types.MessageType.Error, message=f"Slipstream: {trace}")
             )
+
+    def _on_notice(self, notice: Notice) -> None:
+        if not self.has_ended:
+            self.tell([notice.message], _KINDS[notice.is_problem])
 
     def _on_index_report(self, report: FolderReport) -> None:
         if self.has_ended:

@@ -19,8 +19,9 @@ from typing import Any
 
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
-from lsp_server.engine.pool import EnginePool, OnTokens
-from lsp_server.engine.work import Completer, Load
+from lsp_server.engine.automatic import Chooser
+from lsp_server.engine.pool import EnginePool
+from lsp_server.engine.work import Completer, Load, OnTokens
 from lsp_server.handlers import register
 from lsp_server.protocol.framing import encode, read_message
 from lsp_server.server import SlipstreamServer
@@ -287,9 +288,11 @@ class Windows:
 
 
 @asynccontextmanager
-async def windows_on(load_for: Any = load_scripted, linger_s: float = 60.0) -> AsyncIterator[Windows]:
+async def windows_on(
+    load_for: Any = load_scripted, linger_s: float = 60.0, chooser: Chooser | None = None
+) -> AsyncIterator[Windows]:
     """Windows that end with the test."""
-    windows = Windows(EnginePool(load_for, linger_s))
+    windows = Windows(EnginePool(load_for, linger_s, chooser))
     try:
         yield windows
     finally:

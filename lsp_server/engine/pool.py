@@ -11,20 +11,16 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from completion_engine.config import DRAFTERS, EngineConfig
+from completion_engine.config import AUTO, DRAFTERS, EngineConfig
 from completion_engine.request import CancelledError, Progress
+from lsp_server.engine.automatic import Automatic, Chooser
+from lsp_server.engine.pooled import EngineKey, PooledEngine
 from lsp_server.engine.thread import EngineThread
-from lsp_server.engine.work import Completer, EngineUser, Load
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.engine.work import Completer, EngineUser, Load, LoadFor, OnTokens
 from lsp_server.workspace.settings import Settings
-
-OnTokens = Callable[[TokenSource], None]
-
-# A way to load the engine that the settings ask for; says which tokens it speaks as soon as it knows.
-LoadFor = Callable[[Settings, OnTokens], Load]
 
 # A new engine waits this long for the memory of one that is given up.
 MAX_WAIT_S = 20.0
@@ -35,11 +31,9 @@ MAX_ENGINES = 3
 # Who waits for a place asks more often than this.
 WANTED_S = 2.0
 
-EngineKey = tuple[object, ...]
-
 
 def engine_key(settings: Settings) -> EngineKey:
-    """What of the settings makes another engine."""
+    """What of the settings makes another engine; what `auto` means at the moment does not."""
     return (settings.target, _drafters(settings), settings.draft_model, settings.device, settings.dtype)
 
 
@@ -89,38 +83,6 @@ class _Places:
             self._holders = [holder for holder in self._holders if holder is not thread]
 
 
-@dataclass(slots=True, eq=False)
-class _Entry:
-    """An engine and who uses it, each user with its wish to hear of the tokens."""
-
-    key: EngineKey
-    thread: EngineThread = field(default_factory=EngineThread)
-    users: dict[EngineUser, OnTokens] = field(default_factory=dict)
-    load: Load | None = None
-    timer: asyncio.TimerHandle | None = None
-    tokens: TokenSource | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def set_tokens(self, tokens: TokenSource) -> None:
-        """The tokenizer is loaded. Called on the engine's thread."""
-        with self.lock:
-            self.tokens = tokens
-            for on_tokens in self.users.values():
-                on_tokens(tokens)
-
-    def join_in(self, user: EngineUser, on_tokens: OnTokens) -> None:
-        with self.lock:
-            self.users[user] = on_tokens
-            if self.tokens is not None:
-                on_tokens(self.tokens)
-        self.thread.join_in(user)
-
-    def leave(self, user: EngineUser) -> None:
-        with self.lock:
-            del self.users[user]
-        self.thread.leave(user)
-
-
 class EnginePool:
     """Used on the event loop only, except where a method says otherwise.
 
@@ -128,11 +90,13 @@ class EnginePool:
     but never beside one that is loaded in its place.
     """
 
-    def __init__(self, load_for: LoadFor, linger_s: float = 0.0) -> None:
+    def __init__(self, load_for: LoadFor, linger_s: float = 0.0, chooser: Chooser | None = None) -> None:
+        """`chooser` says what the target `auto` is; without it, `load_for` knows."""
         self._load_for = load_for
+        self._chooser = chooser
         self._linger_s = linger_s
-        self._entries: dict[EngineKey, _Entry] = {}
-        self._used: dict[EngineUser, _Entry] = {}
+        self._entries: dict[EngineKey, PooledEngine] = {}
+        self._used: dict[EngineUser, PooledEngine] = {}
         self._leaving: list[EngineThread] = []
         self._places = _Places()
 
@@ -146,7 +110,7 @@ class EnginePool:
         """Whether an engine is in a state that only a new process would end."""
         return any(entry.thread.is_sick for entry in self._entries.values())
 
-    def use(self, settings: Settings, user: EngineUser, on_tokens: OnTokens) -> EngineThread:
+    def use(self, settings: Settings, user: EngineUser, on_tokens: OnTokens) -> PooledEngine:
         """The engine for these settings, in place of the one that `user` used before.
 
         One that could not be loaded is tried again, for all who use it. `on_tokens` is called on any thread.
@@ -166,7 +130,7 @@ class EnginePool:
             entry.timer = None
         self._used[user] = entry
         entry.join_in(user, on_tokens)
-        return entry.thread
+        return entry
 
     def release(self, user: EngineUser) -> None:
         """`user` needs its engine no more, if it has one."""
@@ -174,10 +138,10 @@ class EnginePool:
         if entry is None:
             return
         entry.leave(user)
-        if not entry.users and self._linger_s and not self._places.is_wanted:
+        if not entry.num_users and self._linger_s and not self._places.is_wanted:
             loop = asyncio.get_running_loop()
             entry.timer = loop.call_later(self._linger_s, self._drop, entry)
-        elif not entry.users:
+        elif not entry.num_users:
             self._drop(entry)
 
     def stop(self, timeout_s: float) -> bool:
@@ -188,33 +152,44 @@ class EnginePool:
         return all(thread.join(max(0.0, until - time.monotonic())) for thread in self._leaving)
 
     def describe(self) -> list[dict[str, Any]]:
-        """Each engine: its target, its state, how many use it."""
+        """Each engine: the setting, its target, its state, how many use it."""
         return [
-            {"target": entry.key[0], "state": entry.thread.status.state, "num_users": len(entry.users)}
+            {
+                "setting": entry.key[0],
+                "target": entry.target,
+                "state": entry.thread.status.state,
+                "num_users": entry.num_users,
+            }
             for entry in self._entries.values()
         ]
 
-    def _open(self, key: EngineKey, settings: Settings) -> _Entry:
-        entry = _Entry(key)
-        self._leaving = [thread for thread in self._leaving if not thread.join(0)]
-        load = _after(tuple(self._leaving), self._load_for(settings, entry.set_tokens))
-        entry.load = _with_place(self._places, entry.thread, load)
-        entry.thread.start()
+    def _open(self, key: EngineKey, settings: Settings) -> PooledEngine:
+        automatic = None
+        if settings.target == AUTO and self._chooser is not None:
+            automatic = Automatic(settings, self._chooser, self._load_for)
+        entry = PooledEngine(key, automatic, partial(_with_place, self._places))
+        load_for = automatic.load_first if automatic else partial(self._load_for, settings)
+        self._leaving = [thread for thread in self._all_leaving() if not thread.join(0)]
+        load = _after(tuple(self._leaving), load_for(entry.set_tokens))
+        entry.start(_with_place(self._places, entry.thread, load))
         self._entries[key] = entry  # only now: the system may have no thread for it
-        entry.thread.load(entry.load)
         return entry
 
-    def _drop_unused(self, but: _Entry | None) -> None:
+    def _all_leaving(self) -> list[EngineThread]:
+        """Threads that were told to end, and may hold an engine still."""
+        return [*self._leaving, *(thread for entry in self._entries.values() for thread in entry.left)]
+
+    def _drop_unused(self, but: PooledEngine | None) -> None:
         for entry in tuple(self._entries.values()):
-            if not entry.users and entry is not but:
+            if not entry.num_users and entry is not but:
                 self._drop(entry)
 
-    def _drop(self, entry: _Entry) -> None:
+    def _drop(self, entry: PooledEngine) -> None:
         if entry.timer is not None:
             entry.timer.cancel()
         del self._entries[entry.key]
-        entry.thread.stop()
-        self._leaving.append(entry.thread)
+        entry.stop()
+        self._leaving += [entry.thread, *entry.left]
 
 
 def _after(leaving: tuple[EngineThread, ...], load: Load) -> Load:

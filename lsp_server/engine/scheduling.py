@@ -14,9 +14,9 @@ from completion_engine.errors import SlipstreamError
 from completion_engine.request import CancelledError, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.syntax import LANGUAGES
-from lsp_server.engine.pool import EngineKey, EnginePool, OnTokens, engine_key
-from lsp_server.engine.thread import EngineThread
-from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, NoEngineError
+from lsp_server.engine.pool import EnginePool, engine_key
+from lsp_server.engine.pooled import EngineKey, PooledEngine
+from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, NoEngineError, OnTokens
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 
@@ -30,17 +30,15 @@ class SupersededError(Exception):
 class Scheduler:
     """Hands requests to an engine, newest first and one at a time. Used on the event loop only.
 
-    `on_status` hears of each change of the engine's state, `on_failure` of each error that is a bug of
-    ours or that the user can do something about; both are called on the loop. `on_tokens` hears on any
-    thread which tokens the engine speaks.
+    `window` hears all that a user of the engine hears, on the loop: its `on_failure` too of each error that
+    the person can do something about. `on_tokens` hears on any thread which tokens the engine speaks.
     """
 
     def __init__(
         self,
         measurements: Measurements,
         engines: EnginePool,
-        on_status: Callable[[EngineStatus], None],
-        on_failure: Callable[[BaseException], None],
+        window: EngineUser,
         on_tokens: OnTokens,
     ) -> None:
         self._measurements = measurements
@@ -48,12 +46,13 @@ class Scheduler:
         self._on_tokens = on_tokens
         self._loop = asyncio.get_running_loop()
         self._current: tuple[EngineJob, asyncio.Future[Completion]] | None = None
-        self._engine: EngineThread | None = None
+        self._engine: PooledEngine | None = None
         self._key: EngineKey = ()
         self._languages: dict[str, None] = {}  # of documents that were opened, those with a grammar
         self._user = EngineUser(
-            on_status=lambda status: self._call(on_status, status),
-            on_failure=lambda error: self._call(on_failure, error),
+            on_status=lambda status: self._call(window.on_status, status),
+            on_failure=lambda error: self._call(window.on_failure, error),
+            on_notice=lambda notice: self._call(window.on_notice, notice),
         )
 
     @property

@@ -73,6 +73,12 @@ class EngineThread:
         return self._job is not None or self._agenda.has_jobs
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether it is ready and has nothing to do, nor to prepare."""
+        with self._changed:
+            return self.can_complete and not (self.is_busy or self._may_idle or self._agenda.is_expecting)
+
+    @property
     def is_sick(self) -> bool:
         """Whether a new process alone would help: it fails every time, or does not come back."""
         job = self._job
@@ -173,17 +179,18 @@ class EngineThread:
                     self._load = None
                     return lambda: self._do_load(load)
                 if (document := self._agenda.take_closed()) is not None:
-                    return lambda: self._do_forget(document)
+                    return lambda: self._guarded(lambda engine: engine.forget(document))
                 if (job := self._agenda.take_job(time.perf_counter())) is not None:
                     self._job = job
                     return lambda: self._do_complete(job)
                 if self._engine is not None and (language := self._agenda.take_language()) is not None:
-                    return lambda: self._do_open(language)
+                    return lambda: self._guarded(lambda engine: engine.open(language))
                 may_idle = self._may_idle or (self._agenda.is_expecting and self._engine is not None)
                 pause_s = self._idle_from_s - time.perf_counter() if may_idle else None
                 if pause_s is not None and pause_s <= 0:
                     self._interrupt = Cancellation()
                     expected = self._agenda.take_expected()
+                    self._may_idle = True  # until it turns out that nothing is left
                     return lambda: self._do_idle(expected)
                 self._changed.wait(pause_s)
 
@@ -215,12 +222,6 @@ class EngineThread:
             return
         if not is_outdated():
             self._publish(failure)
-
-    def _do_forget(self, document: str) -> None:
-        self._guarded(lambda engine: engine.forget(document))
-
-    def _do_open(self, language: str) -> None:
-        self._guarded(lambda engine: engine.open(language))
 
     def _do_complete(self, job: EngineJob) -> None:
         answer = self._answer(job)

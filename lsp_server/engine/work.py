@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from completion_engine.request import Cancellation, CompletionRequest, Progress
 from completion_engine.stats import Completion
+from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.settings import Settings
 
 EngineState = Literal["loading", "ready", "error"]
 
@@ -49,6 +51,10 @@ class NoEngineError(Exception):
 
 
 Load = Callable[[Progress, Callable[[], bool]], Completer]
+OnTokens = Callable[[TokenSource], None]
+
+# A way to load the engine that the settings ask for; says which tokens it speaks as soon as it knows.
+LoadFor = Callable[[Settings, OnTokens], Load]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +68,39 @@ class EngineStatus:
     total: int = 0
     details: dict[str, Any] = field(default_factory=dict)
 
+    def with_details(self, **more: Any) -> EngineStatus:
+        """The same state, with further details."""
+        return replace(self, details={**self.details, **more})
+
 
 def failed_status(error: BaseException) -> EngineStatus:
     """The state of an engine that a bug of ours or of a library ended; the log has the traceback."""
     return EngineStatus("error", f"The engine failed: {error!r}.", "The traceback is in the log.")
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence for people about the engine that they use."""
+
+    message: str
+    is_problem: bool = False
+
+
+def _ignore(_value: object) -> None:
+    return
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineUser:
-    """Somebody who uses an engine, maybe beside others. Both are called on any thread and must not wait.
+    """Somebody who uses an engine, maybe beside others. All are called on any thread and must not wait.
 
-    `on_status` hears of each change of the engine's state, `on_failure` of errors that are bugs of ours.
+    `on_status` hears of each change of the engine's state, `on_failure` of errors that are bugs of ours,
+    `on_notice` of what the person is to be told.
     """
 
-    on_status: Callable[[EngineStatus], None]
-    on_failure: Callable[[BaseException], None]
+    on_status: Callable[[EngineStatus], None] = _ignore
+    on_failure: Callable[[BaseException], None] = _ignore
+    on_notice: Callable[[Notice], None] = _ignore
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
-from completion_engine.config import DEFAULT_DRAFTERS, DEFAULT_TARGET, DRAFTERS
+from completion_engine.config import AUTO, DEFAULT_DRAFTERS, DRAFTERS
 from completion_engine.request import Multiline
 from lsp_server.workspace.settings_limits import excess
 
@@ -44,7 +44,7 @@ class Settings(BaseModel):
 
     model_config = _MODEL
 
-    target: str = Field(default=DEFAULT_TARGET, min_length=1)
+    target: str = Field(default=AUTO, min_length=1)
     drafters: tuple[str, ...] = DEFAULT_DRAFTERS
     draft_model: str = ""
     device: Literal["auto", "cpu", "cuda"] = "auto"

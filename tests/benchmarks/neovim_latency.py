@@ -17,6 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from completion_engine.config import DEFAULT_TARGET
 from tests.editors import programs
 from tests.editors.neovim.editor import SERVER, Neovim
 from tests.hosts import own_hosts
@@ -112,7 +113,8 @@ def run(version: str) -> None:
         path = folder / "shapes.py"
         path.write_text(TEXT)
         environment: dict[str, Any] = {"SLIPSTREAM_INDEX_DIR": name, "HF_HUB_OFFLINE": "1", **hosts.env}
-        init = f"vim.o.swapfile = false\nrequire('slipstream').setup({{ cmd = '{SERVER}' }})"
+        options = f"cmd = '{SERVER}', settings = {{ target = '{DEFAULT_TARGET}' }}"
+        init = f"vim.o.swapfile = false\nrequire('slipstream').setup({{ {options} }})"
         editor = Neovim(program, init, folder / "home", environment)
         try:
             editor.call(WATCH)

@@ -21,6 +21,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from completion_engine.config import DEFAULT_TARGET
 from lsp_server.tools.client import LanguageClient
 from tests.hosts import Hosts, own_hosts
 
@@ -53,7 +54,7 @@ async def open_window(hosts: Hosts, folder: Path, *, is_shared: bool) -> Window:
     }
     client = await LanguageClient.start(argv, cwd=folder, env={**hosts.env, **homes})
     begin = time.perf_counter()
-    await client.initialize(folder, settings={"deadlineMs": 0})
+    await client.initialize(folder, settings={"target": DEFAULT_TARGET, "deadlineMs": 0})
     while (state := (await client.request("slipstream/stats"))["state"]) != "ready":
         if state == "error":
             sys.exit("The engine cannot be loaded; `slipstream doctor` says why.")

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from completion_engine.config import DEFAULT_TARGET
 from tests.editors import recorder
 from tests.editors.answers import Answer, answers
 from tests.editors.vscode import extension, workbench
@@ -140,7 +141,7 @@ def main() -> int:
             workbench.running(
                 profile,
                 vsix=extension.package(),
-                machine_settings={"slipstream.server.command": command},
+                machine_settings={"slipstream.server.command": command, "slipstream.target": DEFAULT_TARGET},
                 env={"SLIPSTREAM_INDEX_DIR": str(profile / "index")},
             ) as started,
             browsing() as browser,

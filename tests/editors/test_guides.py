@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from completion_engine.config import DEFAULT_TARGET
 from tests.editors import programs
 
 EDITORS = programs.ROOT / "editors"
@@ -80,7 +81,7 @@ def environment(tmp_path: Path, real_model_dir: Path) -> dict[str, str]:
     """Settings, index and editors' files of its own; whole suggestions only; no other server on the path."""
     config, path = tmp_path / "config", tmp_path / "bin"
     (config / "slipstream").mkdir(parents=True)
-    (config / "slipstream" / "config.toml").write_text("deadlineMs = 0\n")
+    (config / "slipstream" / "config.toml").write_text(f'deadlineMs = 0\ntarget = "{DEFAULT_TARGET}"\n')
     path.mkdir()
     (path / "slipstream").symlink_to(BIN / "slipstream")
     return {
@@ -89,7 +90,7 @@ def environment(tmp_path: Path, real_model_dir: Path) -> dict[str, str]:
         "HOME": str(tmp_path),
         "XDG_CONFIG_HOME": str(config),
         "SLIPSTREAM_INDEX_DIR": str(tmp_path / "index"),
-        "SLIPSTREAM_MODEL_DIR": str(real_model_dir.parent),
+        "SLIPSTREAM_MODEL_DIR": str(real_model_dir.parents[1]),
     }
 
 

@@ -109,10 +109,18 @@ def main() -> None:
     watchdog.start()
     if (door := open_door(find_address(os.environ))) is None:
         return
+    from completion_engine.choice.choice import Choice
     from lsp_server import app
     from tests.windows import load_scripted
 
-    app.load_for = load_scripted
+    class ScriptedModels(app.MachineModels):
+        def load_for(self, settings: Any, on_tokens: Any) -> Any:
+            return load_scripted(settings, on_tokens)
+
+        def choose(self, settings: Any, running: str, refused: Any) -> Choice:
+            return Choice("scripted", "scripted", "there is no other")
+
+    app.MachineModels = ScriptedModels  # type: ignore[misc]
     inject([fault for fault in faults if fault != "short watch"])
     if "memory" in faults:
         limit_memory(1500 * MEGABYTE)

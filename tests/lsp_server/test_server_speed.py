@@ -15,6 +15,7 @@ from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduling import Scheduler
+from lsp_server.engine.work import EngineUser
 from lsp_server.handlers import register
 from lsp_server.protocol.parsing import parse
 from lsp_server.server import SlipstreamServer
@@ -65,9 +66,7 @@ async def server() -> AsyncIterator[tuple[SlipstreamServer, Sent]]:
     register(server)
     sent = Sent()
     server.protocol.set_writer(sent)
-    server.scheduler = Scheduler(
-        server.session.measurements, engines, lambda _status: None, lambda _error: None, lambda _tokens: None
-    )
+    server.scheduler = Scheduler(server.session.measurements, engines, EngineUser(), lambda _tokens: None)
     server.indexing = IndexingJobs(lambda _report: None, lambda: False)
     server.protocol.receive(message("initialize", 1, capabilities={}, processId=None, rootUri=None))
     server.apply_settings()

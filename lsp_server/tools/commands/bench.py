@@ -42,6 +42,7 @@ from lsp_server.tools.bench.prompts import (
 from lsp_server.tools.bench.quality import plain_answers, suggested_answers
 from lsp_server.tools.bench.server import measure_server
 from lsp_server.tools.commands.bench_gpu import gpu
+from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
 from ngram_cache.measure import measure_index
 
@@ -62,7 +63,7 @@ Tasks = Annotated[list[Path] | None, typer.Option("--tasks", help="Infilling tas
 Sources = Annotated[
     Path | None, typer.Option("--sources", help="A folder of source code instead of recent releases.")
 ]
-Target = Annotated[str, typer.Option("--target", help="Model id or path.")]
+Target = Annotated[str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)]
 Dtype = Annotated[str, typer.Option("--dtype", help="auto, bfloat16, float32, int8, or int4 on a GPU.")]
 DraftModel = Annotated[
     str, typer.Option("--draft-model", help="A smaller model of its family, or a trained drafter's folder.")

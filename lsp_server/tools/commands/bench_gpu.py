@@ -21,6 +21,7 @@ from lsp_server.tools.bench.gpu.report import (
 from lsp_server.tools.bench.peers.report import COLUMNS, absent_lines, table_rows
 from lsp_server.tools.bench.plot import check_plot
 from lsp_server.tools.bench.prompts import from_folder, released_sources
+from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
 
 
@@ -37,7 +38,12 @@ def gpu(  # noqa: PLR0913 - one argument per option
         list[str] | None, typer.Option("--dtype", help="bfloat16, int8, int4; several may be named.")
     ] = None,
     target: Annotated[
-        str, typer.Option("--target", help="A real model for the comparison; empty: random weights only.")
+        str,
+        typer.Option(
+            "--target",
+            help="A real model for the comparison, or auto; empty: random weights only.",
+            callback=named_target,
+        ),
     ] = "qwen2.5-coder-1.5b",
     sources: Annotated[Path | None, typer.Option("--sources", help="A folder of source code.")] = None,
     device: Annotated[

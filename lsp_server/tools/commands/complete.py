@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsp_server.tools.commands.engine import load_engine, told_settings
+from lsp_server.tools.commands.engine import load_engine, told_settings, with_target
 from lsp_server.tools.commands.terminal import progress_bar, write, write_json
 from lsp_server.tools.source_file import language_id, read_source, repository_of, split_at
 
@@ -30,6 +30,7 @@ def complete(
     settings = told_settings(repository_of(file))
     if target:
         settings = settings.model_copy(update={"target": target})
+    settings = with_target(settings)
     with progress_bar(quiet=as_json) as report:
         completion = completion_at(file, sides, settings, report)
     if as_json:

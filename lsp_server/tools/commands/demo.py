@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lsp_server.tools.commands.engine import told_settings
+from lsp_server.tools.commands.engine import told_settings, with_target
 from lsp_server.tools.commands.terminal import console, progress_bar
 from lsp_server.tools.source_file import language_id, read_source
 
@@ -45,13 +45,13 @@ def demo(
     from lsp_server.engine.pool import engine_config  # noqa: PLC0415 - as above
 
     root = repository.resolve()
-    settings = told_settings(root)
+    settings = with_target(told_settings(root))
     with progress_bar() as report, compiled_meanwhile(engine_config(settings), report):
         ModelStore().ensure(settings.target, report)
-    asyncio.run(_show_typing(root, root / name, read_source(source)))
+    asyncio.run(_show_typing(root, root / name, read_source(source), settings.target))
 
 
-async def _show_typing(root: Path, path: Path, text: str) -> None:
+async def _show_typing(root: Path, path: Path, text: str, target: str) -> None:
     from lsp_server.tools.replay.plan import plan_typing  # noqa: PLC0415 - not needed for help
     from lsp_server.tools.replay.player import Player, Target  # noqa: PLC0415 - as above
     from lsp_server.tools.replay.report import summary  # noqa: PLC0415 - as above
@@ -60,7 +60,8 @@ async def _show_typing(root: Path, path: Path, text: str) -> None:
     screen = Screen(console(), path.relative_to(root))
     plan = plan_typing(text, start=0, end=len(text), seed=1)
     with tempfile.TemporaryDirectory(prefix="slipstream-demo-") as index_dir:
-        async with running_server(root, settings={}, env={"SLIPSTREAM_INDEX_DIR": index_dir}) as client:
+        env, settings = {"SLIPSTREAM_INDEX_DIR": index_dir}, {"target": target}
+        async with running_server(root, settings=settings, env=env) as client:
             with progress_bar() as report:
                 report(f"Indexing {root.name}", 0, 0)
                 stats = await wait_until_ready(client, report)

@@ -18,6 +18,7 @@ from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.target_model.rows import ROWS
 from lsp_server.tools.bench.acceptance_plot import write_acceptance_plot
 from lsp_server.tools.bench.plot import check_plot
+from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import console, progress_bar, write_json
 
 _DEFAULTS = DistillPlan(DEFAULT_TARGET)
@@ -42,7 +43,9 @@ def main(  # noqa: PLR0913 - one argument per option
     folder: Code,
     *,
     out: Out,
-    target: Annotated[str, typer.Option("--target", help="Model id or path.")] = DEFAULT_TARGET,
+    target: Annotated[
+        str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)
+    ] = DEFAULT_TARGET,
     held_out: HeldOut = None,
     begin_with: BeginWith = None,
     tokens: Annotated[

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from completion_engine.config import AUTO
 from completion_engine.errors import SlipstreamError
 from lsp_server.sharing.status import running_hosts
-from lsp_server.tools.commands.engine import load_engine, settings_for
+from lsp_server.tools.commands.engine import automatic_choice, load_engine, settings_for, with_target
 from lsp_server.tools.commands.machine import (
     BF16_FEATURES,
     Machine,
@@ -122,12 +123,17 @@ def sharing_checks(hosts: Iterable[dict[str, Any]]) -> list[Check]:
     """Which processes serve editor windows together, and what each holds."""
     checks = []
     for host in hosts:
-        engines = ", ".join(f"{engine['target']} ({engine['state']})" for engine in host["engines"])
+        engines = ", ".join(map(_engine_said, host["engines"]))
         num_windows, gigabytes = host["num_windows"], host["num_memory_bytes"] / 1e9
         windows = "1 window" if num_windows == 1 else f"{num_windows} windows"
         found = f"process {host['pid']}: {windows}, {gigabytes:.1f} GB, {engines or 'no engine'}"
         checks.append(Check("shared by windows", "ok", found))
     return checks or [Check("shared by windows", "ok", "no process runs")]
+
+
+def _engine_said(engine: dict[str, Any]) -> str:
+    is_auto = engine["setting"] == AUTO != engine["target"]
+    return f"{'auto: ' if is_auto else ''}{engine['target']} ({engine['state']})"
 
 
 def gpu_checks(free_bytes: int, *, has_triton: bool) -> list[Check]:
@@ -173,11 +179,24 @@ def model_checks(settings: Settings, root: Path, report: Progress) -> list[Check
         is_ok=free >= MIN_DISK_BYTES,
         advice="Free some space, or set SLIPSTREAM_MODEL_DIR.",
     )
+    named = with_target(settings)
     known = {model.spec.id: model.is_ready for model in store.list()}
-    if not known.get(settings.target, True):
-        pull = f"Run: slipstream models pull {settings.target}"
-        return [disk, Check("model", "missing", f"{settings.target} is not in the store", pull)]
-    return [disk, *speed_checks(settings, root, report)]
+    if not known.get(named.target, True):
+        pull = f"Run: slipstream models pull {named.target}"
+        missing = Check("model", "missing", f"{named.target} is not in the store", pull)
+        return [disk, *target_checks(settings, ""), missing]
+    checks = speed_checks(named, root, report)
+    return [disk, *target_checks(settings, named.target), *checks]
+
+
+def target_checks(settings: Settings, loaded: str) -> list[Check]:
+    """Which model suggestions come from, why, and what the next one up would cost; `loaded` is in memory."""
+    if settings.target != AUTO:
+        return [Check("target", "ok", f"{settings.target}, by the settings")]
+    choice = automatic_choice(settings, loaded)
+    meanwhile = "" if choice.target == choice.start else f"; {choice.start} until an editor has moved to it"
+    checks = [Check("target", "ok", f"auto: {choice.reason}{meanwhile}")]
+    return [*checks, Check("next larger target", "ok", choice.next_said)] if choice.next_up else checks
 
 
 def speed_checks(settings: Settings, root: Path, report: Progress) -> list[Check]:

@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from completion_engine.config import AUTO, DEFAULT_TARGET, EngineConfig
+
 if TYPE_CHECKING:
+    from completion_engine.choice.choice import Choice
     from completion_engine.engine import CompletionEngine
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Merged, Settings
@@ -46,8 +49,32 @@ def told_settings(folder: Path) -> Settings:
     return merged.settings
 
 
+def with_target(settings: Settings) -> Settings:
+    """`settings` with a model named where they say `auto`: the one that an editor would begin with now."""
+    if settings.target != AUTO:
+        return settings
+    return settings.model_copy(update={"target": automatic_choice(settings).start})
+
+
+def named_target(target: str) -> str:
+    """The model that a name means; `auto` is what an editor without settings would begin with now."""
+    return automatic_choice().start if target == AUTO else target
+
+
+def automatic_choice(settings: Settings | None = None, running: str = "") -> Choice:
+    """What `auto` is here and now for an engine of `settings`; `running` is loaded already. Loads torch."""
+    from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - loads torch
+    from lsp_server.engine.pool import engine_config  # noqa: PLC0415 - as above
+
+    named = settings and engine_config(settings.model_copy(update={"target": DEFAULT_TARGET}))
+    return AutomaticTarget().choose(named or EngineConfig(), running)
+
+
 def load_engine(settings: Settings, report: Progress) -> CompletionEngine:
-    """The engine that the settings ask for; its model is fetched if need be. Raises SlipstreamError."""
+    """The engine that the settings ask for; its model is fetched if need be. Raises SlipstreamError.
+
+    The target is named; see `with_target`.
+    """
     from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415 - not needed for help
     from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
     from lsp_server.engine.pool import engine_config  # noqa: PLC0415 - as above
@@ -56,4 +83,8 @@ def load_engine(settings: Settings, report: Progress) -> CompletionEngine:
     with compiled_meanwhile(config, report):
         folder = ModelStore().ensure(config.target, report)
         from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
-    return CompletionEngine.from_folder(folder, config, report)
+    engine = CompletionEngine.from_folder(folder, config, report)
+    from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - loads torch
+
+    AutomaticTarget().record(engine.describe())
+    return engine

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lsp_server.tools.commands.engine import told_settings
+from lsp_server.tools.commands.engine import told_settings, with_target
 from lsp_server.tools.commands.terminal import progress_bar, write
 
 
@@ -40,7 +40,7 @@ def update(root: Path) -> list[str]:
     from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - loads the tokenizer library
     from lsp_server.tools.commands.repository import build_index  # noqa: PLC0415 - loads numpy
 
-    settings = told_settings(root)
+    settings = with_target(told_settings(root))
     with progress_bar() as report:
         tokenizer = load_tokenizer(ModelStore().ensure(settings.target, report))
         what = f"Indexing {root.name}"

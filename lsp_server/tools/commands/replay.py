@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from lsp_server.tools.commands.engine import told_settings, with_target
 from lsp_server.tools.commands.terminal import console, progress_bar, write_json
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def replay(  # noqa: PLR0913 - one argument for each option
     """Type FILES through a server as a person would, and report what it is like."""
     from lsp_server.tools.replay.run import Options, replay_files  # noqa: PLC0415 - not needed for help
 
-    options = Options(limit_keystrokes, start_line, pace, seed, target, plain, compare, multiline, deadline)
+    settings = told_settings(Path.cwd())
+    named = with_target(settings.model_copy(update={"target": target or settings.target})).target
+    options = Options(limit_keystrokes, start_line, pace, seed, named, plain, compare, multiline, deadline)
     with progress_bar(quiet=as_json) as report:
         result = asyncio.run(replay_files(files, options, report))
     if not as_json:

@@ -20,7 +20,7 @@ from completion_engine.models.gguf_worker import check_tokenizer
 from completion_engine.request import CancelledError
 
 if TYPE_CHECKING:
-    from tests.completion_engine.models.conftest import WheelIndex
+    from tests.model_index import WheelIndex
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from completion_engine.request import CancelledError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.completion_engine.models.conftest import WheelIndex
+    from tests.model_index import WheelIndex
 
 # A second process with the same small catalogue.
 FETCH = """

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.completion_engine.models.conftest import WheelIndex
+    from tests.model_index import WheelIndex
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 LATER = "f" * 40

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from completion_engine.config import DEFAULT_TARGET
 from tests.editors.neovim.editor import SERVER, Neovim, Start
 from tests.hosts import Hosts, own_hosts
 
 VERSIONS = ("0.12", "0.11")
 # Without a deadline every answer is whole, and the same each time.
-SETTINGS = "{ deadlineMs = 0, patienceMs = 60000, candidates = 3 }"
+SETTINGS = f"{{ target = '{DEFAULT_TARGET}', deadlineMs = 0, patienceMs = 60000, candidates = 3 }}"
 
 SHAPES = """def area(width, height):
     return width * height
@@ -143,6 +144,7 @@ def model_says(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("said") / "shapes.py"
     path.write_text(SHAPES)
     command = [str(SERVER), "complete", str(path), "--line", "5", "--column", "7", "--json"]
+    command += ["--target", DEFAULT_TARGET]
     environment = os.environ | {"SLIPSTREAM_INDEX_DIR": str(path.parent)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300)
     return str(json.loads(done.stdout)["text"])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+from completion_engine.config import DEFAULT_TARGET
 from tests.editors import programs, recorder
 from tests.editors.vscode import extension, workbench
 from tests.editors.vscode.window import Window, browsing
@@ -49,7 +50,8 @@ def start_workbench(
         profile = tmp_path_factory.mktemp("profile")
         places = {"SLIPSTREAM_INDEX_DIR": str(profile / "index"), "XDG_CONFIG_HOME": str(profile / "config")}
         command = [sys.executable, recorder.__file__, str(profile / "recordings"), *SERVER]
-        machine = {"slipstream.server.command": command, **options.pop("machine_settings", {})}
+        machine = {"slipstream.server.command": command, "slipstream.target": DEFAULT_TARGET}
+        machine |= options.pop("machine_settings", {})
         settings = {**SETTINGS, **options.pop("settings", {})}
         with (
             own_hosts() as hosts,

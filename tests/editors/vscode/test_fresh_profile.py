@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from completion_engine.config import DEFAULT_TARGET
 from tests.editors.vscode import workbench
 from tests.editors.vscode.window import Window, until
 from tests.hosts import own_hosts
@@ -25,7 +26,7 @@ def path_without_slipstream() -> str:
     return os.pathsep.join(folder for folder in folders if not (Path(folder) / "slipstream").exists())
 
 
-def test_a_new_user_gets_a_suggestion_without_setting_anything(
+def test_a_new_user_gets_a_suggestion_without_setting_up_anything(
     vsix: Path,
     program: Callable[[str, str], Path],
     real_model_dir: Path,
@@ -36,7 +37,9 @@ def test_a_new_user_gets_a_suggestion_without_setting_anything(
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "known.py").write_text("def add(first, second):\n    return first + second\n")
-    profile = tmp_path / "profile"
+    profile, config = tmp_path / "profile", tmp_path / "config" / "slipstream" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'target = "{DEFAULT_TARGET}"\n')  # auto would fetch a larger one
     env = {
         "PATH": path_without_slipstream(),
         "XDG_CONFIG_HOME": str(tmp_path / "config"),

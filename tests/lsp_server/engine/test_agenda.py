@@ -11,7 +11,7 @@ from lsp_server.engine.work import EngineJob, EngineUser
 
 
 def user() -> EngineUser:
-    return EngineUser(on_status=lambda status: None, on_failure=lambda error: None)
+    return EngineUser()
 
 
 def request(prefix: str) -> CompletionRequest:

@@ -15,9 +15,9 @@ from completion_engine.errors import MachineError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine import thread as engine_thread
-from lsp_server.engine.pool import MAX_ENGINES, EnginePool, OnTokens, engine_config
+from lsp_server.engine.pool import MAX_ENGINES, EnginePool, engine_config
 from lsp_server.engine.scheduling import Scheduler, SupersededError
-from lsp_server.engine.work import EngineStatus, Load
+from lsp_server.engine.work import EngineStatus, EngineUser, Load, Notice, OnTokens
 from lsp_server.supervision import MAX_CRASHES
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.measurements import Measurements
@@ -72,6 +72,7 @@ class Window:
     scheduler: Scheduler
     statuses: list[EngineStatus]
     failures: list[BaseException]
+    notices: list[Notice]
     tokens: list[TokenSource]
 
     async def use(self, target: str, *, waits: bool = True) -> None:
@@ -110,9 +111,11 @@ class Host:
     def window(self) -> Window:
         statuses: list[EngineStatus] = []
         failures: list[BaseException] = []
+        notices: list[Notice] = []
         tokens: list[TokenSource] = []
-        scheduler = Scheduler(Measurements(), self.pool, statuses.append, failures.append, tokens.append)
-        return Window(scheduler, statuses, failures, tokens)
+        user = EngineUser(statuses.append, failures.append, notices.append)
+        scheduler = Scheduler(Measurements(), self.pool, user, tokens.append)
+        return Window(scheduler, statuses, failures, notices, tokens)
 
 
 @pytest.fixture
@@ -138,7 +141,7 @@ async def test_windows_with_the_same_settings_share_an_engine(host: Host) -> Non
     await other.use("a")
     assert await asyncio.gather(one.ask("x"), other.ask("y")) == ["x by a", "y by a"]
     assert len(host.engines) == 1
-    assert host.pool.describe() == [{"target": "a", "state": "ready", "num_users": 2}]
+    assert host.pool.describe() == [{"setting": "a", "target": "a", "state": "ready", "num_users": 2}]
 
 
 async def test_who_comes_late_hears_the_state_and_the_tokens_as_they_are(host: Host) -> None:

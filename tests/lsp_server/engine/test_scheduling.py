@@ -14,10 +14,10 @@ import pytest
 from completion_engine.errors import DataError, UserError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
-from lsp_server.engine.pool import EnginePool, OnTokens
+from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduling import Scheduler, SupersededError
 from lsp_server.engine.thread import IDLE_PAUSE_S
-from lsp_server.engine.work import EngineStatus, Load
+from lsp_server.engine.work import EngineStatus, EngineUser, Load, OnTokens
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 
@@ -111,7 +111,8 @@ async def workplace() -> AsyncIterator[Workplace]:
         return loads[settings.target]
 
     measurements, engines = Measurements(), EnginePool(load_for)
-    scheduler = Scheduler(measurements, engines, statuses.append, failures.append, lambda _tokens: None)
+    window = EngineUser(statuses.append, failures.append)
+    scheduler = Scheduler(measurements, engines, window, lambda _tokens: None)
     yield Workplace(measurements, engines, scheduler, loads, statuses, failures)
     scheduler.close()
     assert await asyncio.to_thread(engines.stop, 60.0)

@@ -71,12 +71,29 @@ local function add_index(page, stats)
   end
 end
 
+--- Where the target is `auto`: why it is this model, what is being done for a larger one, what that would cost.
+---@param page slipstream.Page
+---@param stats table
+local function add_target(page, stats)
+  local engine = stats.engine or {}
+  if engine.target then
+    page:line('  ' .. engine.target)
+  end
+  for _, name in ipairs({ 'reason', 'step', 'next' }) do
+    local said = (engine.auto or {})[name]
+    if said and said ~= '' then
+      page:line('  ' .. said)
+    end
+  end
+end
+
 ---@param stats table the answer to `slipstream/stats`
 ---@return slipstream.Page
 function M.page(stats)
   local page = window.page()
   page:add(stats.state, stats.state == 'error' and 'ErrorMsg' or 'SlipstreamTitle')
   page:line(('  %s %s'):format(stats.message or '', stats.advice or ''))
+  add_target(page, stats)
   add_latencies(page, stats)
   add_counts(page, stats)
   add_index(page, stats)

@@ -19,7 +19,15 @@ export function summary(stats: Stats): Node {
     list.append(element("div", {}, element("dt", {}, name), element("dd", {}, figure), element("dd", { class: "quiet" }, note)));
   }
   const facts = ["target", "device", "dtype"].map((name) => engine[name]).filter((fact) => typeof fact === "string");
-  return element("div", {}, element("p", { class: "quiet" }, facts.join(" · ")), list);
+  const lines = [facts.join(" · "), ...choice(engine)];
+  return element("div", {}, ...lines.map((line) => element("p", { class: "quiet" }, line)), list);
+}
+
+/** Where the target is `auto`: why it is this model, what is being done for a larger one, what that would cost. */
+function choice(engine: Stats["engine"]): string[] {
+  const auto = engine["auto"] as Readonly<Record<string, unknown>> | undefined;
+  const said = ["reason", "step", "next"].map((name) => auto?.[name]);
+  return said.filter((line) => typeof line === "string" && line !== "") as string[];
 }
 
 function accepted(number: number, shown: number): string {

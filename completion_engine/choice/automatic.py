@@ -1,0 +1,126 @@
+"""The target `auto` on this machine: gathers the facts, has them judged, and remembers passes.
+
+Knows the system, the model store and what the device offers. Must not know servers, nor load a model.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from completion_engine.choice.choice import Choice, Machine, choose
+from completion_engine.choice.passes import PassLog
+from completion_engine.config import EngineConfig
+from completion_engine.gpu.loading import BITS
+from completion_engine.loading.drafters import trained_folder
+from completion_engine.loading.model import CAPACITY
+from completion_engine.loading.precision import choose_device, choose_precision
+from completion_engine.models import ModelStore
+from completion_engine.target_model.precision import Precision
+
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+class AutomaticTarget:
+    """What `auto` means here and now. Blocks: the disk is asked."""
+
+    def __init__(self, store: ModelStore | None = None) -> None:
+        self._store = store or ModelStore()
+        self._log = PassLog(self._store.root)
+
+    def choose(
+        self, config: EngineConfig, running: str = "", refused: Mapping[str, str] | None = None
+    ) -> Choice:
+        """The choice for an engine of this configuration, whose own target does not matter.
+
+        `running` is in memory already; `refused` says of models why they are out of the question. Raises
+        UserError for a device or dtype that is not to be had.
+        """
+        stored = [model for model in self._store.list() if model.spec.may_be_chosen]
+        stored.sort(key=lambda model: model.spec.num_bytes)
+        device = choose_device(config.device)
+        precision = choose_precision(config.dtype, device)
+        machine = Machine(
+            num_free_bytes(device),
+            _num_free_disk_bytes(self._store.root),
+            _weight_bits(precision, device),
+            CAPACITY[device.type],
+            ready=frozenset(model.spec.id for model in stored if model.is_ready),
+            fetched=frozenset(model.spec.id for model in stored if model.has_file),
+            with_drafter=_with_drafter(config, [model.spec.id for model in stored]),
+            running=running,
+        )
+        catalogue = [model.spec for model in stored]
+        out = dict(refused or {})
+        if config.draft_model:
+            out |= {spec.id: "the setting draftModel is for a target that is named" for spec in catalogue[1:]}
+        passes = self._log.of(_setting(device.type, precision.name))
+        return choose(machine, catalogue, passes, out)
+
+    def record(self, engine: Mapping[str, Any]) -> None:
+        """An engine was loaded and says this of itself; only models of the catalogue are remembered."""
+        if any(engine["target"] == model.spec.id for model in self._store.list()):
+            device = torch.device(engine["device"]).type
+            passes = {int(rows): ms for rows, ms in engine["pass_ms"].items()}
+            self._log.record(engine["target"], _setting(device, engine["dtype"]), passes)
+
+
+def num_free_bytes(device: torch.device) -> int:
+    """Memory that a model may take on a device: what the system has free, and this container is allowed."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    num_free: int = psutil.virtual_memory().available
+    num_allowed = _num_allowed_bytes()
+    return num_free if num_allowed is None else min(num_free, num_allowed)
+
+
+def is_on_battery() -> bool:
+    """Whether the machine runs on its battery; not so where that cannot be told."""
+    ask = getattr(psutil, "sensors_battery", None)
+    battery = ask() if ask else None
+    return battery is not None and battery.power_plugged is False
+
+
+def _num_allowed_bytes(folder: Path = _CGROUP) -> int | None:
+    """What a container may take beyond what it has, None where there is no limit.
+
+    Files that it has read are given back when need be.
+    """
+    try:
+        limit, used = (
+            int((folder / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current")
+        )
+        lines = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+        given_back = next(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+    except (OSError, ValueError, StopIteration):
+        return None
+    return limit - used + given_back
+
+
+def _num_free_disk_bytes(folder: Path) -> int:
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    return shutil.disk_usage(existing).free
+
+
+def _weight_bits(precision: Precision, device: torch.device) -> int:
+    """In how many bits weights are held; 0 where they are packed as their file says."""
+    if precision.kind == "int8" and device.type == "cpu":
+        return 0
+    return 32 if precision.dtype == torch.float32 else BITS[precision.kind]
+
+
+def _with_drafter(config: EngineConfig, ids: list[str]) -> frozenset[str]:
+    wanted = ids if "neural" in config.drafters else []
+    return frozenset(id_ for id_ in wanted if trained_folder(id_))
+
+
+def _setting(device: str, dtype: str) -> str:
+    """What passes depend on beside the model."""
+    power = "battery" if is_on_battery() else "mains"
+    return f"{device} {dtype}, {os.cpu_count()} cores, {power}"

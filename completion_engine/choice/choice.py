@@ -1,0 +1,207 @@
+"""The choice: out of facts and past measurements the model to run, why, and the price of the next one up.
+
+Pure. Must not know the disk, the clock, torch, nor how any fact was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from completion_engine.choice.prices import (
+    BUDGET_P95_MS,
+    DISK_MARGIN_BYTES,
+    HEADROOM_BYTES,
+    NUM_CACHES,
+    PACKED_SHARE,
+    PASSES_AT_P95,
+    PASSES_AT_P95_DRAFTED,
+    TRUSTED_LOADS,
+)
+from completion_engine.models.catalogue import ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """What a pass of `JUDGED_ROWS` rows took when a model was loaded here, at best, and how often it was."""
+
+    ms: float
+    num_loads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What there is, in bytes, and which models have what, by id.
+
+    `weight_bits` is what weights are held in, 0 where they are packed as their file says; `capacity` the
+    positions of a document's cache. `ready` can be loaded now, of `fetched` the file is here. `running` is in
+    memory already, and stays there until a larger one is.
+    """
+
+    free_memory_bytes: int
+    free_disk_bytes: int
+    weight_bits: int = 0
+    capacity: int = 2048
+    ready: frozenset[str] = frozenset()
+    fetched: frozenset[str] = frozenset()
+    with_drafter: frozenset[str] = frozenset()
+    running: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model would take here, and what stands in its way: nothing, or one sentence for each obstacle.
+
+    `p95_ms` is None while no pass was measured on this machine.
+    """
+
+    target: str
+    memory_bytes: int
+    disk_bytes: int
+    fetch_bytes: int
+    p95_ms: float | None
+    has_drafter: bool
+    obstacles: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As a person reads it."""
+        disk = f", {_gigabytes(self.disk_bytes)} of disk" if self.disk_bytes else ""
+        fetch = f" ({_gigabytes(self.fetch_bytes)} to fetch)" if self.fetch_bytes else ""
+        time = "an unknown time" if self.p95_ms is None else f"up to {self.p95_ms:.0f} ms an answer"
+        return f"{self.target} takes {_gigabytes(self.memory_bytes)} of memory{disk}{fetch} and {time}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The model to run, the one to begin with until it is here, the reason, the price of the next one up."""
+
+    target: str
+    start: str
+    reason: str
+    next_up: Price | None = None
+
+    @property
+    def next_said(self) -> str:
+        """What the next one up would cost, and what stands in its way; empty where there is none."""
+        if self.next_up is None:
+            return ""
+        return ": ".join(filter(None, (str(self.next_up), "; ".join(self.next_up.obstacles))))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `slipstream/stats`."""
+        price = self.next_up
+        return {
+            "target": self.target,
+            "reason": self.reason,
+            "next": self.next_said,
+            "next_target": price.target if price else "",
+        }
+
+
+def choose(
+    machine: Machine,
+    catalogue: Sequence[ModelSpec],
+    passes: Mapping[str, Passes],
+    refused: Mapping[str, str] | None = None,
+) -> Choice:
+    """The largest model of `catalogue`, smallest first, that the machine carries, else the smallest.
+
+    What runs is not given up for a smaller one: that happens at a start only. `passes` were measured here
+    before; `refused` says of models why they are out of the question.
+    """
+    judge = _Judge(machine, catalogue, passes, refused or {})
+    ids = [spec.id for spec in catalogue]
+    floor = ids.index(machine.running) if machine.running in ids else 0
+    prices = [judge.price(spec) for spec in catalogue]
+    at = next((at for at in range(len(ids) - 1, floor, -1) if not prices[at].obstacles), floor)
+    start = next((ids[below] for below in range(at, 0, -1) if ids[below] in machine.ready), ids[0])
+    next_up = prices[at + 1] if at + 1 < len(ids) else None
+    return Choice(ids[at], machine.running or start, _reason(prices[at], next_up, machine), next_up)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    machine: Machine
+    catalogue: Sequence[ModelSpec]
+    passes: Mapping[str, Passes]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def price(self, spec: ModelSpec) -> Price:
+        machine = self.machine
+        fetch_bytes = 0 if spec.id in machine.ready | machine.fetched else spec.num_bytes
+        price = Price(
+            spec.id,
+            weight_bytes(spec, machine.weight_bits) + NUM_CACHES * machine.capacity * spec.num_position_bytes,
+            0 if spec.id in machine.ready else fetch_bytes + spec.num_converted_bytes,
+            fetch_bytes,
+            self.p95_ms(spec),
+            spec.id in machine.with_drafter,
+        )
+        is_running = spec.id == machine.running
+        obstacles = (self.refused.get(spec.id, ""), *(() if is_running else self._shortages(price)))
+        return Price(
+            price.target,
+            price.memory_bytes,
+            price.disk_bytes,
+            price.fetch_bytes,
+            price.p95_ms,
+            price.has_drafter,
+            tuple(filter(None, (*obstacles, *self._slowness(price)))),
+        )
+
+    def p95_ms(self, spec: ModelSpec) -> float | None:
+        """What 95 % of warm answers would come within; None where no model was measured."""
+        own = self.passes.get(spec.id)
+        scaled = min(self._scaled_ms(spec), default=None)
+        if own is None:
+            ms = scaled
+        else:
+            ms = own.ms if scaled is None or own.num_loads >= TRUSTED_LOADS else min(own.ms, scaled)
+        num_passes = PASSES_AT_P95_DRAFTED if spec.id in self.machine.with_drafter else PASSES_AT_P95
+        return None if ms is None else num_passes * ms
+
+    def _scaled_ms(self, spec: ModelSpec) -> Iterator[float]:
+        """Its passes as those of each other model say them: a pass takes what reading the weights takes."""
+        for other in self.catalogue:
+            found = self.passes.get(other.id)
+            if found is not None and other.id != spec.id:
+                yield found.ms * weight_bytes(spec, 0) / weight_bytes(other, 0)
+
+    def _shortages(self, price: Price) -> Iterator[str]:
+        machine = self.machine
+        if price.memory_bytes + HEADROOM_BYTES > machine.free_memory_bytes:
+            free, spare = _gigabytes(machine.free_memory_bytes), _gigabytes(HEADROOM_BYTES)
+            yield f"{free} of memory are free, of which {spare} are left to others"
+        if price.disk_bytes and price.disk_bytes + DISK_MARGIN_BYTES > machine.free_disk_bytes:
+            yield f"{_gigabytes(machine.free_disk_bytes)} of disk are free"
+
+    def _slowness(self, price: Price) -> Iterator[str]:
+        if price.p95_ms is None:
+            yield "how quick this machine is shows when a first model runs"
+        elif price.p95_ms > BUDGET_P95_MS:
+            drafter = "" if price.has_drafter else ", and no trained drafter comes with it"
+            yield f"its answers come later than after {BUDGET_P95_MS:.0f} ms{drafter}"
+
+
+def weight_bytes(spec: ModelSpec, weight_bits: int) -> int:
+    """Memory of a model's weights in so many bits; 0 are those that its file holds."""
+    if weight_bits:
+        return spec.num_converted_bytes * weight_bits // 16
+    return spec.num_packed_bytes or round(PACKED_SHARE * spec.num_converted_bytes)
+
+
+def _reason(price: Price, next_up: Price | None, machine: Machine) -> str:
+    """Why this model and no other, in one sentence."""
+    if price.obstacles:
+        runs = "runs already" if price.target == machine.running else "is the smallest"
+        return f"{price.target} {runs}; {price.obstacles[0]}"
+    size = "the largest there is" if next_up is None else "the largest that this machine carries"
+    return (
+        f"{price.target} is {size}: up to {price.p95_ms:.0f} of {BUDGET_P95_MS:.0f} ms an answer, "
+        f"{_gigabytes(price.memory_bytes)} of memory"
+    )
+
+
+def _gigabytes(num_bytes: int) -> str:
+    return f"{num_bytes / 1e9:.1f} GB"

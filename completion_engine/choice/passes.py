@@ -1,0 +1,84 @@
+"""What passes took at earlier loads on this machine, kept beside the models.
+
+Owns that file. One that is damaged, or cannot be written, is as if nothing was measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from completion_engine.choice.choice import Passes
+from completion_engine.choice.prices import JUDGED_ROWS, RECENT_LOADS
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME = "passes.json"
+_MAX_BYTES = 64_000
+_MAX_KINDS = 50
+
+_Load = tuple[str, str, float]  # model, setting, milliseconds; the newest last
+
+
+class PassLog:
+    """Loads by model and setting, which says what it ran on: device, precision, cores, power."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE_NAME
+
+    def record(self, target: str, setting: str, pass_ms: Mapping[int, float]) -> None:
+        """A model was loaded, and these are its passes by rows. Of processes at the same time one is kept."""
+        wide = [ms for rows, ms in pass_ms.items() if rows >= JUDGED_ROWS]
+        if not wide:
+            return
+        loads = [*self._read(), (target, setting, round(min(wide), 3))]
+        kept: list[_Load] = []
+        for load in reversed(loads):
+            if sum(other[:2] == load[:2] for other in kept) < RECENT_LOADS:
+                kept.insert(0, load)
+        try:
+            self._write(kept[-_MAX_KINDS * RECENT_LOADS :])
+        except OSError as error:
+            logger.debug("What passes took is not kept: %s", error)
+
+    def of(self, setting: str) -> dict[str, Passes]:
+        """The quickest of each model's last loads in a setting."""
+        found: dict[str, list[float]] = {}
+        for target, known, ms in self._read():
+            if known == setting:
+                found.setdefault(target, []).append(ms)
+        return {target: Passes(min(times), len(times)) for target, times in found.items()}
+
+    def _read(self) -> list[_Load]:
+        try:
+            with self._path.open("rb") as file:
+                found = json.loads(file.read(_MAX_BYTES))
+            return [_checked(load) for load in found["loads"]]
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
+
+    def _write(self, loads: list[_Load]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        number, name = tempfile.mkstemp(prefix="passes-", dir=self._path.parent)
+        try:
+            with os.fdopen(number, "w", encoding="utf-8") as file:
+                json.dump({"loads": loads}, file)
+            Path(name).replace(self._path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
+
+
+def _checked(load: Any) -> _Load:
+    """A load as it was written. Raises TypeError or ValueError for anything else."""
+    target, setting, ms = load
+    if not (isinstance(target, str) and isinstance(setting, str) and 0 < float(ms) < float("inf")):
+        raise ValueError(load)
+    return target, setting, float(ms)

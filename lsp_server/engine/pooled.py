@@ -1,0 +1,238 @@
+"""An engine with its users; with the target `auto` it moves to a larger model between two requests.
+
+Owns which thread answers, and the larger model's thread until it takes over. Used on the event loop only,
+except where a method says otherwise. Must not know the protocol, nor which other engines there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+
+from completion_engine.request import CompletionRequest
+from lsp_server.engine.automatic import Automatic
+from lsp_server.engine.thread import EngineThread
+from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, Load, OnTokens
+from lsp_server.workspace.folder_worker import TokenSource
+
+EngineKey = tuple[object, ...]
+WithPlace = Callable[[EngineThread, Load], Load]
+
+MOVE_STEP_S = 0.02
+# Who types without a pause in which the larger model could prepare is moved all the same after so many steps.
+MAX_MOVE_STEPS = 500
+
+
+class PooledEngine:
+    """One configuration's engine. With `automatic` its model may change, for all users at once."""
+
+    def __init__(self, key: EngineKey, automatic: Automatic | None, with_place: WithPlace) -> None:
+        self.key = key
+        self.thread = EngineThread()
+        self.load: Load | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.left: list[EngineThread] = []  # those that were moved away from
+        self._automatic = automatic
+        self._with_place = with_place
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._users: dict[EngineUser, OnTokens] = {}
+        self._tokens: TokenSource | None = None
+        self._languages: dict[str, None] = {}
+        self._watcher = EngineUser(on_status=lambda _status: self._call(self._look))
+        self._next: _Successor | None = None
+        self._has_stopped = False
+
+    @property
+    def num_users(self) -> int:
+        """How many use it."""
+        return len(self._users)
+
+    @property
+    def target(self) -> object:
+        """The model that answers, as far as that is known."""
+        return (self._automatic and self._automatic.running) or self.key[0]
+
+    @property
+    def status(self) -> EngineStatus:
+        """The engine's state now, with what `auto` means."""
+        status = self.thread.status
+        if self._automatic is None or status.state != "ready":
+            return status
+        step = self._next.step if self._next else ""
+        return status.with_details(auto=self._automatic.describe(step))
+
+    @property
+    def can_complete(self) -> bool:
+        """Whether a request would be worked on now."""
+        return self.thread.can_complete
+
+    def start(self, load: Load) -> None:
+        """Load it for the first time. Raises RuntimeError where the system gives no thread."""
+        self.load = load
+        self.thread.start()
+        if self._automatic is not None:
+            self.thread.join_in(self._watcher)
+        self.thread.load(load)
+
+    def stop(self) -> None:
+        """Give it up, and the larger model that was to take over."""
+        self._has_stopped = True
+        self._give_up_next()
+        self.thread.stop()
+
+    def set_tokens(self, tokens: TokenSource) -> None:
+        """The tokenizer is loaded. May be called on any thread."""
+        with self._lock:
+            self._tokens = tokens
+            for on_tokens in self._users.values():
+                on_tokens(tokens)
+
+    def join_in(self, user: EngineUser, on_tokens: OnTokens) -> None:
+        """Somebody more uses it; hears at once of the tokens, if they are known, and of the state."""
+        with self._lock:
+            self._users[user] = on_tokens
+            if self._tokens is not None:
+                on_tokens(self._tokens)
+        self.thread.join_in(user)
+
+    def leave(self, user: EngineUser) -> None:
+        """Somebody uses it no more."""
+        with self._lock:
+            del self._users[user]
+        self.thread.leave(user)
+
+    def submit(self, job: EngineJob) -> None:
+        """See `EngineThread`; a larger model that is about to take over prepares for the same place."""
+        self.thread.submit(job)
+        if self._next is not None:
+            self._next.thread.expect(job.user, job.request)
+
+    def expect(self, user: EngineUser, request: CompletionRequest) -> None:
+        """See `EngineThread`."""
+        for thread in self._threads:
+            thread.expect(user, request)
+
+    def open(self, language: str) -> None:
+        """See `EngineThread`."""
+        self._languages[language] = None
+        for thread in self._threads:
+            thread.open(language)
+
+    def forget(self, document: str) -> None:
+        """See `EngineThread`."""
+        for thread in self._threads:
+            thread.forget(document)
+
+    @property
+    def _threads(self) -> list[EngineThread]:
+        return [self.thread, *([self._next.thread] if self._next else [])]
+
+    def _look(self) -> None:
+        """The engine's state changed: is there something to tell, or a larger model to begin with?"""
+        if self._automatic is None or self.thread.status.state != "ready":
+            return
+        self._tell()
+        target = self._automatic.next_target
+        if target and self._next is None and not self._has_stopped:
+            self._next = _Successor(target, self._call, self._look_at_next)
+            load = self._automatic.load_next(target, self._next.set_tokens, self._in_place(self._next.thread))
+            self._next.start(load, self._languages)
+
+    def _in_place(self, thread: EngineThread) -> Callable[[Load], Load]:
+        return lambda load: self._with_place(thread, load)
+
+    def _look_at_next(self) -> None:
+        """The larger model's state changed."""
+        if self._next is None or self._automatic is None:
+            return
+        state = self._next.thread.status.state
+        if state == "error":
+            self._give_up_next()
+            self._tell()
+        elif state == "ready" and not self._next.is_waiting:
+            self._next.is_waiting = True
+            self._try_move(0)
+
+    def _try_move(self, num_steps: int) -> None:
+        """Move when nothing is under way and the larger model is prepared for where people are."""
+        successor = self._next
+        if successor is None or self._automatic is None:
+            return
+        is_prepared = successor.thread.is_quiet or num_steps >= MAX_MOVE_STEPS
+        if self.thread.is_busy or not is_prepared:
+            self._loop.call_later(MOVE_STEP_S, self._try_move, num_steps + 1)
+            return
+        self._automatic.move(successor.target)
+        old, self._next = self.thread, None
+        with self._lock:
+            users = list(self._users)
+        for user in users:
+            successor.thread.join_in(user)
+            old.leave(user)
+        old.leave(self._watcher)
+        old.stop()
+        self.left = [thread for thread in self.left if not thread.join(0)] + [old]
+        self.thread = successor.thread
+        if successor.tokens is not None:
+            self.set_tokens(successor.tokens)
+        successor.hand_over(self._watcher)
+
+    def _give_up_next(self) -> None:
+        if self._next is not None:
+            self._next.thread.stop()
+            self.left = [thread for thread in self.left if not thread.join(0)] + [self._next.thread]
+            self._next = None
+
+    def _tell(self) -> None:
+        notice = self._automatic.take_notice() if self._automatic else None
+        if notice is not None:
+            with self._lock:
+                users = list(self._users)
+            for user in users:
+                user.on_notice(notice)
+
+    def _call(self, function: Callable[[], None]) -> None:
+        """Call `function` on the loop, from any thread; nothing once the loop has ended."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function)
+
+
+class _Successor:
+    """A larger model on its way, on a thread of its own."""
+
+    def __init__(
+        self, target: str, call: Callable[[Callable[[], None]], None], look: Callable[[], None]
+    ) -> None:
+        self.target = target
+        self.thread = EngineThread()
+        self.tokens: TokenSource | None = None
+        self.is_waiting = False  # until it may take over
+        self._watcher = EngineUser(on_status=lambda _status: call(look))
+
+    @property
+    def step(self) -> str:
+        """What is being done for it."""
+        status = self.thread.status
+        if status.state == "ready":
+            return "about to take over"
+        share = f", {status.done / status.total:.0%}" if status.total else ""
+        return f"{status.message}{share}"
+
+    def start(self, load: Load, languages: dict[str, None]) -> None:
+        self.thread.start()
+        self.thread.join_in(self._watcher)
+        for language in languages:
+            self.thread.open(language)
+        self.thread.load(load)
+
+    def set_tokens(self, tokens: TokenSource) -> None:
+        """Its tokenizer is loaded; nobody hears of that before it takes over. Called on its thread."""
+        self.tokens = tokens
+
+    def hand_over(self, watcher: EngineUser) -> None:
+        """It has taken over: from now on this one watches."""
+        self.thread.join_in(watcher)
+        self.thread.leave(self._watcher)
