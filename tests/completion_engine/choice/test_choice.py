@@ -183,7 +183,7 @@ def test_a_next_one_up_always_says_its_price_and_what_stands_in_its_way(case: Ca
     assert choice.target in choice.reason
     if choice.next_up is not None:
         assert choice.next_up.obstacles
-        assert choice.next_said.startswith(f"{choice.next_up.target} takes ")
+        assert choice.next_said.startswith(f"{choice.next_up.target} needs ")
         assert choice.next_up.obstacles[0] in choice.next_said
 
 

@@ -71,7 +71,7 @@ local function add_index(page, stats)
   end
 end
 
---- Where the target is `auto`: why it is this model, what is being done for a larger one, what that would cost.
+--- Where the target is `auto`: why it is this model, what is done for a larger one, what that would cost.
 ---@param page slipstream.Page
 ---@param stats table
 local function add_target(page, stats)

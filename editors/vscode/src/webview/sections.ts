@@ -25,7 +25,7 @@ export function summary(stats: Stats): Node {
 
 /** Where the target is `auto`: why it is this model, what is being done for a larger one, what that would cost. */
 function choice(engine: Stats["engine"]): string[] {
-  const auto = engine["auto"] as Readonly<Record<string, unknown>> | undefined;
+  const auto = engine.auto as Readonly<Record<string, unknown>> | undefined;
   const said = ["reason", "step", "next"].map((name) => auto?.[name]);
   return said.filter((line) => typeof line === "string" && line !== "") as string[];
 }

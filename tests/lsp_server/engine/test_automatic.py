@@ -1,0 +1,271 @@
+"""An engine with the target `auto` moves to a larger model only between two requests, and at most once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from completion_engine.choice.choice import Choice
+from completion_engine.errors import DataError, MachineError
+from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
+from completion_engine.stats import Completion, CompletionStats
+from lsp_server.engine.pool import MAX_ENGINES, EnginePool
+from lsp_server.engine.scheduling import Scheduler
+from lsp_server.engine.work import EngineUser, Load, Notice, OnTokens
+from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.measurements import Measurements
+from lsp_server.workspace.settings import Settings
+
+SMALL, LARGE = "small", "large"
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Machine:
+    """Scripted models, of which the larger is wanted once the small one runs. `log` is what was done."""
+
+    start: str = SMALL
+    log: list[str] = field(default_factory=list)
+    problems: dict[str, BaseException] = field(default_factory=dict)
+    no_network: BaseException | None = None
+    may_fetch: threading.Event = field(default_factory=threading.Event)
+    may_answer: threading.Event = field(default_factory=threading.Event)
+    may_prepare: threading.Event = field(default_factory=threading.Event)
+
+    def choose(self, settings: Settings, running: str, refused: Mapping[str, str]) -> Choice:
+        assert settings.target == "auto"
+        target = SMALL if LARGE in refused else LARGE
+        return Choice(
+            target, running or (SMALL if LARGE in refused else self.start), "; ".join(refused.values())
+        )
+
+    def fetch(self, target: str, report: Progress, should_stop: Callable[[], bool]) -> None:
+        self.log.append(f"fetch {target}")
+        report("downloading", 1, 2)
+        while not self.may_fetch.wait(0.005):
+            if should_stop():
+                self.log.append("fetching ends")
+                raise CancelledError
+        if self.no_network:
+            raise self.no_network
+
+    def load_for(self, settings: Settings, on_tokens: OnTokens) -> Load:
+        def load(report: Progress, should_stop: Callable[[], bool]) -> Scripted:
+            self.log.append(f"load {settings.target}")
+            on_tokens(TokenSource(settings.target, lambda texts: [[] for _ in texts]))
+            if settings.target in self.problems:
+                raise self.problems[settings.target]
+            return Scripted(settings.target, self)
+
+        return load
+
+
+@dataclass
+class Scripted:
+    """Answers when it may; prepares for what it is told to expect when it may."""
+
+    target: str
+    machine: Machine
+    expected: str = ""
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        while not self.machine.may_answer.wait(0.005):
+            if request.cancellation.is_cancelled:
+                raise CancelledError
+        return Completion(f"{request.prefix} by {self.target}", 0, CompletionStats())
+
+    def expect(self, request: CompletionRequest) -> None:
+        self.expected = request.prefix
+
+    def idle(self, cancellation: Cancellation) -> bool:
+        if not self.expected:
+            return False
+        while not self.machine.may_prepare.wait(0.005):
+            if cancellation.is_cancelled:
+                return True
+        self.machine.log.append(f"{self.target} prepares {self.expected}")
+        self.expected = ""
+        return False
+
+    def open(self, language: str) -> None:
+        self.machine.log.append(f"{self.target} opens {language}")
+
+    def forget(self, document: str) -> None:
+        pass
+
+    def describe(self) -> dict[str, Any]:
+        return {"target": self.target}
+
+
+@dataclass
+class Window:
+    scheduler: Scheduler
+    notices: list[Notice]
+    tokens: list[str]
+
+    async def begin(self, target: str = "auto") -> None:
+        self.scheduler.use(Settings(target=target))
+        await until(lambda: self.scheduler.status.state in {"ready", "error"})
+
+    async def ask(self, prefix: str) -> str:
+        completion = await self.scheduler.complete(CompletionRequest(prefix, "", deadline_ms=0))
+        return completion.text or completion.rule
+
+    @property
+    def automatic(self) -> Any:
+        return self.scheduler.status.details["auto"]
+
+
+@dataclass
+class Bench:
+    machine: Machine
+    pool: EnginePool
+
+    def window(self) -> Window:
+        notices: list[Notice] = []
+        tokens: list[str] = []
+        user = EngineUser(on_notice=notices.append)
+        scheduler = Scheduler(
+            Measurements(), self.pool, user, lambda source: tokens.append(source.fingerprint)
+        )
+        return Window(scheduler, notices, tokens)
+
+    @property
+    def target(self) -> object:
+        return self.pool.describe()[0]["target"]
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    machine = Machine()
+    machine.may_answer.set()
+    machine.may_prepare.set()
+    pool = EnginePool(machine.load_for, PATIENCE_S, machine)
+    yield Bench(machine, pool)
+    assert await asyncio.to_thread(pool.stop, PATIENCE_S)
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
+            await asyncio.sleep(0.002)
+
+
+async def test_nothing_moves_while_a_suggestion_is_on_its_way(bench: Bench) -> None:
+    machine, window = bench.machine, bench.window()
+    await window.begin()
+    machine.may_answer.clear()
+    answer = asyncio.create_task(window.ask("x"))
+    machine.may_fetch.set()
+    await until(lambda: window.automatic["step"] == "about to take over")
+    await until(lambda: "large prepares x" in machine.log)
+    assert bench.target == SMALL
+    machine.may_answer.set()
+    assert await answer == "x by small"
+    await until(lambda: bench.target == LARGE)
+    assert await window.ask("y") == "y by large"
+
+
+async def test_the_larger_one_is_prepared_where_people_are_before_it_takes_over(bench: Bench) -> None:
+    machine, window = bench.machine, bench.window()
+    await window.begin()
+    window.scheduler.open("python")
+    machine.may_prepare.clear()
+    machine.may_fetch.set()
+    await until(lambda: f"load {LARGE}" in machine.log)
+    assert await window.ask("here") == "here by small"
+    await until(lambda: window.automatic["step"] == "about to take over")
+    assert bench.target == SMALL
+    machine.may_prepare.set()
+    await until(lambda: bench.target == LARGE)
+    assert {"large prepares here", "large opens python"} <= set(machine.log)
+
+
+async def test_all_windows_move_together_and_are_told_once(bench: Bench) -> None:
+    machine, windows = bench.machine, [bench.window() for _ in range(3)]
+    for window in windows:
+        await window.begin()
+    machine.may_fetch.set()
+    await until(lambda: bench.target == LARGE)
+    assert [await window.ask("x") for window in windows] == ["x by large"] * 3
+    await until(lambda: all(window.notices for window in windows))
+    assert [(len(window.notices), window.notices[0].is_problem) for window in windows] == [(1, False)] * 3
+    assert [window.tokens for window in windows] == [[SMALL, LARGE]] * 3
+    assert [(one["setting"], one["num_users"]) for one in bench.pool.describe()] == [("auto", 3)]
+    assert machine.log.count(f"load {LARGE}") == 1
+
+
+async def test_a_model_that_cannot_be_fetched_is_no_news_and_not_tried_again(bench: Bench) -> None:
+    machine, window = bench.machine, bench.window()
+    machine.no_network = MachineError("There is no network.")
+    machine.may_fetch.set()
+    await window.begin()
+    await until(lambda: "There is no network." in window.automatic["reason"])
+    late = bench.window()
+    await late.begin()
+    assert [await one.ask("x") for one in (window, late)] == ["x by small"] * 2
+    assert window.notices == late.notices == []
+    assert machine.log == ["load small", "fetch large"]
+
+
+@pytest.mark.parametrize("error", [DataError("It is damaged."), MemoryError(), ZeroDivisionError()])
+async def test_a_model_that_cannot_be_loaded_is_told_once_and_not_tried_again(
+    bench: Bench, error: BaseException
+) -> None:
+    machine, window = bench.machine, bench.window()
+    machine.problems[LARGE] = error
+    machine.may_fetch.set()
+    await window.begin()
+    await until(lambda: window.notices)
+    late = bench.window()
+    await late.begin()
+    assert [await one.ask("x") for one in (window, late)] == ["x by small"] * 2
+    assert [(one.is_problem, "small goes on" in one.message) for one in window.notices] == [(True, True)]
+    assert late.notices == []
+    assert machine.log == ["load small", "fetch large", "load large"]
+
+
+async def test_a_start_with_a_model_that_cannot_be_loaded_is_one_with_the_smaller(bench: Bench) -> None:
+    machine, window = bench.machine, bench.window()
+    machine.start, machine.problems[LARGE] = LARGE, MemoryError()
+    await window.begin()
+    assert await window.ask("x") == "x by small"
+    await until(lambda: window.notices)
+    assert [one.is_problem for one in window.notices] == [True]
+    assert machine.log == ["load large", "load small"]
+
+
+async def test_without_any_model_the_start_fails_with_the_reason(bench: Bench) -> None:
+    machine, window = bench.machine, bench.window()
+    machine.problems[SMALL] = DataError("It is damaged.")
+    await window.begin()
+    assert (window.scheduler.status.state, window.scheduler.status.message) == ("error", "It is damaged.")
+    assert machine.log == ["load small"]
+
+
+async def test_one_who_leaves_ends_the_fetching(bench: Bench) -> None:
+    machine, window = bench.machine, bench.window()
+    await window.begin()
+    await until(lambda: f"fetch {LARGE}" in machine.log)
+    await window.begin("other")
+    await until(lambda: "fetching ends" in machine.log)
+    assert [one["setting"] for one in bench.pool.describe()] == ["other"]
+
+
+async def test_while_there_is_no_place_for_a_larger_one_the_small_one_answers(bench: Bench) -> None:
+    machine, window = bench.machine, bench.window()
+    others = [bench.window() for _ in range(MAX_ENGINES - 1)]
+    await window.begin()
+    for number, other in enumerate(others):
+        await other.begin(f"target {number}")
+    machine.may_fetch.set()
+    await until(lambda: window.automatic["step"].startswith("Waiting"))
+    assert await window.ask("x") == "x by small"
+    assert [await other.ask("x") for other in others] == [f"x by target {n}" for n in range(len(others))]
+    others[0].scheduler.close()
+    await until(lambda: bench.target == LARGE)
