@@ -7,8 +7,8 @@ before anything is installed: knows the standard library and pip only.
 
 torch stands apart. Where a GPU may be used, and on every system but Linux, its public build is taken, by its
 hashes. On Linux that build brings several GB for GPUs; without a driver for them the build for CPUs is taken,
-if an index that pip is set up to use has it. That build's files differ from index to index, so it goes by its
-version alone.
+from an index that pip is set up to use or else from PyTorch's own. That build's files differ from index to
+index, so it goes by its version alone.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from pathlib import Path
 
 _PIP = (sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", "install")
 _QUIET = ("--progress-bar", "off")
+_BRIEFLY = ("--retries", "1", "--timeout", "20")  # where it cannot be reached, the next way is taken soon
+
+TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 
 
 def main() -> int:
@@ -60,16 +63,12 @@ def _install_torch(lock: Path, extra: Sequence[str]) -> int:
     version = pinned_torch(lock.read_text(encoding="utf-8"))
     if _installed_torch().partition("+")[0] == version:
         return 0
-    if not prefers_cpu_build(sys.platform, has_driver=has_nvidia_driver()):
-        return _pip(*_locked(lock), *extra)
-    build = f"torch=={version}+cpu"
-    if _pip("--no-deps", "--only-binary=:all:", build, *extra, is_quiet=True) == 0:
-        return 0
-    sys.stdout.write(
-        f"No index that pip is set up to use has {build}. The public build brings several GB for GPUs; "
-        "to avoid that, name an index that has the other in pip's configuration.\n"
-    )
-    sys.stdout.flush()
+    for attempt in torch_for_cpus(version, sys.platform, has_driver=has_nvidia_driver()):
+        if _pip(*attempt, *extra, is_quiet=True) == 0:
+            return 0
+        where = TORCH_INDEX if TORCH_INDEX in attempt else "the indexes that pip is set up to use"
+        sys.stdout.write(f"torch {version} for CPUs is not to be had from {where}.\n")
+        sys.stdout.flush()
     return _pip(*_locked(lock), *extra)
 
 
@@ -81,9 +80,15 @@ def pinned_torch(lock: str) -> str:
     return found[1]
 
 
-def prefers_cpu_build(platform: str, *, has_driver: bool) -> bool:
-    """Whether torch's public build brings what this machine has no use for."""
-    return platform == "linux" and not has_driver
+def torch_for_cpus(version: str, platform: str, *, has_driver: bool) -> tuple[tuple[str, ...], ...]:
+    """pip's arguments for torch's build for CPUs, one way after another; none where the public is right.
+
+    The public build brings several GB for GPUs on Linux, which are of no use without a driver.
+    """
+    if platform != "linux" or has_driver:
+        return ()
+    build = ("--no-deps", "--only-binary=:all:", f"torch=={version}+cpu")
+    return build, (*build, "--index-url", TORCH_INDEX, *_BRIEFLY)
 
 
 def has_nvidia_driver() -> bool:
