@@ -31,6 +31,7 @@ def test_a_machine_with_a_model_is_measured(run_cli: RunCli, in_repository: Path
     assert checks["model"]["state"] == "ok"
     assert any(name.startswith("target pass") and "ms" in checks[name]["found"] for name in checks)
     assert checks["index"]["advice"].endswith(f"slipstream index {in_repository}")
+    assert checks["target"]["found"].endswith(", by the settings")
 
 
 def test_whatever_is_not_ok_comes_with_advice(run_cli: RunCli, in_repository: Path) -> None:
@@ -52,7 +53,10 @@ def test_a_missing_model_says_how_to_get_it(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(in_repository))
     done = run_cli("doctor", "--json")
     assert done.code == 1
-    assert by_name(done.json())["model"] == {
+    checks = by_name(done.json())
+    assert checks["target"]["found"].startswith("auto: qwen2.5-coder-0.5b ")
+    assert checks["next larger target"]["found"].startswith("qwen2.5-coder-1.5b needs ")
+    assert checks["model"] == {
         "name": "model",
         "state": "missing",
         "found": "qwen2.5-coder-0.5b is not in the store",

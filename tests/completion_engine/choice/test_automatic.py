@@ -1,0 +1,65 @@
+"""The facts of this machine reach the choice: what the store has, what was measured, what is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from completion_engine.choice import automatic
+from completion_engine.choice.automatic import AutomaticTarget
+from completion_engine.choice.prices import HEADROOM_BYTES
+from completion_engine.config import EngineConfig
+from completion_engine.models import ModelStore
+
+SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
+CPU = EngineConfig(device="cpu", dtype="float32")
+QUICK = {"device": "cpu", "dtype": "float32", "pass_ms": {"1": 0.5, "8": 1.0}}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AutomaticTarget:
+    """A machine of a size that all tests know, with an empty store."""
+    monkeypatch.setattr(automatic, "num_free_bytes", lambda _device: 40 * HEADROOM_BYTES)
+    monkeypatch.setattr(automatic, "_num_free_disk_bytes", lambda _folder: 40 * HEADROOM_BYTES)
+    return AutomaticTarget(ModelStore(tmp_path))
+
+
+def test_a_machine_that_was_never_measured_begins_with_the_smallest_that_writes_code(
+    here: AutomaticTarget,
+) -> None:
+    choice = here.choose(CPU)
+    assert (choice.target, choice.start) == (SMALL, SMALL)
+    assert choice.next_up and (choice.next_up.target, choice.next_up.p95_ms) == (LARGE, None)
+
+
+def test_passes_of_a_load_are_heard_in_the_same_setting_alone(here: AutomaticTarget) -> None:
+    here.record({"target": SMALL, **QUICK})
+    choice = here.choose(CPU)
+    assert (choice.target, choice.start, choice.next_up) == (LARGE, SMALL, None)
+    assert here.choose(EngineConfig(device="cpu", dtype="bfloat16")).target == SMALL
+
+
+def test_passes_of_a_model_that_is_not_catalogued_are_not_kept(here: AutomaticTarget) -> None:
+    here.record({"target": "/some/folder", **QUICK})
+    assert here.choose(CPU).target == SMALL
+
+
+def test_a_draft_model_is_for_a_target_that_is_named(here: AutomaticTarget) -> None:
+    here.record({"target": SMALL, **QUICK})
+    choice = here.choose(EngineConfig(device="cpu", dtype="float32", draft_model="smollm2-135m"))
+    assert choice.target == SMALL
+    assert "draftModel" in choice.next_said
+
+
+def test_a_container_has_what_its_limit_leaves(tmp_path: Path) -> None:
+    assert automatic._num_allowed_bytes(tmp_path) is None
+    for name, content in {
+        "memory.max": "1000\n",
+        "memory.current": "700\n",
+        "memory.stat": "anon 1\ninactive_file 50\n",
+    }.items():
+        (tmp_path / name).write_text(content)
+    assert automatic._num_allowed_bytes(tmp_path) == 350
+    (tmp_path / "memory.max").write_text("max\n")
+    assert automatic._num_allowed_bytes(tmp_path) is None
