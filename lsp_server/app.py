@@ -161,8 +161,10 @@ class MachineModels:
                     from completion_engine.engine import CompletionEngine  # noqa: PLC0415
 
             with _loading_alone(report, should_stop):
-                engine = CompletionEngine.from_folder(folder, config, report, should_stop, tokenizer)
-                self._automatic().record(engine.describe())
+                automatic = self._automatic()
+                with automatic.loading(config.target):
+                    engine = CompletionEngine.from_folder(folder, config, report, should_stop, tokenizer)
+                automatic.record(engine.describe())
                 return engine
 
         return load

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import psutil
 import torch
 
+from completion_engine.choice.attempts import Attempts
 from completion_engine.choice.choice import Choice, Machine, choose
 from completion_engine.choice.passes import PassLog
 from completion_engine.config import EngineConfig
@@ -33,6 +35,7 @@ class AutomaticTarget:
     def __init__(self, store: ModelStore | None = None) -> None:
         self._store = store or ModelStore()
         self._log = PassLog(self._store.root)
+        self._attempts = Attempts(self._store.root)
 
     def choose(
         self, config: EngineConfig, running: str = "", refused: Mapping[str, str] | None = None
@@ -57,11 +60,16 @@ class AutomaticTarget:
             running=running,
         )
         catalogue = [model.spec for model in stored]
-        out = dict(refused or {})
+        out = self._attempts.refused([spec.id for spec in catalogue]) | dict(refused or {})
         if config.draft_model:
             out |= {spec.id: "the setting draftModel is for a target that is named" for spec in catalogue[1:]}
         passes = self._log.of(_setting(device.type, precision.name))
         return choose(machine, catalogue, passes, out)
+
+    def loading(self, target: str) -> AbstractContextManager[None]:
+        """To be around the loading of a target: one that ends the process is not chosen a third time."""
+        known = any(target == model.spec.id for model in self._store.list())
+        return self._attempts.of(target) if known else nullcontext()
 
     def record(self, engine: Mapping[str, Any]) -> None:
         """An engine was loaded and says this of itself; only models of the catalogue are remembered."""

@@ -7,6 +7,7 @@ Owns the layout on disk and the order of steps:
     <root>/<id>/work-*/              of the process that holds the lock; removed by the next one
     <root>/local/<name>-<key>/       the same for a GGUF file that lies elsewhere
     <root>/hub/<owner>--<name>.json   the commit of a hub's repository that is used here
+    <root>/passes.json                what passes took here, and <root>/*.loading: see `choice`
     <root>/locks/
 
 Must not know torch or transformers.
