@@ -27,6 +27,7 @@ from completion_engine.energy import find_meter
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.trained_drafter import device_decoder_of
+from completion_engine.memory import give_back
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import anchor_lines_of
 from completion_engine.prompting.prompt import Prompt, PromptBuilder
@@ -113,6 +114,7 @@ class CompletionEngine:
         drafters = build_drafters(config, target, tokenizer, report, should_stop)
         engine = cls(config, target, tokenizer, drafters)
         engine._rehearse()
+        give_back()
         tell("Model ready", 2, 2)
         return engine
 

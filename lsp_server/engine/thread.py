@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from completion_engine.errors import SlipstreamError
+from completion_engine.memory import give_back
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.stats import Completion
 from lsp_server.engine.agenda import Agenda
@@ -154,6 +155,7 @@ class EngineThread:
         while (task := self._next()) is not None:
             task()
         self._engine = None
+        give_back()
 
     def _on_crash(self, error: BaseException, is_final: bool) -> None:
         """The thread's own work failed, outside of the engine: whoever waits is answered."""

@@ -159,6 +159,7 @@ async def until(condition: Callable[[], Any]) -> None:
 async def test_nothing_moves_while_a_suggestion_is_on_its_way(bench: Bench) -> None:
     machine, window = bench.machine, bench.window()
     await window.begin()
+    await until(lambda: f"fetch {LARGE}" in machine.log)
     machine.may_answer.clear()
     answer = asyncio.create_task(window.ask("x"))
     machine.may_fetch.set()
@@ -175,10 +176,10 @@ async def test_the_larger_one_is_prepared_where_people_are_before_it_takes_over(
     machine, window = bench.machine, bench.window()
     await window.begin()
     window.scheduler.open("python")
+    await until(lambda: f"fetch {LARGE}" in machine.log)
     machine.may_prepare.clear()
-    machine.may_fetch.set()
-    await until(lambda: f"load {LARGE}" in machine.log)
     assert await window.ask("here") == "here by small"
+    machine.may_fetch.set()
     await until(lambda: window.automatic["step"] == "about to take over")
     assert bench.target == SMALL
     machine.may_prepare.set()

@@ -1,0 +1,32 @@
+"""What a thread freed is given back to the system."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import psutil
+import pytest
+
+from completion_engine.memory import give_back
+
+MEGABYTE = 1 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's arenas")
+def test_memory_that_another_thread_freed_goes_back() -> None:
+    process = psutil.Process()
+    pieces: list[bytearray] = []
+
+    def fill() -> None:
+        pieces.extend(bytearray(b"x" * 65_536) for _ in range(4000))  # too small for pages of their own
+        keeper.append(bytearray(b"x" * 65_536))
+
+    keeper: list[bytearray] = []
+    thread = threading.Thread(target=fill)
+    thread.start()
+    thread.join()
+    pieces.clear()
+    before = process.memory_info().rss
+    give_back()
+    assert before - process.memory_info().rss > 200 * MEGABYTE
