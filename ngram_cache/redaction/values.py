@@ -21,7 +21,7 @@ _TELLING = re.compile(
     r"passw|passphrase|passcode|pass_|_pass|secret|token|credential|api.?key|auth|mnemonic|seed|key_|_key"
 )
 _REFERENCE = re.compile(
-    r"[@&*]{0,2}[A-Za-z_][A-Za-z_\-]*+(?:(?:[.:]|::|->|\?\.)[A-Za-z_][A-Za-z_\-]*+)*+[?!]?"
+    r"[@&*]{0,2}[A-Za-z_](?:[A-Za-z_]|-(?!>))*+(?:(?:[.:]|::|->|\?\.)[A-Za-z_](?:[A-Za-z_]|-(?!>))*+)*+[?!]?"
 )
 _IDENTIFIER = re.compile(r"[\w.\-:>$]*+")
 _NUMBER = re.compile(r"[+\-]?[0-9][0-9_.,]*+(?:e[+\-]?[0-9]+)?[a-z%]?")

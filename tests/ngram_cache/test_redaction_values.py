@@ -95,6 +95,9 @@ def test_what_is_called_is_no_secret(judge: Any, after: str, is_secret: bool) ->
         ("tu", {}, False),
         ("tu.lip", {}, False),
         ("tu:lip", {}, False),
+        ("tu->lip", {}, False),
+        ("tu-lip->rose", BEHIND, False),
+        ("tu-lip->r9se", {}, True),
         ("zx81-spectrum", {"more": "izer"}, False),
         ("zx81-spectrum", {"more": "_x"}, True),
         ("tulip", {"more": "_x"}, False),
@@ -159,6 +162,8 @@ def test_where_a_bare_word_is_a_password(before: str, after: str, is_secret: boo
         ("abcdefgh", {}, False),
         ("12345678", {}, False),
         ("abc.defgh", {}, False),
+        ("abc->defgh", {}, False),
+        ("abc->defg8", {}, True),
     ],
 )
 def test_what_a_key_may_be(value: str, how: dict[str, Any], is_secret: bool) -> None:
