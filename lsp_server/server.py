@@ -12,7 +12,7 @@ import functools
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, BinaryIO
 
 from cattrs import Converter
@@ -27,6 +27,7 @@ from lsp_server.engine.work import EngineStatus, EngineUser, Notice
 from lsp_server.protocol import conversion
 from lsp_server.protocol.adapter import SlipstreamProtocol
 from lsp_server.protocol.inbox import Inbox
+from lsp_server.protocol.notices import Notices
 from lsp_server.protocol.parsing import parse
 from lsp_server.protocol.progress import WorkDone
 from lsp_server.protocol.status_line import StatusLine
@@ -75,7 +76,7 @@ class SlipstreamServer(LanguageServer):
         self._engines = engines
         self._progress: dict[object, WorkDone] = {}
         self._status_line = StatusLine(lambda status: self.protocol.notify("didChangeStatus", status))
-        self._told: set[str] = set()
+        self.notices = Notices(self._show)
         self._unfinished: list[Awaitable[None]] = []
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
@@ -164,13 +165,13 @@ class SlipstreamServer(LanguageServer):
         refusal = self.session.refusal_of_focused()
         self._status_line.show(conversion.shown_status(self.scheduler.status, refusal))
 
-    def tell(self, problems: tuple[str, ...] | list[str], kind: types.MessageType) -> None:
+    def tell(self, problems: Sequence[str], kind: types.MessageType) -> None:
         """Show each sentence to the user, once in this server's life."""
-        for problem in problems:
-            logger.warning("%s", problem)
-            if problem not in self._told:
-                self._told.add(problem)
-                self.window_show_message(types.ShowMessageParams(type=kind, message=f"Slipstream: {problem}"))
+        self.notices.tell(problems, kind)
+
+    def _show(self, kind: types.MessageType, sentence: str) -> None:
+        logger.warning("%s", sentence)
+        self.window_show_message(types.ShowMessageParams(type=kind, message=f"Slipstream: {sentence}"))
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """A handler failed, or a message could not be sent: that is ours to look at, not the user's."""
@@ -196,8 +197,7 @@ class SlipstreamServer(LanguageServer):
             return
         self.session.measurements.num_failures += 1
         trace = "".join(traceback.format_exception(error))
-        if trace not in self._told:
-            self._told.add(trace)
+        if self.notices.is_new(trace):
             logger.error("A bug of ours, the server goes on:\n%s", trace)
             self.window_log_message(
                 types.LogMessageParams(type=types.MessageType.Error, message=f"Slipstream: {trace}")
@@ -231,6 +231,7 @@ class SlipstreamServer(LanguageServer):
         """Stop everything that works, within seconds; nothing begins after this."""
         self.has_ended = True
         self._status_line.stop()
+        self.notices.stop()
         await self.protocol.end(END_S)
         for uri in self.session.documents:
             self.scheduler.forget(self.session.document_key(uri))

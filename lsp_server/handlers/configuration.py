@@ -81,7 +81,8 @@ async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> Non
     for folder in folders:
         values, problems = await on_own_thread(settings_file.read_repository_file, folder)
         problems += server.session.configuration.set_repository(folder, values)
-        server.tell(problems, types.MessageType.Warning)
+        path = str(folder / settings_file.REPOSITORY_FILE)
+        server.notices.tell_of_file(path, problems, types.MessageType.Warning)
         if await on_own_thread(hangs.is_set_aside, str(folder)):
             server.session.set_aside.add(folder)
             server.tell([SET_ASIDE.format(folder=folder, log=log_path())], types.MessageType.Warning)

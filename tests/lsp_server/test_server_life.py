@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.protocol import adapter
+from lsp_server.protocol import adapter, notices
 from lsp_server.workspace import settings_file
 from tests.windows import Windows, insertion, windows_on
 
@@ -156,3 +156,21 @@ async def test_a_window_with_too_much_under_way_is_read_on_when_some_of_it_is_do
         assert num_reading == 50
         await window.end()
         await other.end()
+
+
+async def test_a_settings_file_that_is_wrong_in_ever_new_ways_is_told_of_once_in_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "PAUSE_S", 600.0)
+    file = tmp_path / ".slipstream.toml"
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(tmp_path)
+        for number in range(20):
+            file.write_text(f"unknown{number} = 1\n")
+            window.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": file.as_uri(), "type": 2}]})
+            await window.request("slipstream/stats")
+        told = [message for message in window.heard if message["method"] == "window/showMessage"]
+        assert len(told) == 1
+        assert "unknown0" in told[0]["params"]["message"]
+        await window.end()
