@@ -40,7 +40,8 @@ def test_timed(number):
         ("tests/editors/neovim/test_neovim_typing.py::test_c[0.11-a]", "tests/editors/neovim/ 0.11"),
         ("tests/editors/neovim/test_neovim_plugin.py::test_c[0.12]", "tests/editors/neovim/ 0.12"),
         ("tests/editors/vscode/test_package.py::test_c", "tests/editors/vscode/"),
-        ("tests/editors/test_checks.py::test_c", "tests/editors/vscode/"),
+        ("tests/editors/vscode/test_fresh_profile.py::test_c", "tests/editors/vscode/test_fresh_profile.py"),
+        ("tests/editors/test_checks.py::test_c", "tests/editors/test_checks.py"),
     ],
 )
 def test_what_shares_a_process(test: str, unit: str) -> None:

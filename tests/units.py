@@ -12,8 +12,9 @@ TIMING = "timing"
 TIMED = "_speed.py"
 
 NEOVIM = re.compile(r"tests/editors/neovim/.*\[(0\.\d+)")
-# One extension is built, and one workbench is started, for all of these.
-VSCODE = ("tests/editors/vscode/", "tests/editors/test_checks.py")
+# One workbench is started for all of these but one test, which starts its own and installs a server.
+VSCODE = "tests/editors/vscode/"
+FRESH = "tests/editors/vscode/test_fresh_profile.py"
 # They wait for programs for minutes, and would be waited for in the end.
 FIRST = ("tests/editors/", "tests/e2e/")
 
@@ -23,8 +24,8 @@ def unit_of(nodeid: str) -> str:
     file = nodeid.split("::", maxsplit=1)[0]
     if file.endswith(TIMED):
         return TIMING
-    if file.startswith(VSCODE):
-        return VSCODE[0]
+    if file.startswith(VSCODE) and file != FRESH:
+        return VSCODE
     if found := NEOVIM.match(nodeid):
         return f"tests/editors/neovim/ {found[1]}"
     return file

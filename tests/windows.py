@@ -28,8 +28,7 @@ from lsp_server.server import SlipstreamServer
 from lsp_server.sharing import relay
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.settings import Settings
-
-PATIENCE_S = 30.0
+from tests.hosts import PATIENCE_S
 
 
 class Panic(BaseException):

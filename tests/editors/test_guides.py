@@ -25,7 +25,7 @@ BIN = Path(sys.executable).parent
 
 # The machine may be busy, and the model takes its time to load.
 LOADING_S = 240.0
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 
 BEFORE = '''"""Geometry of rectangles."""
 

@@ -29,6 +29,13 @@ needs_bytes = pytest.mark.skipif(
 )
 COMPLETE = (str(Path(sys.executable).with_name("slipstream")), "complete", "--line", "2", "--column", "7")
 COMPILE = (sys.executable, "-P", "-m", "completion_engine.compile_kernels", "cpu")
+WAITING = """
+import pathlib, time
+while not pathlib.Path({may_end!r}).exists():
+    time.sleep(0.05)
+time.sleep(0.2)
+pathlib.Path({mark!r}).touch()
+"""
 
 
 class Started(list[int]):
@@ -65,11 +72,12 @@ def test_a_process_that_fails_stops_nothing(started: Started) -> None:
 
 
 def test_it_is_waited_for_and_told(started: Started, tmp_path: Path) -> None:
-    mark = tmp_path / "done"
-    started.code = f"import time, pathlib; time.sleep(0.5); pathlib.Path({str(mark)!r}).touch()"
+    may_end, mark = tmp_path / "may end", tmp_path / "done"
+    started.code = WAITING.format(may_end=str(may_end), mark=str(mark))
     told: set[str] = set()
     with compiled_meanwhile(EngineConfig(), lambda what, *_: told.add(what)):
         assert not mark.exists()
+        may_end.touch()
     assert mark.exists()
     assert len(told) == 1
 

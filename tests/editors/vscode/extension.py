@@ -1,6 +1,7 @@
 """Builds and checks the VS Code extension in a copy of the tree, so that nobody's work folder is touched.
 
-Owns the copy and the package made from it. Must not know what is in the extension.
+Owns the copy, the package made from it, and that one process at a time works there. Must not know what is in
+the extension.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import sys
 from fnmatch import fnmatch
 from pathlib import Path
 
+from filelock import FileLock
+
 from tests.editors.programs import FOLDER, ROOT, find
 
 COPIES = FOLDER / "extension"
+LOCK = FOLDER / "extension.lock"
 
 # What goes into the package: the extension, and the server that it brings.
 FOLDERS = ("editors/vscode", "ngram_cache", "completion_engine", "lsp_server")
@@ -32,16 +36,18 @@ def package() -> Path:
 
     Raises MissingError without Node or what the extension is built with.
     """
-    folder = _copy()
-    if not any(folder.glob("*.vsix")):
-        run_npm("run", "package")
-    (vsix,) = folder.glob("*.vsix")
-    return vsix
+    with FileLock(LOCK):
+        folder = _copy()
+        if not any(folder.glob("*.vsix")):
+            _npm(folder, "run", "package")
+        (vsix,) = folder.glob("*.vsix")
+        return vsix
 
 
 def run_npm(*arguments: str) -> str:
     """Run npm in the copy of the extension; returns what it said. Raises MissingError as `package` does."""
-    return _npm(_copy(), *arguments)
+    with FileLock(LOCK):
+        return _npm(_copy(), *arguments)
 
 
 @functools.cache

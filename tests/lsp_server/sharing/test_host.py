@@ -128,10 +128,11 @@ async def test_an_editor_that_goes_is_exit_code_1(running: Running) -> None:
 async def test_whoever_says_something_else_or_nothing_holds_nobody_up(
     running: Running, word: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_module, "GREETING_S", 0.2)
+    monkeypatch.setattr(host_module, "GREETING_S", LINGER_S / 10)
     strangers = [await running.knock(word) for _ in range(20)]
     window = await running.window()
     assert await said(window, b"a\n", b"end\n") == ([b"a\n"], 0)
+    await running.clock.turn(LINGER_S / 5)
     for stranger in strangers:
         assert await asyncio.to_thread(stranger.recv, 1) == b""
         stranger.close()
@@ -189,7 +190,7 @@ async def test_a_living_host_is_found_again_when_its_files_were_cleaned_away(
         os.unlink(running.address.socket_path)  # noqa: PTH108 - a file in memory
     else:
         shutil.rmtree(running.address.folder)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LINGER_S / 10):
         while not running.is_open:  # noqa: ASYNC110 - a file
             await asyncio.sleep(0.01)
     other = await running.window()
