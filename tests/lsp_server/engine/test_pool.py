@@ -37,9 +37,11 @@ class ScriptedEngine:
     num_steps: int = 1
     failure: BaseException | None = None
     is_deaf: bool = False
+    num_begun: int = 0
     forgotten: list[str] = field(default_factory=list)
 
     def complete(self, request: CompletionRequest) -> Completion:
+        self.num_begun += 1
         steps = 0
         while steps < self.num_steps or self.is_deaf:
             time.sleep(STEP_S)
@@ -183,11 +185,11 @@ async def test_typing_in_one_window_leaves_the_others_request_alone(host: Host, 
     host.engines[0].is_deaf = True  # so that all of this happens while one completion is made
     if is_first:
         answer = asyncio.create_task(waiting.ask("patient"))
-        await until(lambda: host.pool.is_busy)
+        await until(lambda: host.engines[0].num_begun == 1)
     key = asyncio.create_task(typing.ask("key"))
     await asyncio.sleep(0)
     if not is_first:
-        await until(lambda: host.pool.is_busy)
+        await until(lambda: host.engines[0].num_begun == 1)
         answer = asyncio.create_task(waiting.ask("patient"))
         await asyncio.sleep(0)
     for number in range(3):
@@ -264,7 +266,7 @@ async def test_an_engine_that_does_not_come_back_is_sick(host: Host, monkeypatch
     await window.use("a")
     host.engines[0].is_deaf = True
     task = asyncio.create_task(window.ask("x"))
-    await until(lambda: host.pool.is_busy)
+    await until(lambda: host.engines[0].num_begun == 1)
     monkeypatch.setattr(engine_thread, "STUCK_S", 0.05)
     await asyncio.sleep(0.1)
     assert not host.pool.is_sick  # slow, but nobody wanted it to end
@@ -350,7 +352,7 @@ async def test_who_waited_for_an_engine_that_could_not_be_loaded_is_sent_to_no_t
     host.problems["a"] = MachineError("No network.")
     host.engines[0].is_deaf = True  # so that all of this happens while one completion is made
     asking = asyncio.create_task(window.ask("x"))
-    await until(lambda: host.pool.is_busy)
+    await until(lambda: host.engines[0].num_begun == 1)
     other = host.window()
     other.scheduler.use(Settings(target="a"))
     waiting = asyncio.create_task(other.ask("y"))
