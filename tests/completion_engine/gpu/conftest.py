@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,34 @@ def round_alike(builder: Any, number: Any, target: Any) -> Any:
     return type(number)(nearest.astype(np.uint16), target.scalar)
 
 
+@contextmanager
+def language_patched_once() -> Iterator[None]:
+    """The interpreter puts its own functions into Triton's language once, and takes them out at the end.
+
+    By itself it does both for every launch, and looks through the whole language for every function that
+    a kernel calls, which takes longer than most kernels.
+    """
+    from triton.runtime import interpreter
+
+    patch_language: Callable[[Any], Any] = interpreter._patch_lang
+    scopes: dict[str, Any] = {}  # by the module in which a kernel or a function of one is defined
+
+    class Kept:
+        def restore(self) -> None:
+            """A launch has ended."""
+
+    def patch_once(kernel: Callable[..., Any]) -> Kept:
+        if kernel.__module__ not in scopes:
+            scopes[kernel.__module__] = patch_language(kernel)
+        return Kept()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(interpreter, "_patch_lang", patch_once)
+        yield
+    for scope in reversed(scopes.values()):
+        scope.restore()
+
+
 @pytest.fixture(scope="session")
 def device() -> Iterator[torch.device]:
     """The place of tests that launch kernels; skips them where they cannot be launched."""
@@ -60,7 +89,7 @@ def device() -> Iterator[torch.device]:
         return
     from triton.runtime.interpreter import InterpreterBuilder
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, language_patched_once():
         patch.setattr(InterpreterBuilder, "create_dot", dot_alike)
         patch.setattr(InterpreterBuilder, "create_fp_trunc", round_alike)
         yield torch.device("cpu")
