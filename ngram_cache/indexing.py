@@ -7,16 +7,13 @@ and `is_shared` belong to one indexing thread; the index they fill may be read f
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import math
-import os
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
-from ngram_cache import snapshot
+from ngram_cache.encoding import EncodeMany, FileEncoder, digest
 from ngram_cache.index import NgramIndex
+from ngram_cache.overlays import Overlays
 from ngram_cache.planning import SILENT, IndexHooks, IndexSummary, is_same, make_plan
 from ngram_cache.redaction import blank_secrets
 from ngram_cache.repository import (
@@ -27,9 +24,8 @@ from ngram_cache.repository import (
     SkippedFileError,
     StoppedError,
 )
-from ngram_cache.snapshot import FileRecord, Snapshot
-
-EncodeMany = Callable[[list[str]], Sequence[Sequence[int]]]
+from ngram_cache.saved_index import SavedIndex
+from ngram_cache.snapshot import FileRecord
 
 _BATCH_FILES = 32
 _BATCH_CHARACTERS = 1 << 18
@@ -38,21 +34,13 @@ _PUBLISH_TOKENS = 1 << 18
 _MAX_SEGMENTS_WHILE_BUILDING = 24
 _MAX_TOKENS = 1 << 26  # half a gigabyte
 
-# What was indexed until somebody wants it to stop is saved within this time, or not at all.
-_LAST_SAVE_S = 0.5
-
-
-def forget(root: Path, directory: Path | None = None) -> int:
-    """Delete what is saved about a folder; returns the number of files deleted."""
-    return snapshot.purge(directory or snapshot.index_directory(), root)
-
 
 class Indexer:
     """Keeps `index` in step with the files below `root`.
 
     `encode_many` turns texts into token ids without special tokens; `fingerprint` names its vocabulary,
     and an index saved under another one is not used. Documents are named by their path relative to the
-    root, with forward slashes: see `document_path`.
+    root, with forward slashes: see `Repository.document_path`.
     """
 
     def __init__(
@@ -67,12 +55,11 @@ class Indexer:
         self.repository = Repository(root, options, hooks.should_stop)
         self.root = self.repository.root
         self._encode_many = encode_many
-        self._fingerprint = fingerprint
         self._options = options
         self._hooks = hooks
-        self._file = snapshot.snapshot_path(snapshot.index_directory(), self.root, fingerprint)
+        self._saved = SavedIndex(self.root, fingerprint, hooks)
+        self._overlays = Overlays(self.index, self.repository, encode_many)
         self._records: dict[str, FileRecord] = {}
-        self._overlays: dict[str, bool] = {}
         self._is_loaded = False
         self._has_changed = False
 
@@ -80,14 +67,6 @@ class Indexer:
     def paths(self) -> list[str]:
         """The indexed paths, sorted."""
         return self.index.paths
-
-    def document_path(self, path: Path | str) -> str:
-        """The name of a file in the index; for one outside of the root its whole path."""
-        absolute = Path(os.path.normpath(self.root / path))
-        for place in (absolute, absolute.parent.resolve() / absolute.name):
-            if place.is_relative_to(self.root):
-                return place.relative_to(self.root).as_posix()
-        return absolute.as_posix()
 
     def build(self) -> IndexSummary:
         """Load what was saved, read what is new or changed since, forget what is gone, save.
@@ -118,10 +97,10 @@ class Indexer:
                 self.index.maintain(checkpoint=self._checkpoint)
         except StoppedError:
             summary.is_complete = False
-        return self._finish(summary) if summary.num_removed else self._counted(summary)
+        return self._finish(summary) if summary.num_removed else summary.count(self.index)
 
     def _reconcile(self, paths: Iterable[Path | str], summary: IndexSummary) -> None:
-        names = {self.document_path(path) for path in paths}
+        names = {self.repository.document_path(path) for path in paths}
         names = {"" if name == "." else name for name in names if not Path(name).is_absolute()}
         if any(self.repository.is_rule_file(name) for name in names):
             names = {""}
@@ -147,7 +126,7 @@ class Indexer:
         stored = self.index.stored()
         files = {path: self._records[path] for path in stored.paths.values()}
         try:
-            self._write(Snapshot(self._fingerprint, str(self.root), stored, files))
+            self._saved.write(stored, files)
         except OSError as error:
             return f"The index could not be saved: {error}."
         except StoppedError:
@@ -155,57 +134,27 @@ class Indexer:
         self._has_changed = False
         return ""
 
-    def _write(self, saved: Snapshot) -> None:
-        """OSError when it cannot be written, StoppedError when it is not to be, or not in time."""
-        until = math.inf
-
-        def checkpoint() -> None:
-            nonlocal until
-            if self._hooks.should_stop():
-                until = min(until, time.monotonic() + _LAST_SAVE_S)
-            if not self._hooks.may_save() or time.monotonic() > until:
-                raise StoppedError
-
-        snapshot.save(self._file, saved, checkpoint)
-
     def _checkpoint(self) -> None:
         if self._hooks.should_stop():
             raise StoppedError
 
     def set_overlay(self, path: Path | str, text: str) -> None:
         """Draft from an open buffer's text; secrets and ignored files are left out as on the disk."""
-        name = self.document_path(path)
-        if not self._may_overlay(name):
-            return
-        try:
-            self.repository.check_text(text)
-        except SkippedFileError:
-            self.index.drop_overlay(name)
-            return
-        self.index.set_overlay(name, self._encode_many([blank_secrets(text)])[0])
+        self._overlays.set(self.repository.document_path(path), text)
 
     def is_shared(self, path: Path | str) -> bool:
         """Whether an open buffer may be drafted from elsewhere; False until its overlay was first set."""
-        return self._overlays.get(self.document_path(path), False)
+        return self._overlays.is_shared(self.repository.document_path(path))
 
     def drop_overlay(self, path: Path | str) -> None:
         """Return to the file's stored text."""
-        name = self.document_path(path)
-        self._overlays.pop(name, None)
-        self.index.drop_overlay(name)
+        self._overlays.drop(self.repository.document_path(path))
 
     def _load(self) -> str:
         self._is_loaded = True
-        try:
-            loaded = snapshot.load(self._file, fingerprint=self._fingerprint, root=str(self.root))
-            self.index.restore(loaded.stored)
-        except FileNotFoundError:
-            return ""
-        except (snapshot.SnapshotError, ValueError, OSError) as error:
-            self._has_changed = True
-            return f"The saved index is built anew: {error}."
-        self._records = loaded.files
-        return ""
+        self._records, problem = self._saved.restore(self.index)
+        self._has_changed = self._has_changed or bool(problem)
+        return problem
 
     def _synchronise(
         self, files: list[FoundFile], scope: set[str], named: Set[str], summary: IndexSummary
@@ -229,7 +178,7 @@ class Indexer:
         for file in wanted:
             is_new = file.path not in self._records and file.size in sizes
             text = self._text(file, Counter()) if is_new else None
-            old = moved.pop((file.size, _digest(text)), None) if text is not None else None
+            old = moved.pop((file.size, digest(text)), None) if text is not None else None
             if old is None:
                 left.append(file)
                 continue
@@ -243,7 +192,7 @@ class Indexer:
 
     def _encode(self, files: list[FoundFile], summary: IndexSummary) -> None:
         """Read, encode and publish `files`, batch by batch; what is published stays when it is stopped."""
-        failed: list[BaseException] = []
+        encoder = FileEncoder(self._encode_many, self._checkpoint)
         pending: list[tuple[str, Sequence[int]]] = []
         done = 0
         try:
@@ -251,7 +200,7 @@ class Indexer:
                 self._checkpoint()
                 batch, num_looked_at = self._read_batch(files[done:], summary)
                 done += num_looked_at
-                pending += self._encode_batch(batch, summary, failed)
+                pending += self._encode_batch(batch, summary, encoder)
                 self._hooks.report(done, len(files), files[done - 1].path)
                 self._hooks.pause()
                 if self.index.num_tokens + _num_tokens(pending) > _MAX_TOKENS:
@@ -263,8 +212,8 @@ class Indexer:
         except StoppedError:
             summary.is_complete = False
         self._publish(pending)
-        if failed and not self._records:
-            raise failed[0]
+        if encoder.failure is not None and not self._records:
+            raise encoder.failure
 
     def _read_batch(
         self, files: list[FoundFile], summary: IndexSummary
@@ -285,41 +234,19 @@ class Indexer:
         return batch, num_looked_at
 
     def _encode_batch(
-        self, batch: list[tuple[FoundFile, str]], summary: IndexSummary, failed: list[BaseException]
+        self, batch: list[tuple[FoundFile, str]], summary: IndexSummary, encoder: FileEncoder
     ) -> list[tuple[str, Sequence[int]]]:
         """The tokens of a batch. A file that the tokenizer fails at is left out alone, its error kept."""
         documents = []
-        for file, text, tokens in self._encoded(batch, failed):
+        for file, text, tokens in encoder.encode(batch):
             if tokens is None:
                 summary.skipped["no tokens"] += 1
                 self._forget(file.path, summary)
                 continue
-            self._records[file.path] = FileRecord(file.size, file.mtime_ns, _digest(text))
+            self._records[file.path] = FileRecord(file.size, file.mtime_ns, digest(text))
             documents.append((file.path, tokens))
         summary.num_encoded += len(documents)
         return documents
-
-    def _encoded(
-        self, batch: list[tuple[FoundFile, str]], failed: list[BaseException]
-    ) -> Iterator[tuple[FoundFile, str, Sequence[int] | None]]:
-        if not batch:
-            return
-        encoded: Sequence[Sequence[int] | None]
-        try:
-            encoded = self._encode_many([text for _, text in batch])
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:
-            if len(batch) == 1:
-                failed.append(error)
-                encoded = [None]
-            else:
-                for one in batch:
-                    self._checkpoint()
-                    yield from self._encoded([one], failed)
-                return
-        for (file, text), tokens in zip(batch, encoded, strict=True):
-            yield file, text, tokens
 
     def _publish(self, documents: list[tuple[str, Sequence[int]]]) -> None:
         if documents:
@@ -338,7 +265,7 @@ class Indexer:
 
     def _is_known(self, file: FoundFile, text: str) -> bool:
         record = self._records.get(file.path)
-        if record is None or record.digest != _digest(text):
+        if record is None or record.digest != digest(text):
             return False
         if not is_same(record, file):
             self._records[file.path] = FileRecord(file.size, file.mtime_ns, record.digest)
@@ -351,17 +278,9 @@ class Indexer:
             self._has_changed = True
             summary.num_removed += 1
 
-    def _may_overlay(self, name: str) -> bool:
-        if name not in self._overlays:
-            self._overlays[name] = self.repository.allows(name)
-        return self._overlays[name]
-
     def _rules_changed(self) -> None:
         self.repository.refresh()
-        open_before, self._overlays = self._overlays, {}
-        for name in open_before:
-            if not self._may_overlay(name):
-                self.index.drop_overlay(name)
+        self._overlays.follow_rules()
 
     def _finish(self, summary: IndexSummary) -> IndexSummary:
         is_mostly_new = summary.num_encoded > len(self._records) // 2
@@ -372,16 +291,7 @@ class Indexer:
                 self.index.maintain(checkpoint=self._checkpoint)
         problem = self.save()
         summary.message = f"{summary.message} {problem}".strip()
-        return self._counted(summary)
-
-    def _counted(self, summary: IndexSummary) -> IndexSummary:
-        summary.num_documents = self.index.num_documents
-        summary.num_tokens = self.index.num_tokens
-        return summary
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+        return summary.count(self.index)
 
 
 def _num_tokens(documents: list[tuple[str, Sequence[int]]]) -> int:

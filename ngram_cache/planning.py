@@ -1,4 +1,4 @@
-"""Owns what an indexing run is to do and what it tells about itself. Pure: no disk, no tokens, no index."""
+"""Owns what an indexing run is to do and what it tells about itself. Pure: changes no disk and no index."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+from ngram_cache.index import NgramIndex
 from ngram_cache.repository import FoundFile, Walk
 from ngram_cache.snapshot import FileRecord
 
@@ -57,6 +58,11 @@ class IndexSummary:
         """Count what a walk left out."""
         self.skipped += walk.skipped
         self.message = self.message or walk.problem
+
+    def count(self, index: NgramIndex) -> IndexSummary:
+        """Note how much there is now; returns itself."""
+        self.num_documents, self.num_tokens = index.num_documents, index.num_tokens
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,14 @@ class Repository:
             return False
         return True
 
+    def document_path(self, path: Path | str) -> str:
+        """The name of a file in the index; for one outside of the root its whole path."""
+        absolute = Path(os.path.normpath(self.root / path))
+        for place in (absolute, absolute.parent.resolve() / absolute.name):
+            if place.is_relative_to(self.root):
+                return place.relative_to(self.root).as_posix()
+        return absolute.as_posix()
+
     def is_rule_file(self, path: str) -> bool:
         """Whether a change of `path` may change what is ignored."""
         return is_rule_file(path)

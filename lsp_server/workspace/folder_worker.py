@@ -18,9 +18,10 @@ from typing import Literal
 from lsp_server.workspace.documents import plain_newlines
 from lsp_server.workspace.positions import encodable
 from ngram_cache import NgramIndex
-from ngram_cache.indexing import Indexer, forget
+from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks, IndexSummary
 from ngram_cache.repository import RepositoryOptions
+from ngram_cache.saved_index import forget
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ import watchfiles
 from lsp_server.workspace.folder_worker import FolderReport, FolderWorker, TokenSource
 from lsp_server.workspace.settings import IndexSettings
 from ngram_cache import NgramIndex
-from ngram_cache.indexing import forget
 from ngram_cache.repository import RepositoryOptions
+from ngram_cache.saved_index import forget
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from ngram_cache import NgramIndex, snapshot
-from ngram_cache.indexing import Indexer, forget
+from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks, make_plan
 from ngram_cache.repository import FoundFile, RepositoryOptions
+from ngram_cache.saved_index import forget
 from ngram_cache.snapshot import FileRecord
 
 Write = Callable[[dict[str, str]], None]
@@ -252,8 +253,8 @@ def test_open_buffers_obey_the_rules_of_files(write: Write, make_indexer: Make) 
 @pytest.mark.parametrize("path", ["app.py", "./lib/../app.py", "lib/../app.py"])
 def test_a_document_has_one_name(make_indexer: Make, root: Path, path: str) -> None:
     indexer = make_indexer()
-    assert indexer.document_path(path) == indexer.document_path(root / path) == "app.py"
-    assert indexer.document_path("/elsewhere/x.py") == "/elsewhere/x.py"
+    assert indexer.repository.document_path(path) == indexer.repository.document_path(root / path) == "app.py"
+    assert indexer.repository.document_path("/elsewhere/x.py") == "/elsewhere/x.py"
 
 
 CANARIES = {

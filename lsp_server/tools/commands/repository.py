@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from completion_engine.errors import MachineError, UserError
 from ngram_cache import NgramIndex, snapshot
-from ngram_cache.indexing import Indexer, forget
+from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks, IndexSummary
 from ngram_cache.repository import RepositoryOptions
+from ngram_cache.saved_index import forget
 
 if TYPE_CHECKING:
     from completion_engine.prompting.tokenizer import Tokenizer

@@ -1,0 +1,47 @@
+"""Owns how files' texts become tokens: many at once, and alone where the tokenizer fails. Knows no index."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+
+from ngram_cache.repository import FoundFile
+
+EncodeMany = Callable[[list[str]], Sequence[Sequence[int]]]
+
+
+def digest(text: str) -> bytes:
+    """What tells one text from another, in 16 bytes."""
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+class FileEncoder:
+    """Encodes the files of one run; `failure` is the first error of the tokenizer in it."""
+
+    def __init__(self, encode_many: EncodeMany, checkpoint: Callable[[], None]) -> None:
+        self._encode_many = encode_many
+        self._checkpoint = checkpoint
+        self.failure: BaseException | None = None
+
+    def encode(
+        self, batch: list[tuple[FoundFile, str]]
+    ) -> Iterator[tuple[FoundFile, str, Sequence[int] | None]]:
+        """Each file with its text and tokens; None for a file that the tokenizer fails at."""
+        if not batch:
+            return
+        encoded: Sequence[Sequence[int] | None]
+        try:
+            encoded = self._encode_many([text for _, text in batch])
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            if len(batch) == 1:
+                self.failure = self.failure or error
+                encoded = [None]
+            else:
+                for one in batch:
+                    self._checkpoint()
+                    yield from self.encode([one])
+                return
+        for (file, text), tokens in zip(batch, encoded, strict=True):
+            yield file, text, tokens

@@ -1,0 +1,53 @@
+"""Owns which open buffers are drafted from in place of their files. Knows neither disk nor what is saved.
+
+`set`, `drop` and `is_shared` may be called from anywhere; `follow_rules` belongs to the indexing thread.
+"""
+
+from __future__ import annotations
+
+from ngram_cache.encoding import EncodeMany
+from ngram_cache.index import NgramIndex
+from ngram_cache.redaction import blank_secrets
+from ngram_cache.repository import Repository, SkippedFileError
+
+
+class Overlays:
+    """The buffers that stand over documents of `index`, as the rules of `repository` let them."""
+
+    def __init__(self, index: NgramIndex, repository: Repository, encode_many: EncodeMany) -> None:
+        self._index = index
+        self._repository = repository
+        self._encode_many = encode_many
+        self._is_allowed: dict[str, bool] = {}
+
+    def set(self, name: str, text: str) -> None:
+        """Draft from a buffer's text; secrets and ignored files are left out as on the disk."""
+        if not self._may_be_shown(name):
+            return
+        try:
+            self._repository.check_text(text)
+        except SkippedFileError:
+            self._index.drop_overlay(name)
+            return
+        self._index.set_overlay(name, self._encode_many([blank_secrets(text)])[0])
+
+    def drop(self, name: str) -> None:
+        """Return to the document's stored text."""
+        self._is_allowed.pop(name, None)
+        self._index.drop_overlay(name)
+
+    def is_shared(self, name: str) -> bool:
+        """Whether the buffer may be drafted from elsewhere; False until it was first set."""
+        return self._is_allowed.get(name, False)
+
+    def follow_rules(self) -> None:
+        """The rules have changed: what they leave out now is hidden."""
+        before, self._is_allowed = self._is_allowed, {}
+        for name in before:
+            if not self._may_be_shown(name):
+                self._index.drop_overlay(name)
+
+    def _may_be_shown(self, name: str) -> bool:
+        if name not in self._is_allowed:
+            self._is_allowed[name] = self._repository.allows(name)
+        return self._is_allowed[name]

@@ -1,0 +1,56 @@
+"""Owns where a folder's index is saved, and until when it may be. Knows no files of the folder, no tokens."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+from ngram_cache import snapshot
+from ngram_cache.index import NgramIndex
+from ngram_cache.planning import IndexHooks
+from ngram_cache.repository import StoppedError
+from ngram_cache.snapshot import FileRecord, Snapshot
+from ngram_cache.table import Stored
+
+# What was indexed until somebody wants it to stop is saved within this time, or not at all.
+_LAST_SAVE_S = 0.5
+
+
+def forget(root: Path, directory: Path | None = None) -> int:
+    """Delete what is saved about a folder; returns the number of files deleted."""
+    return snapshot.purge(directory or snapshot.index_directory(), root)
+
+
+class SavedIndex:
+    """The file of the index of `root` under the vocabulary `fingerprint`."""
+
+    def __init__(self, root: Path, fingerprint: str, hooks: IndexHooks) -> None:
+        self._fingerprint = fingerprint
+        self._root = str(root)
+        self._hooks = hooks
+        self._file = snapshot.snapshot_path(snapshot.index_directory(), root, fingerprint)
+
+    def restore(self, index: NgramIndex) -> tuple[dict[str, FileRecord], str]:
+        """Fill `index` with what was saved; the files in it, and what went wrong, empty when nothing did."""
+        try:
+            loaded = snapshot.load(self._file, fingerprint=self._fingerprint, root=self._root)
+            index.restore(loaded.stored)
+        except FileNotFoundError:
+            return {}, ""
+        except (snapshot.SnapshotError, ValueError, OSError) as error:
+            return {}, f"The saved index is built anew: {error}."
+        return loaded.files, ""
+
+    def write(self, stored: Stored, files: dict[str, FileRecord]) -> None:
+        """OSError when it cannot be written, StoppedError when it is not to be, or not in time."""
+        until = math.inf
+
+        def checkpoint() -> None:
+            nonlocal until
+            if self._hooks.should_stop():
+                until = min(until, time.monotonic() + _LAST_SAVE_S)
+            if not self._hooks.may_save() or time.monotonic() > until:
+                raise StoppedError
+
+        snapshot.save(self._file, Snapshot(self._fingerprint, self._root, stored, files), checkpoint)
