@@ -6,8 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 EDITORS := .editors
 MODEL := qwen2.5-coder-0.5b
-# Many tests wait for programs, some hold 1.5 GB of a model: more workers want more memory than cores.
-WORKERS := 2
+# Many tests wait for programs, which leaves a third worker room on two cores; some hold 1.5 GB of a model.
+WORKERS := 3
 GPU_TARGET := qwen2.5-coder-1.5b
 LONG := --start-line 330 --multiline always --deadline 0 tests/completion_engine/distillation/test_distillation.py
 
@@ -23,7 +23,7 @@ QUIET := --pip-argument=--quiet --pip-argument=--quiet
 INSTALL := $(BIN)/python -I lsp_server/tools/supply/install.py $(QUIET) --locks . --also build
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test mutation test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean help
+.PHONY: demo test checks kernels mutation test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean help
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -31,15 +31,22 @@ help:
 demo: $(VENV)/installed
 	@$(BIN)/slipstream demo
 
-test: $(VENV)/installed-test editors
-	@$(BIN)/slipstream models pull $(MODEL)
+test: $(VENV)/installed-test
+	@$(MAKE) --no-print-directory -j 2 editors checks kernels
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+# What can be said without running anything; beside the editors, most of which is waiting for a network.
+checks: $(VENV)/installed-test
 	$(BIN)/python -P -m lsp_server.tools.supply.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The model that many tests run, and what would be compiled for it by the first of them.
+kernels: $(VENV)/installed-test
+	@$(BIN)/slipstream models pull $(MODEL)
 	@$(BIN)/python -P -m completion_engine.compile_kernels cpu
-	$(BIN)/python -m pytest -n $(WORKERS)
 
 # Changes what is decided in a few files, in a copy under mutants/, and names the changes that no test notices.
 mutation: $(VENV)/installed-test

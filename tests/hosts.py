@@ -32,7 +32,9 @@ class Hosts:
 
     @property
     def env(self) -> dict[str, str]:
-        return {"XDG_RUNTIME_DIR": str(self.folder)}
+        """Beside other workers a pass has one thread: several would spin for each other on cores in use."""
+        beside_others = {"OMP_NUM_THREADS": "1"} if "PYTEST_XDIST_WORKER" in os.environ else {}
+        return {"XDG_RUNTIME_DIR": str(self.folder), **beside_others}
 
     def facts(self) -> list[dict[str, Any]]:
         """What each running host says of itself."""

@@ -42,6 +42,7 @@ def test_timed(number):
         ("tests/editors/vscode/test_package.py::test_c", "tests/editors/vscode/"),
         ("tests/editors/vscode/test_fresh_profile.py::test_c", "tests/editors/vscode/test_fresh_profile.py"),
         ("tests/editors/test_checks.py::test_c", "tests/editors/test_checks.py"),
+        ("tests/completion_engine/gpu/drafting/test_a.py::test_b", "tests/completion_engine/gpu/"),
     ],
 )
 def test_what_shares_a_process(test: str, unit: str) -> None:
@@ -49,7 +50,8 @@ def test_what_shares_a_process(test: str, unit: str) -> None:
 
 
 def test_editors_come_first_and_timing_last() -> None:
-    units = [TIMING, "tests/a/test_b.py", "tests/editors/vscode/"]
+    gpu, vscode = "tests/completion_engine/gpu/", "tests/editors/vscode/"
+    units = [TIMING, "tests/a/test_b.py", "tests/e2e/test_b.py", "tests/editors/test_b.py", gpu, vscode]
     assert sorted(units, key=urgency) == units[::-1]
 
 

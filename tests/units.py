@@ -15,8 +15,11 @@ NEOVIM = re.compile(r"tests/editors/neovim/.*\[(0\.\d+)")
 # One workbench is started for all of these but one test, which starts its own and installs a server.
 VSCODE = "tests/editors/vscode/"
 FRESH = "tests/editors/vscode/test_fresh_profile.py"
-# They wait for programs for minutes, and would be waited for in the end.
-FIRST = ("tests/editors/", "tests/e2e/")
+# One interpreted target, whose check at load takes as long as most of its tests; compiling needs none.
+GPU = "tests/completion_engine/gpu/"
+COMPILING = "tests/completion_engine/gpu/test_kernels_compile.py"
+# What takes longest is begun first: it would be waited for in the end.
+FIRST = (VSCODE, GPU, "tests/editors/", "tests/e2e/")
 
 
 def unit_of(nodeid: str) -> str:
@@ -26,11 +29,14 @@ def unit_of(nodeid: str) -> str:
         return TIMING
     if file.startswith(VSCODE) and file != FRESH:
         return VSCODE
+    if file.startswith(GPU) and file != COMPILING:
+        return GPU
     if found := NEOVIM.match(nodeid):
         return f"tests/editors/neovim/ {found[1]}"
     return file
 
 
-def urgency(unit: str) -> tuple[bool, bool]:
+def urgency(unit: str) -> tuple[bool, int]:
     """Sorts units: the long ones first, what measures time last."""
-    return unit == TIMING, not unit.startswith(FIRST)
+    rank = next((rank for rank, start in enumerate(FIRST) if unit.startswith(start)), len(FIRST))
+    return unit == TIMING, rank
