@@ -34,6 +34,24 @@ class Answer:
 
 def answers(heard: Iterable[Heard]) -> Iterator[Answer]:
     """Every suggestion that was answered, in order."""
+    for request, document, response in _exchanges(heard):
+        for item in (response.message.get("result") or {}).get("items", ()):
+            yield Answer(
+                document=document,
+                reads=_edited(document, item["range"], item["insertText"]),
+                line=request.message["params"]["position"]["line"],
+                asked_at_ms=request.at_ms,
+                answered_at_ms=response.at_ms,
+            )
+
+
+def answered(heard: Iterable[Heard]) -> list[str]:
+    """The documents for which an answer came, be it that there is no suggestion."""
+    return [document for _, document, response in _exchanges(heard) if "result" in response.message]
+
+
+def _exchanges(heard: Iterable[Heard]) -> Iterator[tuple[Heard, str, Heard]]:
+    """Each request for suggestions, the document as it was then, and the response."""
     documents: dict[str, str] = {}
     asked: dict[Any, tuple[Heard, str]] = {}
     for one in heard:
@@ -50,14 +68,7 @@ def answers(heard: Iterable[Heard]) -> Iterator[Answer]:
                 asked[message["id"]] = (one, documents[params["textDocument"]["uri"]])
             case None if not one.from_editor and message.get("id") in asked:
                 request, document = asked.pop(message["id"])
-                for item in (message.get("result") or {}).get("items", ()):
-                    yield Answer(
-                        document=document,
-                        reads=_edited(document, item["range"], item["insertText"]),
-                        line=request.message["params"]["position"]["line"],
-                        asked_at_ms=request.at_ms,
-                        answered_at_ms=one.at_ms,
-                    )
+                yield request, document, one
 
 
 def _edited(text: str, span: dict[str, Any] | None, new: str) -> str:
