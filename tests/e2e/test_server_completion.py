@@ -240,7 +240,7 @@ async def test_progress_is_shown_while_the_model_loads(start_editor: StartEditor
 
 
 async def test_a_place_that_was_looked_at_is_prepared_before_anything_is_typed(editor: Editor) -> None:
-    for wait_s in (0.2, 1, 5):  # nothing tells when the engine has had its idle moment
+    for wait_s in (0.2, 1, 5, 20, 60):  # nothing tells when the engine has had its idle moment
         uri = editor.open(f"looked_at_{wait_s}.py", f"# {wait_s}\n{TEXT * 4}")
         focus = {"textDocument": {"uri": uri}, "position": {"line": 7, "character": 0}}
         editor.client.notify("textDocument/didFocus", focus)

@@ -45,9 +45,11 @@ def answers(heard: Iterable[Heard]) -> Iterator[Answer]:
             )
 
 
-def answered(heard: Iterable[Heard]) -> list[str]:
-    """The documents for which an answer came, be it that there is no suggestion."""
-    return [document for _, document, response in _exchanges(heard) if "result" in response.message]
+def owes_nothing(heard: Iterable[Heard]) -> bool:
+    """Whether every request for suggestions was answered."""
+    said = list(heard)
+    num_asked = sum(one.message.get("method") == "textDocument/inlineCompletion" for one in said)
+    return num_asked == sum(1 for _ in _exchanges(said))
 
 
 def _exchanges(heard: Iterable[Heard]) -> Iterator[tuple[Heard, str, Heard]]:
