@@ -34,7 +34,7 @@ from lsp_server.protocol.status_line import StatusLine
 from lsp_server.protocol.transport import ByteSink, Writer, start_reader
 from lsp_server.sharing import watchdog
 from lsp_server.supervision import on_own_thread
-from lsp_server.workspace.folder_worker import FolderReport
+from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.indexing_job import IndexingJobs
 from lsp_server.workspace.session import Session
 

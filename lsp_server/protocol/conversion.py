@@ -15,7 +15,7 @@ from completion_engine.stats import Piece
 from completion_engine.suggestions.rules import RULES
 from lsp_server.engine.work import EngineStatus
 from lsp_server.workspace.documents import Document, typed_word
-from lsp_server.workspace.folder_worker import FolderReport
+from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.measurements import percent
 from lsp_server.workspace.positions import PositionEncoding, units_of
 from lsp_server.workspace.session import CompletionRecord, Offer

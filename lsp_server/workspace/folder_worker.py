@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
+from lsp_server.supervision import SupervisedThread
 from lsp_server.workspace.documents import plain_newlines
+from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.positions import encodable
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
@@ -24,8 +25,6 @@ from ngram_cache.repository import RepositoryOptions
 from ngram_cache.saved_index import forget
 
 logger = logging.getLogger(__name__)
-
-IndexState = Literal["waiting", "building", "ready", "error"]
 
 # Changes are saved when nothing has happened for this long.
 SAVE_AFTER_S = 15.0
@@ -50,20 +49,6 @@ class TokenSource:
 
     fingerprint: str
     encode_many: Callable[[list[str]], list[list[int]]]
-
-
-@dataclass(frozen=True, slots=True)
-class FolderReport:
-    """A folder's index as others see it: `done` of `total` files while it is built."""
-
-    folder: Path
-    state: IndexState = "waiting"
-    path: str = ""
-    done: int = 0
-    total: int = 0
-    num_files: int = 0
-    num_tokens: int = 0
-    problem: str = ""
 
 
 class FolderWorker:
@@ -99,7 +84,7 @@ class FolderWorker:
         self._indexer: Indexer | None = None
         self._is_unsaved = False
         self._report = FolderReport(folder)
-        self._thread = threading.Thread(target=self._run, name=f"index {folder.name}", daemon=True)
+        self._thread = SupervisedThread(f"index {folder.name}", self._run, self._on_crash)
         self._thread.start()
 
     @property
@@ -168,25 +153,25 @@ class FolderWorker:
 
     def join(self, timeout_s: float) -> bool:
         """True when the thread has ended within `timeout_s`."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return self._thread.join(timeout_s)
 
     def _run(self) -> None:
         """The thread: whatever ends a task, the next one is begun, and what was asked for is answered."""
-        try:
-            if self._after is not None:
-                self._after.join(PREDECESSOR_S)
-                self._after = None
-            while (task := self._next()) is not None:
-                try:
-                    task()
-                    self._num_failures = 0
-                except BaseException as error:
-                    self._failed(error)
-            self._save()
-        except BaseException:
-            logger.exception("The index of %s cannot go on", self.folder)
-        finally:
+        if self._after is not None:
+            self._after.join(PREDECESSOR_S)
+            self._after = None
+        while (task := self._next()) is not None:
+            try:
+                task()
+                self._num_failures = 0
+            except BaseException as error:
+                self._failed(error)
+        self._save()
+        self._end()
+
+    def _on_crash(self, _error: BaseException, is_final: bool) -> None:
+        """What stands between the tasks failed; the thread goes on with the next task, or ends."""
+        if is_final:
             self._end()
 
     def _failed(self, error: BaseException) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import watchfiles
 
-from lsp_server.workspace.folder_worker import FolderReport, FolderWorker, TokenSource
+from lsp_server.workspace.folder_report import FolderReport
+from lsp_server.workspace.folder_worker import FolderWorker, TokenSource
 from lsp_server.workspace.settings import IndexSettings
 from ngram_cache import NgramIndex
 from ngram_cache.repository import RepositoryOptions
