@@ -86,8 +86,7 @@ def measure_index(
     started = time.perf_counter()
     index.update_many(named)
     build_seconds = time.perf_counter() - started
-    num_tokens = index.num_tokens
-    memory = index.nbytes / max(1, num_tokens)
+    num_tokens, num_bytes = index.num_tokens, index.nbytes
     disk, save_seconds, load_seconds = _save_and_load(index)
     generator = np.random.default_rng(0)
     lookup_us, num_drafted = _lookups(index, held_out, generator, num_lookups, max_nodes)
@@ -96,7 +95,7 @@ def measure_index(
         num_tokens=num_tokens,
         num_documents=len(documents),
         build_seconds=build_seconds,
-        memory_bytes_per_token=memory,
+        memory_bytes_per_token=num_bytes / max(1, num_tokens),
         disk_bytes_per_token=disk / max(1, num_tokens),
         save_seconds=save_seconds,
         load_seconds=load_seconds,

@@ -140,6 +140,18 @@ def _pieces(snapshot: Snapshot) -> Iterator[bytes | memoryview]:
         (memoryview(segment.data)[segment.base : segment.base + 4 * segment.num_words], segment.positions)
         for segment in snapshot.stored.segments
     ]
+    header = _header(snapshot, segments)
+    preamble = msgpack.packb([MAGIC, VERSION, len(header), zlib.crc32(header)])
+    yield preamble.ljust(_PREAMBLE_BYTES, _NIL)
+    yield header
+    for arrays in segments:
+        for array in arrays:
+            yield struct.pack(">BI", _BIN32, array.nbytes)
+            yield array.cast("B")
+
+
+def _header(snapshot: Snapshot, segments: list[tuple[memoryview, memoryview]]) -> bytes:
+    """All but the segments' words and positions, which are described."""
     described = [
         {
             "documents": segment.documents,
@@ -151,7 +163,7 @@ def _pieces(snapshot: Snapshot) -> Iterator[bytes | memoryview]:
         }
         for segment, (words, positions) in zip(snapshot.stored.segments, segments, strict=True)
     ]
-    header = msgpack.packb(
+    header: bytes = msgpack.packb(
         {
             "fingerprint": snapshot.fingerprint,
             "root": snapshot.root,
@@ -165,13 +177,7 @@ def _pieces(snapshot: Snapshot) -> Iterator[bytes | memoryview]:
             "segments": described,
         }
     )
-    preamble = msgpack.packb([MAGIC, VERSION, len(header), zlib.crc32(header)])
-    yield preamble.ljust(_PREAMBLE_BYTES, _NIL)
-    yield header
-    for arrays in segments:
-        for array in arrays:
-            yield struct.pack(">BI", _BIN32, array.nbytes)
-            yield array.cast("B")
+    return header
 
 
 def _read(path: Path) -> bytes:

@@ -19,7 +19,6 @@ def card_of(found: Distilled, plan: DistillPlan, code: Path, picture: str = "") 
     """The card as Markdown."""
     shape = found.files.shape
     training, rank = plan.training, len(found.files.preview.narrow)
-    image = f"\n![Acceptance by depth]({picture})\n" if picture else ""
     return f"""---
 license: apache-2.0
 base_model: {plan.target}
@@ -44,13 +43,17 @@ never their text. Trained with `slipstream distill`; weights under the Apache Li
 
 Greedy drafts at every token that the target wrote by itself at {plan.num_measured} places in
 {found.num_held_out_files:,} files that it was not trained on, {plan.tokens_measured} tokens each.
-{image}
+{_drawn(picture)}
 {_figures(found)}
 
 ## Code it was trained on
 
 {_corpus(code)}
 {_measured(plan.held_out)}"""
+
+
+def _drawn(picture: str) -> str:
+    return f"\n![Acceptance by depth]({picture})\n" if picture else ""
 
 
 def _steps(plan: DistillPlan) -> str:

@@ -65,11 +65,17 @@ async def suggest(
         )
         raise
     offers = _offers(server, snapshot, completion, ahead)
-    response_ms = (time.perf_counter() - begin) * 1000
-    session.measurements.response_ms.append(response_ms)
-    if offers:
-        session.measurements.last = Answered(offers[0].id, offers[0].text, response_ms, completion.stats)
+    _measure(server, offers, completion, (time.perf_counter() - begin) * 1000)
     return offers
+
+
+def _measure(
+    server: SlipstreamServer, offers: tuple[Offer, ...], completion: Completion, response_ms: float
+) -> None:
+    server.session.measurements.response_ms.append(response_ms)
+    if offers:
+        best = offers[0]
+        server.session.measurements.last = Answered(best.id, best.text, response_ms, completion.stats)
 
 
 def expect(server: SlipstreamServer, uri: str, place: LineColumn) -> None:

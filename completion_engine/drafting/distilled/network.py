@@ -8,7 +8,7 @@ copy of these products in `completion_engine.distillation.network`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -86,6 +86,26 @@ class DrafterShape:
                 )
 
 
+def _rotary_of(target: LanguageModel) -> tuple[Tensor, Tensor]:
+    if target.rotary is None:
+        raise UserError(
+            "A distilled drafter cannot read the keys of a target of this architecture.",
+            advice="Take a smaller model of its family as draftModel.",
+        )
+    return target.rotary
+
+
+def _joined(w: Mapping[str, Tensor]) -> Tensor:
+    """The weights by which a token's embedding and a state become one: [hidden_size, 2 * hidden_size]."""
+    return torch.cat([w["embedding"] * w["embedding_norm"], w["state"] * w["state_norm"]], 1)
+
+
+def _products_of(parts: Sequence[Linear]) -> Products | None:
+    """What one program runs, where all of it is held in bytes."""
+    products = [part.product for part in parts]
+    return Products(*filter(None, products)) if all(products) else None
+
+
 class DistilledNetwork:
     """One drafter's weights, beside the target whose embedding and head they use."""
 
@@ -102,12 +122,7 @@ class DistilledNetwork:
         Raises UserError for a target whose cached keys it cannot read.
         """
         shape.check_target(target)
-        if target.rotary is None:
-            raise UserError(
-                "A distilled drafter cannot read the keys of a target of this architecture.",
-                advice="Take a smaller model of its family as draftModel.",
-            )
-        self._cos, self._sin = target.rotary
+        self._cos, self._sin = _rotary_of(target)
         self._embedding = target.embedding
         place = target.embedding
         w = {name: weight.to(place.device, torch.float32) for name, weight in weights.items()}
@@ -117,8 +132,7 @@ class DistilledNetwork:
             return Linear(weight.to(place.dtype), None if bias is None else bias.to(place.dtype), kind)
 
         self.num_heads, self.memory_layer = shape.num_heads, shape.memory_layer
-        inputs = [w["embedding"] * w["embedding_norm"], w["state"] * w["state_norm"]]
-        self._join = product(torch.cat(inputs, 1))
+        self._join = product(_joined(w))
         self._query = product(w["query"] * w["attention_norm"], w["query_bias"])
         self._attended = product(w["attended"])
         self._gate_up = product(w["gate_up"] * w["mlp_norm"])
@@ -127,9 +141,8 @@ class DistilledNetwork:
         self._head = head_for(target.head_rows(tokens.to(place.device)).to(place.dtype), preview, kind)
         parts = (self._join, self._query, self._attended, self._gate_up, self._down, self._head)
         self.num_bytes = sum(part.num_bytes for part in parts)
-        products = [part.product for part in parts[:-1]]
         is_whole = target.cache_shape.keys_by_channel and serves_heads(shape.head_size)
-        self._products = Products(*filter(None, products)) if is_whole and all(products) else None
+        self._products = _products_of(parts[:-1]) if is_whole else None
         self._programs: dict[tuple[int, int], DraftProgram] = {}
 
     def step(self, tokens: Tensor, states: Tensor, cache: KVCache, position: int) -> tuple[Tensor, Tensor]:

@@ -16,6 +16,7 @@ from completion_engine.engine import MAX_NEW_TOKENS, CompletionEngine
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import load_tokenizer
+from completion_engine.request import Progress
 from lsp_server.tools.bench.drafting import (
     ACCEPTANCE_COLUMNS,
     ARM_COLUMNS,
@@ -90,25 +91,7 @@ def exactness(  # noqa: PLR0913 - one argument per option
     with progress_bar(quiet=json) as report:
         config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
         tree = CompletionEngine.load(config, report)
-        plain = _beside(tree, drafters=())
-        drafted = {"tree": tree, "chain": _beside(tree, drafts_trees=False)}
-        drafted["plain"] = _beside(tree, drafters=())  # beside plain decoding it shows what is noise
-        report("Indexing the sources", 0, 0)
-        index = repository_index(root, tree.tokenizer.encode_many)
-
-        def tell(done: Mapping[str, ExactnessReport]) -> None:
-            num_differing = sum(found.num_differing for found in done.values())
-            report(f"Comparing, {num_differing} differ", done["tree"].num_prompts, len(samples))
-
-        found = compare(
-            drafted,
-            plain,
-            samples,
-            tokens,
-            index=index,
-            temperature=temperature,
-            progress=tell,
-        )
+        found = _compared(tree, samples, root, tokens, temperature, report)
     figures = {
         f"{name}_{key}": value for name, done in found.items() for key, value in done.as_dict().items()
     }
@@ -121,6 +104,27 @@ def exactness(  # noqa: PLR0913 - one argument per option
     _show(figures, json=json, title="Drafters on against off, same target, token by token")
     if any(done.differing for done in found.values()):
         raise typer.Exit(1)
+
+
+def _compared(  # noqa: PLR0913 - what the options say
+    tree: CompletionEngine,
+    samples: list[Sample],
+    root: Path,
+    tokens: int,
+    temperature: float,
+    report: Progress,
+) -> Mapping[str, ExactnessReport]:
+    drafted = {"tree": tree, "chain": _beside(tree, drafts_trees=False)}
+    drafted["plain"] = _beside(tree, drafters=())  # beside plain decoding it shows what is noise
+    report("Indexing the sources", 0, 0)
+    index = repository_index(root, tree.tokenizer.encode_many)
+
+    def tell(done: Mapping[str, ExactnessReport]) -> None:
+        num_differing = sum(found.num_differing for found in done.values())
+        report(f"Comparing, {num_differing} differ", done["tree"].num_prompts, len(samples))
+
+    plain = _beside(tree, drafters=())
+    return compare(drafted, plain, samples, tokens, index=index, temperature=temperature, progress=tell)
 
 
 def _beside(engine: CompletionEngine, **changes: Any) -> CompletionEngine:
@@ -191,12 +195,16 @@ def drafting(  # noqa: PLR0913 - one argument per option
     if plot:
         write_drafting_plot(found, plot)
     if not json:
-        show_rows("Guesses behind true ones", ACCEPTANCE_COLUMNS, acceptance_rows(found))
-        show_rows("Replayed over the same positions", ARM_COLUMNS, arm_rows(found))
-        regrets = (f"{regret:+.1%} against the {name}" for name, regret in found["regret"].items())
-        best = f"(the best arm over all prompts was {found['best_arm']})"
-        console().print("The policy's time per token:", *regrets, best, sep="\n  ", markup=False)
+        _show_drafting(found)
     write_json(found)
+
+
+def _show_drafting(found: Mapping[str, Any]) -> None:
+    show_rows("Guesses behind true ones", ACCEPTANCE_COLUMNS, acceptance_rows(found))
+    show_rows("Replayed over the same positions", ARM_COLUMNS, arm_rows(found))
+    regrets = (f"{regret:+.1%} against the {name}" for name, regret in found["regret"].items())
+    best = f"(the best arm over all prompts was {found['best_arm']})"
+    console().print("The policy's time per token:", *regrets, best, sep="\n  ", markup=False)
 
 
 def _recorded(config: EngineConfig, samples: list[Sample], root: Path, tokens: int, *, quiet: bool) -> Traces:

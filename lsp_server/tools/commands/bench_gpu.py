@@ -24,27 +24,31 @@ from lsp_server.tools.bench.prompts import from_folder, released_sources
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
 
+Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many prompts of the real target.")]
+Tokens = Annotated[int, typer.Option("--tokens", min=2, help="Tokens behind each prompt.")]
+Sizes = Annotated[
+    list[str] | None, typer.Option("--size", help=f"Random weights of: {', '.join(GEOMETRIES)}.")
+]
+Dtypes = Annotated[
+    list[str] | None, typer.Option("--dtype", help="bfloat16, int8, int4; several may be named.")
+]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        help="A real model for the comparison, or auto; empty: random weights only.",
+        callback=named_target,
+    ),
+]
+
 
 def gpu(  # noqa: PLR0913 - one argument per option
     *,
-    prompts: Annotated[
-        int, typer.Option("--prompts", min=1, help="How many prompts of the real target.")
-    ] = 20,
-    tokens: Annotated[int, typer.Option("--tokens", min=2, help="Tokens behind each prompt.")] = 64,
-    size: Annotated[
-        list[str] | None, typer.Option("--size", help=f"Random weights of: {', '.join(GEOMETRIES)}.")
-    ] = None,
-    dtype: Annotated[
-        list[str] | None, typer.Option("--dtype", help="bfloat16, int8, int4; several may be named.")
-    ] = None,
-    target: Annotated[
-        str,
-        typer.Option(
-            "--target",
-            help="A real model for the comparison, or auto; empty: random weights only.",
-            callback=named_target,
-        ),
-    ] = "qwen2.5-coder-1.5b",
+    prompts: Prompts = 20,
+    tokens: Tokens = 64,
+    size: Sizes = None,
+    dtype: Dtypes = None,
+    target: Target = "qwen2.5-coder-1.5b",
     sources: Annotated[Path | None, typer.Option("--sources", help="A folder of source code.")] = None,
     device: Annotated[
         Literal["cuda", "cpu"], typer.Option("--device", help="cpu tries the measurement out, tiny.")

@@ -36,6 +36,22 @@ BeginWith = Annotated[
     Path | None,
     typer.Option("--from", help="A drafter to begin with, as this command wrote it; keeps its vocabulary."),
 ]
+Target = Annotated[str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)]
+Tokens = Annotated[int, typer.Option("--tokens", min=1, help="Positions of the target to learn from.")]
+Steps = Annotated[int, typer.Option("--steps", min=1, help="Steps of training.")]
+Window = Annotated[int, typer.Option("--window", min=4 * ROWS, help="Tokens of one window.")]
+Vocabulary = Annotated[int, typer.Option("--vocabulary", min=2, help="Tokens that the drafter can guess.")]
+Places = Annotated[int, typer.Option("--places", min=1, help="Places to measure at.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        help="Precision of the target that is learnt from; bfloat16 is several times as fast under AMX.",
+    ),
+]
+Plot = Annotated[bool, typer.Option("--plot/--no-plot", help="Draw how far drafts go.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 
 
 @app.command()
@@ -43,53 +59,27 @@ def main(  # noqa: PLR0913 - one argument per option
     folder: Code,
     *,
     out: Out,
-    target: Annotated[
-        str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)
-    ] = DEFAULT_TARGET,
+    target: Target = DEFAULT_TARGET,
     held_out: HeldOut = None,
     begin_with: BeginWith = None,
-    tokens: Annotated[
-        int, typer.Option("--tokens", min=1, help="Positions of the target to learn from.")
-    ] = _DEFAULTS.num_tokens,
-    steps: Annotated[
-        int, typer.Option("--steps", min=1, help="Steps of training.")
-    ] = _DEFAULTS.training.num_steps,
-    window: Annotated[
-        int, typer.Option("--window", min=4 * ROWS, help="Tokens of one window.")
-    ] = _DEFAULTS.window_tokens,
-    vocabulary: Annotated[
-        int, typer.Option("--vocabulary", min=2, help="Tokens that the drafter can guess.")
-    ] = _DEFAULTS.vocabulary,
-    places: Annotated[
-        int, typer.Option("--places", min=1, help="Places to measure at.")
-    ] = _DEFAULTS.num_measured,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
-    dtype: Annotated[
-        str,
-        typer.Option(
-            "--dtype",
-            help="Precision of the target that is learnt from; bfloat16 is several times as fast under AMX.",
-        ),
-    ] = "auto",
-    plot: Annotated[bool, typer.Option("--plot/--no-plot", help="Draw how far drafts go.")] = True,
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
+    tokens: Tokens = _DEFAULTS.num_tokens,
+    steps: Steps = _DEFAULTS.training.num_steps,
+    window: Window = _DEFAULTS.window_tokens,
+    vocabulary: Vocabulary = _DEFAULTS.vocabulary,
+    places: Places = _DEFAULTS.num_measured,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    plot: Plot = True,
+    json: Json = False,
 ) -> None:
     """Train a drafter for a target on the code in FOLDER. Goes on where it was stopped."""
-    for place in filter(None, (folder, held_out, begin_with)):
-        if not place.is_dir():
-            raise UserError(f"There is no folder {place}.", advice="Name one that is there.")
+    _check_folders(folder, held_out, begin_with)
     out.mkdir(parents=True, exist_ok=True)
     if plot:
         check_plot(out / _PICTURE)
+    training = TrainingPlan(num_steps=steps)
     plan = DistillPlan(
-        target=target,
-        num_tokens=tokens,
-        window_tokens=window,
-        vocabulary=vocabulary,
-        training=TrainingPlan(num_steps=steps),
-        num_measured=places,
-        held_out=held_out,
-        begin_with=begin_with,
+        target, tokens, window, vocabulary, training, places, held_out=held_out, begin_with=begin_with
     )
     with progress_bar(quiet=json) as report:
         model_folder = ModelStore().ensure(target, report)
@@ -100,6 +90,12 @@ def main(  # noqa: PLR0913 - one argument per option
         write_acceptance_plot(found.acceptance.survival, f"Drafts for {target}", out / _PICTURE)
     write_card(found, plan, folder, out, picture=_PICTURE if plot else "")
     _show(found, out, json=json)
+
+
+def _check_folders(*folders: Path | None) -> None:
+    for folder in filter(None, folders):
+        if not folder.is_dir():
+            raise UserError(f"There is no folder {folder}.", advice="Name one that is there.")
 
 
 def _show(found: Distilled, out: Path, *, json: bool) -> None:

@@ -13,7 +13,7 @@ import torch
 from completion_engine.errors import MachineError
 from completion_engine.gpu.memory import GEOMETRIES, Geometry
 from completion_engine.request import Progress
-from lsp_server.tools.bench.gpu.ceilings import measure_ceilings
+from lsp_server.tools.bench.gpu.ceilings import Ceilings, measure_ceilings
 from lsp_server.tools.bench.gpu.report import aims, memory_rows
 from lsp_server.tools.bench.gpu.speed import Trial, measure_geometry
 from lsp_server.tools.bench.peers import PeerOptions, measure_peers
@@ -40,32 +40,16 @@ def measure_gpu(asked: GpuRun, report: Progress) -> dict[str, Any]:
 
     Raises MachineError where there is no GPU and none was meant to be tried without.
     """
-    device = torch.device(asked.device)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise MachineError(
-            "There is no GPU that torch can use, so there is nothing to measure.",
-            advice="Run it on a machine with one; `--device cpu` tries it out on a tiny model.",
-        )
-    on_gpu = device.type == "cuda"
+    device = _device_of(asked)
     report("Measuring the machine", 0, 0)
     ceilings = measure_ceilings(device)
-    trial = Trial(num_tokens=asked.num_tokens) if on_gpu else Trial(40, min(asked.num_tokens, 8), 512)
-    geometries = GEOMETRIES if on_gpu else dict.fromkeys(asked.sizes, _TINY)
-    rows = []
-    for at, (size, dtype) in enumerate((size, dtype) for size in asked.sizes for dtype in asked.dtypes):
-        report(f"{size} {dtype}", at, len(asked.sizes) * len(asked.dtypes))
-        figures = measure_geometry(geometries[size], dtype, device, ceilings, trial)
-        rows.append({"name": size, "dtype": dtype, **figures})
-        if on_gpu:
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
     found: dict[str, Any] = {
         "bench": "gpu",
         **_facts(device),
         "read_gb_per_s": round(ceilings.read_bytes_per_s / 1e9, 1),
         "copy_gb_per_s": round(ceilings.copy_bytes_per_s / 1e9, 1),
         "tflops": round(ceilings.flops_per_s / 1e12, 1),
-        "geometries": rows,
+        "geometries": _measure_geometries(asked, device, ceilings, report),
         "memory": memory_rows(),
     }
     if asked.tunes:
@@ -77,6 +61,33 @@ def measure_gpu(asked: GpuRun, report: Progress) -> dict[str, Any]:
         peers = PeerOptions(asked.target, asked.num_tokens, "bfloat16")
         found["peers"] = measure_peers(asked.samples, peers, report)
     return found | {"aims": aims(found)}
+
+
+def _device_of(asked: GpuRun) -> torch.device:
+    device = torch.device(asked.device)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise MachineError(
+            "There is no GPU that torch can use, so there is nothing to measure.",
+            advice="Run it on a machine with one; `--device cpu` tries it out on a tiny model.",
+        )
+    return device
+
+
+def _measure_geometries(
+    asked: GpuRun, device: torch.device, ceilings: Ceilings, report: Progress
+) -> list[dict[str, Any]]:
+    on_gpu = device.type == "cuda"
+    trial = Trial(num_tokens=asked.num_tokens) if on_gpu else Trial(40, min(asked.num_tokens, 8), 512)
+    geometries = GEOMETRIES if on_gpu else dict.fromkeys(asked.sizes, _TINY)
+    rows = []
+    for at, (size, dtype) in enumerate((size, dtype) for size in asked.sizes for dtype in asked.dtypes):
+        report(f"{size} {dtype}", at, len(asked.sizes) * len(asked.dtypes))
+        figures = measure_geometry(geometries[size], dtype, device, ceilings, trial)
+        rows.append({"name": size, "dtype": dtype, **figures})
+        if on_gpu:
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+    return rows
 
 
 def _facts(device: torch.device) -> dict[str, Any]:
