@@ -251,6 +251,24 @@ async def test_a_folder_whose_index_fails_again_and_again_is_left_alone_and_told
     await place.until_ready()
 
 
+async def test_an_error_between_two_tasks_ends_no_worker(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[BaseException] = [Panic("between two tasks")]
+    choose = FolderWorker._next
+
+    def fail_once(worker: FolderWorker) -> object:
+        if errors:
+            raise errors.pop()
+        return choose(worker)
+
+    monkeypatch.setattr(FolderWorker, "_next", fail_once)
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({place.folder(): ENABLED})
+    await place.until_ready()
+    assert errors == []
+
+
 async def test_a_purge_is_answered_whatever_becomes_of_the_worker(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
