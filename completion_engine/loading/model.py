@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
+from completion_engine.cpu.packed_file import packed_path
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.gpu.loading import BITS, check_memory, has_kernels
@@ -23,7 +24,7 @@ from completion_engine.target_model.branch_caches import BranchStorage
 from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
-from completion_engine.target_model.model_files import Config, StoredWeights
+from completion_engine.target_model.model_files import Config, StoredWeights, weight_files
 from completion_engine.target_model.model_shape import num_positions
 from completion_engine.target_model.precision import Precision, WeightKind
 from completion_engine.target_model.threads import take_free_threads
@@ -53,7 +54,9 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
         if dtype == "auto" and not (family and Int8Decoder.serves(family)):
             precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
         if family:
-            decoder, branches = family_decoder(family, capacity, precision.kind, place)
+            decoder, branches = family_decoder(
+                family, capacity, precision.kind, place, packed_path(weight_files(folder))
+            )
         else:
             decoder, branches = _module_decoder(folder, config, capacity, precision, place), None
         return LanguageModel(decoder, place, precision, capacity, branches)
@@ -83,18 +86,25 @@ def _damaged(folder: Path, error: Exception) -> DataError:
 
 
 def family_decoder(
-    model: FamilyModel, num_positions: int, kind: WeightKind, device: torch.device
+    model: FamilyModel,
+    num_positions: int,
+    kind: WeightKind,
+    device: torch.device,
+    stored_at: Path | None = None,
 ) -> tuple[Decoder, BranchStorage | None]:
     """What runs a model by kernels of our own, and where a tree's branches go.
 
-    On a GPU the caller has asked `has_kernels`. Raises UserError for weights of a `kind` that it cannot hold.
+    On a GPU the caller has asked `has_kernels`. Weights that the CPU packs are kept in the file `stored_at`.
+    Raises UserError for weights of a `kind` that it cannot hold.
     """
     if device.type == "cuda":
         from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
 
         graphed = GraphedDecoder(model, num_positions, device, BITS[kind])
         return graphed, InPlaceBranches(graphed.move)
-    return (Int8Decoder if kind == "int8" else FloatDecoder)(model, num_positions), None
+    if kind == "int8":
+        return Int8Decoder(model, num_positions, stored_at), None
+    return FloatDecoder(model, num_positions), None
 
 
 def _family(folder: Path, config: Config, precision: Precision, device: torch.device) -> FamilyModel | None:
