@@ -6,6 +6,7 @@ transformers builds the model only where no kernels of our own take the weights 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from completion_engine.cpu.packed_file import packed_path
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.gpu.loading import BITS, check_memory, has_kernels
+from completion_engine.loading.findings_file import findings_path, read_findings, store_findings
 from completion_engine.loading.precision import choose_device, choose_precision
 from completion_engine.target_model.branch_caches import BranchStorage
 from completion_engine.target_model.decoder import Decoder
@@ -53,10 +55,10 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
             family = _family(folder, config, precision, place)
         if dtype == "auto" and not (family and Int8Decoder.serves(family)):
             precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
+        if family and precision.kind == "int8" and place.type == "cpu":
+            return _packed_model(family, folder, precision, capacity)
         if family:
-            decoder, branches = family_decoder(
-                family, capacity, precision.kind, place, packed_path(weight_files(folder))
-            )
+            decoder, branches = family_decoder(family, capacity, precision.kind, place)
         else:
             decoder, branches = _module_decoder(folder, config, capacity, precision, place), None
         return LanguageModel(decoder, place, precision, capacity, branches)
@@ -67,6 +69,18 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
         ) from error
     except (OSError, KeyError, SafetensorError) as error:
         raise _damaged(folder, error) from error
+
+
+def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capacity: int) -> LanguageModel:
+    """A model whose packed weights are mapped from disk, with what earlier loads found out about it."""
+    packed = packed_path(weight_files(folder))
+    decoder = Int8Decoder(family, capacity, packed)
+    path = findings_path(packed, capacity)
+    known = read_findings(path, time.time())
+    model = LanguageModel(decoder, torch.device("cpu"), precision, capacity, known=known)
+    if known is None:
+        store_findings(path, model.findings)
+    return model
 
 
 @contextlib.contextmanager
@@ -86,16 +100,11 @@ def _damaged(folder: Path, error: Exception) -> DataError:
 
 
 def family_decoder(
-    model: FamilyModel,
-    num_positions: int,
-    kind: WeightKind,
-    device: torch.device,
-    stored_at: Path | None = None,
+    model: FamilyModel, num_positions: int, kind: WeightKind, device: torch.device
 ) -> tuple[Decoder, BranchStorage | None]:
     """What runs a model by kernels of our own, and where a tree's branches go.
 
-    On a GPU the caller has asked `has_kernels`. Weights that the CPU packs are kept in the file `stored_at`.
-    Raises UserError for weights of a `kind` that it cannot hold.
+    On a GPU the caller has asked `has_kernels`. Raises UserError for weights of a `kind` that it cannot hold.
     """
     if device.type == "cuda":
         from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
@@ -103,7 +112,7 @@ def family_decoder(
         graphed = GraphedDecoder(model, num_positions, device, BITS[kind])
         return graphed, InPlaceBranches(graphed.move)
     if kind == "int8":
-        return Int8Decoder(model, num_positions, stored_at), None
+        return Int8Decoder(model, num_positions), None
     return FloatDecoder(model, num_positions), None
 
 
