@@ -69,7 +69,7 @@ class LanguageModel:
         self.max_branches = self._branches.max_branches if self.verifies_trees else 1
         self.chunks = self._chunk_rule()
         self.widths = self._widths()
-        self.findings = resume(self, known) if known else measure(self)
+        self.findings = resume(self, known) if known else self._measure()
         self.clock = PassClock(self.findings.pass_ms, self.findings.branch_ms)
         self.governor.apply(time.monotonic())
 
@@ -200,3 +200,7 @@ class LanguageModel:
 
     def _trees_are_harmless(self) -> bool:
         return self.is_row_invariant and branches_are_exact(self, PREFILL_ROWS)
+
+    def _measure(self) -> Findings:
+        """The findings of this load, once bits have been compared."""
+        return measure(self)

@@ -92,7 +92,7 @@ def _choose_threads(target: Target) -> ThreadGovernor:
     used = torch.get_num_threads()
     counts = {used, *thread_counts()} if target.device.type == "cpu" else {used}
     governors = {count: ThreadGovernor({count: 1.0}) for count in sorted(counts, reverse=True)}
-    if not all(_threads_agree(target, governors[used], governors[count]) for count in counts - {used}):
+    if not all(threads_agree(target, governors[used], governors[count]) for count in counts - {used}):
         return governors[used]
     if used < max(counts):
         # Others need the cores now: what more threads are worth is seen when they are free.
@@ -102,7 +102,7 @@ def _choose_threads(target: Target) -> ThreadGovernor:
     return ThreadGovernor({count: min(taken) / min(found[used]) for count, taken in found.items()})
 
 
-def _threads_agree(target: Target, governor: ThreadGovernor, other: ThreadGovernor) -> bool:
+def threads_agree(target: Target, governor: ThreadGovernor, other: ThreadGovernor) -> bool:
     """Whether two numbers of threads give the same bits, for narrow passes and for wide ones."""
     generator = torch.Generator().manual_seed(2)
     tokens = torch.randint(0, target.vocab_size, (_NUM_KNOWN + ROWS,), generator=generator).tolist()
