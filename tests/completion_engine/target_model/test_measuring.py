@@ -35,7 +35,8 @@ def test_a_target_that_is_known_is_the_same_target(target: LanguageModel) -> Non
     for name in ("exactness", "verifies_trees", "verifies_drafts", "widths", "max_branches", "findings"):
         assert getattr(again, name) == getattr(target, name)
     caches = [KVCache(target.cache_shape) for _ in range(2)]
-    logits = [model.forward([1, 2, 3], cache, 3) for model, cache in zip((target, again), caches, strict=True)]
+    models = zip((target, again), caches, strict=True)
+    logits = [model.forward([1, 2, 3], cache, 3) for model, cache in models]
     assert logits[0].equal(logits[1])
 
 
