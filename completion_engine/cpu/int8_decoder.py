@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,25 +20,47 @@ from completion_engine.cpu.kernels.attention import Queries, Strides
 from completion_engine.cpu.kernels.branch_table import BranchTable, TableBranch
 from completion_engine.cpu.kernels.heads import HeadNorms, Heads, place_step, split_step
 from completion_engine.cpu.kernels.language import Floats, array_of
+from completion_engine.cpu.kernels.packing import PackedWeight
 from completion_engine.cpu.kernels.program import Program, Step
 from completion_engine.cpu.kernels.rounded import RoundedRows
 from completion_engine.cpu.kernels.rows import add_norm
-from completion_engine.cpu.quantised import QuantisedLinear
+from completion_engine.cpu.packed_file import Source, load_packed
+from completion_engine.cpu.quantised import QuantisedLinear, packed
 from completion_engine.errors import UserError
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, LayerParts, stacked
+from completion_engine.target_model.llama_family import (
+    FamilyDecoder,
+    FamilyModel,
+    LayerParts,
+    stacked,
+    stacked_bias,
+)
+from completion_engine.target_model.model_files import Affine
+
+
+class _Products(NamedTuple):
+    """The layers that a layer multiplies with; those that read the same input are one."""
+
+    qkv: tuple[Affine, ...]
+    out: tuple[Affine, ...]
+    gate_up: tuple[Affine, ...]
+    down: tuple[Affine, ...]
+
+    @classmethod
+    def of(cls, parts: LayerParts) -> _Products:
+        return cls((parts.q, parts.k, parts.v), (parts.out,), (parts.gate, parts.up), (parts.down,))
 
 
 class _Layer:
-    """One layer's weights; norms in float32."""
+    """One layer's weights; norms in float32. `packed` holds those of its products."""
 
-    def __init__(self, parts: LayerParts) -> None:
+    def __init__(self, parts: LayerParts, packed: Sequence[PackedWeight]) -> None:
         self.input_norm, self.mlp_norm = _wide(parts.input_norm), _wide(parts.mlp_norm)
-        self.qkv = QuantisedLinear(*stacked(parts.q, parts.k, parts.v))
-        self.out = QuantisedLinear(*parts.out)
-        self.gate_up = QuantisedLinear(*stacked(parts.gate, parts.up))
-        self.down = QuantisedLinear(*parts.down)
+        self.qkv, self.out, self.gate_up, self.down = (
+            QuantisedLinear(weight, stacked_bias(*affines))
+            for weight, affines in zip(packed, _Products.of(parts), strict=True)
+        )
         self.norms: HeadNorms | None = None
         if parts.q_norm is not None and parts.k_norm is not None:
             self.norms = HeadNorms(_wide(parts.q_norm), _wide(parts.k_norm))
@@ -52,15 +75,20 @@ class Int8Decoder(FamilyDecoder):
 
     row_step = 1
 
-    def __init__(self, model: FamilyModel, num_positions: int) -> None:
+    def __init__(self, model: FamilyModel, num_positions: int, stored_at: Path | None = None) -> None:
+        """Packed weights lie in the file `stored_at`, which is made where it is missing, or in memory."""
         if not self.serves(model):
             raise UserError(
                 f"A model with heads of {model.head_size} numbers cannot run in int8.",
                 advice="Set dtype to auto.",
             )
         super().__init__(model, num_positions)
-        self._head = QuantisedLinear(model.head)
-        self.layers = [_Layer(model.layer(index)) for index in range(model.num_layers)]
+        held = load_packed(stored_at, _sources(model))
+        self._head = QuantisedLinear(held["head"])
+        self.layers = [
+            _Layer(model.layer(index), [held[f"{index}.{name}"] for name in _Products._fields])
+            for index in range(model.num_layers)
+        ]
         self.num_weight_bytes = (
             self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self.layers)
         )
@@ -191,6 +219,22 @@ def _buffers(decoder: Int8Decoder, num_rows: int) -> _Buffers:
         rows("gate and up", num_held, layer.gate_up.product.width),
         RoundedRows(num_rows, layer.gate_up.product.num_outputs // 2),
     )
+
+
+def _sources(model: FamilyModel) -> dict[str, Source]:
+    """What is to be packed, by the names under which it is stored. Weights are read when they are packed."""
+    found = {"head": Source((model.vocab_size, model.hidden_size), lambda: packed(model.head))}
+
+    def source(index: int, name: str, affines: tuple[Affine, ...]) -> Source:
+        def make() -> PackedWeight:
+            return packed(stacked(*getattr(_Products.of(model.layer(index)), name))[0])
+
+        return Source((sum(len(weight) for weight, _ in affines), affines[0][0].shape[1]), make)
+
+    for index in range(model.num_layers):
+        for name, affines in _Products.of(model.layer(index))._asdict().items():
+            found[f"{index}.{name}"] = source(index, name, affines)
+    return found
 
 
 def _wide(weight: Tensor) -> Floats:

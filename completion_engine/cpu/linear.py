@@ -14,7 +14,7 @@ from torch.nn import functional
 from completion_engine.cpu.kernels import rows
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.product import Product
-from completion_engine.cpu.quantised import QuantisedLinear
+from completion_engine.cpu.quantised import QuantisedLinear, packed
 from completion_engine.target_model.precision import WeightKind
 
 _ROWS_HINT = 8
@@ -39,7 +39,7 @@ class Linear:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, kind: WeightKind = "float") -> None:
-        self._quantised = QuantisedLinear(weight, bias) if kind == "int8" else None
+        self._quantised = QuantisedLinear(packed(weight), bias) if kind == "int8" else None
         if self._quantised is not None:
             self.num_bytes = self._quantised.num_bytes
             return

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.language import Floats, array_of
-from completion_engine.cpu.kernels.packing import TILE_OUTPUTS, pack, unpack
+from completion_engine.cpu.kernels.packing import TILE_OUTPUTS, PackedWeight, pack, unpack
 from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_numbers
 
@@ -30,14 +30,16 @@ def quantise_rows(x: Tensor) -> RoundedRows:
     return found
 
 
+def packed(weight: Tensor) -> PackedWeight:
+    """`weight` [num_outputs, num_inputs], float32 or bf16, rounded."""
+    return pack(array_of(weight.detach().contiguous()))
+
+
 class QuantisedLinear:
-    """`x @ weight.T + bias` with weight and x rounded; the result is float32.
+    """`x @ weight.T + bias` with weight and x rounded; the result is float32."""
 
-    `weight` is [num_outputs, num_inputs], float32 or bf16.
-    """
-
-    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        self._weight = pack(array_of(weight.detach().contiguous()))
+    def __init__(self, weight: PackedWeight, bias: Tensor | None = None) -> None:
+        self._weight = weight
         shifts: Floats = np.zeros(len(self._weight.records) * TILE_OUTPUTS, np.float32)
         if bias is not None:
             shifts[: len(bias)] = bias.detach().float().numpy()

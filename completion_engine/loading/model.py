@@ -6,6 +6,7 @@ transformers builds the model only where no kernels of our own take the weights 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,17 @@ from safetensors import SafetensorError
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
+from completion_engine.cpu.packed_file import packed_path
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.gpu.loading import BITS, check_memory, has_kernels
+from completion_engine.loading.findings_file import findings_path, read_findings, store_findings
 from completion_engine.loading.precision import choose_device, choose_precision
 from completion_engine.target_model.branch_caches import BranchStorage
 from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
-from completion_engine.target_model.model_files import Config, StoredWeights
+from completion_engine.target_model.model_files import Config, StoredWeights, weight_files
 from completion_engine.target_model.model_shape import num_positions
 from completion_engine.target_model.precision import Precision, WeightKind
 from completion_engine.target_model.threads import take_free_threads
@@ -52,6 +55,8 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
             family = _family(folder, config, precision, place)
         if dtype == "auto" and not (family and Int8Decoder.serves(family)):
             precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
+        if family and precision.kind == "int8" and place.type == "cpu":
+            return _packed_model(family, folder, precision, capacity)
         if family:
             decoder, branches = family_decoder(family, capacity, precision.kind, place)
         else:
@@ -64,6 +69,18 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
         ) from error
     except (OSError, KeyError, SafetensorError) as error:
         raise _damaged(folder, error) from error
+
+
+def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capacity: int) -> LanguageModel:
+    """A model whose packed weights are mapped from disk, with what earlier loads found out about it."""
+    packed = packed_path(weight_files(folder))
+    decoder = Int8Decoder(family, capacity, packed)
+    path = findings_path(packed, capacity)
+    known = read_findings(path, time.time())
+    model = LanguageModel(decoder, torch.device("cpu"), precision, capacity, known=known)
+    if known is None:
+        store_findings(path, model.findings)
+    return model
 
 
 @contextlib.contextmanager
@@ -94,7 +111,9 @@ def family_decoder(
 
         graphed = GraphedDecoder(model, num_positions, device, BITS[kind])
         return graphed, InPlaceBranches(graphed.move)
-    return (Int8Decoder if kind == "int8" else FloatDecoder)(model, num_positions), None
+    if kind == "int8":
+        return Int8Decoder(model, num_positions), None
+    return FloatDecoder(model, num_positions), None
 
 
 def _family(folder: Path, config: Config, precision: Precision, device: torch.device) -> FamilyModel | None:

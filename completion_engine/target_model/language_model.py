@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from statistics import median
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -20,20 +19,19 @@ from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.exactness import (
     branches_are_exact,
     fixed_width_holds,
-    hold_same,
     rows_are_invariant,
 )
+from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
+from completion_engine.target_model.measuring import measure, resume
 from completion_engine.target_model.precision import Precision
 from completion_engine.target_model.rows import ROWS, pad_rows
-from completion_engine.target_model.threads import ThreadGovernor, thread_counts
+from completion_engine.target_model.threads import ThreadGovernor
 
 logger = logging.getLogger(__name__)
 
 PREFILL_ROWS = 64
 _PREFILL_ROWS_CUDA = 256
-_NUM_ROUNDS = 5  # of measuring passes, at most
-_ALIKE = 1.1  # times of a pass that differ by less are not worth another round
 WIDTHS = (8, 16, 24)  # rows of a verification pass that the policy may choose from
 _NARROW = (1, 2, 4)  # and these where a pass may run any number of rows
 
@@ -41,15 +39,19 @@ _NARROW = (1, 2, 4)  # and these where a pass may run any number of rows
 class LanguageModel:
     """A target ready to run. All calls belong to one thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a target is made of
         self,
         decoder: Decoder,
         device: torch.device,
         precision: Precision,
         capacity: int,
         branches: BranchStorage | None = None,
+        known: Findings | None = None,
     ) -> None:
-        """`branches` is where the decoder wants the rows of a tree; each branch in a branch by default."""
+        """`branches` is where the decoder wants the rows of a tree; each branch in a branch by default.
+
+        What is `known` of this target on this machine is not found out again.
+        """
         self.decoder = decoder
         self.device = device
         self.precision = precision
@@ -59,16 +61,16 @@ class LanguageModel:
         self.governor = ThreadGovernor({torch.get_num_threads(): 1.0})
         self._row_step = decoder.row_step
         self.is_row_invariant = True
-        self.is_row_invariant = rows_are_invariant(self, PREFILL_ROWS)
+        self.is_row_invariant = known.is_row_invariant if known else rows_are_invariant(self, PREFILL_ROWS)
         if not self.is_row_invariant:
             self._row_step = ROWS
-        self.verifies_drafts = self.is_row_invariant or self._fixed_width_holds()
-        self.verifies_trees = self.is_row_invariant and branches_are_exact(self, PREFILL_ROWS)
+        self.verifies_drafts = known.verifies_drafts if known else self._drafts_are_harmless()
+        self.verifies_trees = known.verifies_trees if known else self._trees_are_harmless()
         self.max_branches = self._branches.max_branches if self.verifies_trees else 1
         self.chunks = self._chunk_rule()
         self.widths = self._widths()
-        self.clock = self._measure_passes()
-        self.governor = self._choose_threads()
+        self.findings = resume(self, known) if known else self._measure()
+        self.clock = PassClock(self.findings.pass_ms, self.findings.branch_ms)
         self.governor.apply(time.monotonic())
 
     @property
@@ -189,81 +191,16 @@ class LanguageModel:
             return ChunkRule(PREFILL_ROWS, ROWS)
         return ChunkRule(PREFILL_ROWS if self.device.type == "cpu" else _PREFILL_ROWS_CUDA)
 
-    def _fixed_width_holds(self) -> bool:
-        """Whether passes of one width make drafts harmless; where not, there are none."""
-        if fixed_width_holds(self, PREFILL_ROWS):
+    def _drafts_are_harmless(self) -> bool:
+        """Whether rows change nothing, or passes of one width do not; where both do, nothing is drafted."""
+        if self.is_row_invariant or fixed_width_holds(self, PREFILL_ROWS):
             return True
         logger.warning("What this target computes depends on what runs beside it: nothing is drafted.")
         return False
 
-    def _measure_passes(self) -> PassClock:
-        """One verification pass by width, the quickest of a few, and what a branch more takes, the median.
+    def _trees_are_harmless(self) -> bool:
+        return self.is_row_invariant and branches_are_exact(self, PREFILL_ROWS)
 
-        A branch takes little beside what a pass varies by: it is measured by as many as there may be.
-        """
-        shapes = {width: list(range(-1, width - 1)) for width in self.widths}
-        num_more = min(self.max_branches, ROWS) - 1
-        if num_more:
-            shapes[0] = [*range(-1, ROWS - 1 - num_more), *[0] * num_more]
-        found = self._time_passes({shape: (parents, self.governor) for shape, parents in shapes.items()})
-        with_branches = found.pop(0, found[ROWS])
-        branch_ms = median(wide - row for wide, row in zip(with_branches, found[ROWS], strict=True))
-        pass_ms = {width: min(taken) for width, taken in found.items()}
-        return PassClock(pass_ms, branch_ms / max(1, num_more))
-
-    def _choose_threads(self) -> ThreadGovernor:
-        """As many threads as torch was given, and fewer for when others need the cores; each with its pace.
-
-        Only those of now where the number of threads would change a bit.
-        """
-        used = torch.get_num_threads()
-        counts = {used, *thread_counts()} if self.device.type == "cpu" else {used}
-        governors = {count: ThreadGovernor({count: 1.0}) for count in sorted(counts, reverse=True)}
-        if not all(self._threads_agree(governors[used], governors[count]) for count in counts - {used}):
-            return governors[used]
-        if used < max(counts):
-            # Others need the cores now: what more threads are worth is seen when they are free.
-            return ThreadGovernor({count: used / count for count in counts}, num_threads=used)
-        parents = range(-1, ROWS - 1)
-        found = self._time_passes({count: (parents, governor) for count, governor in governors.items()})
-        return ThreadGovernor({count: min(taken) / min(found[used]) for count, taken in found.items()})
-
-    def _threads_agree(self, governor: ThreadGovernor, other: ThreadGovernor) -> bool:
-        """Whether two numbers of threads give the same bits, for narrow passes and for wide ones."""
-        generator = torch.Generator().manual_seed(2)
-        tokens = torch.randint(0, self.vocab_size, (PREFILL_ROWS + ROWS,), generator=generator).tolist()
-        known, new = tokens[:PREFILL_ROWS], tokens[PREFILL_ROWS:]
-        found: list[tuple[Tensor, KVCache]] = []
-        for some in (governor, other):
-            self.governor = some
-            cache = KVCache(self.cache_shape)
-            self.forward(known, cache, 0)
-            cache.keep(known)
-            found.append((self.forward(new, cache, ROWS), cache))
-        (logits, cache), (others, other_cache) = found
-        return hold_same(cache, other_cache, len(tokens)) and torch.equal(logits, others)
-
-    def _time_passes(
-        self, passes: Mapping[int, tuple[Sequence[int], ThreadGovernor]]
-    ) -> dict[int, list[float]]:
-        """Milliseconds of some passes, each given by parents and threads, in turn, until each came twice."""
-        cache = KVCache(self.cache_shape)
-        cache.keep([0] * min(512, self.capacity // 2))
-        times: dict[int, list[float]] = {name: [] for name in passes}
-        for num_done in range(_NUM_ROUNDS + 1):
-            for name, (parents, governor) in passes.items():
-                self.governor = governor
-                begin = time.perf_counter()
-                logits = self.forward([0] * len(parents), cache, len(parents), parents)
-                logits[0, 0].item()
-                if num_done:  # the first round makes things ready
-                    times[name].append((time.perf_counter() - begin) * 1e3)
-            if num_done > 1 and all(_came_twice(taken) for taken in times.values()):
-                break
-        return times
-
-
-def _came_twice(taken: Sequence[float]) -> bool:
-    """Whether the quickest two of some times are alike."""
-    quickest, second = sorted(taken)[:2]
-    return second < _ALIKE * quickest
+    def _measure(self) -> Findings:
+        """The findings of this load, once bits have been compared."""
+        return measure(self)

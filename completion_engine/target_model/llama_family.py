@@ -104,8 +104,8 @@ class FamilyModel:
 
     @property
     def embedding(self) -> Tensor:
-        """[vocab_size, hidden_size]."""
-        return self._weights["model.embed_tokens.weight"].clone()
+        """[vocab_size, hidden_size], in the pages of its file where it has the type that is wanted."""
+        return self._weights["model.embed_tokens.weight"]
 
     @property
     def norm(self) -> Tensor:
@@ -197,11 +197,14 @@ class FamilyDecoder:
 
 def stacked(*layers: Affine) -> Affine:
     """Several layers that read the same input as one, outputs side by side."""
-    weights = torch.cat([weight for weight, _ in layers])
+    return torch.cat([weight for weight, _ in layers]), stacked_bias(*layers)
+
+
+def stacked_bias(*layers: Affine) -> Tensor | None:
+    """The bias of `stacked`; None where no layer has one."""
     if all(bias is None for _, bias in layers):
-        return weights, None
-    biases = [weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in layers]
-    return weights, torch.cat(biases)
+        return None
+    return torch.cat([weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in layers])
 
 
 def rotate(x: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:

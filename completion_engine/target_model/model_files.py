@@ -44,6 +44,14 @@ def completed(folder: Path) -> Config:
     return config
 
 
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of the model in `folder`. Raises OSError or ValueError for a damaged index."""
+    index = folder / _INDEX
+    if not index.is_file():
+        return [folder / _WEIGHTS]
+    return [folder / name for name in _files_of(json.loads(index.read_text(encoding="utf-8")))]
+
+
 def _files_of(index: Any) -> list[str]:
     """The files that an index names, all beside it. Raises ValueError."""
     names = index.get("weight_map") if isinstance(index, dict) else None
@@ -61,11 +69,7 @@ class StoredWeights(Mapping[str, Tensor]):
 
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
         self._dtype = dtype
-        index = folder / _INDEX
-        names = [_WEIGHTS]
-        if index.is_file():
-            names = _files_of(json.loads(index.read_text(encoding="utf-8")))
-        files: list[Any] = [safe_open(folder / name, "pt") for name in names]
+        files: list[Any] = [safe_open(file, "pt") for file in weight_files(folder)]
         self._file_of = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - no mapping
 
     def __getitem__(self, name: str) -> Tensor:

@@ -91,6 +91,11 @@ class ThreadGovernor:
         self._last_s = float("inf")
 
     @property
+    def paces(self) -> dict[int, float]:
+        """By number of threads: times as long as passes took at load, or take as they were seen."""
+        return dict(zip(self._counts, self._paces, strict=True))
+
+    @property
     def num_threads(self) -> int:
         """For the next pass."""
         return self._counts[self._at]

@@ -141,9 +141,14 @@ def forget_unused(used: Path, now: float) -> None:
                 shutil.rmtree(folder)
 
 
-def _mark() -> Path:
+def machine_mark() -> str:
+    """Stands for this processor, this interpreter and this place of the sources."""
     from llvmlite import binding  # noqa: PLC0415 - a tenth of a second, loaded with numba anyway
 
     processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     place = repr((processor, str(_SOURCES), sys.version)).encode()
-    return KERNEL_FOLDER / f"compiled-{hashlib.sha256(place).hexdigest()[:16]}"
+    return hashlib.sha256(place).hexdigest()[:16]
+
+
+def _mark() -> Path:
+    return KERNEL_FOLDER / f"compiled-{machine_mark()}"

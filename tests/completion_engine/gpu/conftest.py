@@ -15,12 +15,11 @@ from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.head import Preview
 from completion_engine.drafting.distilled.network import DrafterShape
 from completion_engine.gpu.branches import InPlaceBranches
-from completion_engine.target_model.costs import PassClock
+from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config
 from completion_engine.target_model.model_files import StoredWeights
 from completion_engine.target_model.precision import Precision
-from completion_engine.target_model.threads import ThreadGovernor
 
 HAS_GPU = torch.cuda.is_available()
 
@@ -111,11 +110,10 @@ def tolerance(dtype: torch.dtype) -> float:
 class Untimed(LanguageModel):
     """Its passes are not measured: interpreted, that takes most of a minute."""
 
-    def _measure_passes(self) -> PassClock:
-        return PassClock(dict.fromkeys(self.widths, 1.0), 0.0)
-
-    def _choose_threads(self) -> ThreadGovernor:
-        return self.governor
+    def _measure(self) -> Findings:
+        pass_ms = dict.fromkeys(self.widths, 1.0)
+        flags = self.is_row_invariant, self.verifies_drafts, self.verifies_trees
+        return Findings(*flags, pass_ms, branch_ms=0.0, thread_paces=self.governor.paces)
 
 
 @pytest.fixture(scope="session")

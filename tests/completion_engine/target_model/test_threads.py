@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.measuring import threads_agree
 from completion_engine.target_model.threads import IdleCores, ThreadGovernor, take_free_threads, thread_counts
 
 
@@ -131,4 +132,4 @@ def test_idle_cores_are_those_of_this_machine() -> None:
 
 def test_the_number_of_threads_changes_no_bit(target: LanguageModel) -> None:
     most = torch.get_num_threads()
-    assert target._threads_agree(ThreadGovernor({most: 1.0}), ThreadGovernor({1: 1.0}))
+    assert threads_agree(target, ThreadGovernor({most: 1.0}), ThreadGovernor({1: 1.0}))

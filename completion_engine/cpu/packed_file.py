@@ -1,0 +1,186 @@
+"""Packed weights of a model in a file of the cache folder: the first load writes it, later ones map it.
+
+A mapped file is memory that all processes of the machine share, and it needs no packing. The file is a
+safetensors file whose header says of each weight how it is packed. Its name follows from the model's files
+and from what packs them; it appears whole or not at all. What cannot be stored is held in memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from platformdirs import user_cache_dir
+from safetensors import SafetensorError, safe_open
+
+from completion_engine.cpu.kernels import language, packing
+from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
+from completion_engine.cpu.kernels.language import Array
+from completion_engine.cpu.kernels.packing import BLOCK, RECORDS, TILE_OUTPUTS, PackedWeight
+
+logger = logging.getLogger(__name__)
+
+_HEADER_BYTES = 1 << 18  # kept free for what is known only when all is written
+_SPARE_BYTES = 1 << 30  # of the disk, which are others'
+_WORTH_BYTES = 1 << 26  # less is packed sooner than it is looked for
+_SUFFIX = ".safetensors"
+_UNFINISHED_S = 3600  # what was written that long ago was left by a process that ended
+
+Shape = tuple[int, int]
+Make = Callable[[], PackedWeight]
+
+
+class Source(NamedTuple):
+    """A model's weight that is to be packed: its size [num_outputs, num_inputs], and what packs it."""
+
+    shape: Shape
+    make: Make
+
+
+def packed_path(files: Sequence[Path]) -> Path:
+    """Where the packed weights of the model in these files lie. Raises OSError where a file is missing."""
+    digest = hashlib.sha256()
+    for module in (packing, language):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    for file in files:
+        status = file.stat()
+        told = str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        digest.update(repr(told).encode())
+    place = hashlib.sha256(repr([str(file.resolve()) for file in files]).encode())
+    folder = Path(user_cache_dir("slipstream", appauthor=False)) / "packed" / place.hexdigest()[:16]
+    return folder / f"{digest.hexdigest()[:16]}{_SUFFIX}"
+
+
+def load_packed(path: Path | None, sources: Mapping[str, Source]) -> dict[str, PackedWeight]:
+    """The weights of `sources` out of the file at `path`, which is made where there is none that fits."""
+    if path is None or _num_bytes(sources) < _WORTH_BYTES:
+        return {name: source.make() for name, source in sources.items()}
+    shapes = {name: source.shape for name, source in sources.items()}
+    if found := _read(path, shapes):
+        return found
+    made: dict[str, PackedWeight] = {}
+    try:
+        _write(path, sources, made)
+        return _read(path, shapes) or made
+    except OSError as error:
+        logger.warning("Packed weights are not stored, so every start makes them anew: %s", error)
+        return made | {name: source.make() for name, source in sources.items() if name not in made}
+
+
+def _read(path: Path, shapes: Mapping[str, Shape]) -> dict[str, PackedWeight] | None:
+    """The weights in a file of this user's alone; None where it is missing, damaged or of other weights."""
+    try:
+        if flaw_of(path.parent.lstat()) or flaw_of(path.lstat()):
+            return None
+        with suppress(OSError):
+            os.utime(path)  # it is in use: see `_forget_others`
+        file: Any = safe_open(path, "pt")
+        bits = json.loads((file.metadata() or {}).get("bits", "{}"))
+        found = {name: _weight_in(file, name, int(bits[name]), shape) for name, shape in shapes.items()}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        logger.warning("Packed weights in %s are damaged and made anew: %s", path, error)
+        return None
+    _fetch_ahead(path)
+    return found
+
+
+def _weight_in(file: Any, name: str, bits: int, shape: Shape) -> PackedWeight:
+    """Raises ValueError or KeyError where what the file holds does not fit `shape`: kernels would read on."""
+    record = RECORDS[bits]
+    records, units = (file.get_tensor(f"{name}.{part}").numpy() for part in ("records", "units"))
+    num_tiles, num_blocks = -(-shape[0] // TILE_OUTPUTS), -(-shape[1] // BLOCK)
+    wanted = {
+        "records": (records, (num_tiles, num_blocks, record.num_bytes), np.uint8),
+        "units": (units, (num_tiles * TILE_OUTPUTS,), np.float32),
+    }
+    for part, (held, size, dtype) in wanted.items():
+        if held.shape != size or held.dtype != dtype:
+            raise ValueError(f"{name}.{part} is {held.dtype} {held.shape}, not {np.dtype(dtype)} {size}")
+    return PackedWeight(record, records, units, shape)
+
+
+def _write(path: Path, sources: Mapping[str, Source], made: dict[str, PackedWeight]) -> None:
+    """Pack all of `sources` into `made`, and into the file at `path`. Raises OSError."""
+    make_private(path.parent)
+    _forget_others(path)
+    if shutil.disk_usage(path.parent).free < _num_bytes(sources) + _SPARE_BYTES:
+        raise OSError(errno.ENOSPC, "the disk is nearly full", str(path.parent))
+    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.seek(8 + _HEADER_BYTES)
+            header = {"__metadata__": {"format": "pt"}} | dict(_written(file, sources, made))
+            bits = {name: weight.record.bits for name, weight in made.items()}
+            header["__metadata__"]["bits"] = json.dumps(bits)
+            told = json.dumps(header).encode()
+            if len(told) > _HEADER_BYTES:
+                raise OSError(errno.EFBIG, "too many weights", str(path))
+            file.seek(0)
+            file.write(_HEADER_BYTES.to_bytes(8, "little") + told.ljust(_HEADER_BYTES))
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _num_bytes(sources: Mapping[str, Source]) -> int:
+    """What the weights may take at most: 8 bits and the scales of blocks."""
+    return (
+        sum(shape[0] * shape[1] for shape, _ in sources.values())
+        * RECORDS[8].num_bytes
+        // (BLOCK * TILE_OUTPUTS)
+    )
+
+
+def _written(
+    file: IO[bytes], sources: Mapping[str, Source], made: dict[str, PackedWeight]
+) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Each array's entry of the header, once it is written behind the one before."""
+    end = 0
+    for name, source in sources.items():
+        weight = made[name] = source.make()
+        arrays: tuple[tuple[str, str, Array], ...] = (
+            ("records", "U8", weight.records),
+            ("units", "F32", weight.units),
+        )
+        for part, kind, array in arrays:
+            file.write(array.data)
+            begin, end = end, end + array.nbytes
+            yield (
+                f"{name}.{part}",
+                {"dtype": kind, "shape": list(array.shape), "data_offsets": [begin, end]},
+            )
+
+
+def _forget_others(path: Path) -> None:
+    """Remove what was packed of this model before, and what is long unused."""
+    now = time.time()
+    forget_unused(path.parent, now)
+    for file in path.parent.iterdir():
+        with suppress(OSError):
+            is_old = file.suffix == _SUFFIX or now - file.stat().st_mtime > _UNFINISHED_S
+            if file != path and is_old:
+                file.unlink()
+
+
+def _fetch_ahead(path: Path) -> None:
+    """Let the system read the file while the rest of the model is loaded."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
+        finally:
+            os.close(descriptor)

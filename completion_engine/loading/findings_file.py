@@ -1,0 +1,97 @@
+"""What loads found out about targets, stored beside their packed weights for a week.
+
+A file of findings is for one set of weights, kernels and libraries and for one processor, as its name says.
+What does not read well is found out anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numba
+import torch
+
+from completion_engine.cpu.kernels.dot import instruction_sets
+from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, flaw_of, machine_mark
+from completion_engine.target_model.findings import Findings
+from completion_engine.target_model.threads import thread_counts
+
+logger = logging.getLogger(__name__)
+
+_VALID_S = 7 * 86_400
+_MAX_BYTES = 1 << 16
+_FLAGS = ("is_row_invariant", "verifies_drafts", "verifies_trees")
+
+
+def findings_path(packed: Path, capacity: int) -> Path:
+    """Where findings lie about the weights packed at `packed`, in caches of `capacity` positions."""
+    facts = (
+        packed.name, capacity, KERNEL_FOLDER.name, machine_mark(), instruction_sets(), thread_counts(),
+        torch.__version__, numba.__version__,
+    )  # fmt: skip
+    digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+    return packed.with_name(f"{packed.stem}-{digest}.json")
+
+
+def read_findings(path: Path, now: float) -> Findings | None:
+    """What was found no longer ago than a week; None where there is nothing. `now` in seconds."""
+    try:
+        status = path.lstat()
+        if flaw_of(status) or status.st_size > _MAX_BYTES or not 0 <= now - status.st_mtime < _VALID_S:
+            return None
+        return _findings_in(json.loads(path.read_text(encoding="ascii")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        logger.warning("Findings in %s are damaged and made anew: %s", path, error)
+        return None
+
+
+def store_findings(path: Path, findings: Findings) -> None:
+    """Keep settled findings for later loads; what cannot be kept is found out again."""
+    if not findings.are_settled or not path.parent.is_dir():
+        return
+    told = {name: getattr(findings, name) for name in (*_FLAGS, "pass_ms", "branch_ms", "thread_paces")}
+    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    with suppress(OSError):
+        try:
+            unfinished.write_text(json.dumps(told), encoding="ascii")
+            unfinished.chmod(0o600)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def _findings_in(told: Mapping[str, Any]) -> Findings:
+    flags = {name: told[name] for name in _FLAGS}
+    if not all(isinstance(flag, bool) for flag in flags.values()):
+        raise ValueError("a verdict is neither true nor false")
+    return Findings(
+        **flags,
+        pass_ms=_by_number(told["pass_ms"]),
+        branch_ms=_checked(told["branch_ms"]),
+        thread_paces=_by_number(told["thread_paces"]),
+        are_settled=True,
+    )
+
+
+def _by_number(told: Mapping[str, Any]) -> dict[int, float]:
+    found = {int(name): _checked(value) for name, value in told.items()}
+    if not found or min(found) < 1:
+        raise ValueError("a table is empty or of no numbers")
+    return found
+
+
+def _checked(value: Any) -> float:
+    number = float(value)
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError(f"{number} is no time")
+    return number

@@ -1,0 +1,26 @@
+"""What a load found out about a target by running it, so that a later one need not. Plain values.
+
+Bits and paces follow from the weights, the kernels and the processor; who stores findings names these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What keeps drafts from changing the text, and what passes take.
+
+    `pass_ms` by width, as measured with `num_threads`; `thread_paces` by number of threads, as for
+    `ThreadGovernor`. They `are_settled` where nothing disturbed the measurement.
+    """
+
+    is_row_invariant: bool
+    verifies_drafts: bool
+    verifies_trees: bool
+    pass_ms: Mapping[int, float]
+    branch_ms: float
+    thread_paces: Mapping[int, float]
+    are_settled: bool = False

@@ -1,0 +1,142 @@
+"""What a target's passes take at load, by width, branches and number of threads; or as an earlier load found.
+
+Runs passes and changes a target's number of threads. Knows nothing of drafts, prompts and what a model is
+made of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from completion_engine.target_model.exactness import Passes, hold_same
+from completion_engine.target_model.findings import Findings
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.rows import ROWS
+from completion_engine.target_model.threads import ThreadGovernor, thread_counts
+
+_NUM_ROUNDS = 5  # of measuring passes, at most
+_ALIKE = 1.1  # times of a pass that differ by less are not worth another round
+_NUM_KNOWN = 64  # tokens before the pass that shows whether threads agree
+
+_Shapes = Mapping[int, tuple[Sequence[int], ThreadGovernor]]  # parents of a pass's rows, and who runs it
+
+
+class Target(Passes, Protocol):
+    """A target whose threads may be chosen; see `LanguageModel`."""
+
+    governor: ThreadGovernor
+    is_row_invariant: bool
+    verifies_drafts: bool
+    verifies_trees: bool
+    max_branches: int
+    widths: tuple[int, ...]
+    device: torch.device
+
+
+def measure(target: Target) -> Findings:
+    """The findings of this load; leaves `target` with the threads that are best now.
+
+    They are settled where all threads ran and each pass came twice alike; its quickest time counts. A branch
+    takes little beside what a pass varies by: it is measured by many, as the median.
+    """
+    is_free = torch.get_num_threads() == max(thread_counts())
+    found = _time_passes(target, _shapes(target))
+    are_settled = is_free and all(_came_twice(taken) for taken in found.values())
+    with_branches = found.pop(0, found[ROWS])
+    branch_ms = median(wide - row for wide, row in zip(with_branches, found[ROWS], strict=True))
+    pass_ms = {width: min(taken) for width, taken in found.items()}
+    target.governor = _choose_threads(target)
+    return Findings(
+        target.is_row_invariant,
+        target.verifies_drafts,
+        target.verifies_trees,
+        pass_ms,
+        branch_ms / max(1, _num_more_branches(target)),
+        target.governor.paces,
+        are_settled,
+    )
+
+
+def resume(target: Target, known: Findings) -> Findings:
+    """Go on with what is known; every shape of pass runs once, lest the first keystroke waits for it."""
+    _time_passes(target, _shapes(target), num_rounds=0)
+    paces, num_free = dict(known.thread_paces), torch.get_num_threads()
+    target.governor = ThreadGovernor(paces, num_threads=num_free if num_free in paces else None)
+    return known
+
+
+def _num_more_branches(target: Target) -> int:
+    """Branches beyond the first of the pass that shows what they take."""
+    return min(target.max_branches, ROWS) - 1
+
+
+def _shapes(target: Target) -> _Shapes:
+    """Passes by width; under 0 one of the width `ROWS` with branches, where there may be some."""
+    shapes: dict[int, Sequence[int]] = {width: range(-1, width - 1) for width in target.widths}
+    if num_more := _num_more_branches(target):
+        shapes[0] = [*range(-1, ROWS - 1 - num_more), *[0] * num_more]
+    return {shape: (parents, target.governor) for shape, parents in shapes.items()}
+
+
+def _choose_threads(target: Target) -> ThreadGovernor:
+    """As many threads as torch was given, and fewer for when others need the cores; each with its pace.
+
+    Only those of now where the number of threads would change a bit.
+    """
+    used = torch.get_num_threads()
+    counts = {used, *thread_counts()} if target.device.type == "cpu" else {used}
+    governors = {count: ThreadGovernor({count: 1.0}) for count in sorted(counts, reverse=True)}
+    if not all(threads_agree(target, governors[used], governors[count]) for count in counts - {used}):
+        return governors[used]
+    if used < max(counts):
+        # Others need the cores now: what more threads are worth is seen when they are free.
+        return ThreadGovernor({count: used / count for count in counts}, num_threads=used)
+    parents = range(-1, ROWS - 1)
+    found = _time_passes(target, {count: (parents, governor) for count, governor in governors.items()})
+    return ThreadGovernor({count: min(taken) / min(found[used]) for count, taken in found.items()})
+
+
+def threads_agree(target: Target, governor: ThreadGovernor, other: ThreadGovernor) -> bool:
+    """Whether two numbers of threads give the same bits, for narrow passes and for wide ones."""
+    generator = torch.Generator().manual_seed(2)
+    tokens = torch.randint(0, target.vocab_size, (_NUM_KNOWN + ROWS,), generator=generator).tolist()
+    known, new = tokens[:_NUM_KNOWN], tokens[_NUM_KNOWN:]
+    found: list[tuple[Tensor, KVCache]] = []
+    for some in (governor, other):
+        target.governor = some
+        cache = KVCache(target.cache_shape)
+        target.forward(known, cache, 0)
+        cache.keep(known)
+        found.append((target.forward(new, cache, ROWS), cache))
+    (logits, cache), (others, other_cache) = found
+    return hold_same(cache, other_cache, len(tokens)) and torch.equal(logits, others)
+
+
+def _time_passes(target: Target, passes: _Shapes, num_rounds: int = _NUM_ROUNDS) -> dict[int, list[float]]:
+    """Milliseconds of some passes, each in turn, until each came twice. A first round makes things ready."""
+    cache = KVCache(target.cache_shape)
+    cache.keep([0] * min(512, target.capacity // 2))
+    times: dict[int, list[float]] = {name: [] for name in passes}
+    for num_done in range(num_rounds + 1):
+        for name, (parents, governor) in passes.items():
+            target.governor = governor
+            begin = time.perf_counter()
+            logits = target.forward([0] * len(parents), cache, len(parents), list(parents))
+            logits[0, 0].item()
+            if num_done:
+                times[name].append((time.perf_counter() - begin) * 1e3)
+        if num_done > 1 and all(_came_twice(taken) for taken in times.values()):
+            break
+    return times
+
+
+def _came_twice(taken: Sequence[float]) -> bool:
+    """Whether the quickest two of some times are alike."""
+    quickest, second = sorted(taken)[:2]
+    return second < _ALIKE * quickest

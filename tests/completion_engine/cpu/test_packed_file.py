@@ -1,0 +1,144 @@
+"""Packed weights on disk: the same weights as from memory, whatever lies there already."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from completion_engine.cpu import packed_file
+from completion_engine.cpu.kernels.packing import PackedWeight, unpack
+from completion_engine.cpu.packed_file import Source, load_packed, packed_path
+from completion_engine.cpu.quantised import packed
+
+SIZES = {"wide": (40, 64), "narrow": (16, 100)}
+
+
+@pytest.fixture(autouse=True)
+def small_is_worth_storing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_file, "_WORTH_BYTES", 0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "packed" / ("0" * 16) / "model.safetensors"
+
+
+class Weights:
+    """Weights to pack, and how often that was done."""
+
+    def __init__(self) -> None:
+        drawn = torch.Generator().manual_seed(1)
+        self.weights = {name: torch.randn(size, generator=drawn) for name, size in SIZES.items()}
+        self.num_packed = 0
+
+    def sources(self) -> dict[str, Source]:
+        return {name: Source(SIZES[name], self._pack(name)) for name in SIZES}
+
+    def _pack(self, name: str) -> Callable[[], PackedWeight]:
+        def make() -> PackedWeight:
+            self.num_packed += 1
+            return packed(self.weights[name])
+
+        return make
+
+
+@pytest.fixture
+def weights() -> Weights:
+    return Weights()
+
+
+def numbers(found: dict[str, PackedWeight]) -> Iterator[np.ndarray]:
+    for name, size in SIZES.items():
+        yield unpack(found[name], np.arange(size[0]))
+
+
+def are_equal(found: dict[str, PackedWeight], weights: Weights) -> bool:
+    wanted = load_packed(None, weights.sources())
+    return all(np.array_equal(a, b) for a, b in zip(numbers(found), numbers(wanted), strict=True))
+
+
+def test_the_second_load_packs_nothing_and_finds_the_same(path: Path, weights: Weights) -> None:
+    first = load_packed(path, weights.sources())
+    assert weights.num_packed == len(SIZES)
+    second = load_packed(path, weights.sources())
+    assert weights.num_packed == len(SIZES)
+    assert are_equal(first, weights)
+    assert are_equal(second, weights)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def cut_short(path: Path) -> None:
+    content = path.read_bytes()
+    path.unlink()  # the first load has it mapped
+    path.write_bytes(content[:-100])
+
+
+def fill_with_rubbish(path: Path) -> None:
+    path.unlink()
+    path.write_bytes(b"\xff" * 1000)
+
+
+def rename_a_weight(path: Path) -> None:
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content.replace(b'"wide.units"', b'"side.units"', 1))
+
+
+def claim_fewer_bits(path: Path) -> None:
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content.replace(b'wide\\": 8', b'wide\\": 4', 1))
+
+
+def let_others_write(path: Path) -> None:
+    path.chmod(0o666)
+
+
+@pytest.mark.parametrize(
+    "spoil", [cut_short, fill_with_rubbish, rename_a_weight, claim_fewer_bits, let_others_write]
+)
+def test_what_cannot_be_trusted_is_made_anew(
+    path: Path, weights: Weights, spoil: Callable[[Path], None]
+) -> None:
+    load_packed(path, weights.sources())
+    path.chmod(0o600)
+    before = path.read_bytes()
+    spoil(path)
+    assert are_equal(load_packed(path, weights.sources()), weights)
+    assert path.read_bytes() == before
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_weights_of_another_size_are_not_taken(path: Path, weights: Weights) -> None:
+    load_packed(path, {"wide": Source((48, 64), lambda: packed(torch.ones(48, 64)))})
+    assert are_equal(load_packed(path, weights.sources()), weights)
+
+
+def test_where_nothing_can_be_stored_weights_are_held_in_memory(
+    path: Path, weights: Weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed_file, "_SPARE_BYTES", 1 << 60)
+    assert are_equal(load_packed(path, weights.sources()), weights)
+    assert not list(path.parent.iterdir())
+
+
+def test_the_path_follows_the_files_and_older_ones_go(tmp_path: Path, weights: Weights) -> None:
+    model = tmp_path / "model.safetensors"
+    model.write_bytes(b"one")
+    first = packed_path([model])
+    assert packed_path([model]) == first
+    status = model.stat()
+    model.write_bytes(b"two")
+    os.utime(model, ns=(status.st_atime_ns, status.st_mtime_ns))
+    second = packed_path([model])
+    assert second != first
+    assert second.parent == first.parent
+    here = tmp_path / "packed" / first.parent.name
+    for place in (first, second):
+        load_packed(here / place.name, weights.sources())
+    assert [file.name for file in here.iterdir()] == [second.name]

@@ -1,0 +1,94 @@
+"""What a load found out is believed by the next one, and by no other."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from completion_engine.loading import findings_file
+from completion_engine.loading.findings_file import findings_path, read_findings, store_findings
+from completion_engine.target_model.findings import Findings
+
+FOUND = Findings(
+    is_row_invariant=True,
+    verifies_drafts=True,
+    verifies_trees=False,
+    pass_ms={1: 10.5, 8: 20.0},
+    branch_ms=1.25,
+    thread_paces={2: 1.0, 1: 1.5},
+    are_settled=True,
+)
+DAY = 86_400.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return findings_path(tmp_path / "weights.safetensors", 2048)
+
+
+def written_at(path: Path) -> float:
+    return path.stat().st_mtime
+
+
+def test_findings_are_read_as_they_were_stored(path: Path) -> None:
+    store_findings(path, FOUND)
+    assert read_findings(path, written_at(path)) == FOUND
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_findings_of_a_disturbed_load_are_not_stored(path: Path) -> None:
+    store_findings(path, replace(FOUND, are_settled=False))
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(("days", "is_read"), [(0, True), (6, True), (8, False), (-1, False)])
+def test_findings_are_believed_for_a_week(path: Path, days: float, is_read: bool) -> None:
+    store_findings(path, FOUND)
+    assert (read_findings(path, written_at(path) + days * DAY) is not None) == is_read
+
+
+def test_what_others_may_have_written_is_not_believed(path: Path) -> None:
+    store_findings(path, FOUND)
+    path.chmod(0o666)
+    assert read_findings(path, written_at(path)) is None
+
+
+CHANGES = {
+    "no verdict": {"verifies_drafts": "yes"},
+    "no table": {"pass_ms": [1, 2]},
+    "an empty table": {"thread_paces": {}},
+    "no time": {"branch_ms": float("nan")},
+    "a time below nothing": {"pass_ms": {"1": -1.0}},
+    "no number of rows": {"pass_ms": {"0": 1.0}},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_damaged_findings_are_not_believed(path: Path, change: dict[str, object]) -> None:
+    store_findings(path, FOUND)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert read_findings(path, written_at(path)) is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 50_000, '"' * 100_000], ids=range(5))
+def test_a_file_of_something_else_is_not_believed(path: Path, text: str) -> None:
+    store_findings(path, FOUND)
+    path.write_text(text)
+    assert read_findings(path, written_at(path)) is None
+
+
+def test_other_weights_capacities_processors_and_threads_have_findings_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "weights.safetensors"
+    paths = {findings_path(packed, 2048), findings_path(tmp_path / "other.safetensors", 2048)}
+    paths.add(findings_path(packed, 1024))
+    for name, value in (("machine_mark", lambda: "other"), ("thread_counts", lambda: [64])):
+        with monkeypatch.context() as patch:
+            patch.setattr(findings_file, name, value)
+            paths.add(findings_path(packed, 2048))
+    assert len(paths) == 5

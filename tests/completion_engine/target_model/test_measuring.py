@@ -1,0 +1,51 @@
+"""What one load found out, a later one goes on with, and runs no pass to find it out again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.language_model import LanguageModel
+
+
+class Counting:
+    """A decoder that counts the passes that it runs."""
+
+    def __init__(self, decoder: Any) -> None:
+        self._decoder = decoder
+        self.num_passes = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._decoder, name)
+
+    def forward(self, *args: Any) -> Any:
+        self.num_passes += 1
+        return self._decoder.forward(*args)
+
+
+def load_again(target: LanguageModel, **changes: Any) -> tuple[LanguageModel, Counting]:
+    decoder = Counting(target.decoder)
+    known = replace(target.findings, **changes)
+    return LanguageModel(decoder, target.device, target.precision, target.capacity, known=known), decoder
+
+
+def test_a_target_that_is_known_is_the_same_target(target: LanguageModel) -> None:
+    again, _ = load_again(target)
+    for name in ("exactness", "verifies_trees", "verifies_drafts", "widths", "max_branches", "findings"):
+        assert getattr(again, name) == getattr(target, name)
+    caches = [KVCache(target.cache_shape) for _ in range(2)]
+    models = zip((target, again), caches, strict=True)
+    logits = [model.forward([1, 2, 3], cache, 3) for model, cache in models]
+    assert logits[0].equal(logits[1])
+
+
+def test_each_shape_of_pass_runs_once_and_none_to_find_out(target: LanguageModel) -> None:
+    again, decoder = load_again(target)
+    assert decoder.num_passes == len(again.widths) + (again.max_branches > 1)
+
+
+def test_a_verdict_that_is_known_holds(target: LanguageModel) -> None:
+    again, _ = load_again(target, is_row_invariant=False, verifies_drafts=False, verifies_trees=False)
+    assert again.exactness == "no drafts"
+    assert not again.verifies_trees
