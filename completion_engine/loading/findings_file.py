@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 _VALID_S = 7 * 86_400
 _MAX_BYTES = 1 << 16
-_FLAGS = ("is_row_invariant", "verifies_drafts", "verifies_trees")
+_FLAGS = ("is_row_invariant", "verifies_drafts", "verifies_trees", "are_settled")
 
 
 def findings_path(packed: Path, capacity: int) -> Path:
@@ -56,8 +56,8 @@ def read_findings(path: Path, now: float) -> Findings | None:
 
 
 def store_findings(path: Path, findings: Findings) -> None:
-    """Keep settled findings for later loads; what cannot be kept is found out again."""
-    if not findings.are_settled or not path.parent.is_dir():
+    """Keep findings for later loads; what cannot be kept is found out again."""
+    if not path.parent.is_dir():
         return
     told = {name: getattr(findings, name) for name in (*_FLAGS, "pass_ms", "branch_ms", "thread_paces")}
     unfinished = path.with_suffix(f".{os.getpid()}.part")
@@ -79,7 +79,6 @@ def _findings_in(told: Mapping[str, Any]) -> Findings:
         pass_ms=_by_number(told["pass_ms"]),
         branch_ms=_checked(told["branch_ms"]),
         thread_paces=_by_number(told["thread_paces"]),
-        are_settled=True,
     )
 
 

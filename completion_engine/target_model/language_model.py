@@ -50,7 +50,7 @@ class LanguageModel:
     ) -> None:
         """`branches` is where the decoder wants the rows of a tree; each branch in a branch by default.
 
-        What is `known` of this target on this machine is not found out again.
+        What is `known` of this target here is not found out again, but for times that something disturbed.
         """
         self.decoder = decoder
         self.device = device
@@ -69,7 +69,7 @@ class LanguageModel:
         self.max_branches = self._branches.max_branches if self.verifies_trees else 1
         self.chunks = self._chunk_rule()
         self.widths = self._widths()
-        self.findings = resume(self, known) if known else self._measure()
+        self.findings = resume(self, known) if known and known.are_settled else self._measure()
         self.clock = PassClock(self.findings.pass_ms, self.findings.branch_ms)
         self.governor.apply(time.monotonic())
 

@@ -33,16 +33,13 @@ def written_at(path: Path) -> float:
     return path.stat().st_mtime
 
 
-def test_findings_are_read_as_they_were_stored(path: Path) -> None:
-    store_findings(path, FOUND)
-    assert read_findings(path, written_at(path)) == FOUND
+@pytest.mark.parametrize("are_settled", [True, False])
+def test_findings_are_read_as_they_were_stored(path: Path, are_settled: bool) -> None:
+    found = replace(FOUND, are_settled=are_settled)
+    store_findings(path, found)
+    assert read_findings(path, written_at(path)) == found
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_findings_of_a_disturbed_load_are_not_stored(path: Path) -> None:
-    store_findings(path, replace(FOUND, are_settled=False))
-    assert not path.exists()
 
 
 @pytest.mark.parametrize(("days", "is_read"), [(0, True), (6, True), (8, False), (-1, False)])

@@ -24,15 +24,18 @@ class Counting:
         return self._decoder.forward(*args)
 
 
-def load_again(target: LanguageModel, **changes: Any) -> tuple[LanguageModel, Counting]:
+def load_again(
+    target: LanguageModel, *, are_settled: bool = True, **changes: Any
+) -> tuple[LanguageModel, Counting]:
     decoder = Counting(target.decoder)
-    known = replace(target.findings, **changes)
+    known = replace(target.findings, are_settled=are_settled, **changes)
     return LanguageModel(decoder, target.device, target.precision, target.capacity, known=known), decoder
 
 
 def test_a_target_that_is_known_is_the_same_target(target: LanguageModel) -> None:
     again, _ = load_again(target)
-    for name in ("exactness", "verifies_trees", "verifies_drafts", "widths", "max_branches", "findings"):
+    assert dict(again.findings.pass_ms) == dict(target.findings.pass_ms)
+    for name in ("exactness", "verifies_trees", "verifies_drafts", "widths", "max_branches"):
         assert getattr(again, name) == getattr(target, name)
     caches = [KVCache(target.cache_shape) for _ in range(2)]
     models = zip((target, again), caches, strict=True)
@@ -43,6 +46,12 @@ def test_a_target_that_is_known_is_the_same_target(target: LanguageModel) -> Non
 def test_each_shape_of_pass_runs_once_and_none_to_find_out(target: LanguageModel) -> None:
     again, decoder = load_again(target)
     assert decoder.num_passes == len(again.widths) + (again.max_branches > 1)
+
+
+def test_times_that_something_disturbed_are_measured_again(target: LanguageModel) -> None:
+    again, decoder = load_again(target, are_settled=False, pass_ms={})
+    assert decoder.num_passes > len(again.widths) + 1
+    assert again.findings.pass_ms.keys() == set(again.widths)
 
 
 def test_a_verdict_that_is_known_holds(target: LanguageModel) -> None:
