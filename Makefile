@@ -23,7 +23,7 @@ QUIET := --pip-argument=--quiet --pip-argument=--quiet
 INSTALL := $(BIN)/python -I lsp_server/tools/supply/install.py $(QUIET) --locks . --also build
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test mutation test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean help
+.PHONY: demo test fuzz mutation test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean help
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -45,6 +45,10 @@ test: $(VENV)/installed-test editors
 mutation: $(VENV)/installed-test
 	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/mutmut run --max-children $(WORKERS)
 	$(BIN)/python tests/mutation.py
+
+# 200,000 hostile inputs of all kinds; GUIDED=--guided lets coverage choose them, by atheris in the same environment.
+fuzz: $(VENV)/installed-test
+	$(BIN)/python -m tests.fuzz --inputs 200000 $(GUIDED)
 
 test-gpu: $(VENV)/installed-test
 	@$(BIN)/slipstream models pull $(MODEL)

@@ -123,9 +123,12 @@ async def _converse(bodies: list[bytes]) -> Counter[str]:
             for body in bodies:
                 stream.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
 
-    threading.Thread(target=feed, daemon=True).start()
-    async with asyncio.timeout(_TIMEOUT_S):
-        await server.serve(os.fdopen(reading, "rb"), sent)
+    feeding = threading.Thread(target=feed, daemon=True)
+    feeding.start()
+    with os.fdopen(reading, "rb") as stream:
+        async with asyncio.timeout(_TIMEOUT_S):
+            await server.serve(stream, sent)
+        feeding.join()
     await asyncio.to_thread(engines.stop, _TIMEOUT_S)
     return sent.answers()
 

@@ -6,11 +6,9 @@ what such trees look like.
 
 from __future__ import annotations
 
-import atexit
 import os
 import random
 import shutil
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -19,6 +17,7 @@ from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks
 from ngram_cache.repository import RepositoryOptions
 from tests.fuzz.ignore_rules import hostile_rules
+from tests.fuzz.places import own_folder
 
 _OUTSIDE = "outside_of_all"
 _NAMES = (
@@ -30,10 +29,7 @@ _NAMES = (
 
 @cache
 def _place() -> Path:
-    # Where there is a disk in memory, saving costs no waiting.
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108  a folder of our own in it
-    place = Path(tempfile.mkdtemp(prefix="fuzz-tree-", dir=memory))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    place = own_folder("tree")
     (place / "outside").mkdir()
     (place / "outside/a.py").write_text(f"{_OUTSIDE} = 1\n")
     os.environ["SLIPSTREAM_INDEX_DIR"] = str(place / "index")
