@@ -20,7 +20,7 @@ from lsp_server.workspace.positions import encodable
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer, forget
 from ngram_cache.planning import IndexHooks, IndexSummary
-from ngram_cache.repository import RepositoryOptions
+from ngram_cache.repository import RepositoryOptions, StoppedError
 
 logger = logging.getLogger(__name__)
 
@@ -279,6 +279,8 @@ class FolderWorker:
             return
         try:
             indexer.set_overlay(path, encodable(plain_newlines("".join(lines))))
+        except StoppedError:
+            self._shown[path] = lines  # to the index that is built next
         except BaseException:
             logger.exception("A buffer cannot be shown to the index of %s", self.folder)
             indexer.drop_overlay(path)

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import random
 import subprocess
 import sys
 import tempfile
+import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
 from tests.fuzz.driver import Budget, Result, Run
 
-_OURS = ["lsp_server", "ngram_cache", "completion_engine", "tests.fuzz", "tomllib", "gguf"]
+# Not the kernels, whose bytecode numba reads.
+_OURS = ["lsp_server", "ngram_cache", "completion_engine.target_model", "completion_engine.models"]
+_OURS += ["completion_engine.prompting", "completion_engine.loading", "tests.fuzz", "tomllib", "gguf"]
 _MAX_BYTES = 4096
+_NUM_FIRST = 32
 
 
 class ByteDraws(random.Random):
@@ -53,19 +58,32 @@ class ByteDraws(random.Random):
 
 def run_guided(kind: str, budget: Budget, seed: str) -> Result:
     """One kind in a process of its own; raises CalledProcessError where that ends by itself."""
-    with tempfile.TemporaryDirectory(prefix="fuzz-guided-") as folder:
-        order = {"kind": kind, **asdict(budget), "seed": seed, "result": f"{folder}/result.json"}
+    with tempfile.TemporaryDirectory(prefix="fuzz-guided-") as temporary:
+        folder = Path(temporary)
+        _write_first_inputs(folder / "inputs", seed)
+        order = {"kind": kind, **asdict(budget), "seed": seed, "folder": temporary}
         command = [sys.executable, "-m", "tests.fuzz.guided", json.dumps(order)]
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-        return Result(**json.loads(Path(order["result"]).read_text()))
+        with (folder / "log").open("wb") as log:
+            subprocess.run(command, check=True, stdout=log, stderr=log)
+        return Result(**json.loads((folder / "result.json").read_text()))
+
+
+def _write_first_inputs(folder: Path, seed: str) -> None:
+    """What coverage begins with: from empty inputs it would take long to the first large one."""
+    folder.mkdir()
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    for number in range(_NUM_FIRST):
+        (folder / str(number)).write_bytes(rng.randbytes(rng.randrange(_MAX_BYTES // 4)))
 
 
 def main() -> NoReturn:
     """Fuzz until the budget is spent; libFuzzer itself does not return."""
     import atheris
 
+    logging.disable(logging.CRITICAL)
     order = json.loads(sys.argv[1])
-    kind = order["kind"]
+    kind, folder = order["kind"], Path(order["folder"])
+    inputs = str(folder / "inputs")
     with atheris.instrument_imports(include=_OURS):
         check = importlib.import_module(f"tests.fuzz.{kind}").check
     run = Run(kind, check, Budget(order["num_inputs"], order["seconds"]))
@@ -73,12 +91,12 @@ def main() -> NoReturn:
     def judge(data: bytes) -> None:
         run.take(f"bytes.fromhex({data.hex()!r})", ByteDraws(data))
         if run.has_ended:
-            Path(order["result"]).write_text(json.dumps(asdict(run.result)))
-            sys.stdout.flush()
+            (folder / "result.json").write_text(json.dumps(asdict(run.result)))
             os._exit(0)
 
-    seed = random.Random(order["seed"]).randrange(1 << 31)  # noqa: S311 - no secret
-    atheris.Setup([sys.argv[0], f"-seed={seed}", f"-max_len={_MAX_BYTES}", "-timeout=0"], judge)
+    # Hangs are the driver's to see.
+    options = [f"-max_len={_MAX_BYTES}", "-len_control=0", "-timeout=100000", f"-artifact_prefix={folder}/"]
+    atheris.Setup([sys.argv[0], f"-seed={zlib.crc32(order['seed'].encode())}", *options, inputs], judge)
     atheris.Fuzz()
     raise AssertionError
 
