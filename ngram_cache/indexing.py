@@ -73,6 +73,7 @@ class Indexer:
         self._file = snapshot.snapshot_path(snapshot.index_directory(), self.root, fingerprint)
         self._records: dict[str, FileRecord] = {}
         self._overlays: dict[str, bool] = {}
+        self._folders: frozenset[str] = frozenset()
         self._is_loaded = False
         self._has_changed = False
 
@@ -80,6 +81,11 @@ class Indexer:
     def paths(self) -> list[str]:
         """The indexed paths, sorted."""
         return self.index.paths
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The folders that are read, relative to the root: none behind a link, none that is ignored."""
+        return self._folders
 
     def document_path(self, path: Path | str) -> str:
         """The name of a file in the index; for one outside of the root its whole path."""
@@ -100,6 +106,7 @@ class Indexer:
         try:
             self._rules_changed()
             walk = self.repository.walk()
+            self._folders = frozenset(walk.folders)
             summary.take(walk)
             self._synchronise(walk.files, set(self._records), frozenset(), summary)
         except StoppedError:
@@ -130,6 +137,7 @@ class Indexer:
         scope: set[str] = set()
         for name in names:
             walk = self.repository.look(name)
+            self._folders = frozenset(walk.folders) | (self._folders if name else frozenset())
             summary.take(walk)
             files |= {file.path: file for file in walk.files}
             scope |= {

@@ -138,6 +138,11 @@ class FolderWorker:
             self._buffers[path] = lines
             self._changed.notify()
 
+    def inner_folders(self) -> list[Path]:
+        """The folders that are read so far, the folder itself among them."""
+        indexer = self._indexer
+        return [] if indexer is None else [indexer.root / name for name in indexer.folders]
+
     def is_shared(self, path: Path) -> bool:
         """Whether the rules let an open buffer's text be drafted elsewhere; False while that is not known."""
         indexer = self._indexer

@@ -37,8 +37,8 @@ class Delays:
         return sorted(self.ms)[min(len(self.ms) - 1, int(len(self.ms) * share))]
 
 
-async def type_and_wait(window: Window, num_keys: int) -> Delays:
-    """Type one key after the other, each awaited."""
+async def type_and_wait(window: Window, num_keys: int) -> list[float]:
+    """Type one key after the other, each awaited; the milliseconds of each."""
     window.open(URI, "")
     delays = []
     for column in range(num_keys):
@@ -47,7 +47,7 @@ async def type_and_wait(window: Window, num_keys: int) -> Delays:
         assert await window.suggest(URI, 0, column + 1) == ["x" * (column + 1) + "!"]
         delays.append((time.perf_counter() - begin) * 1000)
         await asyncio.sleep(KEY_PAUSE_S)
-    return Delays(tuple(delays))
+    return delays
 
 
 def environment(hosts: Hosts, *faults: str) -> dict[str, str]:
@@ -85,32 +85,41 @@ async def attacked_by(name: str, env: dict[str, str]) -> AsyncIterator[None]:
         await attacker.wait()
 
 
-async def measure(name: str) -> tuple[Delays, Delays]:
-    """The innocent window's delays alone, and under the attack of this name, in turn: both on one machine."""
-    alone: list[float] = []
-    attacked: list[float] = []
-    with own_hosts() as hosts:
-        env = environment(hosts)
-        async with a_window(env) as window:
+async def measure(name: str) -> tuple[Delays, Delays, Delays]:
+    """The innocent window's delays alone, under an attack on another host, and on its own; in turns.
+
+    What the attack on another host costs, the machine costs: its cores are shared.
+    """
+    found: tuple[list[float], ...] = [], [], []
+    with own_hosts() as hosts, own_hosts() as others:
+        env, elsewhere = environment(hosts), environment(others)
+        async with a_window(env) as window, a_window(elsewhere):
             for _ in range(NUM_ROUNDS):
-                alone += (await type_and_wait(window, KEYS_OF_ROUND)).ms
-                async with attacked_by(name, env):
-                    attacked += (await type_and_wait(window, KEYS_OF_ROUND)).ms
-    return Delays(tuple(alone)), Delays(tuple(attacked))
+                found[0].extend(await type_and_wait(window, KEYS_OF_ROUND))
+                for delays, attacked in zip(found[1:], (elsewhere, env), strict=True):
+                    async with attacked_by(name, attacked):
+                        delays.extend(await type_and_wait(window, KEYS_OF_ROUND))
+    alone, machine, attacked_ = (Delays(tuple(ms)) for ms in found)
+    return alone, machine, attacked_
 
 
 async def report(*names: str) -> bool:
-    """Print a line for each way to be hostile, or for those named; whether they are within the bound."""
+    """Print a line for each way to be hostile, or for those named; whether they are within the bound.
+
+    Of a machine that is too small for both, the attack on another host tells.
+    """
     say = sys.stdout.write
     is_fair = True
-    columns = ("p50 alone", "p99 alone", "p50", "p99", "most")
+    columns = ("p50 alone", "p99 alone", "p50 other", "p99 other", "p50", "p99", "most")
     say(f"{'ms; the hostile window':48}" + "".join(f"{column:>10}" for column in columns) + "\n")
     for attack in (attack for attack in ATTACKS if attack.__name__ in names or not names):
-        alone, attacked = await measure(attack.__name__)
-        is_within = attacked.quantile(0.99) - alone.quantile(0.99) < MAX_EXTRA_MS
-        is_fair &= is_within
-        values = [alone.quantile(0.5), alone.quantile(0.99), *map(attacked.quantile, (0.5, 0.99, 1))]
-        shown = "".join(f"{value:10.1f}" for value in values)
-        say(f"{attack.__name__.replace('_', ' '):48}{shown} {'' if is_within else 'NOT FAIR'}\n")
+        alone, machine, attacked = await measure(attack.__name__)
+        most = attacked.quantile(0.99) - MAX_EXTRA_MS
+        is_within = most < alone.quantile(0.99)
+        is_fair &= is_within or most < machine.quantile(0.99)
+        values = [delays.quantile(share) for delays in (alone, machine, attacked) for share in (0.5, 0.99)]
+        shown = "".join(f"{value:10.1f}" for value in (*values, attacked.quantile(1)))
+        verdict = "" if is_within else "the machine" if most < machine.quantile(0.99) else "NOT FAIR"
+        say(f"{attack.__name__.replace('_', ' '):48}{shown} {verdict}\n")
         sys.stdout.flush()
     return is_fair
