@@ -44,6 +44,9 @@ END_S = 1.0
 
 _KINDS = {False: types.MessageType.Info, True: types.MessageType.Warning}
 
+# So many different sentences are told to one user; whatever comes then is in the log alone.
+MAX_TOLD = 200
+
 # A window that takes the loop for longer than this with a message leaves it to others for a multiple of it.
 LONG_TURN_S = 0.005
 LEAVE_TO_OTHERS = 3
@@ -168,9 +171,15 @@ class SlipstreamServer(LanguageServer):
         """Show each sentence to the user, once in this server's life."""
         for problem in problems:
             logger.warning("%s", problem)
-            if problem not in self._told:
-                self._told.add(problem)
+            if self._is_new(problem):
                 self.window_show_message(types.ShowMessageParams(type=kind, message=f"Slipstream: {problem}"))
+
+    def _is_new(self, said: str) -> bool:
+        """Whether something is to be told that was not told before."""
+        is_new = said not in self._told and len(self._told) < MAX_TOLD
+        if is_new:
+            self._told.add(said)
+        return is_new
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """A handler failed, or a message could not be sent: that is ours to look at, not the user's."""
@@ -196,8 +205,7 @@ class SlipstreamServer(LanguageServer):
             return
         self.session.measurements.num_failures += 1
         trace = "".join(traceback.format_exception(error))
-        if trace not in self._told:
-            self._told.add(trace)
+        if self._is_new(trace):
             logger.error("A bug of ours, the server goes on:\n%s", trace)
             self.window_log_message(
                 types.LogMessageParams(type=types.MessageType.Error, message=f"Slipstream: {trace}")
