@@ -92,10 +92,10 @@ def end_engine_thread_once() -> None:
 
     take, endings = Agenda.take_job, [Panic()]
 
-    def take_job(agenda: Agenda, now_s: float) -> Any:
+    def take_job(agenda: Agenda) -> Any:
         if agenda.has_jobs and endings:
             raise endings.pop()
-        return take(agenda, now_s)
+        return take(agenda)
 
     Agenda.take_job = take_job  # type: ignore[method-assign]
 
@@ -125,18 +125,32 @@ def limit_memory(num_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (now + num_bytes, now + num_bytes))
 
 
+def scripted_models(app: Any) -> Any:
+    """What takes the place of the machine's models."""
+    from completion_engine.choice.choice import Choice
+    from tests.windows import load_scripted
+
+    class ScriptedModels(app.MachineModels):  # type: ignore[misc]
+        def load_for(self, settings: Any, on_tokens: Any) -> Any:
+            return app.settled(load_scripted(settings, on_tokens))
+
+        def choose(self, settings: Any, running: str, refused: Any) -> Choice:
+            return Choice("scripted", "scripted", "there is no other")
+
+    return ScriptedModels
+
+
 def main() -> None:
     faults = list(filter(None, os.environ.get(VARIABLE, "").split(",")))
     inject([fault for fault in faults if fault == "short watch"])
     watchdog.start()
     if (door := open_door(find_address(os.environ))) is None:
         return
-    from completion_engine.choice.choice import Choice
     from lsp_server import app
-    from tests.windows import load_scripted
 
     if "engine" not in faults:
-        app.MachineModels = ScriptedModels  # type: ignore[misc]
+    if "engine" not in faults:
+        app.MachineModels = scripted_models(app)
     inject([fault for fault in faults if fault != "short watch"])
     if "memory" in faults:
         limit_memory(1500 * MEGABYTE)
