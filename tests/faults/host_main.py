@@ -149,7 +149,6 @@ def main() -> None:
     from lsp_server import app
 
     if "engine" not in faults:
-    if "engine" not in faults:
         app.MachineModels = scripted_models(app)
     inject([fault for fault in faults if fault != "short watch"])
     if "memory" in faults:
