@@ -23,7 +23,8 @@ QUIET := --pip-argument=--quiet --pip-argument=--quiet
 INSTALL := $(BIN)/python -I lsp_server/tools/supply/install.py $(QUIET) --locks . --also build
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test checks kernels mutation test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean help
+.PHONY: demo test checks kernels fuzz mutation test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean
+.PHONY: help
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -52,6 +53,10 @@ kernels: $(VENV)/installed-test
 mutation: $(VENV)/installed-test
 	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/mutmut run --max-children $(WORKERS)
 	$(BIN)/python tests/mutation.py
+
+# 200,000 hostile inputs of all kinds; GUIDED=--guided lets coverage choose them, by atheris in the same environment.
+fuzz: $(VENV)/installed-test
+	$(BIN)/python -m tests.fuzz --inputs 200000 $(GUIDED)
 
 test-gpu: $(VENV)/installed-test
 	@$(BIN)/slipstream models pull $(MODEL)

@@ -16,12 +16,22 @@ Multiline = Literal["auto", "never", "always"]
 
 
 class Cancellation:
-    """A flag that any thread may set and the engine reads before every step."""
+    """Flags that any thread may set and the engine reads before every step."""
 
-    __slots__ = ("_event",)
+    __slots__ = ("_event", "_gives_way")
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self._gives_way = False
+
+    def give_way(self) -> None:
+        """Somebody else waits for the engine: the work ends with what it has once its turn is over."""
+        self._gives_way = True
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether somebody else waits for the engine."""
+        return self._gives_way
 
     def cancel(self) -> None:
         """Ask the work to stop at its next step."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import gc
 import logging
 import os
 import sys
@@ -167,7 +169,7 @@ class MachineModels:
                 automatic.record(engine.describe())
                 return engine
 
-        return load
+        return settled(load)
 
     def choose(self, settings: Settings, running: str, refused: Mapping[str, str]) -> Choice:
         """See `Chooser`."""
@@ -189,6 +191,26 @@ class MachineModels:
         from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - see load_for
 
         return AutomaticTarget(self._store())
+
+
+def settled(load: Load) -> Load:
+    """`load`, after the first of which all that there is counts as lasting.
+
+    Modules and kernels are a quarter of a million objects. Whenever the collector goes through them to find
+    that they are still needed, it holds every window up, by some tenths of a second.
+    """
+
+    def load_and_settle(report: Progress, should_stop: Callable[[], bool]) -> Completer:
+        engine = load(report, should_stop)
+        _settle()
+        return engine
+
+    return load_and_settle
+
+
+@functools.cache
+def _settle() -> None:
+    gc.freeze()
 
 
 @contextlib.contextmanager

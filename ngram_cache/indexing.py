@@ -60,6 +60,7 @@ class Indexer:
         self._saved = SavedIndex(self.root, fingerprint, hooks)
         self._overlays = Overlays(self.index, self.repository, encode_many)
         self._records: dict[str, FileRecord] = {}
+        self._folders: frozenset[str] = frozenset()
         self._is_loaded = False
         self._has_changed = False
 
@@ -67,6 +68,11 @@ class Indexer:
     def paths(self) -> list[str]:
         """The indexed paths, sorted."""
         return self.index.paths
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The folders that are read, relative to the root: none behind a link, none that is ignored."""
+        return self._folders
 
     def build(self) -> IndexSummary:
         """Load what was saved, read what is new or changed since, forget what is gone, save.
@@ -79,6 +85,7 @@ class Indexer:
         try:
             self._rules_changed()
             walk = self.repository.walk()
+            self._folders = frozenset(walk.folders)
             summary.take(walk)
             self._synchronise(walk.files, set(self._records), frozenset(), summary)
         except StoppedError:
@@ -109,6 +116,7 @@ class Indexer:
         scope: set[str] = set()
         for name in names:
             walk = self.repository.look(name)
+            self._folders = frozenset(walk.folders) | (self._folders if name else frozenset())
             summary.take(walk)
             files |= {file.path: file for file in walk.files}
             scope |= {

@@ -43,12 +43,13 @@ class FoundFile:
 
 @dataclass(slots=True)
 class Walk:
-    """What a walk found, oldest first, and how often what was left out.
+    """What a walk found, oldest first, and how often what was left out; `folders` are those looked into.
 
     `problem` is a sentence about what a user may not expect to be left out; usually empty.
     """
 
     files: list[FoundFile] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     problem: str = ""
 
@@ -96,6 +97,7 @@ class FolderWalk:
             except SkippedFileError as reason:
                 self._walk.skip(reason)
                 continue
+            self._walk.folders.append(path)
             pending += [(folder, layers) for folder in inner]
             if num_folders + len(pending) > self._limits.max_folders or self._is_over():
                 self._walk.skipped["too many entries"] += len(pending)

@@ -53,7 +53,7 @@ def other_answers(
         yield answer(task, rules, first, finish, begin)
     for branch in rank_runners_up(task, first, finish.num_chars):
         begin = time.perf_counter()
-        if begin > limits.patience_at:
+        if begin > limits.patience_at or limits.is_turn_over(task.request.cancellation):
             return
         decoding = decode_behind(task, first, branch, new_stats())
         end = run(decoding, rules, patient, task.request.cancellation)

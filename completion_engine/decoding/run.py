@@ -26,20 +26,27 @@ class NoRules:
 class Limits:
     """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds.
 
-    `pass_ms` is what the next step will take, so that the deadline is not passed in it.
+    `pass_ms` is what the next step will take, so that the deadline is not passed in it. Behind `turn_until`
+    it is somebody else's turn, if anybody waits.
     """
 
     max_tokens: int
     pass_ms: float = 0.0
     deadline_at: float = float("inf")
     patience_at: float = float("inf")
+    turn_until: float = float("inf")
+
+    def is_turn_over(self, cancellation: Cancellation) -> bool:
+        """Whether others waited long enough."""
+        return cancellation.gives_way and time.perf_counter() > self.turn_until
 
 
 def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
     """Write until a rule, the target or a limit ends it; the drafters learn from it, whatever does.
 
     When the deadline would pass in the next step, the text is cut at its last sensible place; where
-    there is none yet, work goes on to the first one or until patience ends. Raises CancelledError.
+    there is none yet, work goes on to the first one or until patience, or the turn, ends.
+    Raises CancelledError.
     """
     try:
         while True:
@@ -48,9 +55,10 @@ def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Canc
                 return finish
             cancellation.check()
             soon = time.perf_counter() + limits.pass_ms / 1e3
-            if soon > limits.deadline_at:
+            is_turn_over = limits.is_turn_over(cancellation)
+            if soon > limits.deadline_at or is_turn_over:
                 num_chars = rules.boundary(decoding.written.text)
-                if num_chars or soon > limits.patience_at:
+                if num_chars or is_turn_over or soon > limits.patience_at:
                     return Finish("deadline", num_chars)
             decoding.step()
     finally:

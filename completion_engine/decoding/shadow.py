@@ -52,7 +52,7 @@ class Answer:
 class ShadowChecks:
     """Used on the engine's thread. Its cache is made when the first answer is taken.
 
-    Targets whose rows depend on each other are not checked: how a prompt was cut into passes shows there.
+    A target that verifies no drafts is not checked: how its passes were cut shows in what it writes.
     """
 
     def __init__(self, target: LanguageModel, tokenizer: Tokenizer) -> None:
@@ -76,7 +76,7 @@ class ShadowChecks:
 
     def take(self, answer: Answer, share: float) -> None:
         """Remember an answer to be checked, if it is its turn: of a hundred, `share` of them, evenly."""
-        if not answer.tokens or not self._target.is_row_invariant:
+        if not answer.tokens or not self._target.verifies_drafts:
             return
         self._due += share
         if self._due >= 1:

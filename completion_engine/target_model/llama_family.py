@@ -223,7 +223,7 @@ def rotary_tables(
     positions = torch.arange(num_positions)
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if (rope.get("rope_type") or rope.get("type") or "default") == "default":
-        theta = rope.get(_THETA) or config[_THETA]
+        theta = float(rope.get(_THETA) or config[_THETA])
         powers = torch.arange(0, head_size, 2, dtype=torch.int64).float() / head_size
         angles = torch.outer(positions.float(), 1.0 / theta**powers).repeat(1, 2)
         cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)

@@ -19,6 +19,8 @@ Config = Mapping[str, Any]  # what `config.json` says
 Weights = Mapping[str, Tensor]  # by the names that files have
 Affine = tuple[Tensor, Tensor | None]  # a layer's weight [num_outputs, num_inputs] and its bias
 
+# Of what is asked for before anything is checked.
+_KINDS_OF_VALUES = {"model_type": str, "hidden_act": str, "layer_types": list}
 _WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
@@ -27,6 +29,9 @@ def read_config(folder: Path) -> Config:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if not isinstance(config, dict):
         raise ValueError("config.json holds no object")  # noqa: TRY004 - a damaged file, no wrong argument
+    for name, kind in _KINDS_OF_VALUES.items():
+        if not isinstance(config.get(name), kind | None):
+            raise ValueError(f"its config.json says no {kind.__name__} for {name}")  # noqa: TRY004 - as above
     return config
 
 

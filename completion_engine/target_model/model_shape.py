@@ -5,7 +5,6 @@ A folder comes from elsewhere and may be damaged or made to hurt. Knows nothing 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -25,6 +24,8 @@ _MAX_SIZE = {
 }  # larger than any model that a single machine runs
 _OPTIONAL = frozenset({"head_dim", "max_position_embeddings", "intermediate_size"})
 _NUMBERS = ("rms_norm_eps", "rope_theta")  # above 0
+_MAX_NUMBER = 1e18
+_ROPE = ("rope_parameters", "rope_scaling")
 _MAX_SAID = 60  # characters of an odd value that a message repeats
 
 
@@ -33,14 +34,22 @@ def check_sizes(config: Mapping[str, Any]) -> None:
     for name, largest in _MAX_SIZE.items():
         if config.get(name) is not None or name not in _OPTIONAL:
             _checked_size(config, name, largest)
-    for name in _NUMBERS:
-        value = config.get(name, 1.0)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not (math.isfinite(value) and value > 0):
-            _refuse(f"its config.json says {name} = {_short(value)}, which is no positive number")
+    _check_numbers(config)
+    for group in _ROPE:
+        if not isinstance(inner := config.get(group) or {}, Mapping):
+            _refuse(f"its config.json says {group} = {_short(inner)}, which is no group")
+        _check_numbers(inner)
     num_heads, num_kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     if num_heads % num_kv_heads:
         _refuse(f"{num_heads} heads of attention cannot share {num_kv_heads} heads of keys")
+
+
+def _check_numbers(config: Mapping[str, Any]) -> None:
+    for name in _NUMBERS:
+        value = config.get(name, 1.0)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 < value < _MAX_NUMBER:
+            _refuse(f"its config.json says {name} = {_short(value)}, which is no positive number")
 
 
 def check_head(size: int) -> None:

@@ -1,26 +1,27 @@
-"""What the users of one engine want of it, and in which order: the newest request first, nobody left out.
+"""What the users of one engine want of it, and in which order: of each its newest request, all in turns.
 
 Owns the waiting work. Must not know threads, nor how any of it is done.
 """
 
 from __future__ import annotations
 
-from collections import deque
-
 from completion_engine.request import CompletionRequest
 from lsp_server.engine.work import EngineJob, EngineUser
 
-# A request that others overtook for this long goes first: it is answered though somebody types without end.
-MAX_OVERTAKEN_S = 0.3
-
 
 class Agenda:
-    """At most one request of each user, the one place that was looked at last, what was opened and closed."""
+    """At most one request of each user, the one place that was looked at last, what was opened and closed.
+
+    Who was served longest ago is next, and who is new comes behind all: nobody waits for more than one
+    request of each other user, however many they make.
+    """
 
     def __init__(self) -> None:
         self._jobs: dict[EngineUser, EngineJob] = {}
+        self._turns: dict[EngineUser, int] = {}
+        self._num_turns = 0
         self._expected: tuple[EngineUser, CompletionRequest] | None = None
-        self._closed: deque[str] = deque()
+        self._closed: dict[str, None] = {}
         self._languages: dict[str, None] = {}
 
     @property
@@ -36,8 +37,9 @@ class Agenda:
     def submit(self, job: EngineJob) -> None:
         """Take a user's request in place of the one that still waits, and of the one that was expected."""
         self._drop_expected(job.user)
-        self._jobs.pop(job.user, None)
         self._jobs[job.user] = job
+        if job.user not in self._turns:
+            self._turns[job.user] = self._next_turn()
 
     def expect(self, user: EngineUser, request: CompletionRequest) -> None:
         """A user may soon make this request."""
@@ -49,16 +51,20 @@ class Agenda:
 
     def close(self, document: str) -> None:
         """A document is closed."""
-        self._closed.append(document)
+        self._closed[document] = None
 
     def leave(self, user: EngineUser) -> None:
         """A user has gone: nothing that it asked for is wanted."""
         self._drop_expected(user)
         self._jobs.pop(user, None)
+        self._turns.pop(user, None)
 
     def take_closed(self) -> str | None:
         """The next closed document."""
-        return self._closed.popleft() if self._closed else None
+        document = next(iter(self._closed), None)
+        if document is not None:
+            del self._closed[document]
+        return document
 
     def take_language(self) -> str | None:
         """The next language of which a document was opened."""
@@ -67,13 +73,13 @@ class Agenda:
             del self._languages[language]
         return language
 
-    def take_job(self, now_s: float) -> EngineJob | None:
-        """The next request; `now_s` on the clock of `EngineJob.submitted_s`."""
+    def take_job(self) -> EngineJob | None:
+        """The request of the user whose turn it is."""
         if not self._jobs:
             return None
-        oldest, newest = next(iter(self._jobs)), next(reversed(self._jobs))
-        is_overdue = now_s - self._jobs[oldest].submitted_s > MAX_OVERTAKEN_S
-        return self._jobs.pop(oldest if is_overdue else newest)
+        user = min(self._jobs, key=self._turns.__getitem__)
+        self._turns[user] = self._next_turn()
+        return self._jobs.pop(user)
 
     def take_all(self) -> list[EngineJob]:
         """Every request that waits."""
@@ -84,6 +90,10 @@ class Agenda:
         """The request that may come soon."""
         expected, self._expected = self._expected, None
         return expected[1] if expected else None
+
+    def _next_turn(self) -> int:
+        self._num_turns += 1
+        return self._num_turns
 
     def _drop_expected(self, user: EngineUser) -> None:
         if self._expected is not None and self._expected[0] is user:

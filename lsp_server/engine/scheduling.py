@@ -1,4 +1,4 @@
-"""Which request the engine works on: the newest one. Everything older is cancelled and answered at once.
+"""Which request a window wants: the newest one. Everything older is cancelled and answered at once.
 
 Owns the requests on their way and the futures that wait for them, on the event loop. Must not know the
 protocol, nor how a completion is made.
@@ -28,7 +28,7 @@ class SupersededError(Exception):
 
 
 class Scheduler:
-    """Hands requests to an engine, newest first and one at a time. Used on the event loop only.
+    """Hands an engine one request at a time, the newest. Used on the event loop only.
 
     `window` hears all that a user of the engine hears, on the loop: its `on_failure` too of each error that
     the person can do something about. `on_tokens` hears on any thread which tokens the engine speaks.

@@ -113,9 +113,14 @@ class EngineThread:
                 self._thread.start()  # where it crashed too often before
 
     def submit(self, job: EngineJob) -> None:
-        """Take `job` in place of its user's one that still waits; nobody hears of that one again."""
+        """Take `job` in place of its user's one that still waits; nobody hears of that one again.
+
+        What another user's takes now is asked to give way.
+        """
         with self._changed:
             self._agenda.submit(job)
+            if self._job is not None and self._job.user is not job.user:
+                self._job.request.cancellation.give_way()
             self._wake()
 
     def expect(self, user: EngineUser, request: CompletionRequest) -> None:
@@ -132,10 +137,11 @@ class EngineThread:
             self._changed.notify()
 
     def forget(self, document: str) -> None:
-        """Tell the engine, when it has a moment, that a document is closed."""
+        """Tell the engine, if there is one, that a document is closed, when it has a moment."""
         with self._changed:
-            self._agenda.close(document)
-            self._changed.notify()
+            if self._engine is not None:
+                self._agenda.close(document)
+                self._changed.notify()
 
     def stop(self) -> None:
         """Ask the thread to end and to let go of the engine; see `join`."""
@@ -182,8 +188,10 @@ class EngineThread:
                     return lambda: self._do_load(load)
                 if (document := self._agenda.take_closed()) is not None:
                     return lambda: self._guarded(lambda engine: engine.forget(document))
-                if (job := self._agenda.take_job(time.perf_counter())) is not None:
+                if (job := self._agenda.take_job()) is not None:
                     self._job = job
+                    if self._agenda.has_jobs:
+                        job.request.cancellation.give_way()
                     return lambda: self._do_complete(job)
                 if self._engine is not None and (language := self._agenda.take_language()) is not None:
                     return lambda: self._guarded(lambda engine: engine.open(language))

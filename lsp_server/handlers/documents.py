@@ -22,7 +22,7 @@ MAX_QUICK_CHARS = 128 * 1024
 def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) -> None:
     """A document's text is the client's from now on."""
     item = params.text_document
-    server.session.documents.pop(item.uri, None)
+    server.session.drop(item.uri)
     server.scheduler.open(item.language_id)
     _take(server, len(item.text), lambda: _opened(item.uri, item.language_id, item.version, item.text))
 
@@ -56,8 +56,7 @@ def did_save(server: SlipstreamServer, params: types.DidSaveTextDocumentParams) 
 def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams) -> None:
     """The file on disk is the truth again."""
     uri = params.text_document.uri
-    server.session.documents.pop(uri, None)
-    server.session.too_large.pop(uri, None)
+    server.session.drop(uri)
     server.show_status()
     server.scheduler.forget(server.session.document_key(uri))
     _hide_from_index(server, uri)

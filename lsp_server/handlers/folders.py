@@ -9,7 +9,9 @@ from pygls.uris import from_fs_path
 
 from lsp_server.handlers.configuration import read_folders
 from lsp_server.server import SlipstreamServer
-from lsp_server.workspace.session import path_of
+from lsp_server.workspace.session import MAX_FOLDERS, path_of
+
+TOO_MANY = f"more than {MAX_FOLDERS} workspace folders are open: the others are not indexed."
 
 
 def initial_folders(params: types.InitializeParams) -> list[types.WorkspaceFolder]:
@@ -23,10 +25,14 @@ def initial_folders(params: types.InitializeParams) -> list[types.WorkspaceFolde
 
 
 def add_folders(server: SlipstreamServer, folders: Iterable[types.WorkspaceFolder]) -> None:
-    """Take note of folders; those that are no files of this machine are left out."""
+    """Take note of folders; those that are no files of this machine, or too many, are left out."""
     for folder in folders:
-        if (path := path_of(folder.uri)) is not None:
-            server.session.folders[folder.uri] = path
+        if (path := path_of(folder.uri)) is None:
+            continue
+        if folder.uri not in server.session.folders and len(server.session.folders) >= MAX_FOLDERS:
+            server.tell([TOO_MANY], types.MessageType.Warning)
+            return
+        server.session.folders[folder.uri] = path
 
 
 async def did_change_workspace_folders(

@@ -24,7 +24,8 @@ PIECE_CHARS = 64 * 1024
 # The first line of a bounded prefix is a multiple of this, so that it stays while somebody types.
 PREFIX_STEP_LINES = 64
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+# Without a way back: a long last line, which has no end, would be gone through three times.
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 
 LineColumn = tuple[int, int]
 
@@ -107,6 +108,10 @@ class Document:
         self.lines[top:bottom] = chunk
         self._drop_if_too_large(chunk)
 
+    def let_go(self) -> None:
+        """Follow it no more, as if it were too large."""
+        self.is_too_large, self.lines, self.num_chars = True, [""], 0
+
     def copy(self) -> Document:
         """The same document, to be changed by itself."""
         twin = Document(self.uri, self.language, self.version, "")
@@ -147,7 +152,7 @@ class Document:
     def _drop_if_too_large(self, new: list[str]) -> None:
         """`new` lines are those that may be too long."""
         if self.num_chars > MAX_DOCUMENT_CHARS or max(map(len, new), default=0) > MAX_LINE_CHARS:
-            self.is_too_large, self.lines, self.num_chars = True, [""], 0
+            self.let_go()
 
     def _prefix(self, line: int, column: int) -> str:
         first, num_chars = line, column

@@ -21,7 +21,7 @@ from lsp_server.workspace.positions import encodable
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks, IndexSummary
-from ngram_cache.repository import RepositoryOptions
+from ngram_cache.repository import RepositoryOptions, StoppedError
 from ngram_cache.saved_index import forget
 
 logger = logging.getLogger(__name__)
@@ -123,6 +123,11 @@ class FolderWorker:
         with self._changed:
             self._buffers[path] = lines
             self._changed.notify()
+
+    def inner_folders(self) -> list[Path]:
+        """The folders that are read so far, the folder itself among them."""
+        indexer = self._indexer
+        return [] if indexer is None else [indexer.root / name for name in indexer.folders]
 
     def is_shared(self, path: Path) -> bool:
         """Whether the rules let an open buffer's text be drafted elsewhere; False while that is not known."""
@@ -265,6 +270,8 @@ class FolderWorker:
             return
         try:
             indexer.set_overlay(path, encodable(plain_newlines("".join(lines))))
+        except StoppedError:
+            self._shown[path] = lines  # to the index that is built next
         except BaseException:
             logger.exception("A buffer cannot be shown to the index of %s", self.folder)
             indexer.drop_overlay(path)

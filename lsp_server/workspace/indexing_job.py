@@ -7,22 +7,18 @@ is made. Nothing here waits.
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-import watchfiles
-
 from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.folder_worker import FolderWorker, TokenSource
 from lsp_server.workspace.settings import IndexSettings
+from lsp_server.workspace.watching import FolderWatches
 from ngram_cache import NgramIndex
 from ngram_cache.repository import RepositoryOptions
 from ngram_cache.saved_index import forget
-
-logger = logging.getLogger(__name__)
 
 # A buffer is shown to the index when it has been still for this long.
 BUFFER_QUIET_S = 0.3
@@ -49,7 +45,7 @@ class IndexingJobs:
         self._settings: dict[Path, IndexSettings] = {}
         self._open: dict[Path, tuple[Path, list[str]]] = {}
         self._timers: dict[Path, asyncio.TimerHandle] = {}
-        self._watch_stop: threading.Event | None = None
+        self._watches = FolderWatches(self.files_changed)
         self._watching = False
         self.has_stopped = False
 
@@ -80,14 +76,13 @@ class IndexingJobs:
         for path, (folder, lines) in self._open.items():
             if folder in new:
                 self.document_changed(folder, path, lines)
-        if self._watching:
-            self.watch_files()
+        self._watches.keep(wanted)
 
     def _begun(self, folder: Path, settings: IndexSettings, before: FolderWorker | None) -> FolderWorker:
         options = RepositoryOptions(max_files=settings.max_files, exclude=settings.exclude)
         if before is None:
             before = next((old for old in reversed(self._leaving) if old.folder == folder), None)
-        worker = FolderWorker(folder, options, self._on_report, self._is_engine_busy, before)
+        worker = FolderWorker(folder, options, self._reported, self._is_engine_busy, before)
         if self._tokens is not None:
             worker.set_tokens(self._tokens)
         return worker
@@ -146,36 +141,31 @@ class IndexingJobs:
     def watch_files(self) -> None:
         """Watch the folders ourselves, for clients that do not."""
         self._watching = True
-        if self._watch_stop is not None:
-            self._watch_stop.set()
-        self._watch_stop = threading.Event()
-        if folders := tuple(self._all_workers()):
-            arguments = (folders, self._watch_stop)
-            threading.Thread(target=self._watch, args=arguments, name="watch", daemon=True).start()
+        for worker in self._all_workers().values():
+            self._watches.follow(worker.folder, worker.inner_folders())
 
     def stop(self, timeout_s: float = 3.0) -> bool:
         """End all threads. Blocks up to `timeout_s`; True when they have ended."""
-        if self._watch_stop is not None:
-            self._watch_stop.set()
         with self._lock:
             workers = [*self._workers.values(), *self._leaving]
             for worker in workers:
                 worker.stop()
             self.has_stopped = True
         until = time.monotonic() + timeout_s
-        return all(worker.join(max(0.0, until - time.monotonic())) for worker in workers)
+        has_ended = [worker.join(max(0.0, until - time.monotonic())) for worker in workers]
+        return self._watches.stop(max(0.0, until - time.monotonic())) and all(has_ended)
 
     def _show(self, folder: Path, path: Path, lines: list[str]) -> None:
         self._timers.pop(path, None)
         if (worker := self._all_workers().get(folder)) is not None:
             worker.buffer_changed(path, lines.copy())
 
-    def _watch(self, folders: tuple[Path, ...], stop: threading.Event) -> None:
-        try:
-            for changes in watchfiles.watch(*folders, stop_event=stop, ignore_permission_denied=True):
-                self.files_changed({Path(path) for _, path in changes})
-        except BaseException as error:
-            logger.warning("The folders cannot be watched, saved files alone are followed: %r", error)
+    def _reported(self, report: FolderReport) -> None:
+        """A worker says what became of its folder; on the worker's thread."""
+        self._on_report(report)
+        worker = self._all_workers().get(report.folder)
+        if self._watching and report.state == "ready" and worker is not None:
+            self._watches.follow(worker.folder, worker.inner_folders())
 
 
 def _is_git_work(path: Path) -> bool:

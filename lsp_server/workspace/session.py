@@ -21,6 +21,12 @@ from ngram_cache.file_kinds import is_in_secret_folder, is_secret_path
 
 NUM_RECORDS = 64
 
+# What a client may have the server hold, in characters; each line and document counts for some more.
+MAX_HELD_CHARS = 64 * 1024 * 1024
+CHARS_OF_LINE, CHARS_OF_DOCUMENT = 64, 4096
+# Each folder takes a thread and an index.
+MAX_FOLDERS = 64
+
 
 @dataclass(frozen=True, slots=True)
 class CompletionRecord:
@@ -62,8 +68,8 @@ class Offer:
 class Session:
     """One editor's state. `folders` are the workspace folders by URI, `focused_uri` is looked at.
 
-    `too_large` are the documents that are open and not followed, with their languages. Folders that are
-    `set_aside` are not indexed, whatever the settings say.
+    `too_large` are the documents that are open and not followed, with their languages: themselves too
+    large, or one too many. Folders that are `set_aside` are not indexed, whatever the settings say.
 
     `window` is the editor's number among those that use the same engine.
     """
@@ -79,15 +85,35 @@ class Session:
     measurements: Measurements = field(default_factory=Measurements)
     _records: OrderedDict[str, CompletionRecord] = field(default_factory=OrderedDict)
     _num_records: int = 0
+    _held_chars: dict[str, int] = field(default_factory=dict)
+    _num_held_chars: int = 0
 
     def put(self, document: Document) -> None:
-        """A document is open with this content, which is followed unless it is too large."""
-        if document.is_too_large:
-            self.documents.pop(document.uri, None)
-            self.too_large[document.uri] = document.language
-        else:
-            self.too_large.pop(document.uri, None)
+        """A document is open with this content, which is followed unless it is too large or one too many."""
+        self.drop(document.uri)
+        name_chars = len(document.uri) + len(document.language) + CHARS_OF_DOCUMENT
+        text_chars = document.num_chars + CHARS_OF_LINE * len(document.lines)
+        if not document.is_too_large and not self._has_room(name_chars + text_chars):
+            document.let_go()
+        if not document.is_too_large:
             self.documents[document.uri] = document
+            self._hold(document.uri, name_chars + text_chars)
+        elif self._has_room(name_chars):
+            self.too_large[document.uri] = document.language
+            self._hold(document.uri, name_chars)
+
+    def drop(self, uri: str) -> None:
+        """A document is open no more, or with another content."""
+        self.documents.pop(uri, None)
+        self.too_large.pop(uri, None)
+        self._num_held_chars -= self._held_chars.pop(uri, 0)
+
+    def _has_room(self, num_chars: int) -> bool:
+        return self._num_held_chars + num_chars <= MAX_HELD_CHARS
+
+    def _hold(self, uri: str, num_chars: int) -> None:
+        self._held_chars[uri] = num_chars
+        self._num_held_chars += num_chars
 
     def folder_of(self, uri: str) -> Path | None:
         """The innermost workspace folder that holds a document."""

@@ -14,6 +14,7 @@ _MIN_LETTERS = 16
 _MIN_BARE_LETTERS = 24  # without a digit
 # Letters to a word at most: of mixed, small and capital letters, and of mixed ones without a digit.
 _MIXED, _SMALL, _CAPITAL, _NO_DIGIT = 2.9, 4.0, 6.0, 3.3
+_BEHIND_NAME = 4.5  # which tells that a key may follow
 
 _LETTERS_TO_A_SIGN = 10  # names in paths and of several words have more signs than random letters
 
@@ -48,6 +49,13 @@ def looks_random(run: str) -> bool:
         return False
     limit = (_MIXED if has_digit else _NO_DIGIT) if is_mixed else _SMALL if run == small else _CAPITAL
     return num_letters <= limit * len(words)
+
+
+def falls_apart(value: str) -> bool:
+    """Whether mere letters behind a telling name are no name themselves: it would have longer words."""
+    words = _WORD.findall(value)
+    is_mixed = value not in (value.lower(), value.upper())
+    return is_mixed and value.isalpha() and _MIN_BARE_LETTERS <= len(value) <= _BEHIND_NAME * len(words)
 
 
 def _blank_random(found: re.Match[str]) -> str:

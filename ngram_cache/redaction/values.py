@@ -9,7 +9,7 @@ import base64
 import binascii
 import re
 
-from ngram_cache.redaction.randomness import looks_random
+from ngram_cache.redaction.randomness import falls_apart, looks_random
 from ngram_cache.redaction.rule import Finding
 
 
@@ -106,7 +106,7 @@ def always(finding: Finding) -> bool:  # noqa: ARG001 - a judge like the others
 def _looks_like_key(value: str, min_letters: int) -> bool:
     if len(value) < min_letters or " " in value.strip() or _NUMBER.fullmatch(value) or _PATH.fullmatch(value):
         return False
-    return _REFERENCE.fullmatch(value) is None
+    return _REFERENCE.fullmatch(value) is None or falls_apart(value)
 
 
 def _is_placeholder(value: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from completion_engine import engine as engine_module
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
@@ -66,6 +67,26 @@ def test_a_deadline_returns_what_is_verified_and_the_rest_follows_in_the_backgro
     later = engine.write(request(CODE), NoRules(), 8)
     assert later.stats.num_forwards == 0
     assert whole.startswith(later.written.text[:8])
+
+
+@pytest.mark.parametrize("gives_way", [True, False])
+def test_a_long_completion_ends_with_what_it_has_if_somebody_else_waits(
+    make_engine: Make, monkeypatch: pytest.MonkeyPatch, gives_way: bool
+) -> None:
+    monkeypatch.setattr(engine_module, "MAX_TURN_S", 0.0)
+    asked = request(CODE, max_tokens=32, multiline="always", num_candidates=4)
+    if gives_way:
+        asked.cancellation.give_way()
+    completion = make_engine().complete(asked)
+    assert (completion.stats.finish_reason == "deadline") is gives_way
+    assert bool(completion.alternatives) is not gives_way
+
+
+def test_a_turn_of_usual_length_is_left_alone(make_engine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "MAX_TURN_S", 600.0)
+    asked = request(CODE, max_tokens=32)
+    asked.cancellation.give_way()
+    assert make_engine().complete(asked).text == make_engine().complete(request(CODE, max_tokens=32)).text
 
 
 def test_a_cancelled_request_stops_before_its_next_pass(make_engine: Make) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.faults fairness` or `table`: prints what it found, and fails where a bound is broken."""
+"""`python -m tests.faults fairness [ATTACK ...]` or `table`: prints what it found; fails beyond a bound."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import asyncio
 import sys
 
 
-def main(command: str) -> int:
+def main(command: str, *names: str) -> int:
     """The exit code."""
     if command == "fairness":
         from tests.faults.fairness import report
 
-        return 0 if asyncio.run(report()) else 1
+        return 0 if asyncio.run(report(*names)) else 1
     if command == "table":
         from tests.faults.table import report as report_table
 
         return 0 if asyncio.run(report_table()) else 1
-    sys.stderr.write("python -m tests.faults fairness|table\n")
+    sys.stderr.write("python -m tests.faults fairness [ATTACK ...] | table\n")
     return 2
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else ""))
+    sys.exit(main(*(sys.argv[1:] or [""])))

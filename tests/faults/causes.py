@@ -24,12 +24,13 @@ OTHER = "file:///hostile/a.py"
 
 @dataclass(slots=True)
 class Bench:
-    """A host, the window that types at it, and where its files are."""
+    """A host, the window that types at it, its settings, and where its files are."""
 
     env: dict[str, str]
     root: Path
     pid: int
     window: Window
+    settings: dict[str, str] = field(default_factory=dict)
     others: list[Window] = field(default_factory=list)
 
     @property
@@ -39,6 +40,11 @@ class Bench:
     @property
     def lock(self) -> Path:
         return Path(find_address(self.env).lock_path)
+
+    @property
+    def model(self) -> Path:
+        """The target's weights, where the engine is a real one."""
+        return Path(self.settings["target"], "model.safetensors")
 
     async def another(self) -> Window:
         window = await window_at_host(self.env)
@@ -93,6 +99,41 @@ async def takes_the_place(bench: Bench) -> None:
     assert door is not None
     await asyncio.sleep(2)
     door.close()
+
+
+def harms_the_model(make: Callable[[Bench], Any]) -> Cause:
+    """Something happens to the files that the engine was read from; it still writes what is new to it."""
+
+    async def cause(bench: Bench) -> None:
+        make(bench)
+        bench.window.open(OTHER, "height = 3\nx")
+        assert await bench.window.suggest(OTHER, 1, 1)
+
+    return cause
+
+
+async def has_no_model_for_a_while(bench: Bench) -> None:
+    """The host is killed; the next one finds no model, says so, and finds it again."""
+    aside = bench.model.rename(bench.model.with_suffix(".aside"))
+    os.kill(bench.pid, signal.SIGKILL)
+    await bench.window.until(lambda: bench.window.answers.get("end"))
+    other = await window_at_host(bench.env)
+    await other.initialize(None, **bench.settings)
+    other.notify("initialized", {})
+    while (stats := await other.request("slipstream/stats"))["state"] != "error":  # noqa: ASYNC110 - it is asked
+        await asyncio.sleep(0.05)
+    assert stats["advice"]
+    await other.close()
+    aside.rename(bench.model)
+
+
+async def loses_its_model_while_it_reads(bench: Bench) -> None:
+    """The host cuts the file under its own feet; who owns the file puts it right."""
+    whole = bench.model.with_suffix(".whole")
+    while not whole.exists():  # noqa: ASYNC110 - the host makes it
+        await asyncio.sleep(0.02)
+    await bench.window.until(lambda: bench.window.answers.get("end"))
+    whole.rename(bench.model)
 
 
 def sends(*data: bytes, reads: bool = True, pause_s: float = 0.5) -> Cause:

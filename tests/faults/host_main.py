@@ -1,4 +1,4 @@
-"""The host as users have it, but with a scripted engine, and with the faults that a variable names."""
+"""The host as users have it, with the faults that a variable names; a scripted engine but for `engine`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import errno
 import os
 import re
 import resource
+import shutil
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from lsp_server.sharing import watchdog
@@ -79,6 +81,8 @@ def inject(faults: list[str]) -> None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (int(number), int(number)))
             case "thread":
                 end_engine_thread_once()
+            case "cut model":
+                cut_model_once()
 
 
 def end_engine_thread_once() -> None:
@@ -88,12 +92,30 @@ def end_engine_thread_once() -> None:
 
     take, endings = Agenda.take_job, [Panic()]
 
-    def take_job(agenda: Agenda, now_s: float) -> Any:
+    def take_job(agenda: Agenda) -> Any:
         if agenda.has_jobs and endings:
             raise endings.pop()
-        return take(agenda, now_s)
+        return take(agenda)
 
     Agenda.take_job = take_job  # type: ignore[method-assign]
+
+
+def cut_model_once() -> None:
+    """The first file of weights that is opened is cut short before a weight is read; a whole one is kept."""
+    from completion_engine.target_model import model_files
+
+    open_whole = model_files.safe_open
+
+    def open_and_cut(path: Path, *arguments: Any) -> Any:
+        file, mark = open_whole(path, *arguments), path.with_suffix(".cut")
+        if not mark.exists():
+            mark.touch()
+            shutil.copy(path, copy := path.with_suffix(".copy"))
+            os.truncate(path, 0)
+            copy.rename(path.with_suffix(".whole"))
+        return file
+
+    model_files.safe_open = open_and_cut  # type: ignore[assignment]
 
 
 def limit_memory(num_bytes: int) -> None:
@@ -103,24 +125,31 @@ def limit_memory(num_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (now + num_bytes, now + num_bytes))
 
 
+def scripted_models(app: Any) -> Any:
+    """What takes the place of the machine's models."""
+    from completion_engine.choice.choice import Choice
+    from tests.windows import load_scripted
+
+    class ScriptedModels(app.MachineModels):  # type: ignore[misc]
+        def load_for(self, settings: Any, on_tokens: Any) -> Any:
+            return app.settled(load_scripted(settings, on_tokens))
+
+        def choose(self, settings: Any, running: str, refused: Any) -> Choice:
+            return Choice("scripted", "scripted", "there is no other")
+
+    return ScriptedModels
+
+
 def main() -> None:
     faults = list(filter(None, os.environ.get(VARIABLE, "").split(",")))
     inject([fault for fault in faults if fault == "short watch"])
     watchdog.start()
     if (door := open_door(find_address(os.environ))) is None:
         return
-    from completion_engine.choice.choice import Choice
     from lsp_server import app
-    from tests.windows import load_scripted
 
-    class ScriptedModels(app.MachineModels):
-        def load_for(self, settings: Any, on_tokens: Any) -> Any:
-            return load_scripted(settings, on_tokens)
-
-        def choose(self, settings: Any, running: str, refused: Any) -> Choice:
-            return Choice("scripted", "scripted", "there is no other")
-
-    app.MachineModels = ScriptedModels  # type: ignore[misc]
+    if "engine" not in faults:
+        app.MachineModels = scripted_models(app)
     inject([fault for fault in faults if fault != "short watch"])
     if "memory" in faults:
         limit_memory(1500 * MEGABYTE)

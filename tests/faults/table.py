@@ -1,7 +1,7 @@
 """Faults as data, and one check: what a typing window saw, when it had a good answer again, nothing lost.
 
-The host is a process as users have it, on a scripted engine. A window whose host is lost does what editors
-do: it is started again and opens what it had open.
+The host is a process as users have it, on a scripted engine, or on a toy target where a fault is the model's.
+A window whose host is lost does what editors do: it is started again and opens what it had open.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from completion_engine.loading.toy_model import TARGET, write_toy_model
 from lsp_server.sharing import relay
 from tests.faults import causes
-from tests.faults.causes import Bench, Cause, asks, nothing, removes, sends, signals, spoils
+from tests.faults.causes import Bench, Cause, asks, harms_the_model, nothing, removes, sends, signals, spoils
 from tests.faults.fairness import environment
 from tests.hosts import own_hosts
 from tests.windows import Window, window_at_host
@@ -37,7 +38,11 @@ class Fault:
     cause: Cause = nothing
     host: str = ""
     may_lose_host: bool = False
-    indexes: bool = True
+
+    @property
+    def has_engine(self) -> bool:
+        """Whether the engine is a real one."""
+        return "engine" in self.host.split(",")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,18 @@ def _no_log(bench: Bench) -> None:
 def _a_pipe_for_a_file(bench: Bench) -> None:
     (bench.root / "a.py").unlink()
     os.mkfifo(bench.root / "a.py")
+
+
+def _another_model(bench: Bench) -> None:
+    folder = bench.model.parent
+    folder.rename(folder.with_name("aside"))
+    folder.mkdir()
+    bench.model.write_bytes(b"no weights")
+
+
+def _over_the_model(bench: Bench) -> None:
+    with bench.model.open("r+b") as file:
+        file.write(b"\xff" * bench.model.stat().st_size)
 
 
 FAULTS = (
@@ -130,6 +147,17 @@ FAULTS = (
     Fault("the settings file is a folder", spoils(lambda b: (b.root / SETTINGS).mkdir())),
     Fault("the settings file is no text", spoils(lambda b: (b.root / SETTINGS).write_bytes(b"\xff" * 999))),
     Fault("a source file is a pipe", spoils(_a_pipe_for_a_file)),
+    Fault("the model's file is removed", harms_the_model(lambda b: b.model.unlink()), "engine"),
+    Fault("the model's file is cut short", harms_the_model(lambda b: os.truncate(b.model, 0)), "engine"),
+    Fault("the model's file is written over", harms_the_model(_over_the_model), "engine"),
+    Fault("the model's folder is another one", harms_the_model(_another_model), "engine"),
+    Fault("the model is gone for a while", causes.has_no_model_for_a_while, "engine", may_lose_host=True),
+    Fault(
+        "the model's file is cut short while read",
+        causes.loses_its_model_while_it_reads,
+        "engine,cut model",
+        may_lose_host=True,
+    ),
 )
 
 
@@ -141,27 +169,48 @@ async def check(fault: Fault) -> Outcome:
         root = hosts.folder / "repository"
         root.mkdir()
         (root / "a.py").write_text("def known():\n    return 1\n", encoding="utf-8")
-        window = await _typing(env, root)
-        bench = Bench(env, root, hosts.only()["pid"] if "index hangs" not in fault.host else 0, window)
+        settings = _toy_target(hosts.folder / "models") if fault.has_engine else {}
+        window = await _typing(env, root, settings)
+        pid = hosts.only()["pid"] if "index hangs" not in fault.host else 0
+        bench = Bench(env, root, pid, window, settings)
         try:
             async with asyncio.timeout(PATIENCE_S + MAX_RECOVERY_S):
+                wanted = await _wanted(fault, bench)
                 await fault.cause(bench)
-                return await _recover(bench)
+                return await _recover(bench, wanted)
         finally:
             for other in (bench.window, *bench.others):
                 await other.close()
 
 
-async def _typing(env: dict[str, str], root: Path) -> Window:
+async def _wanted(fault: Fault, bench: Bench) -> list[str]:
+    """The good answer: what the scripted engine says, or what a real one said before; else any."""
+    if not fault.has_engine:
+        return ["kno!"]
+    if "cut model" in fault.host:
+        return []
+    while not (answer := await bench.window.suggest(URI, 1, 3)):  # noqa: ASYNC110 - it is asked
+        await asyncio.sleep(0.05)
+    return answer
+
+
+def _toy_target(models: Path) -> dict[str, str]:
+    """Settings that name a toy target in a new folder."""
+    models.mkdir()
+    write_toy_model(models)
+    return {"target": str(models / TARGET), "device": "cpu"}
+
+
+async def _typing(env: dict[str, str], root: Path, settings: dict[str, str]) -> Window:
     window = await window_at_host(env)
-    await window.initialize(root)
+    await window.initialize(root, **settings)
     window.notify("initialized", {})
     window.open(URI, "known = 1\nkno")
     return window
 
 
-async def _recover(bench: Bench) -> Outcome:
-    """Ask as an editor does until there is a good answer."""
+async def _recover(bench: Bench, wanted: list[str]) -> Outcome:
+    """Ask as an editor does until there is a good answer; nothing is `wanted` where any one is good."""
     begin, num_empty, num_lost = time.monotonic(), 0, 0
     while True:
         try:
@@ -170,12 +219,12 @@ async def _recover(bench: Bench) -> Outcome:
         except OSError:
             num_lost += 1
             await bench.window.close()
-            bench.window = await _typing(bench.env, bench.root)
+            bench.window = await _typing(bench.env, bench.root, bench.settings)
             continue
         if answer:
             seconds = time.monotonic() - begin
             times = f"lost its host {num_lost} times, " if num_lost else ""
-            return Outcome(f"{times}{num_empty} empty answers", seconds, answer == ["kno!"])
+            return Outcome(f"{times}{num_empty} empty answers", seconds, answer == (wanted or answer))
         num_empty += 1
         await asyncio.sleep(0.05)
 

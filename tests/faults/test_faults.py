@@ -30,6 +30,7 @@ QUICK = (
     "windows go at each step of the handshake",
     "the wall clock jumps by a day",
     "rename 1 of the index fails",
+    "the model's file is cut short",
 )
 
 # What a turn of the loop may burn of a processor; without bounds these messages take ten times as much.

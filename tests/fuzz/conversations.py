@@ -58,6 +58,9 @@ class _InstantEngine:
     def idle(self, _cancellation: Cancellation) -> bool:
         return False
 
+    def open(self, language: str) -> None:
+        del language
+
     def forget(self, document: str) -> None:
         del document
 
@@ -123,9 +126,12 @@ async def _converse(bodies: list[bytes]) -> Counter[str]:
             for body in bodies:
                 stream.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
 
-    threading.Thread(target=feed, daemon=True).start()
-    async with asyncio.timeout(_TIMEOUT_S):
-        await server.serve(os.fdopen(reading, "rb"), sent)
+    feeding = threading.Thread(target=feed, daemon=True)
+    feeding.start()
+    with os.fdopen(reading, "rb") as stream:
+        async with asyncio.timeout(_TIMEOUT_S):
+            await server.serve(stream, sent)
+        feeding.join()
     await asyncio.to_thread(engines.stop, _TIMEOUT_S)
     return sent.answers()
 

@@ -18,6 +18,7 @@ from typing import Any
 MAX_INPUT_S = 5.0  # of processor time; a machine that is busy with other work changes nothing
 MAX_INPUT_BYTES = 256 << 20
 HANG_S = 120.0
+WATCH_EVERY_S = 1.0  # setting the watch starts a thread, which takes longer than most inputs
 MEMORY_EVERY = 16  # measuring memory makes an input several times slower
 MAX_FAILURES = 5
 
@@ -53,28 +54,55 @@ class Result:
         }
 
 
-def run_kind(kind: str, check: Callable[[random.Random], None], budget: Budget, seed: str) -> Result:
+class Run:
     """Inputs of one kind, one after the other. A hang ends the process with every thread's stack."""
-    result = Result(kind)
-    begin = time.monotonic()
-    while result.num_inputs < budget.num_inputs and time.monotonic() - begin < budget.seconds:
-        name = seed if budget.num_inputs == 1 else f"{seed}:{kind}:{result.num_inputs}"
-        faulthandler.dump_traceback_later(HANG_S, exit=True, file=sys.__stderr__)
+
+    def __init__(self, kind: str, check: Callable[[random.Random], None], budget: Budget) -> None:
+        self.result = Result(kind)
+        self._check, self._budget = check, budget
+        self._begin_s = time.monotonic()
+        self._watched_s = -WATCH_EVERY_S
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the budget is spent, or enough has failed."""
+        result = self.result
+        result.seconds = time.monotonic() - self._begin_s
+        is_spent = result.num_inputs >= self._budget.num_inputs or result.seconds >= self._budget.seconds
+        return is_spent or len(result.failures) >= MAX_FAILURES
+
+    def take(self, name: str, rng: random.Random) -> bool:
+        """Judge the input that these numbers make; whether it kept to its oracle."""
+        self._watch()
         try:
-            _run_one(check, name, result)
+            _run_one(self._check, rng, self.result)
         except Exception:
-            result.failures.append(f"{name}\n{traceback.format_exc(limit=-6)}")
+            self.result.failures.append(f"{name}\n{traceback.format_exc(limit=-6)}")
+            return False
         finally:
-            faulthandler.cancel_dump_traceback_later()
-        result.num_inputs += 1
-        if len(result.failures) >= MAX_FAILURES:
-            break
-    result.seconds = time.monotonic() - begin
-    return result
+            self.result.num_inputs += 1
+        return True
+
+    def _watch(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._watched_s >= WATCH_EVERY_S:
+            self._watched_s = now_s
+            faulthandler.dump_traceback_later(HANG_S, exit=True, file=sys.__stderr__)
 
 
-def _run_one(check: Callable[[random.Random], None], name: str, result: Result) -> None:
-    rng = random.Random(name)  # noqa: S311  no secret
+def run_kind(kind: str, check: Callable[[random.Random], None], budget: Budget, seed: str) -> Result:
+    """Inputs from random numbers; the seed names them all, or the only one."""
+    run = Run(kind, check, budget)
+    try:
+        while not run.has_ended:
+            name = seed if budget.num_inputs == 1 else f"{seed}:{kind}:{run.result.num_inputs}"
+            run.take(name, random.Random(name))  # noqa: S311 - no secret
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return run.result
+
+
+def _run_one(check: Callable[[random.Random], None], rng: random.Random, result: Result) -> None:
     measures_memory = result.num_inputs % MEMORY_EVERY == 1
     if measures_memory:
         tracemalloc.start()

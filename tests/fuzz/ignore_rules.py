@@ -59,7 +59,7 @@ def check(rng: random.Random) -> None:
 
 
 def hostile_rules(rng: random.Random) -> bytes:
-    if rng.random() < 0.1:
+    if rng.random() < 0.02:
         piece = b"".join(rng.choices(_PIECES, k=rng.randrange(1, 5)))
         rules = piece * int(10 ** rng.uniform(0, 3.5)) + rng.choice(_PIECES)
         return b"\n".join([rules] * int(10 ** rng.uniform(0, 2)))

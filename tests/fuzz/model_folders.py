@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,37 +15,34 @@ from typing import Any
 from completion_engine.errors import SlipstreamError
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.toy_model import TARGET, write_toy_model
-from completion_engine.prompting.tokenizer import load_tokenizer
+from tests.fuzz.places import own_folder
 
-_FILES = ("config.json", "tokenizer.json", "model.safetensors")
+_FILES = ("config.json", "model.safetensors")
 _VALUES: tuple[Any, ...] = (None, -1, 0, 2**31, 2**63, 1.5, "x", "", [], {}, [[[]]], True, "qwen2", 10**30)
 
 
 @cache
-def _sound() -> Path:
+def sound_model() -> Path:
     """A toy model's folder, as it should be."""
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-model-"))
+    folder = own_folder("model")
     write_toy_model(folder)
     return folder / TARGET
 
 
 def check(rng: random.Random) -> None:
     """One folder with one file damaged: a byte, a piece, a value of its JSON."""
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as temporary:
-        folder = Path(temporary, "target")
-        shutil.copytree(_sound(), folder)
-        name = rng.choice(_FILES)
-        (folder / name).write_bytes(_damaged((folder / name).read_bytes(), rng))
-        try:
-            if name == "tokenizer.json":
-                load_tokenizer(folder).encode("def f():\n")
-            else:
-                load_language_model(folder, "cpu", "auto", capacity=256)
-        except SlipstreamError as error:
-            assert error.advice
+    folder = own_folder("damaged")
+    shutil.copytree(sound_model(), folder, dirs_exist_ok=True)
+    name = rng.choice(_FILES)
+    (folder / name).write_bytes(damaged((folder / name).read_bytes(), rng))
+    try:
+        load_language_model(folder, "cpu", "auto", capacity=256)
+    except SlipstreamError as error:
+        assert error.advice
 
 
-def _damaged(data: bytes, rng: random.Random) -> bytes:
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    """The file with a value changed, a piece replaced, or cut."""
     if data.startswith(b"{") and rng.random() < 0.7:
         return _with_odd_value(data, rng)
     at = rng.randrange(len(data))
@@ -65,9 +61,9 @@ def _with_odd_value(data: bytes, rng: random.Random) -> bytes:
     """One value anywhere in the JSON is of another kind, or missing."""
     value: Any = json.loads(data)
     inner = value
-    while isinstance(inner, dict) and inner:
-        key = rng.choice(sorted(inner))
-        if isinstance(inner[key], dict) and inner[key] and rng.random() < 0.7:
+    while inner:
+        key = rng.choice(sorted(inner)) if isinstance(inner, dict) else rng.randrange(len(inner))
+        if isinstance(inner[key], dict | list) and inner[key] and rng.random() < 0.7:
             inner = inner[key]
             continue
         if rng.random() < 0.2:

@@ -6,16 +6,12 @@ settings look like.
 
 from __future__ import annotations
 
-import atexit
 import random
-import shutil
-import tempfile
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from lsp_server.workspace.settings import Settings, merge, narrow
 from lsp_server.workspace.settings_file import REPOSITORY_FILE, read_repository_file
+from tests.fuzz.places import own_folder
 
 _KEYS = (
     "target", "drafters", "draftModel", "device", "dtype", "deadlineMs", "patienceMs", "maxTokens",
@@ -31,13 +27,6 @@ _PIECES = ('"', "'", '"""', "'''", *"[]{}.,=\n#\\ a\0é", "\r\n")
 _JSON = (None, True, -1, 0, 64, 10**400, 1.5, float("nan"), "", "x", "never", "\ud800", "x" * 5000, [], {})
 
 
-@cache
-def _folder() -> Path:
-    place = Path(tempfile.mkdtemp(prefix="fuzz-settings-"))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    return place
-
-
 def check(rng: random.Random) -> None:
     """One file or one value, read as a repository's and merged as a client's."""
     values: Any
@@ -45,8 +34,9 @@ def check(rng: random.Random) -> None:
         data = _text(rng).encode("utf-8", "surrogatepass")
         if rng.random() < 0.2:
             data = data[: rng.randrange(len(data) + 1)] + rng.randbytes(rng.randrange(4))
-        (_folder() / REPOSITORY_FILE).write_bytes(data)
-        values, problems = read_repository_file(_folder())
+        folder = own_folder("settings")
+        (folder / REPOSITORY_FILE).write_bytes(data)
+        values, problems = read_repository_file(folder)
         _check_sentences(problems)
     else:
         values = _json(rng, 0)

@@ -5,10 +5,7 @@ Those that lie do so under right checksums. Owns how a sound file is damaged.
 
 from __future__ import annotations
 
-import atexit
 import random
-import shutil
-import tempfile
 import zlib
 from functools import cache
 from pathlib import Path
@@ -18,6 +15,7 @@ import msgpack  # type: ignore[import-untyped]  # it ships no types
 
 from ngram_cache import NgramIndex, snapshot
 from ngram_cache.snapshot import FileRecord, Snapshot, SnapshotError
+from tests.fuzz.places import own_folder
 
 _ODD: tuple[Any, ...] = (
     None,
@@ -43,9 +41,7 @@ _PREAMBLE_BYTES = 64
 @cache
 def _sound() -> tuple[Path, bytes]:
     """Where a file is written, and a sound one's bytes."""
-    place = Path(tempfile.mkdtemp(prefix="fuzz-index-"))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    path = place / "x.index"
+    path = own_folder("index") / "x.index"
     index = NgramIndex()
     for number in range(4):
         index.update(f"f{number}.py", [1, 2, 3, 1, 2, number] * number)

@@ -6,19 +6,19 @@ what such trees look like.
 
 from __future__ import annotations
 
-import atexit
 import os
 import random
 import shutil
-import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks
-from ngram_cache.repository import RepositoryOptions
+from ngram_cache.repository import RepositoryOptions, StoppedError
 from tests.fuzz.ignore_rules import hostile_rules
+from tests.fuzz.places import own_folder
 
 _OUTSIDE = "outside_of_all"
 _NAMES = (
@@ -30,10 +30,7 @@ _NAMES = (
 
 @cache
 def _place() -> Path:
-    # Where there is a disk in memory, saving costs no waiting.
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108  a folder of our own in it
-    place = Path(tempfile.mkdtemp(prefix="fuzz-tree-", dir=memory))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    place = own_folder("tree")
     (place / "outside").mkdir()
     (place / "outside/a.py").write_text(f"{_OUTSIDE} = 1\n")
     os.environ["SLIPSTREAM_INDEX_DIR"] = str(place / "index")
@@ -56,7 +53,8 @@ def check(rng: random.Random) -> None:
         _put(rng, folders)
     names = [str(path.relative_to(root)) for path in folders]
     indexer.reconcile([*names, rng.choice(_NAMES), "../outside/a.py", "x/../../outside"])
-    indexer.set_overlay(rng.choice(_NAMES), "value = 1\n")
+    with suppress(StoppedError):
+        indexer.set_overlay(rng.choice(_NAMES), "value = 1\n")
     indexer.save()
     indexer.index.check_integrity()
     held = indexer.index.lookup(list(_OUTSIDE.encode()), max_nodes=4, max_depth=4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ngram_cache.redaction.randomness import looks_random, without_random
+from ngram_cache.redaction.randomness import falls_apart, looks_random, without_random
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 KEY = "qZ1tK2fW3pL4xR5vB6nM7cH8jG9dS0yT"
@@ -42,6 +42,23 @@ KEY = "qZ1tK2fW3pL4xR5vB6nM7cH8jG9dS0yT"
 )
 def test_what_reads_like_a_key(run: str, is_random: bool) -> None:
     assert looks_random(run) is is_random
+
+
+@pytest.mark.parametrize(
+    ("value", "does_fall_apart"),
+    [
+        pytest.param("gIirgrwphPzQrWrnrIUXZeqevzeeDhfKxVCEzxrf", True, id="a key without a digit"),
+        pytest.param("Wxyzu" * 4 + "Wxyz", False, id="five letters to a word"),
+        pytest.param("Wxyz" * 6, True, id="four letters to a word"),
+        pytest.param("Wxyz" * 5 + "Wxy", False, id="23 letters"),
+        pytest.param("wxyz" * 6, False, id="small letters"),
+        pytest.param("WXYZ" * 6, False, id="capitals"),
+        pytest.param("Wxyz" * 6 + "_", False, id="a sign"),
+        pytest.param("getDefaultCredentialsProviderChain", False, id="a name"),
+    ],
+)
+def test_which_letters_behind_a_telling_name_are_no_name(value: str, does_fall_apart: bool) -> None:
+    assert falls_apart(value) is does_fall_apart
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Windows that open, reload and die at every step of the handshake. Owns what a window does before its end.
 
 Each window is a real relay process to a real host; the toy target writes. Must not know what is measured.
+Who types here does so as people do: key after key through a line, then a thought, and all rest together
+from time to time.
 """
 
 from __future__ import annotations
@@ -25,6 +27,10 @@ TYPED = "\n\n".join(
     f"def area_{number}(width, height):\n    area = width * height\n    return area" for number in range(40)
 )
 PATIENCE_S = 120.0
+
+# Seconds. A thought is taken at some line ends by one who types, a rest after so many keys by all of them.
+THOUGHTS_S, SHARE_OF_THOUGHTS = (0.1, 0.6), 0.1
+REST_S, KEYS_TO_REST = 1.5, 300
 
 
 async def open_window(env: Mapping[str, str]) -> LanguageClient:
@@ -85,28 +91,50 @@ async def _end(client: LanguageClient, step: str, rng: random.Random) -> None:
     await client.shutdown()
 
 
-async def type_for(
-    env: Mapping[str, str], folder: Path, settings: Mapping[str, Any], num_keys: int, number: int
+async def type_together(
+    env: Mapping[str, str], folder: Path, settings: Mapping[str, Any], num_windows: int, num_keys: int
 ) -> int:
-    """One window that types `num_keys` keys and asks after each, as an editor does; how many were answered.
+    """Windows that type `num_keys` keys each and ask after each, as editors do; how many were answered.
 
     A key that comes before the answer cancels what it asked for; every eighth answer is awaited.
     """
+    together = asyncio.Barrier(num_windows)
+    typing = (_type_for(env, folder, settings, num_keys, number, together) for number in range(num_windows))
+    return sum(await asyncio.gather(*typing))
+
+
+async def _type_for(
+    env: Mapping[str, str],
+    folder: Path,
+    settings: Mapping[str, Any],
+    num_keys: int,
+    number: int,
+    together: asyncio.Barrier,
+) -> int:
     num_answered = 0
+    rng = random.Random(number)  # noqa: S311 - no secret
     async with await open_window(env) as client:
         await client.initialize(folder, settings=settings)
         for first in range(0, num_keys, len(TYPED)):
             uri = (folder / f"typed{number}_{first}.py").as_uri()
             client.open(uri, "", language="python")
-            num_answered += await _type(client, uri, TYPED[: num_keys - first])
+            num_answered += await _type(client, uri, TYPED[: num_keys - first], rng, together)
             client.close(uri)
     return num_answered
 
 
-async def _type(client: LanguageClient, uri: str, text: str) -> int:
+async def _type(
+    client: LanguageClient, uri: str, text: str, rng: random.Random, together: asyncio.Barrier
+) -> int:
     line = column = num_answered = 0
     pending: PendingRequest | None = None
     for number, key in enumerate(text):
+        if number % KEYS_TO_REST == KEYS_TO_REST - 1:
+            async with asyncio.timeout(PATIENCE_S):
+                await together.wait()
+            await asyncio.sleep(REST_S)
+        elif key == "\n" and rng.random() < SHARE_OF_THOUGHTS:
+            await asyncio.sleep(rng.uniform(*THOUGHTS_S))
         place = {"line": line, "character": column}
         client.change(uri, [{"range": {"start": place, "end": place}, "text": key}])
         line, column = (line + 1, 0) if key == "\n" else (line, column + 1)

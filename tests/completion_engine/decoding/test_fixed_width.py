@@ -91,6 +91,7 @@ class Typist:
     texts: dict[str, str] = field(default_factory=lambda: {name: f"# {name}\n" + CODE * 3 for name in "abc"})
     document: str = "a"
     shown: str = ""
+    shadow: float = 0.0
 
     def do(self, step: str, number: int) -> None:
         text = self.texts[self.document]
@@ -130,7 +131,7 @@ class Typist:
     def request(self, num_candidates: int) -> CompletionRequest:
         return CompletionRequest(
             self.texts[self.document], SUFFIX, "python", self.document, max_tokens=20, deadline_ms=0.0,
-            patience_ms=1e6, num_candidates=num_candidates,
+            patience_ms=1e6, num_candidates=num_candidates, shadow=self.shadow,
         )  # fmt: skip
 
 
@@ -153,6 +154,24 @@ def test_whatever_was_asked_before_drafts_change_no_bit(typist: Callable[[], Typ
     for step in rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=NUM_STEPS):
         person.do(step, rng.randrange(60))
     person.ask(2)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_was_asked_before_is_no_difference_to_the_shadow(
+    typist: Callable[[], Typist], seed: int
+) -> None:
+    """Plain decoding from an empty cache writes the same: bits follow from the text and its chunks alone."""
+    person, rng = typist(), random.Random(seed)  # noqa: S311 - reproducible draws, no secrets
+    person.shadow = 1.0
+    for step in rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=NUM_STEPS // 2):
+        person.do(step, rng.randrange(60))
+        person.do("idle", 60)
+    for engine in person.engines:
+        while engine.idle(Cancellation()):
+            pass
+        counts: Any = engine.describe()["shadow"]
+        assert counts["num_checked"] > 10
+        assert counts["num_different"] == 0
 
 
 def test_drafts_bring_more_than_counts_and_it_is_kept(typist: Callable[[], Typist]) -> None:
@@ -212,8 +231,10 @@ def test_where_no_width_makes_drafts_harmless_there_are_none(
     ])  # fmt: skip
     for step in ("candidates", "type along", "type", "type along", "candidates"):
         person.do(step, 5)
+    person.shadow = 1.0
     drafted = person.engines[0].complete(person.request(1))
     assert drafted.stats.num_drafted == 0
+    assert not person.engines[0]._shadow.is_waiting, "there is nothing that a check could compare"
 
 
 def test_candidates_are_ranked_behind_what_was_known_without_a_pass(typist: Callable[[], Typist]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,8 @@ from safetensors.torch import load_file
 from tokenizers.normalizers import Lowercase
 
 from completion_engine.errors import DataError, UserError
-from completion_engine.models import ModelSpec, ModelStore
-from completion_engine.models.gguf_worker import check_tokenizer
+from completion_engine.models import ModelSpec, ModelStore, gguf_worker
+from completion_engine.models.gguf_worker import check_tokenizer, plain_reader
 from completion_engine.request import CancelledError
 
 if TYPE_CHECKING:
@@ -175,6 +176,26 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, data: bytes) -> None
     (tmp_path / "bad.gguf").write_bytes(data)
     with pytest.raises(DataError, match=r"bad.gguf is no GGUF file"):
         ModelStore(tmp_path / "store").ensure(str(tmp_path / "bad.gguf"))
+
+
+def header_with_list(length: int) -> bytes:
+    """A GGUF header up to the values of its one key `k`, a list of bytes."""
+    key = struct.pack("<Q", 1) + b"k"
+    return struct.pack("<4sIQQ", b"GGUF", 3, 0, 1) + key + struct.pack("<IIQ", 9, 0, length)
+
+
+def test_a_header_that_promises_more_than_the_file_holds_is_read_no_further(tmp_path: Path) -> None:
+    """The library takes what lies behind a file's end for nothing at all, and goes on for 2**60 times."""
+    (tmp_path / "bad.gguf").write_bytes(header_with_list(1 << 60))
+    with pytest.raises(ValueError, match="ends too early"):
+        plain_reader()(tmp_path / "bad.gguf")
+
+
+def test_a_header_of_too_many_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gguf_worker, "MAX_VALUES", 100)
+    (tmp_path / "bad.gguf").write_bytes(header_with_list(200) + bytes(300))
+    with pytest.raises(ValueError, match="more than 100 values"):
+        plain_reader()(tmp_path / "bad.gguf")
 
 
 def test_a_tokenizer_larger_than_the_embedding_is_refused(

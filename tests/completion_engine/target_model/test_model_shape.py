@@ -37,7 +37,9 @@ def folder(sound: Path, tmp_path: Path) -> Path:
         ("num_attention_heads", []), ("num_attention_heads", 3), ("num_key_value_heads", 3),
         ("vocab_size", -1), ("vocab_size", 10**30), ("max_position_embeddings", "many"),
         ("head_dim", 1 << 31), ("rms_norm_eps", None), ("rms_norm_eps", -1.0), ("rope_theta", 0),
-        ("rope_theta", "x"), ("hidden_act", None),
+        ("rope_theta", "x"), ("hidden_act", None), ("model_type", []), ("model_type", {}),
+        ("hidden_act", ["silu"]), ("layer_types", 7), ("rope_theta", 10**30), ("rope_parameters", [1]),
+        ("rope_parameters", {"rope_theta": 10**30}),
     ],
 )  # fmt: skip
 def test_a_size_that_is_none_is_refused(folder: Path, name: str, value: Any) -> None:

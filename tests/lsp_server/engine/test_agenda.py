@@ -1,4 +1,4 @@
-"""The newest request goes first, nobody waits for ever, and one user's work never takes another's place."""
+"""Of each user the newest request, in turns; and one user's work never takes another's place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion_engine.request import CompletionRequest
-from lsp_server.engine.agenda import MAX_OVERTAKEN_S, Agenda
+from lsp_server.engine.agenda import Agenda
 from lsp_server.engine.work import EngineJob, EngineUser
 
 
@@ -18,27 +18,46 @@ def request(prefix: str) -> CompletionRequest:
     return CompletionRequest(prefix=prefix, suffix="")
 
 
-def job(of: EngineUser, prefix: str, submitted_s: float = 0.0) -> EngineJob:
-    return EngineJob(request(prefix), of, lambda answer: None, lambda ms: None, submitted_s=submitted_s)
+def job(of: EngineUser, prefix: str) -> EngineJob:
+    return EngineJob(request(prefix), of, lambda answer: None, lambda ms: None)
 
 
-def taken(agenda: Agenda, now_s: float = 0.0) -> str:
-    found = agenda.take_job(now_s)
+def taken(agenda: Agenda) -> str:
+    found = agenda.take_job()
     return found.request.prefix if found else ""
 
 
-def test_the_newest_request_goes_first_and_each_user_has_one() -> None:
+def test_each_user_has_one_request_the_newest() -> None:
     agenda, one, other = Agenda(), user(), user()
     for of, prefix in ((one, "a"), (other, "b"), (one, "c")):
         agenda.submit(job(of, prefix))
     assert [taken(agenda) for _ in range(3)] == ["c", "b", ""]
 
 
-def test_a_request_that_was_overtaken_for_long_goes_first() -> None:
+def test_who_was_served_longest_ago_is_next_however_often_others_ask() -> None:
     agenda, patient, hasty = Agenda(), user(), user()
-    agenda.submit(job(patient, "old", submitted_s=1.0))
-    agenda.submit(job(hasty, "new", submitted_s=1.1))
-    assert taken(agenda, now_s=1.1 + MAX_OVERTAKEN_S) == "old"
+    served = []
+    agenda.submit(job(patient, "patient"))
+    for number in range(6):
+        agenda.submit(job(hasty, f"hasty {number}"))
+        agenda.submit(job(hasty, f"hastier {number}"))
+        served.append(taken(agenda))
+        if served[-1] == "patient" and number < 3:
+            agenda.submit(job(patient, "patient"))
+    assert served == ["patient", "hastier 1", "patient", "hastier 3", "patient", "hastier 5"]
+
+
+def test_users_that_come_and_go_overtake_nobody() -> None:
+    agenda, stays = Agenda(), user()
+    agenda.submit(job(stays, "first"))
+    assert taken(agenda) == "first"
+    agenda.submit(job(stays, "second"))
+    for _ in range(3):
+        comes = user()
+        agenda.submit(job(comes, "new"))
+        agenda.leave(comes)
+    agenda.submit(job(user(), "newer"))
+    assert (taken(agenda), taken(agenda)) == ("second", "newer")
 
 
 def test_a_request_ends_what_its_own_user_expected_and_no_other_does() -> None:
@@ -79,11 +98,11 @@ def test_every_users_last_request_is_taken_once(steps: list[tuple[int, bool]]) -
     waiting: dict[int, str] = {}
     for number, (index, is_taking) in enumerate(steps):
         if is_taking:
-            got = taken(agenda, now_s=float(number))
+            got = taken(agenda)
             assert bool(got) == bool(waiting)
             waiting = {of: prefix for of, prefix in waiting.items() if prefix != got}
         else:
             waiting[index] = f"request {number}"
-            agenda.submit(job(users[index], waiting[index], submitted_s=float(number)))
+            agenda.submit(job(users[index], waiting[index]))
         assert agenda.has_jobs == bool(waiting)
     assert {taken(agenda) for _ in range(len(waiting))} == set(waiting.values())

@@ -39,9 +39,11 @@ class ScriptedEngine:
     is_deaf: bool = False
     num_begun: int = 0
     forgotten: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
 
     def complete(self, request: CompletionRequest) -> Completion:
         self.num_begun += 1
+        self.asked.append(request.prefix)
         steps = 0
         while steps < self.num_steps or self.is_deaf:
             time.sleep(STEP_S)
@@ -175,6 +177,26 @@ async def test_other_settings_are_another_engine_and_the_old_one_is_given_up_fir
     await one.use("c")
     assert [found["target"] for found in host.pool.describe()] == ["b", "c"]
     assert host.alive == [1, 2, 2]  # when c was loaded, a had ended
+
+
+async def test_who_keeps_another_window_waiting_is_asked_to_give_way(host: Host) -> None:
+    slow, other = host.window(), host.window()
+    await slow.use("a")
+    await other.use("a")
+    host.engines[0].is_deaf = True
+    asked = [CompletionRequest(name, "", deadline_ms=0) for name in ("slow", "slower", "other")]
+    first = asyncio.create_task(slow.scheduler.complete(asked[0]))
+    await until(lambda: host.engines[0].asked == ["slow"])
+    again = asyncio.create_task(slow.scheduler.complete(asked[1]))
+    await asyncio.sleep(0)
+    assert not asked[0].cancellation.gives_way, "its own window's next request is no reason"
+    waiting = asyncio.create_task(other.scheduler.complete(asked[2]))
+    await until(lambda: asked[0].cancellation.gives_way)
+    host.engines[0].is_deaf = False
+    await asyncio.gather(first, again, waiting, return_exceptions=True)
+    assert host.engines[0].asked == ["slow", "slower", "other"]
+    assert asked[1].cancellation.gives_way, "one still waited"
+    assert not asked[2].cancellation.gives_way, "nobody waited any more"
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["under way", "waiting"])

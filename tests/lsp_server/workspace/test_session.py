@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.stats import Completion, CompletionStats
+from lsp_server.workspace import session as session_module
 from lsp_server.workspace.documents import Document, Edit
 from lsp_server.workspace.session import NUM_RECORDS, CompletionRecord, Session, path_of
 
@@ -190,3 +191,46 @@ def test_recent_text_is_shared_within_a_window_and_folder_alone(tmp_path: Path) 
         scope(two, "z.py"),
     ]
     assert len(set(scopes)) == len(scopes)
+
+
+def held(session: Session) -> tuple[list[str], list[str]]:
+    """The documents that are followed, and those that are not."""
+    return sorted(session.documents), sorted(session.too_large)
+
+
+def test_a_client_may_open_so_much_text_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 20_000)
+    session = Session()
+    for name in "abc":
+        session.put(Document(name, "python", 1, "x = 1\n" * 50))
+    assert held(session) == (["a", "b"], ["c"])
+    session.drop("a")
+    session.put(Document("c", "python", 2, "x = 1\n" * 50))
+    assert held(session) == (["b", "c"], []), "what was closed makes room"
+
+
+def test_a_document_that_grows_beyond_what_may_be_held_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 20_000)
+    session = Session()
+    for text in ("x = 1\n" * 50, "x = 1\n" * 1000):
+        session.put(Document("a", "python", 1, text))
+    assert held(session) == ([], ["a"])
+    assert session.too_large["a"] == "python"
+
+
+def test_names_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 20_000)
+    session = Session()
+    for number in range(100):
+        session.put(Document(f"{number}", "x" * 3_000, 1, ""))
+    assert sum(map(len, held(session))) == 2
+    session.put(Document("u" * 30_000, "python", 1, ""))
+    assert sum(map(len, held(session))) == 2
+
+
+def test_what_is_opened_and_closed_again_leaves_nothing() -> None:
+    session = Session()
+    for number in range(100):
+        session.put(Document(URI, "python", number, "x\n" * number))
+    session.drop(URI)
+    assert (session._held_chars, session._num_held_chars) == ({}, 0)

@@ -1,0 +1,120 @@
+"""The folders that are indexed are watched, and no others: not behind a link, not more than a bound."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lsp_server.workspace import watching
+from lsp_server.workspace.watching import FolderWatches
+
+PATIENCE_S = 60.0
+
+
+class Heard:
+    """The paths that a watch told of."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.paths: set[Path] = set()
+
+    def add(self, paths: set[Path]) -> None:
+        with self._changed:
+            self.paths |= paths
+            self._changed.notify_all()
+
+    def until(self, path: Path) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: path in self.paths, PATIENCE_S)
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def watches(heard: Heard) -> Iterator[FolderWatches]:
+    watches = FolderWatches(heard.add)
+    yield watches
+    assert watches.stop(PATIENCE_S)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("watch ")]
+
+
+def num_watches() -> int:
+    """How many folders this process has the system watch."""
+    infos = [path for path in Path("/proc/self/fdinfo").iterdir() if path.exists()]
+    return sum(path.read_text().count("inotify wd") for path in infos)
+
+
+def test_what_changes_is_told_and_what_changed_before_the_watch_too(
+    watches: FolderWatches, heard: Heard, tmp_path: Path
+) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    watches.follow(tmp_path, [tmp_path, inner])
+    assert heard.until(tmp_path), "what was missed is looked for from the top"
+    assert inner not in heard.paths
+    (inner / "a.py").touch()
+    assert heard.until(inner / "a.py")
+
+
+def test_a_folder_that_comes_is_watched_beside_the_others(
+    watches: FolderWatches, heard: Heard, tmp_path: Path
+) -> None:
+    watches.follow(tmp_path, [tmp_path])
+    assert heard.until(tmp_path)
+    late = tmp_path / "late"
+    late.mkdir()
+    watches.follow(tmp_path, [tmp_path, late])
+    assert heard.until(late)
+    (late / "a.py").touch()
+    assert heard.until(late / "a.py")
+    (tmp_path / "b.py").touch()
+    assert heard.until(tmp_path / "b.py")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="the system does not tell its watches")
+def test_no_more_folders_are_watched_than_the_bound_and_none_behind_a_link(
+    watches: FolderWatches, heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "MAX_FOLDERS", 5)
+    monkeypatch.setattr(watching, "FOLDERS_AT_ONCE", 2)
+    before = num_watches()
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for number in range(20):
+        (root / f"{number}").mkdir(parents=True)
+        (outside / f"{number}").mkdir(parents=True)
+    (root / "link").symlink_to(outside)
+    watches.follow(root, [root / f"{number}" for number in range(20)] + [root])
+    assert heard.until(root)
+    assert heard.until(root / "10"), "a batch of its own"
+    assert 0 < num_watches() - before <= 5
+
+
+def test_many_late_folders_take_no_more_threads_than_the_bound(
+    watches: FolderWatches, heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "MAX_THREADS", 3)
+    inner = [tmp_path]
+    for number in range(12):
+        inner.append(tmp_path / f"{number}")
+        inner[-1].mkdir()
+        watches.follow(tmp_path, inner)
+        assert len(watches._watched[tmp_path].threads) <= 3
+    assert heard.until(tmp_path)
+
+
+def test_a_folder_of_no_interest_is_watched_no_more(
+    watches: FolderWatches, heard: Heard, tmp_path: Path
+) -> None:
+    watches.follow(tmp_path, [tmp_path])
+    assert heard.until(tmp_path)
+    watches.keep([])
+    assert not watches._watched
+    assert watches.stop(PATIENCE_S)
+    watches.follow(tmp_path, [tmp_path])
+    assert not watches._watched, "nothing is begun after the end"
