@@ -221,7 +221,12 @@ def _unit_kernel_of(instruction_set: int, bits: int) -> SharedKernel:
     return SharedKernel(multiply_by_unit)
 
 
-_KERNELS, _UNIT_KERNELS = (
-    {(number, bits): make(number, bits) for number in range(len(INSTRUCTION_SETS)) for bits in RECORDS}
-    for make in (_kernel_of, _unit_kernel_of)
-)
+_KERNELS = {
+    (number, bits): _kernel_of(number, bits) for number in range(len(INSTRUCTION_SETS)) for bits in RECORDS
+}
+_UNIT_KERNELS = {
+    (number, bits): _unit_kernel_of(number, bits)
+    for number, found in enumerate(INSTRUCTION_SETS)
+    if isinstance(found, MatrixUnit)
+    for bits in RECORDS
+}
