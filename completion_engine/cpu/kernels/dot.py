@@ -14,6 +14,7 @@ from llvmlite import ir
 from numba import config
 from numba.core.codegen import get_host_cpu_features
 
+from completion_engine.cpu.kernels import matrix_unit
 from completion_engine.cpu.kernels.packing import BLOCK, TILE_OUTPUTS
 from completion_engine.cpu.kernels.vectors import I8, I16, I32, Vectors, many
 
@@ -74,6 +75,13 @@ class Vnni:
         return found
 
 
+class MatrixUnit(Vnni):
+    """A processor with AMX, which multiplies groups of rows by `matrix_unit` and all others by VNNI."""
+
+    def __init__(self) -> None:
+        super().__init__(512, "avx512f", "avx512bw", "avx512vnni", "amx-tile", "amx-int8")
+
+
 class Avx2:
     """`vpmaddubsw`, which sums up pairs in 16 bits, as many as these hold.
 
@@ -115,6 +123,7 @@ class Avx2:
 
 # The quickest first.
 INSTRUCTION_SETS: tuple[Dot, ...] = (
+    MatrixUnit(),
     Vnni(512, "avx512f", "avx512bw", "avx512vnni"),
     Vnni(256, "avxvnni"),
     Avx2(),
@@ -126,4 +135,8 @@ def instruction_sets() -> list[int]:
     """Those of `INSTRUCTION_SETS` that this machine has, the quickest first; none if bytes are slow here."""
     told = config.CPU_FEATURES or get_host_cpu_features()  # type: ignore[attr-defined]  # set by name
     features = {name[1:] for name in str(told).split(",") if name.startswith("+")}
-    return [number for number, found in enumerate(INSTRUCTION_SETS) if found.features <= features]
+    return [
+        number
+        for number, found in enumerate(INSTRUCTION_SETS)
+        if found.features <= features and (not isinstance(found, MatrixUnit) or matrix_unit.is_allowed())
+    ]

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, instruction_sets
+from completion_engine.cpu.kernels import matrix_unit
+from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, MatrixUnit, instruction_sets
 from completion_engine.cpu.kernels.language import Floats, SharedKernel, inlined
+from completion_engine.cpu.kernels.matrix_unit import add_up as add_up_by_unit
+from completion_engine.cpu.kernels.matrix_unit import begin as begin_unit
+from completion_engine.cpu.kernels.matrix_unit import end as end_unit
+from completion_engine.cpu.kernels.matrix_unit import finish, unpack
 from completion_engine.cpu.kernels.packing import RECORDS, ROW_BYTES, TILE_OUTPUTS, PackedWeight
 from completion_engine.cpu.kernels.program import Step
 from completion_engine.cpu.kernels.rounded import RoundedRows
@@ -21,6 +27,10 @@ from completion_engine.cpu.kernels.vectors import claim
 from completion_engine.cpu.kernels.weight_tile import add_up
 
 _TURN_BYTES = 1 << 17  # of weights that a thread takes at a time
+_BLOCKS_AT_ONCE, _SIZES, _LINE = matrix_unit.BLOCKS_AT_ONCE, matrix_unit.SIZES, matrix_unit.LINE
+_LEVELS_BYTES = _BLOCKS_AT_ONCE * matrix_unit.LEVEL_BYTES
+_SUM_BYTES = matrix_unit.SUM_BYTES
+_SUMS_BYTES = matrix_unit.NUM_SUMS * _SUM_BYTES
 _TILE_BYTES = 4 * TILE_OUTPUTS  # of its outputs for a row
 
 
@@ -57,7 +67,9 @@ class Product:
         self.num_outputs, self.width = weight.shape[0], len(weight.records) * TILE_OUTPUTS
         self._weight, self._bias = weight, bias
         chosen = instruction_sets()[0] if instruction_set is None else instruction_set
-        self._kernel = _KERNELS[chosen, weight.record.bits]
+        self._kernel = self._wide_kernel = _KERNELS[chosen, weight.record.bits]
+        if isinstance(INSTRUCTION_SETS[chosen], MatrixUnit):
+            self._wide_kernel = _UNIT_KERNELS[chosen, weight.record.bits]
 
     def __call__(self, rows: RoundedRows) -> Tensor:
         """`rows @ weight.T + bias`, [num_rows, num_outputs] float32."""
@@ -83,7 +95,30 @@ class Product:
             group_size=rows.groups.size,
             last_group_size=rows.groups.last_size,
         )
-        return Step(self._kernel, task_of(task), (self._weight, self._bias, rows, outputs))
+        kernel = self._wide_kernel if rows.groups.size == _SIZES[0] else self._kernel
+        return Step(kernel, task_of(task), (self._weight, self._bias, rows, outputs))
+
+
+@inlined
+def _add_few(
+    instruction_set: Any,
+    bits: Any,
+    size: Any,
+    weights: Any,
+    rows: Any,
+    units: Any,
+    bias: Any,
+    outputs: Any,
+    stride: Any,
+    num_blocks: Any,
+) -> None:
+    """`add_up` for a group of up to four rows."""
+    if size == 4:
+        add_up(instruction_set, bits, 4, weights, rows, units, bias, outputs, stride, num_blocks)
+    elif size == 2:
+        add_up(instruction_set, bits, 2, weights, rows, units, bias, outputs, stride, num_blocks)
+    else:
+        add_up(instruction_set, bits, 1, weights, rows, units, bias, outputs, stride, num_blocks)
 
 
 @inlined
@@ -105,13 +140,67 @@ def _multiply(task: Any, instruction_set: Any, bits: Any, num_bytes: Any) -> Non
                     add_up(instruction_set, bits, 16, weights, rows, units, bias, outputs, stride, num_blocks)
                 elif size == 8:
                     add_up(instruction_set, bits, 8, weights, rows, units, bias, outputs, stride, num_blocks)
-                elif size == 4:
-                    add_up(instruction_set, bits, 4, weights, rows, units, bias, outputs, stride, num_blocks)
-                elif size == 2:
-                    add_up(instruction_set, bits, 2, weights, rows, units, bias, outputs, stride, num_blocks)
                 else:
-                    add_up(instruction_set, bits, 1, weights, rows, units, bias, outputs, stride, num_blocks)
+                    _add_few(
+                        instruction_set, bits, size, weights, rows, units, bias, outputs, stride, num_blocks
+                    )
         first = claim(task, COUNTER, turn)
+
+
+@inlined
+def _add_blocks(
+    task: Any, bits: Any, num_bytes: Any, weights: Any, levels: Any, sums: Any, totals: Any, num_whole: Any
+) -> None:
+    """The sums of a tile for all groups that the unit multiplies, with levels unpacked once for all."""
+    num_blocks, num_groups, group_size = task[_AT.num_blocks], task[_AT.num_groups], task[_AT.group_size]
+    last_size = task[_AT.last_group_size]
+    for block in range(0, num_blocks, _BLOCKS_AT_ONCE):
+        number, part = min(_BLOCKS_AT_ONCE, num_blocks - block), weights + block * num_bytes
+        unpack(bits, part, levels, number)
+        for group in range(num_whole):
+            size = group_size if group < num_groups - 1 else last_size
+            rows = task[_AT.rows] + (group * num_blocks * group_size + block * size) * ROW_BYTES
+            total = totals + group * _SUM_BYTES
+            if size == _SIZES[0]:
+                add_up_by_unit(bits, _SIZES[0], part, levels, rows, sums, total, number)
+            else:
+                add_up_by_unit(bits, _SIZES[1], part, levels, rows, sums, total, number)
+
+
+@inlined
+def _multiply_by_unit(task: Any, instruction_set: Any, bits: Any, num_bytes: Any) -> None:
+    """As `_multiply`, by the matrix unit; only a last group that is too small for it is not."""
+    num_tiles, num_blocks, turn = task[_AT.num_tiles], task[_AT.num_blocks], task[_AT.num_tiles_at_once]
+    num_groups, group_size, stride = task[_AT.num_groups], task[_AT.group_size], num_tiles * TILE_OUTPUTS
+    last_size = task[_AT.last_group_size]
+    num_whole = num_groups if last_size >= _SIZES[1] else num_groups - 1
+    memory = np.zeros(_LEVELS_BYTES + _SUMS_BYTES + num_groups * _SUM_BYTES + _LINE, np.uint8)
+    begin_unit()
+    first = claim(task, COUNTER, turn)
+    while first < num_tiles:
+        for tile in range(first, min(first + turn, num_tiles)):
+            weights = task[_AT.weights] + tile * num_blocks * num_bytes
+            units, bias = task[_AT.units] + tile * _TILE_BYTES, task[_AT.bias] + tile * _TILE_BYTES
+            # Read in the loop, for numba frees an array behind the last line that names it.
+            levels = (memory.ctypes.data + _LINE - 1) // _LINE * _LINE
+            sums = levels + _LEVELS_BYTES
+            totals = sums + _SUMS_BYTES
+            _add_blocks(task, bits, num_bytes, weights, levels, sums, totals, num_whole)
+            for group in range(num_whole):
+                outputs = task[_AT.outputs] + (group * group_size * num_tiles + tile) * _TILE_BYTES
+                total = totals + group * _SUM_BYTES
+                if group < num_groups - 1 or last_size == _SIZES[0]:
+                    finish(_SIZES[0], total, units, bias, outputs, stride)
+                else:
+                    finish(_SIZES[1], total, units, bias, outputs, stride)
+            if num_whole < num_groups:
+                rows = task[_AT.rows] + num_whole * num_blocks * group_size * ROW_BYTES
+                outputs = task[_AT.outputs] + (num_whole * group_size * num_tiles + tile) * _TILE_BYTES
+                _add_few(
+                    instruction_set, bits, last_size, weights, rows, units, bias, outputs, stride, num_blocks
+                )
+        first = claim(task, COUNTER, turn)
+    end_unit()
 
 
 def _kernel_of(instruction_set: int, bits: int) -> SharedKernel:
@@ -123,8 +212,21 @@ def _kernel_of(instruction_set: int, bits: int) -> SharedKernel:
     return SharedKernel(multiply)
 
 
+def _unit_kernel_of(instruction_set: int, bits: int) -> SharedKernel:
+    num_bytes = RECORDS[bits].num_bytes
+
+    def multiply_by_unit(task: Any) -> None:
+        _multiply_by_unit(task, instruction_set, bits, num_bytes)
+
+    return SharedKernel(multiply_by_unit)
+
+
 _KERNELS = {
-    (instruction_set, bits): _kernel_of(instruction_set, bits)
-    for instruction_set in range(len(INSTRUCTION_SETS))
+    (number, bits): _kernel_of(number, bits) for number in range(len(INSTRUCTION_SETS)) for bits in RECORDS
+}
+_UNIT_KERNELS = {
+    (number, bits): _unit_kernel_of(number, bits)
+    for number, found in enumerate(INSTRUCTION_SETS)
+    if isinstance(found, MatrixUnit)
     for bits in RECORDS
 }
