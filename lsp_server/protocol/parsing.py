@@ -21,6 +21,9 @@ CUT = "\ufdd0slipstream: a string that is too long\ufdd1"
 # The C parser holds the interpreter until it is done; a message that is longer goes through Python's own one.
 MAX_QUICK_BYTES = 256 * 1024
 
+# Giving back more than this, which is one step of the interpreter, would be felt in every window.
+MAX_VALUES = 250_000
+
 # Long lists of changes are handled as several messages, so that others get their turn between them.
 MAX_CHANGES = 32
 _LISTS = {
@@ -43,7 +46,7 @@ def parse(body: bytes) -> Iterator[Any]:
     """The message as JSON values; several of them where a list in it is long, `Unparsed` where it is none."""
     try:
         text = cut_long_strings(body).decode("utf-8", "surrogatepass")
-        message = json.loads(text) if len(text) <= MAX_QUICK_BYTES else _patient.decode(text)
+        message = json.loads(text) if len(text) <= MAX_QUICK_BYTES else _decoded(text)
     except (ValueError, RecursionError) as error:
         yield Unparsed(str(error))
         return
@@ -91,11 +94,28 @@ def _in_parts(message: Any) -> Iterator[Any]:
         yield {**message, "params": {**params, name: changes[first : first + MAX_CHANGES]}}
 
 
-def _make_patient() -> json.JSONDecoder:
-    """A decoder in Python: other threads get their turn at every value."""
-    decoder = json.JSONDecoder()
-    decoder.scan_once = scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]  # typeshed knows the C one
-    return decoder
+def _decoded(text: str) -> Any:
+    """The value of a long text, by a decoder in Python: other threads get their turn at every value.
 
+    Raises ValueError where it holds too many.
+    """
+    num_values = 0
 
-_patient = _make_patient()
+    def counted(scan_once: Any) -> Any:
+        def scan(text: str, at: int) -> Any:
+            nonlocal num_values
+            num_values += 1
+            if num_values > MAX_VALUES:
+                raise ValueError(f"it holds more than {MAX_VALUES:,} values")
+            return scan_once(text, at)
+
+        return scan
+
+    patient: Any = json.JSONDecoder()
+    parse_array, parse_object = patient.parse_array, patient.parse_object
+    patient.parse_array = lambda place, scan: parse_array(place, counted(scan))
+    patient.parse_object = lambda place, strict, scan, *hooks: parse_object(
+        place, strict, counted(scan), *hooks
+    )
+    patient.scan_once = scanner.py_make_scanner(patient)  # type: ignore[attr-defined]  # typeshed knows the C one
+    return patient.decode(text)

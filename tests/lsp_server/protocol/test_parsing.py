@@ -85,8 +85,8 @@ def test_odd_shapes_pass_through(message: Any) -> None:
 
 
 def test_a_large_message_lets_others_run() -> None:
-    """While 5 MB of small values are parsed on one thread, another one gets its turn many times."""
-    body = json.dumps({"a": [{"b": [1, "x", None]} for _ in range(150_000)]}).encode()
+    """While 2 MB of small values are parsed on one thread, another one gets its turn many times."""
+    body = json.dumps({"a": [{"b": [1, "x", None]} for _ in range(60_000)]}).encode()
     is_done = threading.Event()
     thread = threading.Thread(target=lambda: (list(parse(body)), is_done.set()), daemon=True)
     num_turns = 0
@@ -95,3 +95,13 @@ def test_a_large_message_lets_others_run() -> None:
         time.sleep(0.001)
         num_turns += 1
     assert num_turns > 20
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, "x", []])
+def test_a_message_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch, value: Any) -> None:
+    monkeypatch.setattr(parsing, "MAX_QUICK_BYTES", 10)
+    monkeypatch.setattr(parsing, "MAX_VALUES", 1_000)
+    few, many = ({"params": [value] * number} for number in (400, 1_001))
+    assert list(parse(json.dumps(few).encode())) == [few]
+    (refused,) = parse(json.dumps(many).encode())
+    assert refused == Unparsed("it holds more than 1,000 values")
