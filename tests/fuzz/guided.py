@@ -21,9 +21,10 @@ from typing import NoReturn
 
 from tests.fuzz.driver import Budget, Result, Run
 
-# Not the kernels, whose bytecode numba reads.
 _OURS = ["lsp_server", "ngram_cache", "completion_engine.target_model", "completion_engine.models"]
 _OURS += ["completion_engine.prompting", "completion_engine.loading", "tests.fuzz", "tomllib", "gguf"]
+# Imported as they are, since numba reads their bytecode itself.
+_KERNELS = ["completion_engine.cpu.int8_decoder", "completion_engine.cpu.float_decoder"]
 _MAX_BYTES = 4096
 _NUM_FIRST = 32
 
@@ -84,6 +85,8 @@ def main() -> NoReturn:
     order = json.loads(sys.argv[1])
     kind, folder = order["kind"], Path(order["folder"])
     inputs = str(folder / "inputs")
+    for module in _KERNELS:
+        importlib.import_module(module)
     with atheris.instrument_imports(include=_OURS):
         check = importlib.import_module(f"tests.fuzz.{kind}").check
     run = Run(kind, check, Budget(order["num_inputs"], order["seconds"]))
