@@ -104,8 +104,8 @@ class FamilyModel:
 
     @property
     def embedding(self) -> Tensor:
-        """[vocab_size, hidden_size], in the pages of its file where it has the type that is wanted."""
-        return self._weights["model.embed_tokens.weight"]
+        """[vocab_size, hidden_size]; a copy, for a file that is cut short takes mapped pages with it."""
+        return self._weights["model.embed_tokens.weight"].clone()
 
     @property
     def norm(self) -> Tensor:
