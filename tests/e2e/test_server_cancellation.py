@@ -37,35 +37,37 @@ def text_number(number: int) -> str:
 
 async def test_a_request_cancelled_in_mid_decode_is_answered_so_and_frees_the_engine(writer: Editor) -> None:
     num_cancelled = 0
-    for number in range(60):
+    for number in range(500):
         uri = writer.open(f"cancel{number}.py", text_number(number))
         request = writer.ask(uri, 5, 4)
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.002 * (number % 10))
         writer.client.cancel(request.id)
         try:
             await request  # the tiny target may have been done by then
         except ResponseError as error:
             assert error.code == REQUEST_CANCELLED
             num_cancelled += 1
-        if num_cancelled == 5:
-            break
-    assert num_cancelled == 5
-    # One that the next request overtook before the engine took it up frees nothing, and is not timed.
-    stats = await writer.until(lambda stats: stats["cancel_to_idle_ms"]["count"] > 0)
-    assert stats["counters"]["num_cancelled"] == 5
-    uri = writer.open("after.py", text_number(99))
+            # One that was cancelled before the engine took it up frees nothing, and is not timed.
+            if (await writer.stats())["cancel_to_idle_ms"]["count"]:
+                break
+    assert num_cancelled
+    await writer.until(lambda stats: stats["cancel_to_idle_ms"]["count"] > 0)
+    assert (await writer.stats())["counters"]["num_cancelled"] == num_cancelled
+    uri = writer.open("after.py", text_number(999))
     assert await writer.suggest(uri, 5, 4)
 
 
 async def test_of_a_burst_of_requests_the_last_one_is_answered(writer: Editor) -> None:
-    uri = writer.open("burst.py", text_number(1000))
-    requests = [writer.ask(uri, 5, 4) for _ in range(20)]
-    answers = await asyncio.gather(*(request.answer for request in requests), return_exceptions=True)
-    assert isinstance(answers[-1], dict)
-    assert answers[-1]["items"]
-    cancelled = [answer for answer in answers[:-1] if isinstance(answer, ResponseError)]
-    assert cancelled
-    assert {answer.code for answer in cancelled} == {REQUEST_CANCELLED}
+    for number in range(50):  # the tiny target may be done with each before the next one comes
+        uri = writer.open(f"burst{number}.py", text_number(1000 + number))
+        requests = [writer.ask(uri, 5, 4) for _ in range(20)]
+        answers = await asyncio.gather(*(request.answer for request in requests), return_exceptions=True)
+        assert isinstance(answers[-1], dict)
+        codes = {answer.code for answer in answers[:-1] if isinstance(answer, ResponseError)}
+        assert codes <= {REQUEST_CANCELLED}
+        if codes:
+            return
+    pytest.fail("no request was ever overtaken")
 
 
 async def test_a_request_overtaken_by_one_for_another_document_is_answered(writer: Editor) -> None:
