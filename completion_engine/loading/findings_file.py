@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import numba
 import torch
 
 from completion_engine.cpu.kernels.dot import instruction_sets
-from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, flaw_of, machine_mark
+from completion_engine.cpu.kernels.kernel_cache import flaw_of, folder_for, machine_mark
 from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.threads import thread_counts
 
@@ -28,13 +29,14 @@ logger = logging.getLogger(__name__)
 
 _VALID_S = 7 * 86_400
 _MAX_BYTES = 1 << 16
+_PARTS = ("cpu", "target_model")  # of the engine: what they hold decides what is found
 _FLAGS = ("is_row_invariant", "verifies_drafts", "verifies_trees", "are_settled")
 
 
 def findings_path(packed: Path, capacity: int) -> Path:
     """Where findings lie about the weights packed at `packed`, in caches of `capacity` positions."""
     facts = (
-        packed.name, capacity, KERNEL_FOLDER.name, machine_mark(), instruction_sets(), thread_counts(),
+        packed.name, capacity, _code(), machine_mark(), instruction_sets(), thread_counts(),
         torch.__version__, numba.__version__,
     )  # fmt: skip
     digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
@@ -68,6 +70,13 @@ def store_findings(path: Path, findings: Findings) -> None:
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
+
+
+@cache
+def _code() -> str:
+    """Stands for all that computes a pass, and for all that compares and times passes."""
+    package = Path(__file__).parents[1]
+    return folder_for([file for part in _PARTS for file in (package / part).rglob("*.py")]).name
 
 
 def _findings_in(told: Mapping[str, Any]) -> Findings:

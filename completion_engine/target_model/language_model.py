@@ -69,7 +69,8 @@ class LanguageModel:
         self.max_branches = self._branches.max_branches if self.verifies_trees else 1
         self.chunks = self._chunk_rule()
         self.widths = self._widths()
-        self.findings = resume(self, known) if known and known.are_settled else self._measure()
+        fits = known and known.are_settled and known.pass_ms.keys() == set(self.widths)
+        self.findings = resume(self, known) if known and fits else self._measure()
         self.clock = PassClock(self.findings.pass_ms, self.findings.branch_ms)
         self.governor.apply(time.monotonic())
 

@@ -78,14 +78,18 @@ def test_a_file_of_something_else_is_not_believed(path: Path, text: str) -> None
     assert read_findings(path, written_at(path)) is None
 
 
-def test_other_weights_capacities_processors_and_threads_have_findings_of_their_own(
+def test_other_weights_capacities_code_processors_and_threads_have_findings_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packed = tmp_path / "weights.safetensors"
     paths = {findings_path(packed, 2048), findings_path(tmp_path / "other.safetensors", 2048)}
     paths.add(findings_path(packed, 1024))
-    for name, value in (("machine_mark", lambda: "other"), ("thread_counts", lambda: [64])):
+    for name, value in (
+        ("_code", lambda: "other"),
+        ("machine_mark", lambda: "other"),
+        ("thread_counts", lambda: [64]),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(findings_file, name, value)
             paths.add(findings_path(packed, 2048))
-    assert len(paths) == 5
+    assert len(paths) == 6

@@ -54,6 +54,11 @@ def test_times_that_something_disturbed_are_measured_again(target: LanguageModel
     assert again.findings.pass_ms.keys() == set(again.widths)
 
 
+def test_times_of_other_widths_are_measured_again(target: LanguageModel) -> None:
+    again, _ = load_again(target, pass_ms={1: 1.0})
+    assert again.findings.pass_ms.keys() == set(again.widths)
+
+
 def test_a_verdict_that_is_known_holds(target: LanguageModel) -> None:
     again, _ = load_again(target, is_row_invariant=False, verifies_drafts=False, verifies_trees=False)
     assert again.exactness == "no drafts"
