@@ -78,6 +78,7 @@ class SlipstreamServer(LanguageServer):
         self._status_line = StatusLine(lambda status: self.protocol.notify("didChangeStatus", status))
         self.notices = Notices(self._show)
         self._unfinished: list[Awaitable[None]] = []
+        self.reading_folders = asyncio.Lock()
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
         """Answer messages until the client goes; returns the exit code, 0 after a proper `shutdown`."""

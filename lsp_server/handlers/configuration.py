@@ -77,12 +77,14 @@ async def read_user_file(server: SlipstreamServer) -> None:
 
 
 async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> None:
-    """Read what the folders' own files narrow."""
-    for folder in folders:
-        values, problems = await on_own_thread(settings_file.read_repository_file, folder)
-        problems += server.session.configuration.set_repository(folder, values)
-        path = str(folder / settings_file.REPOSITORY_FILE)
-        server.notices.tell_of_file(path, problems, types.MessageType.Warning)
-        if await on_own_thread(hangs.is_set_aside, str(folder)):
-            server.session.set_aside.add(folder)
-            server.tell([SET_ASIDE.format(folder=folder, log=log_path())], types.MessageType.Warning)
+    """Read what the folders' own files narrow; one reading at a time, lest an older one is kept."""
+    wanted = tuple(folders)
+    async with server.reading_folders:
+        for folder in wanted:
+            values, problems = await on_own_thread(settings_file.read_repository_file, folder)
+            problems += server.session.configuration.set_repository(folder, values)
+            path = str(folder / settings_file.REPOSITORY_FILE)
+            server.notices.tell_of_file(path, problems, types.MessageType.Warning)
+            if await on_own_thread(hangs.is_set_aside, str(folder)):
+                server.session.set_aside.add(folder)
+                server.tell([SET_ASIDE.format(folder=folder, log=log_path())], types.MessageType.Warning)

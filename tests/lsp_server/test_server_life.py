@@ -163,14 +163,25 @@ async def test_a_settings_file_that_is_wrong_in_ever_new_ways_is_told_of_once_in
 ) -> None:
     monkeypatch.setattr(notices, "PAUSE_S", 600.0)
     file = tmp_path / ".slipstream.toml"
+
+    def told() -> list[str]:
+        shown = [message for message in window.heard if message["method"] == "window/showMessage"]
+        return [message["params"]["message"] for message in shown]
+
     async with windows_on() as windows:
         window = await windows.open()
         await window.begin(tmp_path)
         for number in range(20):
             file.write_text(f"unknown{number} = 1\n")
             window.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": file.as_uri(), "type": 2}]})
-            await window.request("slipstream/stats")
-        told = [message for message in window.heard if message["method"] == "window/showMessage"]
-        assert len(told) == 1
-        assert "unknown0" in told[0]["params"]["message"]
+            await window.until(told)
+        file.write_text('languages = { "*" = false }\n')
+        window.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": file.as_uri(), "type": 2}]})
+        uri = (tmp_path / "a.py").as_uri()
+        window.open(uri, "x")
+        async with asyncio.timeout(60):
+            while await window.suggest(uri, 0, 1):  # the last state is in force: all before were read
+                pass
+        assert len(told()) == 1
+        assert "unknown0" in told()[0]
         await window.end()
