@@ -27,6 +27,7 @@ from lsp_server.engine.work import EngineStatus, EngineUser, Notice
 from lsp_server.protocol import conversion
 from lsp_server.protocol.adapter import SlipstreamProtocol
 from lsp_server.protocol.inbox import Inbox
+from lsp_server.protocol.loop_share import LoopShare
 from lsp_server.protocol.notices import Notices
 from lsp_server.protocol.parsing import parse
 from lsp_server.protocol.progress import WorkDone
@@ -44,10 +45,6 @@ logger = logging.getLogger(__name__)
 END_S = 1.0
 
 _KINDS = {False: types.MessageType.Info, True: types.MessageType.Warning}
-
-# A window that takes the loop for longer than this with a message leaves it to others for a multiple of it.
-LONG_TURN_S = 0.005
-LEAVE_TO_OTHERS = 3
 
 
 @functools.cache
@@ -91,15 +88,15 @@ class SlipstreamServer(LanguageServer):
             return all(inbox.put(message, len(body)) for message in parse(body))
 
         start_reader(stdin, deliver, inbox.close)
+        share = LoopShare()
         try:
             while (message := await inbox.get()) is not None:
-                begin_s = time.monotonic()
+                begin_s = time.thread_time()
                 self.protocol.receive(message)
                 if self.protocol.has_exited:
                     break
                 # An async handler takes its snapshot in its first step: before the next message changes it.
-                turn_s = time.monotonic() - begin_s
-                await asyncio.sleep(turn_s * LEAVE_TO_OTHERS if turn_s > LONG_TURN_S else 0)
+                await asyncio.sleep(share.pause_s(time.thread_time() - begin_s, time.monotonic()))
                 await self.finish_work()
                 await self.protocol.has_room()
         finally:
