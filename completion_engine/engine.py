@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from completion_engine.decoding.answers import answer, other_answers, with_alter
 from completion_engine.decoding.background import Expected, NextLine, Unfinished
 from completion_engine.decoding.context import DecodingContext, TextRules
 from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.run import Limits, run
+from completion_engine.decoding.run import Limits, prompt_budget_ms, run
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.shadow import Answer, ShadowChecks
 from completion_engine.decoding.slots import SlotPool
@@ -30,13 +31,14 @@ from completion_engine.loading.trained_drafter import device_decoder_of
 from completion_engine.memory import give_back
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import anchor_lines_of
-from completion_engine.prompting.prompt import Prompt, PromptBuilder
+from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.request import Cancellation, CompletionRequest, Progress, ShouldStop
+from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWindows
+from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
+from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules, load_grammar
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.rows import ROWS
 
 PREFIX_CHARS = {"cpu": 2400, "cuda": 12_000}
 SUFFIX_CHARS = {"cpu": 800, "cuda": 3000}
@@ -44,9 +46,6 @@ MAX_NEW_TOKENS = 256
 _MAX_TOKENS_AHEAD = 32  # behind a suggestion
 _REHEARSED = ("def add(first, second):\n    return first + second\n\n\nadd(", "\n")
 _LANGUAGE, _NUM_REHEARSED = "python", 8
-# A completion that takes longer ends with what it has, if somebody else waits for the engine.
-MAX_TURN_S = 1.0
-_PASS_MARGIN = 1.2  # a pass takes this much longer than measured in quiet, in the deadline's view
 
 
 class CompletionEngine:
@@ -66,7 +65,7 @@ class CompletionEngine:
         self._target = target
         self._max_new_tokens = min(MAX_NEW_TOKENS, target.capacity // 4)
         self._slots = SlotPool(target.cache_shape, config.num_slots)
-        self._prompts = PromptBuilder(
+        self._prompts = PromptWindows(
             tokenizer,
             prefix_chars=config.prefix_chars or PREFIX_CHARS[kind],
             suffix_chars=config.suffix_chars or SUFFIX_CHARS[kind],
@@ -139,25 +138,24 @@ class CompletionEngine:
         """
         begin = time.perf_counter()
         stats = self._new_stats()
-        task, decoding = self._begin(request, stats)
+        task, decoding = self._begin(request, stats, budget=self._budget_of(request))
         rules = StopRules(task.cursor)
-        limits = Limits(
-            min(request.max_tokens, self._max_new_tokens),
-            self._target.ms_of(ROWS) * _PASS_MARGIN,
-            begin + request.deadline_ms / 1e3 if request.deadline_ms > 0 else float("inf"),
-            begin + max(request.patience_ms, request.deadline_ms) / 1e3,
-            begin + MAX_TURN_S,
-        )
-        with self.energy.measured() as count:
-            finish = run(decoding, rules, limits, request.cancellation)
-            count(len(decoding.tokens))
+        max_tokens = min(request.max_tokens, self._max_new_tokens)
+        limits = Limits.of(request, max_tokens, begin, decoding.prompt_ms)
+        try:
+            with self.energy.measured() as count:
+                finish = run(decoding, rules, limits, request.cancellation)
+                count(len(decoding.tokens))
+        except CancelledError:
+            self._ahead = Expected(task)
+            raise
         self._shadow.take(Answer.of(request, task.prompt, decoding.tokens), request.shadow)
         completion = answer(task, rules, decoding, finish, begin)
         if request.num_candidates > 1:
             others = other_answers(task, rules, decoding, finish, limits)
             completion = with_alternatives(completion, others, request.num_candidates)
-        if finish.reason == "deadline":
-            self._ahead = Unfinished(task, rules, limits.max_tokens)
+        if finish.reason == "deadline" or not task.shows_all:
+            self._ahead = Unfinished(self._showing_all(task), rules, limits.max_tokens)
         elif completion.text:
             num_tokens = completion.stats.num_tokens + _MAX_TOKENS_AHEAD
             self._ahead = Unfinished(task, NextLine(completion.text), num_tokens)
@@ -170,9 +168,14 @@ class CompletionEngine:
             pass
 
     def expect(self, request: CompletionRequest) -> None:
-        """The request may come soon: `idle` computes its prompt, in place of other work ahead."""
-        _, decoding = self._begin(request, self._new_stats())
-        self._ahead = Expected(decoding)
+        """The request may come soon: `idle` computes the prompt for who waits, then all of the text."""
+        self._ahead = Expected(*self._begin(request, self._new_stats(), budget=self._budget_of(request)))
+
+    def is_in_time(self, request: CompletionRequest) -> bool:
+        """Whether somebody who waits would be answered with all of the text that a prompt may show."""
+        cursor = cursor_of(request)
+        prompt = self._prompts.whole(request.document, cursor.prefix, cursor.suffix)
+        return self._budget_of(request).holds(self._slots.num_missing(prompt.tokens))
 
     def write(
         self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
@@ -194,8 +197,9 @@ class CompletionEngine:
             return False
         if self._ahead is None:
             return self._shadow.step()
+        task = self._ahead.task
         if not self._ahead.step(self._new_stats()):
-            self._ahead = None
+            self._ahead = None if task.shows_all else Expected(self._showing_all(task))
         return self._ahead is not None or self._shadow.is_waiting
 
     def open(self, language: str) -> None:
@@ -204,7 +208,7 @@ class CompletionEngine:
 
     def forget(self, document: str) -> None:
         """A document was closed: its cache may be taken over, and nothing it wrote is drafted elsewhere."""
-        if isinstance(self._ahead, Unfinished) and self._ahead.task.request.document == document:
+        if self._ahead is not None and self._ahead.task.request.document == document:
             self._ahead = None
         self._slots.forget(document)
         self._prompts.forget(document)
@@ -241,14 +245,39 @@ class CompletionEngine:
     def _new_stats(self) -> CompletionStats:
         return CompletionStats(device=str(self._target.device), target=self.config.target)
 
+    def _budget_of(self, request: CompletionRequest) -> Budget:
+        """What the prompt of somebody who waits may take."""
+        return Budget(prompt_budget_ms(request), self._target.prompt_token_ms)
+
+    def _choose_prompt(
+        self, request: CompletionRequest, cursor: CursorContext, budget: Budget
+    ) -> ChosenPrompt:
+        def num_missing(prompt: Prompt) -> int:
+            return self._slots.num_missing(prompt.tokens)
+
+        return self._prompts.choose(request.document, cursor.prefix, cursor.suffix, budget, num_missing)
+
+    def _showing_all(self, task: Task) -> Task:
+        """The same place with all of the text that a prompt may show."""
+        if task.shows_all:
+            return task
+        cursor, document = task.cursor, task.request.document
+        prompt = self._prompts.whole(document, cursor.prefix, cursor.suffix)
+        return replace(task, prompt=prompt, slot=self._slots.acquire(document, prompt.tokens), shows_all=True)
+
     def _begin(
-        self, request: CompletionRequest, stats: CompletionStats, prompt: Prompt | None = None
+        self,
+        request: CompletionRequest,
+        stats: CompletionStats,
+        prompt: Prompt | None = None,
+        budget: Budget | None = None,
     ) -> tuple[Task, Decoding]:
+        """The task and its writing, with `prompt`, or else with the largest that `budget` holds."""
         begin = time.perf_counter()
         self._ahead = None
         cursor = cursor_of(request)
-        prompt = prompt or self._prompts.build(request.document, cursor.prefix, cursor.suffix)
-        slot = self._slots.acquire(request.document, prompt.tokens)
+        chosen = ChosenPrompt(prompt) if prompt else self._choose_prompt(request, cursor, budget or Budget())
+        slot = self._slots.acquire(request.document, chosen.prompt.tokens)
         sampler = Sampler(self.tokenizer.num_tokens, request.temperature, request.seed)
         ngram = self._drafters.get("ngram")
         if isinstance(ngram, NgramDrafter):
@@ -263,7 +292,8 @@ class CompletionEngine:
             self.config.drafts_trees,
             self._device_decoder,
         )
-        task = Task(request, cursor, prompt, slot, context, self.tokenizer)
+        task = Task(request, cursor, chosen.prompt, slot, context, self.tokenizer, chosen.is_whole)
         decoding = task.decoding(stats)
+        stats.is_provisional = not chosen.is_whole
         stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
         return task, decoding

@@ -14,8 +14,10 @@ class CompletionStats:
     """Counters of one completion; times in `ms` are milliseconds per stage.
 
     `num_forwards` counts target passes in decoding. `num_cached_tokens` of the `num_prompt_tokens` were
-    taken over from the KV cache. A token that several sources guessed counts in `accepted_by_source`
-    for the one whose guess said most for it (`policy.credited`).
+    taken over from the KV cache. An answer `is_provisional` where a better one is prepared for the same
+    place: its prompt shows less text than it may, for want of time, or a smaller model wrote it. A token that
+    several sources guessed counts in `accepted_by_source` for the one whose guess said most for it
+    (`policy.credited`).
     """
 
     num_tokens: int = 0
@@ -25,10 +27,16 @@ class CompletionStats:
     accepted_by_source: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SOURCES, 0))
     num_prompt_tokens: int = 0
     num_cached_tokens: int = 0
+    is_provisional: bool = False
     ms: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     finish_reason: str = ""
     device: str = ""
     target: str = ""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a whole answer, or a better one, is to be prepared."""
+        return self.finish_reason == "deadline" or self.is_provisional
 
     def accept(self, source: str) -> None:
         """A token that `source` drafted proved true."""
@@ -45,6 +53,7 @@ class CompletionStats:
             "accepted_by_source": dict(self.accepted_by_source),
             "num_prompt_tokens": self.num_prompt_tokens,
             "num_cached_tokens": self.num_cached_tokens,
+            "is_provisional": self.is_provisional,
             "ms": {stage: round(value, 3) for stage, value in self.ms.items()},
             "finish_reason": self.finish_reason,
             "device": self.device,

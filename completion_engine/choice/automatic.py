@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,8 @@ class AutomaticTarget:
         if config.draft_model:
             out |= {spec.id: "the setting draftModel is for a target that is named" for spec in catalogue[1:]}
         passes = self._log.of(_setting(device.type, precision.name))
-        return choose(machine, catalogue, passes, out)
+        choice = choose(machine, catalogue, passes, out)
+        return choice if device.type == "cpu" else replace(choice, beside="")  # a GPU is soon warm anywhere
 
     def loading(self, target: str) -> AbstractContextManager[None]:
         """To be around the loading of a target: one that ends the process is not chosen a third time."""

@@ -75,12 +75,17 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The model to run, the one to begin with until it is here, the reason, the price of the next one up."""
+    """The model to run, the one to begin with until it is here, the reason, the price of the next one up.
+
+    `beside` is the smaller model that answers at a place until the larger one is warm there; empty where
+    there is none, or no memory for both.
+    """
 
     target: str
     start: str
     reason: str
     next_up: Price | None = None
+    beside: str = ""
 
     @property
     def next_said(self) -> str:
@@ -118,7 +123,8 @@ def choose(
     at = next((at for at in range(len(ids) - 1, floor, -1) if not prices[at].obstacles), floor)
     start = next((ids[below] for below in range(at, 0, -1) if ids[below] in machine.ready), ids[0])
     next_up = prices[at + 1] if at + 1 < len(ids) else None
-    return Choice(ids[at], machine.running or start, _reason(prices[at], next_up, machine), next_up)
+    beside = ids[0] if at and judge.holds_both(prices[0], prices[at]) else ""
+    return Choice(ids[at], machine.running or start, _reason(prices[at], next_up, machine), next_up, beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +156,12 @@ class _Judge:
             price.has_drafter,
             tuple(filter(None, (*obstacles, *self._slowness(price)))),
         )
+
+    def holds_both(self, small: Price, large: Price) -> bool:
+        """Whether there is memory for both, beside what runs already."""
+        running = {self.machine.running}
+        wanted = sum(price.memory_bytes for price in (small, large) if price.target not in running)
+        return wanted + HEADROOM_BYTES <= self.machine.free_memory_bytes
 
     def p95_ms(self, spec: ModelSpec) -> float | None:
         """What 95 % of warm answers would come within; None where no model was measured."""

@@ -23,8 +23,8 @@ JUDGED_ROWS = 8
 HEADROOM_BYTES = 1_500_000_000
 """Memory that is left free: libraries take 0.7 GB before the first weight, ten million indexed tokens 0.1."""
 
-NUM_CACHES = 5
-"""Documents' caches that an engine may hold: four, and one for work beside them."""
+NUM_CACHES = 7
+"""Caches that an engine may hold: those of six places, and one for work beside them."""
 
 PACKED_SHARE = 0.55
 """Size of packed weights in that of bf16, where a catalogue entry does not say it: 0.69 of 1.26 GB (0.5B)."""

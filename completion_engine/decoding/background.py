@@ -5,12 +5,28 @@ Owns the state of such work between its steps. Knows nothing of when to do it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 from completion_engine.decoding.context import Finish, TextRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.task import Task
 from completion_engine.stats import CompletionStats
+
+_STEP_MS = 50.0  # of computing a prompt: a key that is pressed meanwhile waits for its end
+_PAUSE_SHARE = 0.5  # who has paused for some time is likely to pause for as much more
+
+
+@dataclass(slots=True)
+class _Steps:
+    """How long steps may take: short at first, longer the longer nobody came."""
+
+    begun_s: float = field(default_factory=time.perf_counter)
+
+    @property
+    def ms(self) -> float:
+        """Of the next step."""
+        return max(_STEP_MS, _PAUSE_SHARE * (time.perf_counter() - self.begun_s) * 1e3)
 
 
 @dataclass(slots=True)
@@ -21,6 +37,7 @@ class Unfinished:
     rules: TextRules
     max_tokens: int
     decoding: Decoding | None = None
+    steps: _Steps = field(default_factory=_Steps)
 
     def step(self, stats: CompletionStats) -> bool:
         """One pass more. False when the text is whole."""
@@ -29,7 +46,10 @@ class Unfinished:
         if self.decoding.finish(self.rules, self.max_tokens) is not None:
             self.decoding.end()
             return False
-        self.decoding.step()
+        if self.decoding.num_pending > 1:
+            self.decoding.prepare(self.steps.ms)
+        else:
+            self.decoding.step()
         return True
 
 
@@ -57,8 +77,12 @@ class NextLine:
 class Expected:
     """A place where somebody may soon write; its prompt is computed when there is nothing else to do."""
 
-    decoding: Decoding
+    task: Task
+    decoding: Decoding | None = None
+    steps: _Steps = field(default_factory=_Steps)
 
-    def step(self, _stats: CompletionStats) -> bool:
-        """A chunk of the prompt more. False when it is computed."""
-        return self.decoding.prepare()
+    def step(self, stats: CompletionStats) -> bool:
+        """Some of the prompt more. False when it is computed."""
+        if self.decoding is None:
+            self.decoding = self.task.decoding(stats)
+        return self.decoding.prepare(self.steps.ms)

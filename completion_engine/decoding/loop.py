@@ -68,25 +68,54 @@ class Decoding:
         """For each written token the draft it was accepted from; None where the target wrote it itself."""
         return self._origins
 
-    def step(self) -> None:
-        """One pass of the target. Whether to stop is asked between steps: see `finish`."""
+    @property
+    def num_pending(self) -> int:
+        """Tokens that are known and not yet in the cache."""
+        return len(self._path) - self._cache.num_cached
+
+    @property
+    def next_ms(self) -> float:
+        """What the next step takes at least, by what passes take now."""
+        if num_rows := self._num_prefilled(self.num_pending):
+            return self._target.prefill_ms(num_rows)
+        return self._target.ms_of(self.num_pending)
+
+    @property
+    def prompt_ms(self) -> float:
+        """What it takes to compute what is known and not cached."""
+        return self.num_pending * self._target.prompt_token_ms
+
+    def step(self, within_ms: float = float("inf")) -> None:
+        """One pass of the target. Whether to stop is asked between steps: see `finish`.
+
+        Nothing is drafted that takes a pass longer than `within_ms`.
+        """
         known = self._known()
-        if self._cache.num_cached < self._num_chunked or len(known) > self._chunks.max_pending:
-            self._prefill(known)
+        if num_rows := self._num_prefilled(len(known)):
+            self._prefill(known[:num_rows])
         elif self._is_free() and self._device.can_step(len(known)):
             self._step_on_device()
             self._rewind()
         else:
-            rows = self._draft(known)
+            rows = self._draft(known, within_ms)
             done = self._verify(rows)
             self._keep(rows, done)
             self._rewind()
 
-    def prepare(self) -> bool:
-        """Compute a chunk of what is known. False when all of it but the last token is cached."""
-        if len(self._known()) > 1:
-            self._prefill(self._known())
-        return len(self._known()) > 1
+    def prepare(self, within_ms: float = float("inf")) -> bool:
+        """Compute some of what is known, in `within_ms` where that can be chosen.
+
+        False when all of it but the last token is cached.
+        """
+        if self.num_pending > 1:
+            num_rows = self._chunks.prefill_rows(
+                self._cache.num_cached,
+                self._num_chunked,
+                self.num_pending,
+                self._target.rows_within(within_ms),
+            )
+            self._prefill(self._known()[:num_rows])
+        return self.num_pending > 1
 
     def finish(self, rules: TextRules, max_tokens: int) -> Finish | None:
         """Whether what is written ends the completion. Looks at each token once, in order."""
@@ -120,23 +149,29 @@ class Decoding:
         self.stats.num_prompt_tokens = self._num_prompt
         self.stats.num_cached_tokens = min(self._num_prompt, cache.num_cached)
 
-    def _prefill(self, known: Sequence[int]) -> None:
+    def _num_prefilled(self, num_known: int) -> int:
+        """Rows of the next pass where it brings known tokens into the cache and nothing else, else 0."""
+        num_cached = self._cache.num_cached
+        if num_cached < self._num_chunked or num_known > self._chunks.max_pending:
+            return self._chunks.prefill_rows(num_cached, self._num_chunked, num_known)
+        return 0
+
+    def _prefill(self, chunk: Sequence[int]) -> None:
         begin = time.perf_counter()
         num_cached = self._cache.num_cached
-        chunk = known[: self._chunks.prefill_rows(num_cached, self._num_chunked, len(known))]
         self._target.forward(chunk, self._cache, 0)
         pass_ms = (time.perf_counter() - begin) * 1e3
         if num_cached < self._num_chunked:  # such passes are not among those whose times are known
             self._cache.keep_chunk(chunk)
         else:
             self._cache.keep(chunk)
-            self._target.record(self._target.ms_of(len(chunk)), pass_ms)
+            self._target.record(self._target.prefill_ms(len(chunk)), pass_ms)
         self.stats.ms["prefill"] += pass_ms
 
-    def _draft(self, known: Sequence[int]) -> PassRows:
+    def _draft(self, known: Sequence[int], within_ms: float) -> PassRows:
         """The rows of the next pass: what is known, and what is worth guessing behind it."""
         begin = time.perf_counter()
-        costs = self._target.costs_from(len(known), self._max_branches)
+        costs = self._target.costs_from(len(known), self._max_branches).within(within_ms)
         free = self._cache.capacity - self._cache.num_cached
         room = max(0, min(max(costs.pass_ms), free) - len(known))
         rows = self._planner.plan(known, costs, room, self.written.allows)

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from completion_engine.decoding.context import Finish, TextRules
 from completion_engine.decoding.loop import Decoding
-from completion_engine.request import Cancellation
+from completion_engine.request import Cancellation, CompletionRequest
+
+# A completion that takes longer ends with what it has, if somebody else waits for the engine.
+MAX_TURN_S = 1.0
+_WARM_SHARE = 0.5  # of the deadline: whoever's prompt takes no longer is answered in time
+_PROMPT_SHARE = 0.2  # of the patience: what is missing of a prompt takes no longer, or a smaller one is taken
+_COLD_SHARE = 0.4  # of the patience: until then an answer is written that had to wait for its prompt
+_PASS_MARGIN = 1.2  # a pass takes this much longer than measured in quiet, in the deadline's view
 
 
 class NoRules:
@@ -26,26 +33,45 @@ class NoRules:
 class Limits:
     """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds.
 
-    `pass_ms` is what the next step will take, so that the deadline is not passed in it. Behind `turn_until`
-    it is somebody else's turn, if anybody waits.
+    Behind `turn_until` it is somebody else's turn, if anybody waits.
     """
 
     max_tokens: int
-    pass_ms: float = 0.0
     deadline_at: float = float("inf")
     patience_at: float = float("inf")
     turn_until: float = float("inf")
+
+    @classmethod
+    def of(cls, request: CompletionRequest, max_tokens: int, begin_s: float, prompt_ms: float) -> Limits:
+        """The limits of a request that began at `begin_s`, whose prompt takes `prompt_ms` to compute.
+
+        Where that is much of the deadline, the answer is late anyway: it is given time to become whole.
+        """
+        deadline_ms = request.deadline_ms if request.deadline_ms > 0 else float("inf")
+        if prompt_ms > _WARM_SHARE * deadline_ms:
+            deadline_ms = max(deadline_ms, _COLD_SHARE * request.patience_ms)
+        patience_ms = max(request.patience_ms, request.deadline_ms)
+        deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (deadline_ms, patience_ms))
+        return cls(max_tokens, deadline_at, patience_at, begin_s + MAX_TURN_S)
 
     def is_turn_over(self, cancellation: Cancellation) -> bool:
         """Whether others waited long enough."""
         return cancellation.gives_way and time.perf_counter() > self.turn_until
 
 
+def prompt_budget_ms(request: CompletionRequest) -> float:
+    """How long a prompt may be computed while somebody waits; any time where there is no deadline."""
+    if request.deadline_ms <= 0:
+        return float("inf")
+    return max(_WARM_SHARE * request.deadline_ms, _PROMPT_SHARE * request.patience_ms)
+
+
 def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
     """Write until a rule, the target or a limit ends it; the drafters learn from it, whatever does.
 
-    When the deadline would pass in the next step, the text is cut at its last sensible place; where
-    there is none yet, work goes on to the first one or until patience, or the turn, ends.
+    When the deadline would pass in the quickest next step, the text is cut at its last sensible place;
+    where there is none yet, work goes on to the first one or until patience, or the turn, ends. Until then
+    no step is taken that would pass the deadline where a quicker one does not.
     Raises CancelledError.
     """
     try:
@@ -54,12 +80,14 @@ def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Canc
             if finish is not None:
                 return finish
             cancellation.check()
-            soon = time.perf_counter() + limits.pass_ms / 1e3
+            now = time.perf_counter()
+            soon = now + _PASS_MARGIN * decoding.next_ms / 1e3
             is_turn_over = limits.is_turn_over(cancellation)
-            if soon > limits.deadline_at or is_turn_over:
+            is_late = soon > limits.deadline_at
+            if is_late or is_turn_over:
                 num_chars = rules.boundary(decoding.written.text)
                 if num_chars or is_turn_over or soon > limits.patience_at:
                     return Finish("deadline", num_chars)
-            decoding.step()
+            decoding.step(float("inf") if is_late else (limits.deadline_at - now) * 1e3 / _PASS_MARGIN)
     finally:
         decoding.end()

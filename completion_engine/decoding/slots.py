@@ -1,4 +1,4 @@
-"""A few documents' caches, reused by longest common prefix.
+"""The caches of a few places, reused by longest common prefix.
 
 Owns what the target is known to write after each cached prompt. Knows no text and no model.
 """
@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from completion_engine.drafting.draft import DraftToken
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
+
+_MIN_TAKEN = 32  # tokens; fewer are computed in less time than their keys and values are looked up
 
 
 @dataclass(slots=True)
@@ -32,7 +34,10 @@ class Slot:
 
 
 class SlotPool:
-    """A few slots, one per document as long as they suffice, the least recently used one taken over."""
+    """A few slots, one for each place as long as they suffice, the least recently used one taken over.
+
+    Places are told apart by their prompts: two that share most of one of them are one place.
+    """
 
     def __init__(self, shape: CacheShape, num_slots: int) -> None:
         self._shape = shape
@@ -43,21 +48,32 @@ class SlotPool:
     def acquire(self, document: str, prompt: Sequence[int]) -> Slot:
         """The slot that serves `prompt` with the least new work."""
         self._clock += 1
-        slot = self._choose(document, prompt)
+        slot = self._choose(prompt)
         slot.document, slot.last_used = document, self._clock
         return slot
 
-    def _choose(self, document: str, prompt: Sequence[int]) -> Slot:
-        own = [slot for slot in self._slots if slot.document == document]
-        best = max(self._slots, key=lambda s: s.cache.num_shared(prompt), default=None)
-        if best is not None and 2 * best.cache.num_shared(prompt) > len(prompt):
+    def num_missing(self, prompt: Sequence[int]) -> int:
+        """Tokens of `prompt` that no slot has cached."""
+        return len(prompt) - max((slot.cache.num_shared(prompt) for slot in self._slots), default=0)
+
+    def _choose(self, prompt: Sequence[int]) -> Slot:
+        """The slot that holds most of `prompt` or little else, or another that takes over what that holds."""
+        best = max(self._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)
+        num_shared = best.cache.num_shared(prompt) if best else 0
+        if best is not None and 2 * num_shared > min(len(prompt), best.cache.num_cached):
             return best
-        if own:
-            return min(own, key=lambda s: s.last_used)
+        slot = self._free()
+        if best is not None and best is not slot and num_shared >= _MIN_TAKEN:
+            slot.cache.take_over(best.cache, num_shared)
+            slot.path = []
+        return slot
+
+    def _free(self) -> Slot:
+        """A new slot, or the least recently used one where there are enough."""
         if len(self._slots) < self._num_slots:
             self._slots.append(Slot(KVCache(self._shape)))
             return self._slots[-1]
-        return min(self._slots, key=lambda s: s.last_used)
+        return min(self._slots, key=lambda slot: slot.last_used)
 
     def forget(self, document: str) -> None:
         """Release the slots of a closed document."""

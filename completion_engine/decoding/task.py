@@ -28,6 +28,7 @@ class Task:
     slot: Slot
     context: DecodingContext
     tokenizer: Tokenizer
+    shows_all: bool = True  # of the text that a prompt may show
 
     def decoding(self, stats: CompletionStats, slot: Slot | None = None) -> Decoding:
         """Begin to write, or go on from what the slot, or another on the same cache, knows of the text."""

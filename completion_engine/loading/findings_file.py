@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 _VALID_S = 7 * 86_400
 _MAX_BYTES = 1 << 16
 _PARTS = ("cpu", "target_model")  # of the engine: what they hold decides what is found
+_TIMES = ("pass_ms", "branch_ms", "chunk_ms", "thread_paces")
 _FLAGS = ("is_row_invariant", "verifies_drafts", "verifies_trees", "are_settled")
 
 
@@ -61,7 +62,7 @@ def store_findings(path: Path, findings: Findings) -> None:
     """Keep findings for later loads; what cannot be kept is found out again."""
     if not path.parent.is_dir():
         return
-    told = {name: getattr(findings, name) for name in (*_FLAGS, "pass_ms", "branch_ms", "thread_paces")}
+    told = {name: getattr(findings, name) for name in (*_FLAGS, *_TIMES)}
     unfinished = path.with_suffix(f".{os.getpid()}.part")
     with suppress(OSError):
         try:
@@ -87,6 +88,7 @@ def _findings_in(told: Mapping[str, Any]) -> Findings:
         **flags,
         pass_ms=_by_number(told["pass_ms"]),
         branch_ms=_checked(told["branch_ms"]),
+        chunk_ms=_checked(told["chunk_ms"]),
         thread_paces=_by_number(told["thread_paces"]),
     )
 

@@ -95,7 +95,7 @@ class BranchCaches:
         for branch in used:
             # Equal tokens mean equal bits, whichever document they came from: rows are invariant.
             branch.rewind(num_common(branch.tokens, trunk.tokens))
-            _copy(trunk, branch, branch.num_cached, trunk.num_cached)
+            branch.copy(trunk, branch.num_cached, trunk.num_cached)
             branch.keep(trunk.tokens[branch.num_cached :])
         return [trunk, *used]
 
@@ -106,12 +106,5 @@ class BranchCaches:
         if at:
             num_shared = num_common(path, layout.branches[0].path)
             start = trunk.num_cached
-            _copy(self._branches[at - 1], trunk, start + num_shared, start + len(path))
+            trunk.copy(self._branches[at - 1], start + num_shared, start + len(path))
         trunk.keep(tokens)
-
-
-def _copy(source: KVCache, target: KVCache, first: int, end: int) -> None:
-    if end > first:
-        target.keys[:, :, first:end] = source.keys[:, :, first:end]
-        target.values[:, :, first:end] = source.values[:, :, first:end]
-        target.hidden[first:end] = source.hidden[first:end]

@@ -40,8 +40,12 @@ class ChunkRule:
             return found // self.num_rows * self.num_rows
         return num_shared if found == num_chunked else num_chunked
 
-    def prefill_rows(self, num_cached: int, num_chunked: int, num_pending: int) -> int:
-        """Rows of the next prefill pass where `num_pending` known tokens follow what is cached."""
+    def prefill_rows(self, num_cached: int, num_chunked: int, num_pending: int, max_rows: int = 0) -> int:
+        """Rows of the next prefill pass where `num_pending` known tokens follow what is cached.
+
+        No more than `max_rows`, if that is given, where any number will do.
+        """
         if num_cached < num_chunked:
             return self.num_rows
-        return min(self.max_pending, num_pending - 1)
+        at_most = self.max_pending if self.fixed_width or not max_rows else min(max_rows, self.max_pending)
+        return min(at_most, num_pending - 1)

@@ -25,6 +25,12 @@ class Costs:
         wanted = min(num_rows, max(self.pass_ms))
         return min(ms for width, ms in self.pass_ms.items() if width >= wanted)
 
+    def within(self, ms: float) -> Costs:
+        """Of the passes those that take no longer than `ms`; the quickest one in any case."""
+        quickest = min(self.pass_ms.values())
+        kept = {width: took for width, took in self.pass_ms.items() if took <= max(ms, quickest)}
+        return Costs(kept, self.branch_ms, self.max_branches)
+
     def row_ms(self, num_rows: int) -> float:
         """A row beyond `num_rows`, as the mean of the next few: as many as a draft tends to add."""
         return (self.ms_of(num_rows + _FEW) - self.ms_of(num_rows)) / _FEW
@@ -43,6 +49,11 @@ class PassClock:
         self._pass_ms = dict(zip(widths, accumulate((pass_ms[width] for width in widths), max), strict=True))
         self._branch_ms = min(max(0.0, branch_ms), _MAX_BRANCH * self._pass_ms[widths[0]])
         self._level = 1.0
+
+    @property
+    def level(self) -> float:
+        """How many times as long as at load passes take now."""
+        return self._level
 
     @property
     def pass_ms(self) -> dict[int, float]:

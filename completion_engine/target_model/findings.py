@@ -13,8 +13,9 @@ from dataclasses import dataclass
 class Findings:
     """What keeps drafts from changing the text, and what passes take.
 
-    `pass_ms` by width, as measured with `num_threads`; `thread_paces` by number of threads, as for
-    `ThreadGovernor`. They `are_settled` where nothing disturbed the measurement.
+    `pass_ms` by width, as measured with `num_threads`, and `chunk_ms` of a whole chunk of a prompt, 0 where
+    that is unknown; `thread_paces` by number of threads, as for `ThreadGovernor`. They `are_settled` where
+    nothing disturbed the measurement.
     """
 
     is_row_invariant: bool
@@ -23,4 +24,5 @@ class Findings:
     pass_ms: Mapping[int, float]
     branch_ms: float
     thread_paces: Mapping[int, float]
+    chunk_ms: float = 0.0
     are_settled: bool = False

@@ -86,6 +86,19 @@ class KVCache:
         del self.tokens[num_cached:]
         self.num_from_chunks = min(self.num_from_chunks, num_cached)
 
+    def copy(self, other: KVCache, first: int, end: int) -> None:
+        """Take what `other` holds at positions `first` to `end`; what is valid is declared by others."""
+        if end > first:
+            self.keys[:, :, first:end] = other.keys[:, :, first:end]
+            self.values[:, :, first:end] = other.values[:, :, first:end]
+            self.hidden[first:end] = other.hidden[first:end]
+
+    def take_over(self, other: KVCache, num_cached: int) -> None:
+        """Hold a copy of the first `num_cached` positions of `other`, and nothing else."""
+        self.copy(other, 0, num_cached)
+        self.tokens = other.tokens[:num_cached]
+        self.num_from_chunks = min(other.num_from_chunks, num_cached)
+
     def num_shared(self, tokens: Sequence[int]) -> int:
         """Length of the longest common prefix of `tokens` and what is cached."""
         return num_common(self.tokens, tokens)

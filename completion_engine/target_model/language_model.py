@@ -145,6 +145,31 @@ class LanguageModel:
         """Milliseconds of the cheapest pass that holds so many rows, as passes are now."""
         return self.costs_from(num_rows).ms_of(num_rows)
 
+    @property
+    def prompt_token_ms(self) -> float:
+        """Milliseconds that a token of a long prompt takes, as passes are now."""
+        return self.prefill_ms(self.chunks.num_rows) / self.chunks.num_rows
+
+    def prefill_ms(self, num_rows: int) -> float:
+        """Milliseconds of a pass that brings so many rows of a prompt into a cache, as passes are now."""
+        at_least, a_row = self._prefill_line()
+        return at_least + a_row * num_rows
+
+    def rows_within(self, ms: float) -> int:
+        """Rows of the widest prefill pass that takes no longer than `ms`; a few in any case."""
+        if ms >= self.prefill_ms(self.chunks.num_rows):
+            return self.chunks.num_rows
+        at_least, a_row = self._prefill_line()
+        return max(ROWS, int((ms - at_least) / a_row) // ROWS * ROWS)
+
+    def _prefill_line(self) -> tuple[float, float]:
+        """What reading the weights takes, and each row: a line through the narrowest pass and a chunk."""
+        narrow, num_rows = min(self.widths), self.chunks.num_rows
+        narrow_ms, level = self.pass_ms[narrow], self.clock.level
+        chunk_ms = self.findings.chunk_ms * level or self.ms_of(num_rows)
+        a_row = max(chunk_ms - narrow_ms, 0.1 * chunk_ms) / max(1, num_rows - narrow)
+        return chunk_ms - a_row * num_rows, a_row
+
     def record(self, expected_ms: float, ms: float) -> None:
         """A pass that was expected to take `expected_ms`, by the figures of now, took `ms`."""
         self.governor.record(self.clock.record(expected_ms, ms), time.monotonic())

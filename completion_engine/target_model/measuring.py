@@ -14,6 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from completion_engine.target_model.chunks import ChunkRule
 from completion_engine.target_model.exactness import Passes, hold_same
 from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.kv_cache import KVCache
@@ -23,6 +24,8 @@ from completion_engine.target_model.threads import ThreadGovernor, thread_counts
 _NUM_ROUNDS = 5  # of measuring passes, at most
 _ALIKE = 1.1  # times of a pass that differ by less are not worth another round
 _NUM_KNOWN = 64  # tokens before the pass that shows whether threads agree
+
+_BRANCHES, _CHUNK = 0, -1  # passes that are told apart by no width
 
 _Shapes = Mapping[int, tuple[Sequence[int], ThreadGovernor]]  # parents of a pass's rows, and who runs it
 
@@ -35,6 +38,7 @@ class Target(Passes, Protocol):
     verifies_drafts: bool
     verifies_trees: bool
     max_branches: int
+    chunks: ChunkRule
     widths: tuple[int, ...]
     device: torch.device
 
@@ -48,7 +52,7 @@ def measure(target: Target) -> Findings:
     is_free = torch.get_num_threads() == max(thread_counts())
     found = _time_passes(target, _shapes(target))
     are_settled = is_free and all(_came_twice(taken) for taken in found.values())
-    with_branches = found.pop(0, found[ROWS])
+    with_branches, chunk = found.pop(_BRANCHES, found[ROWS]), found.pop(_CHUNK)
     branch_ms = median(wide - row for wide, row in zip(with_branches, found[ROWS], strict=True))
     pass_ms = {width: min(taken) for width, taken in found.items()}
     target.governor = _choose_threads(target)
@@ -59,6 +63,7 @@ def measure(target: Target) -> Findings:
         pass_ms,
         branch_ms / max(1, _num_more_branches(target)),
         target.governor.paces,
+        min(chunk),
         are_settled,
     )
 
@@ -77,10 +82,11 @@ def _num_more_branches(target: Target) -> int:
 
 
 def _shapes(target: Target) -> _Shapes:
-    """Passes by width; under 0 one of the width `ROWS` with branches, where there may be some."""
+    """Passes by width; a chunk of a prompt; one of `ROWS` rows with branches, where there may be some."""
     shapes: dict[int, Sequence[int]] = {width: range(-1, width - 1) for width in target.widths}
+    shapes[_CHUNK] = range(-1, target.chunks.num_rows - 1)
     if num_more := _num_more_branches(target):
-        shapes[0] = [*range(-1, ROWS - 1 - num_more), *[0] * num_more]
+        shapes[_BRANCHES] = [*range(-1, ROWS - 1 - num_more), *[0] * num_more]
     return {shape: (parents, target.governor) for shape, parents in shapes.items()}
 
 
@@ -127,7 +133,8 @@ def _time_passes(target: Target, passes: _Shapes, num_rounds: int = _NUM_ROUNDS)
         for name, (parents, governor) in passes.items():
             target.governor = governor
             begin = time.perf_counter()
-            logits = target.forward([0] * len(parents), cache, len(parents), list(parents))
+            num_logits = 1 if name == _CHUNK else len(parents)
+            logits = target.forward([0] * len(parents), cache, num_logits, list(parents))
             logits[0, 0].item()
             if num_done:
                 times[name].append((time.perf_counter() - begin) * 1e3)

@@ -13,6 +13,7 @@ from completion_engine.choice.choice import Choice
 from completion_engine.config import AUTO
 from completion_engine.errors import MachineError, SlipstreamError
 from completion_engine.request import CancelledError, Progress
+from lsp_server.engine.small_first import small_first
 from lsp_server.engine.work import Completer, Load, LoadFor, Notice, OnTokens
 from lsp_server.workspace.settings import Settings
 
@@ -114,7 +115,13 @@ class Automatic:
         return self.choice
 
     def _load(self, target: str, on_tokens: OnTokens) -> Load:
-        return self._load_for(self._settings.model_copy(update={"target": target}), on_tokens)
+        """A load of a model, beside the smaller one that answers until it is warm at a place."""
+
+        def of(model: str, hears: OnTokens) -> Load:
+            return self._load_for(self._settings.model_copy(update={"target": model}), hears)
+
+        load, beside = of(target, on_tokens), self.choice.beside if self.choice else ""
+        return small_first(of(beside, lambda _tokens: None), load) if beside not in {"", target} else load
 
     def _load_or_refuse(
         self, target: str, load: Load, report: Progress, should_stop: Callable[[], bool]

@@ -242,8 +242,8 @@ class EngineThread:
             if job.cancelled_s is not None:
                 job.on_idle_after_cancel((time.perf_counter() - job.cancelled_s) * 1000)
         self._may_idle = True
-        is_cut = not isinstance(answer, Completion) or answer.stats.finish_reason == "deadline"
-        self._idle_from_s = time.perf_counter() + (IDLE_PAUSE_S if is_cut else READING_PAUSE_S)
+        may_read = isinstance(answer, Completion) and not answer.stats.is_unfinished
+        self._idle_from_s = time.perf_counter() + (READING_PAUSE_S if may_read else IDLE_PAUSE_S)
 
     def _answer(self, job: EngineJob) -> Completion | BaseException:
         if self._engine is None:

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from completion_engine import engine as engine_module
+from completion_engine.decoding import run as run_module
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.suggestions import syntax
+from completion_engine.target_model.language_model import LanguageModel
 
 Make = Callable[..., CompletionEngine]
 
@@ -73,7 +74,7 @@ def test_a_deadline_returns_what_is_verified_and_the_rest_follows_in_the_backgro
 def test_a_long_completion_ends_with_what_it_has_if_somebody_else_waits(
     make_engine: Make, monkeypatch: pytest.MonkeyPatch, gives_way: bool
 ) -> None:
-    monkeypatch.setattr(engine_module, "MAX_TURN_S", 0.0)
+    monkeypatch.setattr(run_module, "MAX_TURN_S", 0.0)
     asked = request(CODE, max_tokens=32, multiline="always", num_candidates=4)
     if gives_way:
         asked.cancellation.give_way()
@@ -83,7 +84,7 @@ def test_a_long_completion_ends_with_what_it_has_if_somebody_else_waits(
 
 
 def test_a_turn_of_usual_length_is_left_alone(make_engine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "MAX_TURN_S", 600.0)
+    monkeypatch.setattr(run_module, "MAX_TURN_S", 600.0)
     asked = request(CODE, max_tokens=32)
     asked.cancellation.give_way()
     assert make_engine().complete(asked).text == make_engine().complete(request(CODE, max_tokens=32)).text
@@ -95,6 +96,64 @@ def test_a_cancelled_request_stops_before_its_next_pass(make_engine: Make) -> No
     cancelled.cancel()
     with pytest.raises(CancelledError):
         engine.complete(replace(request(CODE), cancellation=cancelled))
+
+
+def test_what_a_cancelled_request_computed_is_kept_and_the_rest_follows_in_idle_moments(
+    make_engine: Make,
+) -> None:
+    engine = make_engine()
+    cancelled = request(CODE * 8 + "        res")
+    cancelled.cancellation.cancel()
+    with pytest.raises(CancelledError):
+        engine.complete(cancelled)
+    while engine.idle(Cancellation()):
+        pass
+    stats = engine.complete(request(CODE * 8 + "        res")).stats
+    assert stats.num_cached_tokens == stats.num_prompt_tokens - 1
+
+
+def hurried(engine: CompletionEngine) -> CompletionRequest:
+    """Somebody who waits for some ten tokens of a prompt."""
+    return request(CODE * 8, deadline_ms=1e-6, patience_ms=50 * engine.target.prompt_token_ms)
+
+
+def test_where_time_is_short_less_text_is_seen_and_all_of_it_in_idle_moments(make_engine: Make) -> None:
+    engine = make_engine()
+    asked = hurried(engine)
+    first = engine.complete(asked).stats
+    while engine.idle(Cancellation()):
+        pass
+    later = engine.complete(asked).stats
+    assert (first.is_provisional, later.is_provisional) == (True, False)
+    assert first.num_prompt_tokens < later.num_prompt_tokens // 3
+    assert later.num_forwards == 0  # what the whole prompt gives is written too
+
+
+def test_who_sets_no_deadline_waits_for_all_of_the_text(make_engine: Make) -> None:
+    completion = make_engine().complete(request(CODE * 8, patience_ms=1e-6))
+    assert not completion.stats.is_provisional
+
+
+def test_a_place_is_in_time_once_its_prompt_is_computed(make_engine: Make) -> None:
+    engine = make_engine()
+    asked = hurried(engine)
+    assert not engine.is_in_time(asked)
+    engine.expect(asked)
+    while engine.idle(Cancellation()):
+        pass
+    assert engine.is_in_time(asked)
+
+
+def test_what_is_written_behind_less_text_is_what_plain_decoding_writes_behind_it(
+    make_engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = make_engine()
+    monkeypatch.setattr(LanguageModel, "prompt_token_ms", 1e9)
+    completion = engine.complete(request(CODE * 8, deadline_ms=600_000.0, shadow=1.0))
+    assert completion.stats.is_provisional
+    while engine.idle(Cancellation()):
+        pass
+    assert engine.describe()["shadow"] == {"num_checked": 1, "num_different": 0}
 
 
 class Cancelling(NoRules):

@@ -67,12 +67,13 @@ def latency_table(latency_ms: dict[str, Any], cancel_ms: dict[str, Any]) -> Tabl
 def facts_table(result: dict[str, Any]) -> Table:
     """What was spared, and how the tokens came about."""
     table = _table(f"{result['target']} on {result['device']}", ("", "value"))
-    tokens = result["tokens"]
+    tokens, whole = result["tokens"], result["whole"]
     sources = ", ".join(f"{name} {count}" for name, count in tokens["accepted_by_source"].items() if count)
     rows = {
         "characters not typed": f"{result['share_not_typed']:.1%} of {result['num_chars']}",
         "requests": str(result["num_requests"]),
         "shown, empty": f"{result['num_shown']}, {result['num_empty']}",
+        "shown whole": f"{whole['share_whole']:.1%}, {whole['num_chars_lost']} right characters lost",
         "accepted, by words": f"{result['num_accepted']}, {result['num_partially_accepted']}",
         "cancelled, failed": f"{result['num_cancelled']}, {result['num_failed']}",
         "tokens per verification": f"{tokens['tokens_per_verification']:.2f}",

@@ -30,7 +30,8 @@ class Answer:
 
     `ms` is the time from the key press to the answer; for a cancelled one, from the cancellation to the
     answer. `why` is what the server says about the place: rule, pieces, stats. `num_taken_chars` were
-    accepted, all of the suggestion or its first words.
+    accepted, all of the suggestion or its first words. Behind what is shown the file's line has
+    `num_left_chars` more, if it is right.
     """
 
     outcome: AnswerKind
@@ -40,6 +41,12 @@ class Answer:
     suggestion: ShownSuggestion | None = None
     how: How | None = None
     num_taken_chars: int = 0
+    num_left_chars: int = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a deadline cut short what is shown."""
+        return self.outcome == "shown" and self.stats.get("finish_reason") == "deadline"
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -148,7 +155,8 @@ class Player:
             return Answer("empty", ms)
         self._item = items[0]
         self._client.notify("textDocument/didShowCompletion", {"item": self._item})
-        return Answer("shown", ms, suggestion=suggestion)
+        num_left = self._typist.num_left_of_line(suggestion)
+        return Answer("shown", ms, suggestion=suggestion, num_left_chars=num_left)
 
     def _take(self, taken: AcceptKey) -> None:
         """Accept as an editor does: the change first, then word of it."""

@@ -55,10 +55,24 @@ def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
         "num_chars": num_chars,
         "num_chars_not_typed": num_taken,
         "share_not_typed": _ratio(num_taken, num_chars),
+        "whole": _whole(in_time),
         "latency_ms": _latencies(in_time),
         "cancel_ms": percentiles(answer.ms for answer in answers if answer.outcome == "cancelled"),
         "tokens": _tokens(in_time),
         "rules": dict(Counter(answer.why.get("rule") or "none" for answer in _empty(in_time)).most_common()),
+    }
+
+
+def _whole(answers: Iterable[Answer]) -> dict[str, Any]:
+    """What the deadline cut of warm suggestions, and how much of their lines people type for that."""
+    shown = [answer for answer in answers if answer.outcome == "shown" and not answer.is_first]
+    cut = [answer for answer in shown if answer.is_cut]
+    right = [answer.num_left_chars for answer in cut if answer.num_left_chars]
+    return {
+        "share_whole": _ratio(len(shown) - len(cut), len(shown)),
+        "num_cut": len(cut),
+        "num_cut_within_right_line": len(right),
+        "num_chars_lost": sum(right),
     }
 
 

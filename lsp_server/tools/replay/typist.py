@@ -143,6 +143,15 @@ class Typist:
         pairs = zip(wanted, suggestion.text, strict=False)
         return next((n for n, (right, shown) in enumerate(pairs) if right != shown), len(wanted))
 
+    def num_left_of_line(self, suggestion: ShownSuggestion) -> int:
+        """How many characters of the line the file holds behind a suggestion; 0 behind a wrong one."""
+        num_right = self.num_right_chars(suggestion)
+        if self.num_wrong or num_right < len(suggestion.text):
+            return 0
+        at = self.offset + num_right
+        end = self.plan.text.find("\n", at)
+        return (self.plan.end if end < 0 else end) - at
+
     def accept(self, acceptance: AcceptKey) -> Change:
         """Take a suggestion as decided; the strokes it spares are left out."""
         end = self.offset + len(acceptance.text)

@@ -42,7 +42,7 @@ ROOMY = Machine(100 * GB, 100 * GB, with_drafter=frozenset({"small", "middle", "
 QUICK = {"small": Passes(BUDGET_P95_MS / PASSES_AT_P95_DRAFTED / 10, 1)}
 FAIR = {"small": Passes(BUDGET_P95_MS / PASSES_AT_P95_DRAFTED / 3, 1)}
 SLOW = {"small": Passes(BUDGET_P95_MS, TRUSTED_LOADS)}
-MIDDLE_BYTES = 2 * GB + 5 * 2048 * 10_000
+SMALL_BYTES, MIDDLE_BYTES = (size * GB + 7 * 2048 * 10_000 for size in (1, 2))
 
 
 class Case(NamedTuple):
@@ -198,7 +198,24 @@ def test_a_drafter_lowers_the_price() -> None:
 
 def test_bits_that_the_device_holds_count() -> None:
     in_bf16 = choose(replace(ROOMY, weight_bits=16), [SMALL, MIDDLE], SLOW).next_up
-    assert in_bf16 and in_bf16.memory_bytes == 6 * GB + 5 * 2048 * 10_000
+    assert in_bf16 and in_bf16.memory_bytes == 6 * GB + 7 * 2048 * 10_000
+
+
+@pytest.mark.parametrize(
+    ("spare_bytes", "running", "target", "beside"),
+    [
+        pytest.param(0, "", "middle", "small", id="memory for both, to the byte"),
+        pytest.param(-1, "", "middle", "", id="a byte is missing"),
+        pytest.param(-SMALL_BYTES, "small", "middle", "small", id="the small one is in memory already"),
+        pytest.param(-SMALL_BYTES - 1, "small", "small", "", id="no memory for the larger one"),
+    ],
+)
+def test_the_smallest_stays_beside_a_larger_one_where_memory_holds_both(
+    spare_bytes: int, running: str, target: str, beside: str
+) -> None:
+    free = MIDDLE_BYTES + SMALL_BYTES + HEADROOM_BYTES + spare_bytes
+    choice = choose(replace(ROOMY, free_memory_bytes=free, running=running), [SMALL, MIDDLE], QUICK)
+    assert (choice.target, choice.beside) == (target, beside)
 
 
 def test_the_catalogue_says_what_a_price_needs() -> None:

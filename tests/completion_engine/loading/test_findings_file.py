@@ -18,6 +18,7 @@ FOUND = Findings(
     verifies_trees=False,
     pass_ms={1: 10.5, 8: 20.0},
     branch_ms=1.25,
+    chunk_ms=90.5,
     thread_paces={2: 1.0, 1: 1.5},
     are_settled=True,
 )

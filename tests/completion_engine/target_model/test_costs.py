@@ -50,6 +50,13 @@ def test_a_further_row_costs_the_mean_of_the_next_few(num_rows: int, row_ms: flo
     assert Costs({1: 25.0, 4: 30.0, 8: 37.0, 16: 50.0}).row_ms(num_rows) == pytest.approx(row_ms)
 
 
+@pytest.mark.parametrize(
+    ("ms", "widths"), [(100.0, {1, 4, 8}), (37.0, {1, 4, 8}), (36.9, {1, 4}), (25.0, {1}), (0.0, {1})]
+)
+def test_where_little_time_is_left_narrow_passes_are_to_be_had(ms: float, widths: set[int]) -> None:
+    assert Costs({1: 25.0, 4: 30.0, 8: 37.0}).within(ms).pass_ms.keys() == widths
+
+
 @pytest.mark.parametrize(("num_rows", "ms"), [(1, 25.0), (2, 30.0), (4, 30.0), (5, 37.0), (99, 37.0)])
 def test_a_pass_is_as_wide_as_it_has_to_be(num_rows: int, ms: float) -> None:
     assert Costs({1: 25.0, 4: 30.0, 8: 37.0}).ms_of(num_rows) == ms

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import settings
@@ -73,7 +75,7 @@ def test_common_prefix(left: list[int], right: list[int], length: int) -> None:
     assert num_common(left, right) == length
 
 
-def test_a_document_gets_its_own_slot_back() -> None:
+def test_a_place_gets_its_own_slot_back() -> None:
     pool = SlotPool(SHAPE, 2)
     first = pool.acquire("a", [1, 2, 3])
     first.cache.keep([1, 2, 3])
@@ -88,6 +90,36 @@ def test_the_slot_that_shares_most_of_the_prompt_serves_it() -> None:
     first = pool.acquire("a", [1, 2, 3, 4])
     first.cache.keep([1, 2, 3, 4])
     assert pool.acquire("copy of a", [1, 2, 3, 4, 5]) is first
+
+
+def test_a_further_place_in_a_document_leaves_the_first_one_cached() -> None:
+    pool = SlotPool(SHAPE, 2)
+    pool.acquire("a", [1, 2, 3]).cache.keep([1, 2, 3])
+    pool.acquire("a", [7, 8, 9]).cache.keep([7, 8, 9])
+    assert [pool.num_missing(prompt) for prompt in ([1, 2, 3, 4], [7, 8, 9], [5], [7, 5, 5])] == [1, 0, 1, 2]
+
+
+def test_a_prompt_that_is_computed_in_parts_keeps_its_slot() -> None:
+    pool = SlotPool(SHAPE, 2)
+    begun = pool.acquire("a", [1, 2, 3, 4, 5, 6, 7, 8])
+    begun.cache.keep([1, 2])
+    assert pool.acquire("a", [1, 2, 3, 4, 5, 6, 7, 8, 9]) is begun
+
+
+def test_a_new_slot_takes_over_what_another_holds_of_its_prompt() -> None:
+    shape = replace(SHAPE, capacity=200)
+    pool, begin = SlotPool(shape, 2), list(range(40))
+    first = pool.acquire("a", [*begin, *[3] * 60])
+    first.cache.keys[:, :, :100] = first.cache.values[:, :, :100] = 1.5
+    first.cache.hidden[:100] = 2.5
+    first.cache.keep_chunk([*begin, *[3] * 60])
+    second = pool.acquire("a", [*begin, *[5] * 60])
+    assert second is not first
+    assert (second.cache.tokens, second.cache.num_from_chunks) == (begin, 40)
+    assert torch.equal(second.cache.keys[:, :, :40], first.cache.keys[:, :, :40])
+    assert torch.equal(second.cache.values[:, :, :40], first.cache.values[:, :, :40])
+    assert torch.equal(second.cache.hidden[:40], first.cache.hidden[:40])
+    assert first.cache.tokens == [*begin, *[3] * 60]
 
 
 def test_the_least_recently_used_slot_is_taken_over() -> None:

@@ -45,7 +45,7 @@ def test_a_target_that_is_known_is_the_same_target(target: LanguageModel) -> Non
 
 def test_each_shape_of_pass_runs_once_and_none_to_find_out(target: LanguageModel) -> None:
     again, decoder = load_again(target)
-    assert decoder.num_passes == len(again.widths) + (again.max_branches > 1)
+    assert decoder.num_passes == len(again.widths) + (again.max_branches > 1) + 1  # and a prompt's chunk
 
 
 def test_times_that_something_disturbed_are_measured_again(target: LanguageModel) -> None:

@@ -33,6 +33,8 @@ class Machine:
     log: list[str] = field(default_factory=list)
     problems: dict[str, BaseException] = field(default_factory=dict)
     no_network: BaseException | None = None
+    keeps_small: bool = False
+    is_warm: bool = True
     may_fetch: threading.Event = field(default_factory=threading.Event)
     may_answer: threading.Event = field(default_factory=threading.Event)
     may_prepare: threading.Event = field(default_factory=threading.Event)
@@ -41,7 +43,10 @@ class Machine:
         assert settings.target == "auto"
         target = SMALL if LARGE in refused else LARGE
         return Choice(
-            target, running or (SMALL if LARGE in refused else self.start), "; ".join(refused.values())
+            target,
+            running or (SMALL if LARGE in refused else self.start),
+            "; ".join(refused.values()),
+            beside=SMALL if self.keeps_small else "",
         )
 
     def fetch(self, target: str, report: Progress, should_stop: Callable[[], bool]) -> None:
@@ -78,6 +83,9 @@ class Scripted:
             if request.cancellation.is_cancelled:
                 raise CancelledError
         return Completion(f"{request.prefix} by {self.target}", 0, CompletionStats())
+
+    def is_in_time(self, request: CompletionRequest) -> bool:
+        return self.machine.is_warm
 
     def expect(self, request: CompletionRequest) -> None:
         self.expected = request.prefix
@@ -185,6 +193,20 @@ async def test_the_larger_one_is_prepared_where_people_are_before_it_takes_over(
     machine.may_prepare.set()
     await until(lambda: bench.target == LARGE)
     assert {"large prepares here", "large opens python"} <= set(machine.log)
+
+
+@pytest.mark.parametrize("start", [SMALL, LARGE])
+async def test_the_small_one_stays_for_places_where_the_larger_one_is_cold(bench: Bench, start: str) -> None:
+    machine, window = bench.machine, bench.window()
+    machine.keeps_small, machine.start = True, start
+    machine.may_fetch.set()
+    await window.begin()
+    await until(lambda: bench.target == LARGE)
+    assert window.tokens[-1] == LARGE
+    machine.is_warm = False
+    assert await window.ask("cold") == "cold by small"
+    machine.is_warm = True
+    assert await window.ask("warm") == "warm by large"
 
 
 async def test_all_windows_move_together_and_are_told_once(bench: Bench) -> None:

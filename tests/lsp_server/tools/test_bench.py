@@ -18,6 +18,7 @@ from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.precision import choose_precision
 from completion_engine.prompting.tokenizer import load_tokenizer
+from lsp_server.tools.bench.cold import ColdAnswer, one_of_each_file, summary
 from lsp_server.tools.bench.exactness import compare
 from lsp_server.tools.bench.prompts import Sample, from_folder, from_tasks, interleaved
 from lsp_server.tools.bench.quality import QualityReport
@@ -109,6 +110,32 @@ def test_only_the_first_line_of_an_answer_is_judged() -> None:
     report.add("(a, b)", "")
     assert (report.num_exact, report.num_shown, report.num_positions) == (1, 2, 3)
     assert report.as_dict()["similarity"] == pytest.approx((1 + 5 / 6 + 0) / 3, abs=1e-3)
+
+
+def cold(text: str, ms: float = 1.0, **stats: object) -> ColdAnswer:
+    sample = Sample("x", "x.py", "python", "", "", "(a, b)")
+    known = {"finish_reason": "stop", "is_provisional": False, "target": "small", "num_prompt_tokens": 9}
+    return ColdAnswer(sample, text, ms, {**known, **stats} if text else {})
+
+
+def test_cold_places_are_summed_up() -> None:
+    found = summary(
+        [
+            cold("(a, b)", 20.0, is_provisional=True),
+            cold("(a", 10.0, finish_reason="deadline"),
+            cold("", 1500.0),
+            cold("(a, b)\n", 30.0, target="large"),
+        ]
+    )
+    assert (found["num_places"], found["share_answered"], found["exact"]) == (4, 0.75, 0.5)
+    assert (found["ms_p50"], found["ms_max"]) == (20.0, 30.0)
+    assert (found["share_whole"], found["share_provisional"]) == (0.667, 0.333)
+    assert found["written_by"] == {"small": 2, "large": 1}
+
+
+def test_each_file_is_asked_once() -> None:
+    samples = [Sample(name, name[0], "", "", "", "") for name in ("a1", "b1", "a2")]
+    assert [sample.name for sample in one_of_each_file(samples)] == ["a1", "b1"]
 
 
 def test_the_help_names_every_measurement() -> None:

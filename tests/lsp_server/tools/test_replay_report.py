@@ -21,12 +21,15 @@ def answer(
     taken: int = 0,
     is_first: bool = False,
     rule: str = "",
+    finish: str = "stop",
+    left: int = 0,
 ) -> Answer:
     stats = CompletionStats(num_tokens=4, num_forwards=num_forwards, num_accepted=num_accepted)
     stats.accepted_by_source["ngram"] = num_accepted
+    stats.finish_reason = finish
     stats.num_prompt_tokens, stats.num_cached_tokens = 100, 90
     why = {"rule": rule, "stats": stats.as_dict()} if outcome in {"shown", "empty"} else {}
-    return Answer(outcome, ms, is_first, why, how=how, num_taken_chars=taken)
+    return Answer(outcome, ms, is_first, why, how=how, num_taken_chars=taken, num_left_chars=left)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +74,24 @@ def test_taken_characters_and_tokens_add_up() -> None:
     assert report["tokens"]["tokens_per_verification"] == 7 / 4
     assert report["tokens"]["share_cached"] == 0.9
     assert report["tokens"]["accepted_by_source"]["ngram"] == 3
+
+
+def test_what_a_deadline_cut_of_warm_suggestions_is_counted() -> None:
+    answers = [
+        answer(),
+        answer(left=9),  # a whole suggestion may end within a line
+        answer(finish="deadline", left=4),
+        answer(finish="deadline", left=3),
+        answer(finish="deadline"),  # and a cut one may be wrong, or end with its line
+        answer("empty", finish="deadline"),
+        answer(finish="deadline", left=8, is_first=True),
+    ]
+    assert summary(answers, num_chars=40)["whole"] == {
+        "share_whole": 0.4,
+        "num_cut": 3,
+        "num_cut_within_right_line": 2,
+        "num_chars_lost": 7,
+    }
 
 
 def item(text: str, start: int, end: int) -> dict[str, object]:

@@ -104,6 +104,15 @@ def test_only_well_nested_near_brackets_are_paired(text: str, pairs: dict[int, i
     assert bracket_pairs(text, 0, len(text)) == pairs
 
 
+@pytest.mark.parametrize(
+    ("text", "num_left"),
+    [("os", 0), ("o", 1), ("", 2), ("ox", 0), ("os\n", 0), ("os\n\n\nde", len("f total(values):"))],
+)
+def test_what_a_right_suggestion_leaves_of_its_line(text: str, num_left: int) -> None:
+    typist = type_until("import os\n\n\ndef total(values):\n", len("import "))
+    assert typist.num_left_of_line(ShownSuggestion(text, 0)) == num_left
+
+
 def type_until(text: str, offset: int) -> Typist:
     """A faultless typist who has typed the first `offset` characters."""
     plans = (plan_typing(text, start=0, end=len(text), seed=seed) for seed in range(10_000))

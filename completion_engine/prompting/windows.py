@@ -1,0 +1,73 @@
+"""How much text around the cursor a prompt shows: all of it where that is computed in time, else less.
+
+Owns the ladder of windows and the choice among them, a pure function of prompts, of how much of each is
+cached, and of the price of a prompt's token. Knows no cache and no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from completion_engine.prompting.prompt import Prompt, PromptBuilder
+from completion_engine.prompting.tokenizer import Tokenizer
+
+SHARES = (1.0, 0.5, 0.25, 0.125)
+"""Windows as shares of the whole one, the largest first. They have fixed sizes, so that a key typed later
+meets the same one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a prompt may take: `ms` for all of its tokens that are missing, each of which takes `token_ms`."""
+
+    ms: float = float("inf")
+    token_ms: float = 0.0
+
+    def holds(self, num_missing: int) -> bool:
+        """Whether so many tokens are computed in time."""
+        return num_missing * self.token_ms <= self.ms
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPrompt:
+    """A prompt for now, and whether it shows all that a prompt may show."""
+
+    prompt: Prompt
+    is_whole: bool = True
+
+
+class PromptWindows:
+    """The prompts of each place, one for each window."""
+
+    def __init__(self, tokenizer: Tokenizer, *, prefix_chars: int, suffix_chars: int, **more: int) -> None:
+        """The whole window's size, and what else `PromptBuilder` takes."""
+        self._builders = [
+            PromptBuilder(
+                tokenizer,
+                prefix_chars=round(share * prefix_chars),
+                suffix_chars=round(share * suffix_chars),
+                **more,
+            )
+            for share in SHARES
+        ]
+
+    def whole(self, document: str, prefix: str, suffix: str) -> Prompt:
+        """The prompt with the whole window."""
+        return self._builders[0].build(document, prefix, suffix)
+
+    def choose(
+        self, document: str, prefix: str, suffix: str, budget: Budget, num_missing: Callable[[Prompt], int]
+    ) -> ChosenPrompt:
+        """The largest window whose missing tokens the budget holds, the smallest where it holds none."""
+        whole = prompt = self.whole(document, prefix, suffix)
+        for builder in self._builders[1:]:
+            if budget.holds(num_missing(prompt)):
+                break
+            prompt = builder.build(document, prefix, suffix)
+        return ChosenPrompt(prompt, is_whole=prompt == whole)
+
+    def forget(self, document: str) -> None:
+        """Drop what is known of a closed document."""
+        for builder in self._builders:
+            builder.forget(document)

@@ -1,0 +1,98 @@
+"""Two engines as one: the smaller answers at a place until the larger is warm there.
+
+Owns who answers, and what each prepares in idle moments. Must not know models, nor what an engine does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from completion_engine.errors import SlipstreamError
+from completion_engine.request import Cancellation, CompletionRequest, Progress
+from completion_engine.stats import Completion
+from lsp_server.engine.work import Completer, Load
+
+logger = logging.getLogger(__name__)
+
+
+class TimedCompleter(Completer, Protocol):
+    """An engine that knows whether it is warm."""
+
+    def is_in_time(self, request: CompletionRequest) -> bool:
+        """Whether what is missing for this request is computed while somebody waits."""
+        ...
+
+
+@dataclass(slots=True)
+class SmallFirst:
+    """Answers by `large` where it is in time, else by `small`. Used on the engine's thread only.
+
+    What an answer was written by stands in its stats.
+    """
+
+    small: Completer
+    large: TimedCompleter
+    _is_small_behind: bool = False  # it has something to prepare that comes before the larger one's work
+    _expected: CompletionRequest | None = None  # what the larger one is to prepare
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        """See `Completer`."""
+        self._expected = None
+        if self.large.is_in_time(request):
+            return self.large.complete(request)
+        self._expected, self._is_small_behind = request, True
+        completion = self.small.complete(request)
+        self._is_small_behind = completion.stats.is_unfinished
+        completion.stats.is_provisional = True
+        return completion
+
+    def expect(self, request: CompletionRequest) -> None:
+        """See `Completer`; the smaller one is ready first."""
+        self.small.expect(request)
+        self._expected, self._is_small_behind = request, True
+
+    def idle(self, cancellation: Cancellation) -> bool:
+        """See `Completer`; the larger one's work begins once the smaller one is ready for the same place."""
+        if cancellation.is_cancelled:
+            return False
+        if self._is_small_behind:
+            self._is_small_behind = self.small.idle(cancellation)
+            return True
+        if self._expected is not None:
+            expected, self._expected = self._expected, None
+            self.large.expect(expected)
+        return self.large.idle(cancellation) or self.small.idle(cancellation)
+
+    def open(self, language: str) -> None:
+        """See `Completer`."""
+        self.small.open(language)
+        self.large.open(language)
+
+    def forget(self, document: str) -> None:
+        """See `Completer`."""
+        if self._expected is not None and self._expected.document == document:
+            self._expected = None
+        self.small.forget(document)
+        self.large.forget(document)
+
+    def describe(self) -> dict[str, Any]:
+        """The larger engine, and under `small` the other."""
+        return {**self.large.describe(), "small": self.small.describe()}
+
+
+def small_first(load_small: Load, load_large: Load) -> Load:
+    """Loads both; the larger alone where the smaller cannot be loaded."""
+
+    def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
+        large = load_large(report, should_stop)
+        try:
+            small = load_small(report, should_stop)
+        except SlipstreamError as error:
+            logger.warning("No smaller model answers at cold places: %s", error)
+            return large
+        return SmallFirst(small, large)  # type: ignore[arg-type]  # engines know whether they are warm
+
+    return load

@@ -1,0 +1,39 @@
+"""When writing ends for reasons outside the text: what a request's times come to."""
+
+from __future__ import annotations
+
+import pytest
+
+from completion_engine.decoding.run import Limits, prompt_budget_ms
+from completion_engine.request import CompletionRequest
+
+NEVER = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("deadline_ms", "patience_ms", "prompt_ms", "deadline_at", "patience_at"),
+    [
+        pytest.param(100, 1500, 5, 10.1, 11.5, id="warm"),
+        pytest.param(100, 1500, 50, 10.1, 11.5, id="half of the deadline for the prompt"),
+        pytest.param(100, 1500, 300, 10.6, 11.5, id="cold: late anyway, so time to become whole"),
+        pytest.param(100, 50, 300, 10.1, 10.1, id="who is not patient waits for the deadline alone"),
+        pytest.param(0, 1500, 300, NEVER, 11.5, id="no deadline"),
+    ],
+)
+def test_an_answer_that_waits_for_its_prompt_may_become_whole(
+    deadline_ms: float, patience_ms: float, prompt_ms: float, deadline_at: float, patience_at: float
+) -> None:
+    request = CompletionRequest("", "", deadline_ms=deadline_ms, patience_ms=patience_ms)
+    limits = Limits.of(request, 8, 10.0, prompt_ms)
+    assert (limits.deadline_at, limits.patience_at) == pytest.approx((deadline_at, patience_at))
+
+
+@pytest.mark.parametrize(
+    ("deadline_ms", "patience_ms", "budget_ms"),
+    [(100, 1500, 300), (100, 0, 50), (100, 200, 50), (2000, 1500, 1000), (0, 1500, NEVER)],
+)
+def test_a_prompt_may_take_a_share_of_what_somebody_waits(
+    deadline_ms: float, patience_ms: float, budget_ms: float
+) -> None:
+    request = CompletionRequest("", "", deadline_ms=deadline_ms, patience_ms=patience_ms)
+    assert prompt_budget_ms(request) == budget_ms

@@ -1,0 +1,73 @@
+"""Which window a prompt has: the largest whose missing tokens are computed in time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.tokenizer import FimTokens
+from completion_engine.prompting.windows import SHARES, Budget, PromptWindows
+
+SIZE = 320  # characters before the cursor that the whole window has
+LINES = "line\n" * 200
+
+
+class Letters:
+    """Each byte is a token."""
+
+    fim, leading_ids = FimTokens(1, 2, 3), ()
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def num_in_last_word(self, text: str) -> int:
+        return 1
+
+    def spell(self, ids: list[int]) -> bytes:
+        return bytes(ids)
+
+
+def windows() -> PromptWindows:
+    tokenizer: Any = Letters()
+    return PromptWindows(tokenizer, prefix_chars=SIZE, suffix_chars=SIZE // 4, max_prompt=1000)
+
+
+def size_of(prompt: Prompt) -> int:
+    return len(prompt.tokens)
+
+
+@pytest.mark.parametrize(("ms", "place"), [(1000, 0), (450, 0), (390, 1), (190, 2), (90, 3), (10, 3), (0, 3)])
+def test_the_largest_window_is_taken_whose_tokens_are_computed_in_time(ms: float, place: int) -> None:
+    chosen = windows().choose("a", LINES, LINES, Budget(ms, 1.0), size_of)
+    wanted = SHARES[place] * SIZE * 1.25
+    assert wanted * 0.85 <= size_of(chosen.prompt) <= wanted + 5
+    assert chosen.is_whole == (place == 0)
+
+
+def test_what_is_cached_costs_nothing() -> None:
+    known = windows()
+    whole = known.whole("a", LINES, LINES)
+
+    def num_missing(prompt: Prompt) -> int:
+        return 1 if prompt == whole else size_of(prompt)
+
+    assert known.choose("a", LINES, LINES, Budget(5, 1.0), num_missing).prompt == whole
+
+
+def test_without_a_budget_the_whole_window_is_taken() -> None:
+    chosen = windows().choose("a", LINES, LINES, Budget(), size_of)
+    assert (chosen.prompt, chosen.is_whole) == (windows().whole("a", LINES, LINES), True)
+
+
+def test_a_text_that_any_window_shows_is_shown_whole() -> None:
+    assert windows().choose("a", "x = ", "\n", Budget(0, 1.0), size_of).is_whole
+
+
+def test_a_key_typed_later_meets_the_same_window() -> None:
+    known = windows()
+    first, second = (
+        known.choose("a", LINES + typed, LINES, Budget(90, 1.0), size_of).prompt for typed in ("x", "xy")
+    )
+    assert second.tokens[: size_of(first)] == first.tokens

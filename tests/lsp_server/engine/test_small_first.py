@@ -1,0 +1,157 @@
+"""Two engines as one: the smaller answers at a place until the larger is warm there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from completion_engine.errors import DataError
+from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+from completion_engine.stats import Completion, CompletionStats
+from lsp_server.engine.small_first import SmallFirst, small_first
+from lsp_server.engine.work import Completer, Load
+
+
+@dataclass
+class Scripted:
+    """Is warm where it was prepared; takes `num_steps` of idle time for that. `log` is what was done."""
+
+    name: str
+    log: list[str]
+    num_steps: int = 1
+    finish_reason: str = "stop"
+    error: BaseException | None = None
+    warm: set[str] = field(default_factory=set)
+    _left: tuple[str, int] | None = None
+
+    def is_in_time(self, request: CompletionRequest) -> bool:
+        return request.prefix in self.warm
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        if self.error:
+            raise self.error
+        stats = CompletionStats(target=self.name, finish_reason=self.finish_reason)
+        if self.finish_reason == "deadline":
+            self._left = request.prefix, self.num_steps
+        return Completion(f"{request.prefix} by {self.name}", 0, stats)
+
+    def expect(self, request: CompletionRequest) -> None:
+        self._left = request.prefix, self.num_steps
+
+    def idle(self, cancellation: Cancellation) -> bool:
+        if self._left is None:
+            return False
+        prefix, num_left = self._left
+        self.log.append(f"{self.name} {prefix}")
+        self._left = (prefix, num_left - 1) if num_left > 1 else None
+        if self._left is None:
+            self.warm.add(prefix)
+        return self._left is not None
+
+    def open(self, language: str) -> None:
+        self.log.append(f"{self.name} opens {language}")
+
+    def forget(self, document: str) -> None:
+        self.log.append(f"{self.name} forgets {document}")
+
+    def describe(self) -> dict[str, Any]:
+        return {"target": self.name}
+
+
+def pair(**small: Any) -> tuple[SmallFirst, list[str]]:
+    log: list[str] = []
+    return SmallFirst(Scripted("small", log, **small), Scripted("large", log, num_steps=2)), log
+
+
+def request(prefix: str, document: str = "a") -> CompletionRequest:
+    return CompletionRequest(prefix, "", document=document)
+
+
+def idle(both: SmallFirst) -> None:
+    while both.idle(Cancellation()):
+        pass
+
+
+def test_the_small_one_answers_until_the_larger_one_is_warm() -> None:
+    both, log = pair()
+    first = both.complete(request("x"))
+    idle(both)
+    later = both.complete(request("x"))
+    assert (first.stats.target, first.stats.is_provisional) == ("small", True)
+    assert (later.stats.target, later.stats.is_provisional) == ("large", False)
+    assert log == ["large x", "large x"]
+
+
+def test_a_cut_answer_is_finished_before_the_larger_one_prepares() -> None:
+    both, log = pair(finish_reason="deadline", num_steps=3)
+    both.complete(request("x"))
+    idle(both)
+    assert log == ["small x"] * 3 + ["large x"] * 2
+
+
+def test_a_place_that_is_looked_at_is_prepared_by_both() -> None:
+    both, log = pair()
+    both.expect(request("x"))
+    idle(both)
+    assert log == ["small x", "large x", "large x"]
+    assert both.complete(request("x")).stats.target == "large"
+
+
+def test_a_newer_place_takes_an_older_ones_turn() -> None:
+    both, log = pair()
+    both.complete(request("x"))
+    both.complete(request("y"))
+    idle(both)
+    assert log == ["large y", "large y"]
+
+
+def test_a_cancelled_request_is_where_the_larger_one_prepares() -> None:
+    both, log = pair(error=CancelledError())
+    with pytest.raises(CancelledError):
+        both.complete(request("x"))
+    idle(both)
+    assert log == ["large x", "large x"]
+
+
+def test_nothing_is_prepared_for_a_closed_document() -> None:
+    both, log = pair()
+    both.complete(request("x"))
+    both.forget("a")
+    idle(both)
+    assert log == ["small forgets a", "large forgets a"]
+
+
+def test_an_interrupt_ends_idle_work_and_loses_none() -> None:
+    both, log = pair()
+    both.complete(request("x"))
+    stop = Cancellation()
+    stop.cancel()
+    assert not both.idle(stop)
+    idle(both)
+    assert log == ["large x", "large x"]
+
+
+def loads(engine: Completer | BaseException) -> Load:
+    def load(report: Callable[..., None], should_stop: Callable[[], bool]) -> Completer:
+        if isinstance(engine, BaseException):
+            raise engine
+        return engine
+
+    return load
+
+
+def test_both_are_loaded_and_described() -> None:
+    small, large = (Scripted(name, []) for name in ("small", "large"))
+    both = small_first(loads(small), loads(large))(lambda *_: None, lambda: False)
+    both.open("python")
+    assert both.describe() == {"target": "large", "small": {"target": "small"}}
+    assert (small.log, large.log) == (["small opens python"], ["large opens python"])
+
+
+def test_without_the_small_one_the_larger_answers_alone() -> None:
+    large = Scripted("large", [])
+    load = small_first(loads(DataError("It is damaged.")), loads(large))
+    assert load(lambda *_: None, lambda: False) is large
