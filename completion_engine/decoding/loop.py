@@ -82,8 +82,8 @@ class Decoding:
 
     @property
     def prompt_ms(self) -> float:
-        """What it takes to compute what is known and not cached."""
-        return self.num_pending * self._target.prompt_token_ms
+        """What it takes to compute what is known and not cached, all but the last token."""
+        return (self.num_pending - 1) * self._target.prompt_token_ms
 
     def step(self, within_ms: float = float("inf")) -> None:
         """One pass of the target. Whether to stop is asked between steps: see `finish`.

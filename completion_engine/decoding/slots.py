@@ -53,8 +53,9 @@ class SlotPool:
         return slot
 
     def num_missing(self, prompt: Sequence[int]) -> int:
-        """Tokens of `prompt` that no slot has cached."""
-        return len(prompt) - max((slot.cache.num_shared(prompt) for slot in self._slots), default=0)
+        """Tokens of `prompt` that no slot has cached; the last one is never cached and does not count."""
+        num_shared = max((slot.cache.num_shared(prompt) for slot in self._slots), default=0)
+        return max(0, len(prompt) - 1 - num_shared)
 
     def _choose(self, prompt: Sequence[int]) -> Slot:
         """The slot that holds most of `prompt` or little else, or another that takes over what that holds."""
