@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from completion_engine.prompting.prompt import Prompt, PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
 
-SHARES = (1.0, 0.5, 0.25, 0.125)
+SHARES = (1.0, 0.71, 0.5, 0.35, 0.25, 0.18, 0.125)
 """Windows as shares of the whole one, the largest first. They have fixed sizes, so that a key typed later
 meets the same one."""
 
