@@ -16,6 +16,7 @@ from completion_engine.prompting.tokenizer import Tokenizer
 
 _GROWTH = 1.5  # a window slides once it holds this much more than it began with
 _MAX_WINDOWS = 64
+_MAX_PLACES = 4  # of one document
 _CLOSERS = frozenset(")]}>\"'`:;, \t")
 
 
@@ -36,7 +37,7 @@ class _Window:
 
 
 class PromptBuilder:
-    """Prompts for one target. Remembers per document where its window lies."""
+    """Prompts for one target. Remembers per document where its last windows lie."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class PromptBuilder:
         self._prefix_chars = prefix_chars
         self._suffix_chars = suffix_chars
         self._max_prompt = max_prompt
-        self._windows: OrderedDict[str, _Window] = OrderedDict()
+        self._windows: OrderedDict[str, list[_Window]] = OrderedDict()  # of each document the newest first
         self._encode = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
 
     def build(self, document: str, prefix: str, suffix: str) -> Prompt:
@@ -80,15 +81,18 @@ class PromptBuilder:
         self._windows.pop(document, None)
 
     def _remember(self, document: str, window: _Window) -> None:
-        self._windows[document] = window
+        known = [other for other in self._windows.get(document, ()) if other.before != window.before]
+        self._windows[document] = [window, *known][:_MAX_PLACES]
         self._windows.move_to_end(document)
         while len(self._windows) > _MAX_WINDOWS:
             self._windows.popitem(last=False)
 
     def _reuse(self, document: str, prefix: str) -> tuple[_Window, str] | None:
-        window = self._windows.get(document)
-        if window is None:
-            return None
+        """The newest window of the document that serves a cursor behind `prefix`."""
+        known = self._windows.get(document, ())
+        return next((found for window in known if (found := self._serving(window, prefix))), None)
+
+    def _serving(self, window: _Window, prefix: str) -> tuple[_Window, str] | None:
         at = window.num_lead
         if not prefix.startswith(window.before, at):
             at = prefix.rfind(window.before)

@@ -38,7 +38,9 @@ def size_of(prompt: Prompt) -> int:
     return len(prompt.tokens)
 
 
-@pytest.mark.parametrize(("ms", "place"), [(1000, 0), (450, 0), (390, 1), (205, 2), (190, 3), (55, 6), (10, 6), (0, 6)])
+@pytest.mark.parametrize(
+    ("ms", "place"), [(1000, 0), (450, 0), (390, 1), (205, 2), (190, 3), (55, 6), (10, 6), (0, 6)]
+)
 def test_the_largest_window_is_taken_whose_tokens_are_computed_in_time(ms: float, place: int) -> None:
     chosen = windows().choose("a", LINES, LINES, Budget(ms, 1.0), size_of)
     wanted = SHARES[place] * SIZE * 1.25

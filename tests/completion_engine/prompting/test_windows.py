@@ -114,6 +114,15 @@ def test_what_is_shown_of_the_text_after_the_cursor(suffix: str, after: str) -> 
     assert builder().build("a", "x", suffix) == shown("", after, "x", "x")
 
 
+def test_who_comes_back_to_a_place_finds_its_window() -> None:
+    prompts, above = builder(), LINES
+    begun = prompts.build("a", above, "").tokens
+    below = above + "other\n" * 20
+    prompts.build("a", below, "")
+    back = prompts.build("a", above + "x\ny", "").tokens
+    assert back[: len(begun) - 1] == begun[: len(begun) - 1]
+
+
 def test_a_window_stays_until_it_has_grown_by_half() -> None:
     prompts = builder()
     prompts.build("a", LINES, "")
