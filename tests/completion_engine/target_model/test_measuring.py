@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 
@@ -57,6 +59,17 @@ def test_times_that_something_disturbed_are_measured_again(target: LanguageModel
 def test_times_of_other_widths_are_measured_again(target: LanguageModel) -> None:
     again, _ = load_again(target, pass_ms={1: 1.0})
     assert again.findings.pass_ms.keys() == set(again.widths)
+
+
+def test_a_prompts_token_costs_what_a_chunk_took(target: LanguageModel) -> None:
+    assert target.findings.chunk_ms > 0
+    quick = {1: 10.0, 2: 10.0, 4: 10.0, 8: 12.0, 16: 16.0, 24: 24.0}
+    known, _ = load_again(target, pass_ms=quick, chunk_ms=73.0)
+    assert known.prompt_token_ms == pytest.approx(73 / 64)
+    assert [known.prefill_ms(num_rows) for num_rows in (1, 32, 64)] == pytest.approx([10, 41, 73])
+    assert [known.rows_within(ms) for ms in (0, 20, 41, 48.9, 72, 73, 500)] == [8, 8, 32, 32, 56, 64, 64]
+    known.record(10.0, 20.0)  # passes became slower
+    assert known.prompt_token_ms > 73 / 64
 
 
 def test_a_verdict_that_is_known_holds(target: LanguageModel) -> None:
