@@ -15,6 +15,8 @@ from completion_engine.request import Cancellation, CompletionRequest, Progress
 from completion_engine.stats import Completion
 from lsp_server.engine.work import Completer, Load
 
+_MEMORY = ("num_weight_bytes", "num_cache_bytes", "num_drafter_bytes")
+
 logger = logging.getLogger(__name__)
 
 
@@ -79,8 +81,10 @@ class SmallFirst:
         self.large.forget(document)
 
     def describe(self) -> dict[str, Any]:
-        """The larger engine, and under `small` the other."""
-        return {**self.large.describe(), "small": self.small.describe()}
+        """The larger engine with the memory of both, and under `small` the other."""
+        large, small = self.large.describe(), self.small.describe()
+        together = {name: large[name] + small[name] for name in _MEMORY if name in large and name in small}
+        return {**large, **together, "small": small}
 
 
 def small_first(load_small: Load, load_large: Load) -> Load:

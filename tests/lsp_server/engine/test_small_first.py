@@ -58,7 +58,7 @@ class Scripted:
         self.log.append(f"{self.name} forgets {document}")
 
     def describe(self) -> dict[str, Any]:
-        return {"target": self.name}
+        return {"target": self.name, "num_weight_bytes": len(self.name)}
 
 
 def pair(**small: Any) -> tuple[SmallFirst, list[str]]:
@@ -147,7 +147,8 @@ def test_both_are_loaded_and_described() -> None:
     small, large = (Scripted(name, []) for name in ("small", "large"))
     both = small_first(loads(small), loads(large))(lambda *_: None, lambda: False)
     both.open("python")
-    assert both.describe() == {"target": "large", "small": {"target": "small"}}
+    described = {"target": "small", "num_weight_bytes": 5}
+    assert both.describe() == {"target": "large", "num_weight_bytes": 10, "small": described}
     assert (small.log, large.log) == (["small opens python"], ["large opens python"])
 
 
