@@ -12,7 +12,9 @@ from completion_engine.decoding import run as run_module
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+from completion_engine.stats import CompletionStats
 from completion_engine.suggestions import syntax
+from completion_engine.target_model.costs import PassClock
 from completion_engine.target_model.language_model import LanguageModel
 
 Make = Callable[..., CompletionEngine]
@@ -246,3 +248,17 @@ def test_the_grammar_of_an_opened_document_waits_for_no_keystroke(make_engine: M
     num_loaded = syntax._parser.cache_info().misses
     engine.complete(request(CODE, max_tokens=6))
     assert syntax._parser.cache_info().misses == num_loaded == 1
+
+
+def test_where_no_time_is_left_nothing_is_drafted_and_the_text_is_the_same(
+    make_engine: Make, target: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target, "clock", PassClock({width: 10.0 + width for width in target.widths}, 0.0))
+    engine, work = make_engine(), request(CODE * 2, max_tokens=24)
+    engine.prepare(work)
+    _, hurried = engine._begin(work, CompletionStats())
+    while len(hurried.tokens) < 24:
+        hurried.step(0.0)
+    drafted = make_engine().write(work, NoRules(), 24)
+    assert hurried.tokens[:24] == drafted.tokens[:24]
+    assert (hurried.stats.num_drafted, drafted.stats.num_drafted > 0) == (0, True)
