@@ -16,6 +16,7 @@ from completion_engine.decoding.answers import answer, other_answers, with_alter
 from completion_engine.decoding.background import Expected, NextLine, Unfinished
 from completion_engine.decoding.context import DecodingContext, TextRules
 from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.decoding.run import Limits, prompt_budget_ms, run
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.shadow import Answer, ShadowChecks
@@ -30,7 +31,7 @@ from completion_engine.loading.model import load_language_model
 from completion_engine.loading.trained_drafter import device_decoder_of
 from completion_engine.memory import give_back
 from completion_engine.models import ModelStore
-from completion_engine.models.catalogue import anchor_lines_of
+from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWindows
@@ -39,6 +40,7 @@ from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules, load_grammar
 from completion_engine.target_model.language_model import LanguageModel
+from ngram_cache import NgramIndex
 
 PREFIX_CHARS = {"cpu": 2400, "cuda": 12_000}
 SUFFIX_CHARS = {"cpu": 800, "cuda": 3000}
@@ -78,6 +80,8 @@ class CompletionEngine:
         self._device_decoder = (
             device_decoder_of(self._drafters, target, tokenizer.num_tokens) if may_step_on_device else None
         )
+        # A GPU takes whole steps by itself where nothing is mixed in.
+        self._remembers = kind == "cpu" and remembers_repository(config.target)
         self._ahead: Unfinished | Expected | None = None
         self._shadow = ShadowChecks(target, tokenizer)
         self.energy = find_meter(str(target.device))
@@ -122,6 +126,9 @@ class CompletionEngine:
     def _rehearse(self) -> None:
         """Write a few tokens that nobody sees, lest a kernel is compiled under the first keystroke."""
         request = CompletionRequest(*_REHEARSED, _LANGUAGE, deadline_ms=0)
+        if self._target.device.type == "cpu":
+            index = NgramIndex([("", self.tokenizer.encode(request.prefix * 2))])
+            request = replace(request, index=index, indexed_as="-", repository_memory="on")
         self.open(request.language)
         self.write(request, NextLine(""), _NUM_REHEARSED)
         self.forget(request.document)
@@ -149,12 +156,13 @@ class CompletionEngine:
         except CancelledError:
             self._ahead = Expected(task)
             raise
-        self._shadow.take(Answer.of(request, task.prompt, decoding.tokens), request.shadow)
+        self._shadow.take(Answer.of(request, task.prompt, decoding), request.shadow)
         completion = answer(task, rules, decoding, finish, begin)
         if request.num_candidates > 1:
             others = other_answers(task, rules, decoding, finish, limits)
             completion = with_alternatives(completion, others, request.num_candidates)
-        if finish.reason == "deadline" or not task.shows_all:
+        is_unfinished = finish.reason == "deadline" or (finish.reason == "unsure" and not completion.text)
+        if is_unfinished or not task.shows_all:
             self._ahead = Unfinished(self._showing_all(task), rules, limits.max_tokens)
         elif completion.text:
             num_tokens = completion.stats.num_tokens + _MAX_TOKENS_AHEAD
@@ -291,6 +299,8 @@ class CompletionEngine:
             self._table,
             self.config.drafts_trees,
             self._device_decoder,
+            RepositoryMemory.for_request(request, self.tokenizer.num_tokens, is_usual=self._remembers),
+            weighs=self._target.device.type == "cpu" and request.eagerness < 1,
         )
         task = Task(request, cursor, chosen.prompt, slot, context, self.tokenizer, chosen.is_whole)
         decoding = task.decoding(stats)

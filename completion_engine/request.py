@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # the program's help must not load numpy
 Progress = Callable[[str, int, int], None]  # what is being done, and how much of how much of it
 ShouldStop = Callable[[], bool]  # whether the caller no longer wants the result
 Multiline = Literal["auto", "never", "always"]
+MemoryWish = Literal["auto", "on", "off"]
 
 
 class Cancellation:
@@ -64,7 +65,9 @@ class CompletionRequest:
     drafts from its own alone.
     With `num_candidates` above 1 somebody waits to choose: alternatives are written until `patience_ms`.
     `id` names the request in logs. `shadow` is the share of such requests, 0 to 1, that is checked afterwards
-    against plain decoding.
+    against plain decoding. `repository_memory` mixes what the index saw into what the target writes; `auto`
+    does where that is usual for the target. A text is shown as far as it is right with a chance of at least
+    1 - `eagerness`, by the target's own estimate; with 1 all of it is.
     """
 
     prefix: str
@@ -83,4 +86,6 @@ class CompletionRequest:
     num_candidates: int = 1
     id: str = ""
     shadow: float = 0.0
+    repository_memory: MemoryWish = "auto"
+    eagerness: float = 1.0
     cancellation: Cancellation = field(default_factory=Cancellation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -51,6 +51,24 @@ class Lookup:
 
 NOTHING = Lookup(0, 0, ())
 
+
+@dataclass(frozen=True, slots=True)
+class Successors:
+    """The tokens that followed the longest suffix of a context that occurs, which is `match_length` long.
+
+    `counts` says how many of the sampled occurrences each token followed; `num_occurrences` as in `Lookup`.
+    """
+
+    match_length: int
+    num_occurrences: int
+    counts: Mapping[int, int]
+
+    @classmethod
+    def none(cls) -> Successors:
+        """Nothing is known to follow."""
+        return cls(0, 0, {})
+
+
 FEW_OCCURRENCES = 4
 
 
@@ -78,6 +96,12 @@ of token + 1, the first token last, 0 beyond the end of the document.
 
 _NOTHING_FOLLOWS = (b"\0\0\0\0", b"")
 _NO_OCCURRENCES: list[Occurrence] = []  # never written to
+
+
+def counted(occurrences: list[Occurrence]) -> dict[int, int]:
+    """How many of the occurrences each token follows, the lowest token first."""
+    groups = _by_word(occurrences, 0)
+    return {int.from_bytes(word, "big") - 1: len(groups[word]) for word in sorted(groups)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from ngram_cache.draft import Lookup, TreeLimits
 from ngram_cache.search import Part, search
 from ngram_cache.segment import Segment, as_tokens
 from ngram_cache.table import Stored, VersionTable
+from ngram_cache.view import IndexView
 
 Tokens = Sequence[int] | npt.NDArray[np.integer]
 
@@ -61,8 +62,12 @@ class NgramIndex:
         shorter than `min_match` tokens. Nothing of the path `exclude` is drafted from, be it stored or
         an overlay. ValueError when the context holds something that is no token id.
         """
-        hidden = frozenset(self._table.entry(exclude).kept) if exclude else frozenset()
-        return search(self._parts, context, hidden, TreeLimits(max_nodes, max_depth, min_match))
+        limits = TreeLimits(max_nodes, max_depth, min_match)
+        return search(self._parts, context, self._versions(exclude), limits)
+
+    def view(self, *, exclude: str = "") -> IndexView:
+        """What is drafted from now, frozen; `exclude` as in `lookup`."""
+        return IndexView(self._parts, self._versions(exclude), (self, exclude))
 
     def path_of(self, document: int) -> str:
         """The path of a document that a lookup named; empty when it was forgotten since."""
@@ -201,6 +206,10 @@ class NgramIndex:
                 assert is_live == list(map(self._table.is_live, part.segment.documents))  # noqa: S101
                 found += [version for version in part.segment.documents if version in self._table]
             assert len(found) == len(set(found)) == self._table.num_versions  # noqa: S101
+
+    def _versions(self, path: str) -> frozenset[int]:
+        """The versions of a path that may be drafted from."""
+        return frozenset(self._table.entry(path).kept) if path else frozenset()
 
     # Writers' inner parts
 

@@ -15,7 +15,9 @@ from ngram_cache.draft import (
     Evidence,
     Lookup,
     Occurrence,
+    Successors,
     TreeLimits,
+    counted,
     grow_tree,
     shorter_match,
 )
@@ -69,14 +71,7 @@ def search(
     min_match = max(1, limits.min_match)
     depth = min(limits.max_depth, MAX_DEPTH)
     cursors = [_LiveCursor(part, hidden, query, depth) for part in parts] if query else []
-    length = _next_length(cursors)
-    longest: list[Occurrence] = []
-    num_occurrences = 0
-    while length >= min_match:
-        longest, num_occurrences = _widen_and_gather(cursors, length)
-        if longest:
-            break
-        length = _next_length(cursors)
+    length, longest, num_occurrences = _longest_match(cursors, min_match)
     if not longest:
         return NOTHING
     shorter_length = shorter_match(length, num_occurrences, min_match)
@@ -87,6 +82,14 @@ def search(
         shorter = [occurrence for occurrence in gathered if occurrence[1:] not in known]
     nodes = grow_tree(Evidence(longest, shorter, length, shorter_length), TreeLimits(limits.max_nodes, depth))
     return Lookup(length, num_occurrences, nodes)
+
+
+def successors(parts: Sequence[Part], context: Sequence[int], hidden: Set[int], min_match: int) -> Successors:
+    """The tokens behind the longest suffix of `context`, found as in `search`; none below `min_match`."""
+    query = as_query(context)
+    cursors = [_LiveCursor(part, hidden, query, 1) for part in parts] if query else []
+    length, longest, num_occurrences = _longest_match(cursors, max(1, min_match))
+    return Successors(length, num_occurrences, counted(longest)) if longest else Successors.none()
 
 
 class _LiveCursor:
@@ -114,6 +117,17 @@ class _LiveCursor:
 
 def _next_length(cursors: list[_LiveCursor]) -> int:
     return max((live.cursor.next_length for live in cursors), default=0)
+
+
+def _longest_match(cursors: list[_LiveCursor], min_match: int) -> tuple[int, list[Occurrence], int]:
+    """Length, occurrences and their number of the longest match; no occurrences below `min_match` tokens."""
+    length = _next_length(cursors)
+    while length >= min_match:
+        found, num_occurrences = _widen_and_gather(cursors, length)
+        if found:
+            return length, found, num_occurrences
+        length = _next_length(cursors)
+    return 0, [], 0
 
 
 def _widen_and_gather(cursors: list[_LiveCursor], length: int) -> tuple[list[Occurrence], int]:

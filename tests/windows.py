@@ -160,7 +160,14 @@ class Window:
 
     async def initialize(self, root: Path | None = None, **settings: Any) -> Any:
         folders = [{"uri": root.as_uri(), "name": root.name}] if root else None
-        options = {"slipstream": {"deadlineMs": 0, "index": {"enabled": root is not None}, **settings}}
+        options = {
+            "slipstream": {
+                "deadlineMs": 0,
+                "eagerness": 1,
+                "index": {"enabled": root is not None},
+                **settings,
+            }
+        }
         params = {"processId": None, "rootUri": None, "workspaceFolders": folders}
         return await self.request(
             "initialize", {**params, "capabilities": CAPABILITIES, "initializationOptions": options}

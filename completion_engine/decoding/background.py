@@ -72,6 +72,10 @@ class NextLine:
         """See `TextRules`."""
         return len(generated)
 
+    def head(self, generated: str, num_chars: int) -> int:  # noqa: ARG002 - see `TextRules`
+        """See `TextRules`."""
+        return num_chars
+
 
 @dataclass(slots=True)
 class Expected:

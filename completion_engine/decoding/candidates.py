@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from completion_engine.decoding.chances import Chance
 from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.repository_memory import NUM_LOOKED_UP
 from completion_engine.decoding.slots import Slot
 from completion_engine.decoding.task import Task
 from completion_engine.prompting.written import HealingConstraint
@@ -48,7 +50,7 @@ def rank_runners_up(task: Task, first: Decoding, num_chars: int) -> list[RunnerU
     healing = HealingConstraint(task.tokenizer, task.prompt.healed)
     probability = 1.0
     found: list[RunnerUp] = []
-    for num_shared, (token, logits) in enumerate(zip(tokens, _logits(task, tokens), strict=True)):
+    for num_shared, (token, logits) in enumerate(zip(tokens, _logits(task, first, tokens), strict=True)):
         chances = _chances(logits[: task.context.sampler.num_tokens], healing)
         best = best_few(chances, _MAX_RUNNERS_UP)
         for other, chance in zip(best, chances[best].tolist(), strict=True):
@@ -72,8 +74,10 @@ def decode_behind(task: Task, first: Decoding, branch: RunnerUp, stats: Completi
         path=[*task.prompt.tokens, *first.tokens[:at], branch.token],
         num_forced=len(task.prompt.tokens),
         healed=task.prompt.healed,
-        setting=task.context.sampler.setting,
+        setting=task.context.setting,
+        memory=first.memory,
         origins=[*first.origins[:at], None],
+        chances=[*first.chances[:at], Chance(branch.probability)],
     )
     return task.decoding(stats, slot)
 
@@ -87,8 +91,8 @@ def _first_line(first: Decoding, num_chars: int) -> list[int]:
     return [token for token, start in zip(tokens, starts, strict=False) if start <= end]
 
 
-def _logits(task: Task, tokens: list[int]) -> Iterator[Tensor]:
-    """The target's logits [vocab_size] before each of the tokens, which follow the prompt."""
+def _logits(task: Task, first: Decoding, tokens: list[int]) -> Iterator[Tensor]:
+    """The logits [vocab_size] of what writes before each of the tokens, which `first` wrote."""
     target, cache = task.context.target, task.slot.cache
     num_prompt = len(task.prompt.tokens)
     rows = [task.prompt.tokens[-1], *tokens[:-1]]
@@ -99,7 +103,9 @@ def _logits(task: Task, tokens: list[int]) -> Iterator[Tensor]:
         chunk = rows[start : start + ROWS]
         logits = target.forward(chunk, cache, len(chunk))
         cache.keep(chunk)
-        yield from logits
+        for at, row in enumerate(logits, start):
+            context = [*task.prompt.tokens[-NUM_LOOKED_UP:], *tokens[:at]]
+            yield first.memory.mixed(row, context) if first.memory else row
 
 
 def _chances(logits: Tensor, healing: HealingConstraint) -> Tensor:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from completion_engine.decoding.chances import UNKNOWN, Chance, calibrated
 from completion_engine.decoding.context import DecodingContext, Finish, TextRules
 from completion_engine.decoding.device_steps import DeviceSteps
 from completion_engine.decoding.keeping import may_be_kept
-from completion_engine.decoding.picking import pick_rows
+from completion_engine.decoding.picking import OpenRows, Picker
 from completion_engine.decoding.planner import PassRows, Planner
+from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.decoding.reuse import known_after
 from completion_engine.decoding.slots import Slot
 from completion_engine.decoding.verification import verify
@@ -43,20 +45,30 @@ class Decoding:
         self._num_prompt = len(prompt.tokens)
         self._num_chunked = self._chunks.num_chunked(self._num_prompt)
         self._num_checked = 0
-        known, origins = known_after(slot, prompt, written, self._sampler.setting, self._chunks)
+        known, origins, chances = known_after(slot, prompt, written, context.setting, self._chunks)
+        # A text has one view of the repository, from its first token to its last.
+        self._picker = Picker(self._sampler, slot.memory if known else context.memory, context.weighs)
         self._path = list(prompt.tokens)
         self._origins: list[DraftToken | None] = []
+        self._chances: list[Chance] = []
+        self._survival = 1.0
         self._reuse([*self._path, *known])
         self._planner.begin(prompt.tokens, self._cache)
-        self._extend(known, origins)
+        self._extend(known, origins, chances)
         self._rewind()
         slot.path, slot.num_forced, slot.healed = self._path, self._num_prompt, prompt.healed
-        slot.setting, slot.origins = self._sampler.setting, self._origins
+        slot.setting, slot.memory = context.setting, self.memory
+        slot.origins, slot.chances = self._origins, self._chances
 
     @property
     def tokens(self) -> list[int]:
         """The tokens written so far; drafts may have brought more than a rule let count."""
         return self._path[self._num_prompt :]
+
+    @property
+    def memory(self) -> RepositoryMemory | None:
+        """The repository's memory that is mixed into what is written."""
+        return self._picker.memory
 
     @property
     def num_checked(self) -> int:
@@ -67,6 +79,11 @@ class Decoding:
     def origins(self) -> list[DraftToken | None]:
         """For each written token the draft it was accepted from; None where the target wrote it itself."""
         return self._origins
+
+    @property
+    def chances(self) -> list[Chance]:
+        """How likely each written token was, as far as that is known."""
+        return self._chances
 
     @property
     def num_pending(self) -> int:
@@ -98,8 +115,8 @@ class Decoding:
             self._rewind()
         else:
             rows = self._draft(known, within_ms)
-            done = self._verify(rows)
-            self._keep(rows, done)
+            done, chances = self._verify(rows)
+            self._keep(rows, done, chances)
             self._rewind()
 
     def prepare(self, within_ms: float = float("inf")) -> bool:
@@ -117,20 +134,32 @@ class Decoding:
             self._prefill(self._known()[:num_rows])
         return self.num_pending > 1
 
-    def finish(self, rules: TextRules, max_tokens: int) -> Finish | None:
-        """Whether what is written ends the completion. Looks at each token once, in order."""
-        tokens = self.tokens
+    def finish(self, rules: TextRules, max_tokens: int, min_survival: float = 0.0) -> Finish | None:
+        """Whether what is written ends the completion. Looks at each token once, in order.
+
+        A text ends too before the token with which it is less likely right than `min_survival`.
+        """
+        tokens, ends = self.tokens, [0, *self.written.ends]
         while self._num_checked < len(tokens):
-            token = tokens[self._num_checked]
+            at = self._num_checked
             self._num_checked += 1
-            num_chars = self.written.ends[self._num_checked - 1]
-            if self.written.is_end(token):
-                return Finish("end", num_chars)
-            stop = rules.check(self.written.text[:num_chars])
-            if stop is not None:
-                return Finish("stop", stop.num_chars, stop.rule)  # type: ignore[attr-defined]  # see Protocol
-            if self._num_checked >= max_tokens:
-                return Finish("length", rules.boundary(self.written.text[:num_chars]))
+            self._survival *= calibrated(self._chances[at].share)
+            finish = self._finish_with(tokens[at], ends[at + 1], rules, max_tokens)
+            if self._survival < min_survival and (finish is None or finish.num_chars > ends[at]):
+                return Finish("unsure", rules.head(self.written.text[: ends[at + 1]], ends[at]), "unsure")
+            if finish is not None:
+                return finish
+        return None
+
+    def _finish_with(self, token: int, num_chars: int, rules: TextRules, max_tokens: int) -> Finish | None:
+        """Whether `token`, with which the text has `num_chars`, ends it."""
+        if self.written.is_end(token):
+            return Finish("end", num_chars)
+        stop = rules.check(self.written.text[:num_chars])
+        if stop is not None:
+            return Finish("stop", stop.num_chars, stop.rule)  # type: ignore[attr-defined]  # see Protocol
+        if self._num_checked >= max_tokens:
+            return Finish("length", rules.boundary(self.written.text[:num_chars]))
         return None
 
     def end(self) -> None:
@@ -179,36 +208,39 @@ class Decoding:
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
         return rows
 
-    def _verify(self, rows: PassRows) -> Pass:
-        """Run the rows; what the target picks behind each says which of the drafted ones are true."""
+    def _verify(self, rows: PassRows) -> tuple[Pass, list[Chance]]:
+        """Run the rows; what the target picks behind each says which of the drafted ones are true.
+
+        Beside the pass come the chances of what it picked behind the true ones.
+        """
         begin = time.perf_counter()
         tokens, parents = rows.open_tokens, rows.open_parents
         logits = self._target.forward(rows.tokens, self._cache, len(tokens), rows.parents)
-        picked = pick_rows(self._sampler, self.written.healing(), logits, tokens, parents, len(self._path))
+        picks = self._picker.pick(OpenRows(self._path, tokens, parents, self.written.healing()), logits)
         pass_ms = (time.perf_counter() - begin) * 1e3
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += pass_ms
         self._target.record(max(rows.plan.ms, self._target.ms_of(len(rows.tokens))), pass_ms)
         num_real = len(rows.plan.rows) + 1
-        verdict = verify(tokens[:num_real], parents[:num_real], picked[:num_real])
-        return Pass(tokens, parents, logits, picked, (0, *verdict.path))
+        verdict = verify(tokens[:num_real], parents[:num_real], picks.tokens[:num_real])
+        return Pass(tokens, parents, logits, picks.tokens, (0, *verdict.path)), picks.chances
 
-    def _keep(self, rows: PassRows, done: Pass) -> None:
+    def _keep(self, rows: PassRows, done: Pass, chances: Sequence[Chance]) -> None:
         """What turned out true is cached and written, and all learn from it."""
         begin = time.perf_counter()
         path = [*range(rows.num_before), *(rows.num_before + row for row in done.path)]
         written = [*(done.tokens[row] for row in done.path[1:]), done.picked[done.path[-1]]]
         self._target.keep(self._cache, rows.parents, path, [*rows.known, *written[:-1]])
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
-        self._accept(written, self._planner.learn(rows, done))
+        self._accept(written, self._planner.learn(rows, done), chances)
 
     def _rewind(self) -> None:
         """Forget what is cached beyond the last token but one: nothing counts behind an end."""
         self._cache.rewind(min(self._cache.num_cached, len(self._path) - 1))
 
     def _is_free(self) -> bool:
-        """Whether the likeliest token is written, whatever it is."""
-        return not self._sampler.temperature and not self.written.healing().bytes
+        """Whether the target's likeliest token is written, whatever it is."""
+        return not (self._sampler.temperature or self.written.healing().bytes or self.memory)
 
     def _step_on_device(self) -> None:
         """A step that the device takes by itself; while it does, others draft for the one behind it."""
@@ -219,18 +251,23 @@ class Decoding:
         done = self._device.step(self._path, drafts, self.stats)
         self._accept(done.written, done.accepted)
 
-    def _accept(self, written: Sequence[int], accepted: Sequence[DraftToken]) -> None:
+    def _accept(
+        self, written: Sequence[int], accepted: Sequence[DraftToken], chances: Sequence[Chance] = ()
+    ) -> None:
         """The target wrote `written`, all but the last token of it as `accepted` guessed."""
         for guess in accepted:
             self.stats.accept(guess.source)
-        self._extend(written, [*accepted, None])
+        self._extend(written, [*accepted, None], [*chances, *(UNKNOWN for _ in written)])
 
-    def _extend(self, tokens: Sequence[int], origins: Sequence[DraftToken | None]) -> None:
+    def _extend(
+        self, tokens: Sequence[int], origins: Sequence[DraftToken | None], chances: Sequence[Chance]
+    ) -> None:
         """Append true tokens; nothing counts behind an end token."""
-        for token, origin in zip(tokens, origins, strict=True):
+        for token, origin, chance in zip(tokens, origins, chances, strict=False):  # chances may be more
             if self.tokens and self.written.is_end(self._path[-1]):
                 return
             self._path.append(token)
             self._origins.append(origin)
+            self._chances.append(chance)
             self.written.add(token)
             self._planner.extend(token)

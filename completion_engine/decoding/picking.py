@@ -1,36 +1,87 @@
-"""What the target writes behind each row of a pass, bound by what the text still has to spell."""
+"""What is written behind each row of a pass, bound by what it has to spell, and how likely it was."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torch import Tensor
 
+from completion_engine.decoding.chances import Chance
+from completion_engine.decoding.repository_memory import NUM_LOOKED_UP, RepositoryMemory
 from completion_engine.decoding.sampling import Sampler
+from completion_engine.decoding.weighing import weigh
+from completion_engine.drafting.tree import true_path
 from completion_engine.prompting.written import HealingConstraint
 
 
-def pick_rows(  # noqa: PLR0913 - how, bound by what, from what, behind which rows, and where they stand
-    sampler: Sampler,
-    bound: HealingConstraint,
-    logits: Tensor,
-    tokens: Sequence[int],
-    parents: Sequence[int],
-    position: int,
-) -> list[int]:
-    """One token for each row of `logits` [num_rows, vocab_size].
+@dataclass(frozen=True, slots=True)
+class OpenRows:
+    """Rows whose logits are wanted: row 0 is the last token of `path`, the others follow it.
 
-    Row 0 is the last written token, the others follow it; `tokens` and `parents` [num_rows] as in
-    `LanguageModel.forward`. `bound` is what has to be spelt behind row 0, and `position` where the token
-    behind it stands.
+    `tokens` and `parents` [num_rows] as in `LanguageModel.forward`. `bound` is what has to be spelt behind
+    row 0.
     """
-    depths, healing = [0], [bound]
-    for token, parent in zip(tokens[1:], parents[1:], strict=True):
-        above = healing[parent]
-        depths.append(depths[parent] + 1)
-        healing.append(above.after(token) if above.bytes else above)
-    picked = sampler.pick(logits, [position + depth for depth in depths])
-    for row, (depth, rest) in enumerate(zip(depths, healing, strict=True)):
-        if rest.bytes:
-            picked[row] = sampler.pick_out_of(logits[row], rest.candidates(), position + depth)
-    return picked
+
+    path: Sequence[int]
+    tokens: Sequence[int]
+    parents: Sequence[int]
+    bound: HealingConstraint
+
+    def places(self) -> list[tuple[int, HealingConstraint]]:
+        """For each row where the token behind it stands, and what it still has to spell."""
+        found = [(len(self.path), self.bound)]
+        for token, parent in zip(self.tokens[1:], self.parents[1:], strict=True):
+            position, above = found[parent]
+            found.append((position + 1, above.after(token) if above.bytes else above))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Picks:
+    """One token for each row, and for the rows that prove true, in their order, how likely theirs was."""
+
+    tokens: list[int]
+    chances: list[Chance]
+
+
+@dataclass(frozen=True, slots=True)
+class Picker:
+    """How tokens are picked, and the repository's memory where it is mixed in.
+
+    `weighs` tells the chances of what is picked; without it they are unknown.
+    """
+
+    sampler: Sampler
+    memory: RepositoryMemory | None = None
+    weighs: bool = True
+
+    def pick(self, rows: OpenRows, logits: Tensor) -> Picks:
+        """What is written behind each row of `logits` [num_rows, vocab_size].
+
+        Where a memory is mixed in, the rows that prove true carry the mixture's picks; nobody writes what the
+        others carry.
+        """
+        places = rows.places()
+        picked = self.sampler.pick(logits, [position for position, _ in places])
+        for row, (position, healing) in enumerate(places):
+            if healing.bytes:
+                picked[row] = self.sampler.pick_out_of(logits[row], healing.candidates(), position)
+        chances: list[Chance] = []
+        if self.memory is None and not self.weighs:
+            return Picks(picked, chances)
+        context = list(rows.path[-NUM_LOOKED_UP:])
+
+        def pick_true(row: int) -> int:
+            if row:
+                context.append(rows.tokens[row])
+            position, healing = places[row]
+            weighed = weigh(logits[row], self.sampler.num_tokens, picked[row], healing, self.memory, context)
+            if self.memory is not None:
+                # A few tokens are raised: the best of all is one of them, or what was the best without them.
+                picked[row] = self.sampler.best_of(weighed.rivals, position)
+            chances.append(weighed.chance_of(picked[row]))
+            return picked[row]
+
+        true_path(rows.tokens, rows.parents, 0, pick_true)
+        return Picks(picked, chances)

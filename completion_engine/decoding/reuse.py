@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from completion_engine.decoding.slots import Slot
+from completion_engine.decoding.chances import Chance
+from completion_engine.decoding.slots import Setting, Slot
 from completion_engine.drafting.draft import DraftToken
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.written import Written
+from completion_engine.prompting.written import HealingConstraint, Written
 from completion_engine.target_model.chunks import ChunkRule
 
-Known = tuple[list[int], list[DraftToken | None]]
+Known = tuple[list[int], list[DraftToken | None], list[Chance]]
 
 
-def known_after(
-    slot: Slot, prompt: Prompt, written: Written, setting: tuple[float, int], chunks: ChunkRule
-) -> Known:
-    """Tokens that the slot's last completion shows to follow `prompt`, and where they came from.
+def known_after(slot: Slot, prompt: Prompt, written: Written, setting: Setting, chunks: ChunkRule) -> Known:
+    """Tokens that the slot's last completion shows to follow `prompt`, whence they came, how likely they are.
 
     Typing along a suggestion leaves the same tokens in front and only tightens what the next one must
     spell, so the target's earlier pick, the best of a wider choice, is still the best; of equals too, since
-    everywhere the lowest token is picked. Where the prompt is computed by other chunks than the one before,
-    its bits are others, and nothing is known.
+    everywhere the lowest token is picked. With a repository's memory that pick, and all behind it, are those
+    of the slot's own view of the repository. Where the prompt is computed by other chunks than the one
+    before, its bits are others, and nothing is known.
     """
     num_prompt = len(prompt.tokens)
     same_text = slot.setting == setting and slot.path[:num_prompt] == list(prompt.tokens)
     same_chunks = chunks.num_chunked(num_prompt) == chunks.num_chunked(slot.num_forced)
     if num_prompt < slot.num_forced or not same_text or not same_chunks:
-        return [], []
+        return [], [], []
     typed = written.spell(slot.path[slot.num_forced : num_prompt]) + prompt.healed
     known = slot.path[num_prompt:]
     if not typed.startswith(slot.healed) or not written.follows(known):
-        return [], []
-    return known, slot.origins[num_prompt - slot.num_forced :]
+        return [], [], []
+    num_typed = num_prompt - slot.num_forced
+    chances = _among_spelt(known, slot.chances[num_typed:], written.healing())
+    return known, slot.origins[num_typed:], chances
+
+
+def _among_spelt(tokens: list[int], chances: list[Chance], healing: HealingConstraint) -> list[Chance]:
+    """The chances of `tokens` among what spells `healing`: more is typed than when they were written."""
+    found: list[Chance] = []
+    for token, chance in zip(tokens, chances, strict=True):
+        found.append(chance.among(healing.allows) if healing.bytes else chance)
+        healing = healing.after(token)
+    return found

@@ -28,18 +28,24 @@ class NoRules:
         """All of it counts."""
         return len(generated)
 
+    def head(self, generated: str, num_chars: int) -> int:  # noqa: ARG002 - see `TextRules`
+        """All of these count."""
+        return num_chars
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds.
 
-    Behind `turn_until` it is somebody else's turn, if anybody waits.
+    Behind `turn_until` it is somebody else's turn, if anybody waits. Text that is less likely right than
+    `min_survival` is not wanted.
     """
 
     max_tokens: int
     deadline_at: float = float("inf")
     patience_at: float = float("inf")
     turn_until: float = float("inf")
+    min_survival: float = 0.0
 
     @classmethod
     def of(cls, request: CompletionRequest, max_tokens: int, begin_s: float, prompt_ms: float) -> Limits:
@@ -52,7 +58,7 @@ class Limits:
             deadline_ms = max(deadline_ms, _COLD_SHARE * request.patience_ms)
         patience_ms = max(request.patience_ms, request.deadline_ms)
         deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (deadline_ms, patience_ms))
-        return cls(max_tokens, deadline_at, patience_at, begin_s + MAX_TURN_S)
+        return cls(max_tokens, deadline_at, patience_at, begin_s + MAX_TURN_S, 1 - request.eagerness)
 
     def is_turn_over(self, cancellation: Cancellation) -> bool:
         """Whether others waited long enough."""
@@ -76,7 +82,7 @@ def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Canc
     """
     try:
         while True:
-            finish = decoding.finish(rules, limits.max_tokens)
+            finish = decoding.finish(rules, limits.max_tokens, limits.min_survival)
             if finish is not None:
                 return finish
             cancellation.check()

@@ -10,7 +10,7 @@ token is picked, however many may be written: so a pick stays the best of every 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,11 +49,17 @@ class Sampler:
     def pick_out_of(self, logits: Tensor, allowed: Sequence[int], position: int) -> int:
         """The pick of one row [vocab_size] when only the tokens in `allowed` may be written."""
         choice = torch.tensor(allowed, device=logits.device)
-        row = logits[choice]
+        return self._best(logits[choice], choice, position)
+
+    def best_of(self, logits: Mapping[int, float], position: int) -> int:
+        """The pick among the tokens whose logits are given."""
+        return self._best(torch.tensor(list(logits.values())), torch.tensor(list(logits)), position)
+
+    def _best(self, logits: Tensor, tokens: Tensor, position: int) -> int:
         if self.temperature > 0:
-            noise = self._noise([position])[0].to(row.device)
-            row = row.float() / self.temperature + noise[choice]
-        return int(lowest_best(row, choice))
+            noise = self._noise([position])[0].to(logits.device)
+            logits = logits.float() / self.temperature + noise[tokens]
+        return int(lowest_best(logits, tokens))
 
     def _noise(self, positions: Sequence[int]) -> Tensor:
         """Gumbel noise [num_positions, num_tokens]; the same for every row at a position."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from completion_engine.decoding.context import DecodingContext
 from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.policy import SurvivalTable
@@ -41,12 +41,13 @@ class Answer:
     tokens: tuple[int, ...]
     temperature: float
     seed: int
+    memory: RepositoryMemory | None
 
     @classmethod
-    def of(cls, request: CompletionRequest, prompt: Prompt, tokens: Sequence[int]) -> Answer:
+    def of(cls, request: CompletionRequest, prompt: Prompt, decoding: Decoding) -> Answer:
         """What was written for a request behind the prompt that was made of it."""
-        name, document = request.id, request.document
-        return cls(name, document, prompt, tuple(tokens), request.temperature, request.seed)
+        name, document, tokens = request.id, request.document, tuple(decoding.tokens)
+        return cls(name, document, prompt, tokens, request.temperature, request.seed, decoding.memory)
 
 
 class ShadowChecks:
@@ -107,7 +108,15 @@ class ShadowChecks:
         """Plain decoding of what was asked, on what plain decoding cached and nothing else."""
         self._cache = self._cache or KVCache(self._target.cache_shape)
         sampler = Sampler(self._tokenizer.num_tokens, answer.temperature, answer.seed)
-        context = DecodingContext(self._target, sampler, (), SurvivalTable(), drafts_trees=False)
+        context = DecodingContext(
+            self._target,
+            sampler,
+            (),
+            SurvivalTable(),
+            drafts_trees=False,
+            memory=answer.memory,
+            weighs=False,
+        )
         written = Written(self._tokenizer, answer.prompt.healed)
         return Decoding(context, Slot(self._cache), answer.prompt, written, CompletionStats())
 

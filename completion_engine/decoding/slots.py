@@ -5,22 +5,26 @@ Owns what the target is known to write after each cached prompt. Knows no text a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from completion_engine.decoding.chances import Chance
+from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.drafting.draft import DraftToken
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 _MIN_TAKEN = 32  # tokens; fewer are computed in less time than their keys and values are looked up
+Setting = tuple[float, int, Hashable]  # temperature, seed, and whose memory is mixed in
+_NO_SETTING: Setting = (0.0, 0, None)
 
 
 @dataclass(slots=True)
 class Slot:
     """A cache and what the target is known to write after it.
 
-    `path[num_forced:]` was written by the target under `setting` (temperature, seed), its first tokens
+    `path[num_forced:]` was written by the target under `setting` with `memory` mixed in, its first tokens
     bound to spell `healed`; so a prompt that ends anywhere in that part is already answered.
-    `origins` says where each written token came from.
+    `origins` says where each written token came from, `chances` how likely it was.
     """
 
     cache: KVCache
@@ -28,8 +32,10 @@ class Slot:
     path: list[int] = field(default_factory=list)
     num_forced: int = 0
     healed: bytes = b""
-    setting: tuple[float, int] = (0.0, 0)
+    setting: Setting = _NO_SETTING
+    memory: RepositoryMemory | None = None
     origins: list[DraftToken | None] = field(default_factory=list)
+    chances: list[Chance] = field(default_factory=list)
     last_used: int = 0
 
 
@@ -77,10 +83,12 @@ class SlotPool:
         return min(self._slots, key=lambda slot: slot.last_used)
 
     def forget(self, document: str) -> None:
-        """Release the slots of a closed document."""
+        """Release the slots of a closed document, and what they hold of its repository."""
         for slot in self._slots:
             if slot.document == document:
                 slot.document, slot.last_used = "", 0
+                slot.path, slot.origins, slot.chances = [], [], []
+                slot.setting, slot.memory = _NO_SETTING, None
 
     @property
     def num_bytes(self) -> int:

@@ -38,7 +38,7 @@ class ModelSpec:
     anchor and cursor in the prompt, found by measurement. `num_packed_bytes` is the memory of the weights as
     our kernels for CPUs hold them, as `slipstream doctor` shows it, 0 where that is unknown, and
     `num_position_bytes` that of one cached position in 16 bits. `auto` chooses among those that
-    `may_be_chosen`.
+    `may_be_chosen`. `remembers_repository` where mixing in what the repository's index saw was found better.
     """
 
     id: str
@@ -55,6 +55,7 @@ class ModelSpec:
     num_packed_bytes: int = 0
     num_position_bytes: int = 0
     may_be_chosen: bool = True
+    remembers_repository: bool = False
 
 
 def _numbered_slices(name: str, version: str, num_bytes: int, hashes: str) -> tuple[PackageSlice, ...]:
@@ -121,6 +122,7 @@ _SPECS = (
         hub_repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         num_packed_bytes=685_730_304,
         num_position_bytes=14_080,
+        remembers_repository=True,
     ),
     ModelSpec(
         id="qwen2.5-coder-1.5b",
@@ -176,3 +178,9 @@ def anchor_lines_of(target: str) -> int:
     """The best anchor is a property of the model; one that is not catalogued gets the usual."""
     spec = CATALOGUE.get(target)
     return spec.anchor_lines if spec else DEFAULT_ANCHOR_LINES
+
+
+def remembers_repository(target: str) -> bool:
+    """Whether what the repository's index saw is usually mixed into what `target` writes."""
+    spec = CATALOGUE.get(target)
+    return bool(spec and spec.remembers_repository)

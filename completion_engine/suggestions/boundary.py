@@ -22,6 +22,18 @@ def boundary(site: Site, reading: Reading) -> int:
     return _last_statement_end(site, reading) or _last_word_end(site, reading)
 
 
+def head(site: Site, generated: str, num_chars: int) -> int:
+    """Length of the longest such head of the first `num_chars` characters, which the others follow.
+
+    What follows shows whether a word, or a line, is whole.
+    """
+    following = generated[num_chars : num_chars + 1]
+    if following == "\n":
+        return num_chars
+    following = following if following and _is_word_char(site, following) else " "
+    return boundary(site, site.read(generated[:num_chars] + following))
+
+
 def _last_statement_end(site: Site, reading: Reading) -> int:
     for index in range(len(reading.lines) - 1, -1, -1):
         line = reading.lines[index]

@@ -25,6 +25,7 @@ RuleName = Literal[
     "does-not-fit-rest-of-line",
     "no-change",
     "blank",
+    "unsure",
 ]
 
 RULES: dict[str, str] = {
@@ -44,6 +45,7 @@ RULES: dict[str, str] = {
     "does-not-fit-rest-of-line": "With the suggestion the rest of the line would not be whole.",
     "no-change": "The suggestion says what already stands at the cursor.",
     "blank": "Nothing but blanks was left of the suggestion.",
+    "unsure": "What would come is less likely to be right than the setting eagerness asks for.",
 }
 
 

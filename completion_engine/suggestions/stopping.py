@@ -6,7 +6,7 @@ Text in, decisions out; knows no tokens, no model and no editor.
 from __future__ import annotations
 
 from completion_engine.suggestions.blocks import end_of_suggestion, mode_of
-from completion_engine.suggestions.boundary import boundary
+from completion_engine.suggestions.boundary import boundary, head
 from completion_engine.suggestions.brackets import unmatched_bracket
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.repeats import (
@@ -54,6 +54,10 @@ class StopRules:
     def boundary(self, generated: str) -> int:
         """How much of the text to keep when time is up: whole statements, else whole words, else 0."""
         return boundary(self.site, self.read(generated))
+
+    def head(self, generated: str, num_chars: int) -> int:
+        """How much of the first `num_chars` to keep, seeing what follows them: as `boundary`."""
+        return head(self.site, generated, num_chars)
 
     def read(self, generated: str) -> Reading:
         """The scan of generated text that the rules share."""

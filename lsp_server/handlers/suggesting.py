@@ -56,7 +56,7 @@ async def suggest(
     ahead = _rest_of(server, selected, snapshot) if selected else ""
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
     if asked == "to choose":
-        request = replace(request, num_candidates=settings.candidates)
+        request = replace(request, num_candidates=settings.candidates, eagerness=1.0)
     try:
         completion = await server.scheduler.complete(request)
     except SupersededError:
@@ -109,6 +109,8 @@ def request_for(
         temperature=settings.temperature,
         id=f"{server.session.window}.{server.session.measurements.num_requests}",
         shadow=settings.shadow,
+        repository_memory=settings.repository_memory,
+        eagerness=settings.eagerness,
     )
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.alias_generators import to_camel
 
 from completion_engine.config import AUTO, DEFAULT_DRAFTERS, DRAFTERS
-from completion_engine.request import Multiline
+from completion_engine.request import MemoryWish, Multiline
 from lsp_server.workspace.settings_limits import excess
 
 _MAX_NAMED = 3
@@ -56,6 +56,8 @@ class Settings(BaseModel):
     trigger: Literal["automatic", "manual"] = "automatic"
     languages: dict[str, bool] = Field(default_factory=dict)
     index: IndexSettings = Field(default_factory=IndexSettings)
+    repository_memory: MemoryWish = "auto"
+    eagerness: float = Field(default=0.8, ge=0, le=1)
     temperature: float = Field(default=0.0, ge=0, le=2)
     candidates: int = Field(default=1, ge=1, le=8)
     shadow: float = Field(default=0.0, ge=0, le=1)
@@ -271,6 +273,8 @@ _NARROWING: dict[str, Callable[[Any, Any], Any]] = {
     "maxTokens": min,
     "patienceMs": min,
     "candidates": min,
+    "eagerness": min,
+    "repositoryMemory": lambda current, wanted: "off" if wanted == "off" else current,
     "index.enabled": lambda current, wanted: current and wanted,
     "index.maxFiles": min,
     "index.exclude": _more_excluded,

@@ -20,7 +20,7 @@ from tests.hosts import Hosts, own_hosts
 INVOKED, AUTOMATIC = 1, 2
 WATCHED = ("didChangeStatus", "window/showMessage", "window/logMessage", "$/progress")
 # Without a deadline every answer of the tiny target is whole and the same each time.
-SETTINGS = {"device": "cpu", "deadlineMs": 0, "patienceMs": 60_000}
+SETTINGS = {"device": "cpu", "deadlineMs": 0, "patienceMs": 60_000, "eagerness": 1}
 
 
 @dataclass

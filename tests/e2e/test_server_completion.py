@@ -138,7 +138,7 @@ async def test_a_suggestion_goes_on_from_the_item_that_is_selected_in_the_editor
 
 async def test_settings_decide_where_completions_come(editor: Editor, tiny_model_dir: Path) -> None:
     uri = editor.open("manual.py", TEXT)
-    settings = {"target": str(tiny_model_dir), "device": "cpu", "deadlineMs": 0}
+    settings = {"target": str(tiny_model_dir), "device": "cpu", "deadlineMs": 0, "eagerness": 1}
     editor.client.configure({**settings, "trigger": "manual"})
     assert await editor.suggest(uri, *PLACE) == []
     assert (await editor.why(uri, *PLACE))["rule"] == "trigger-manual"

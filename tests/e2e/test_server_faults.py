@@ -67,7 +67,9 @@ async def test_a_broken_model_is_an_error_with_advice_and_another_one_heals_it(
         uri = editor.open("a.py", TEXT)
         assert await editor.suggest(uri, 6, 0) == []
         assert (await editor.why(uri, 6, 0))["rule"] == "engine-error"
-        editor.client.configure({"target": str(tiny_model_dir), "device": "cpu", "deadlineMs": 0})
+        editor.client.configure(
+            {"target": str(tiny_model_dir), "device": "cpu", "deadlineMs": 0, "eagerness": 1}
+        )
         await editor.until_state("ready")
         assert await editor.suggest(uri, 6, 0)
         assert editor.messages("didChangeStatus")[-1]["kind"] == "Normal"

@@ -81,7 +81,9 @@ def environment(tmp_path: Path, real_model_dir: Path) -> dict[str, str]:
     """Settings, index and editors' files of its own; whole suggestions only; no other server on the path."""
     config, path = tmp_path / "config", tmp_path / "bin"
     (config / "slipstream").mkdir(parents=True)
-    (config / "slipstream" / "config.toml").write_text(f'deadlineMs = 0\ntarget = "{DEFAULT_TARGET}"\n')
+    (config / "slipstream" / "config.toml").write_text(
+        f'deadlineMs = 0\neagerness = 1\ntarget = "{DEFAULT_TARGET}"\n'
+    )
     path.mkdir()
     (path / "slipstream").symlink_to(BIN / "slipstream")
     return {

@@ -198,7 +198,7 @@ def _toy_target(models: Path) -> dict[str, str]:
     """Settings that name a toy target in a new folder."""
     models.mkdir()
     write_toy_model(models)
-    return {"target": str(models / TARGET), "device": "cpu"}
+    return {"target": str(models / TARGET), "device": "cpu", "eagerness": 1}
 
 
 async def _typing(env: dict[str, str], root: Path, settings: dict[str, str]) -> Window:

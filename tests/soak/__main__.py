@@ -52,7 +52,7 @@ def _prepare(place: Path) -> tuple[Path, dict[str, Any]]:
     write_toy_model(models)
     (folder / "known.py").write_text("def area(width, height):\n    return width * height\n")
     target, drafter = str(models / TARGET), str(models / DRAFTER)
-    return folder, {"target": target, "draftModel": drafter, "device": "cpu", "shadow": 0.05}
+    return folder, {"target": target, "draftModel": drafter, "device": "cpu", "shadow": 0.05, "eagerness": 1}
 
 
 async def soak(num_windows: int, num_keys: int, dtype: str) -> dict[str, Any]:

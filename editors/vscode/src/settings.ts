@@ -16,6 +16,8 @@ export const SERVER_KEYS = [
   "languages",
   "temperature",
   "candidates",
+  "eagerness",
+  "repositoryMemory",
   "shadow",
   "index.enabled",
   "index.maxFiles",

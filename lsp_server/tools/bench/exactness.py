@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
-from completion_engine.request import CompletionRequest
+from completion_engine.request import CompletionRequest, MemoryWish
 from lsp_server.tools.bench.prompts import Sample
 from ngram_cache import NgramIndex
 
@@ -67,6 +67,7 @@ def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
     max_tokens: int,
     *,
     index: NgramIndex | None = None,
+    memory: MemoryWish = "auto",
     temperature: float = 0.0,
     progress: Callable[[Mapping[str, ExactnessReport]], None] = lambda _: None,
 ) -> dict[str, ExactnessReport]:
@@ -86,10 +87,12 @@ def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
             temperature=temperature,
             seed=seed,
             deadline_ms=0,
+            index=index,
+            repository_memory=memory,
         )
         off, plain_s = _timed(plain, request, max_tokens)
         for name, engine in drafted.items():
-            on, drafted_s = _timed(engine, replace(request, index=index), max_tokens)
+            on, drafted_s = _timed(engine, request, max_tokens)
             reports[name].add(sample, on, off, plain_s / max(1e-9, drafted_s))
         progress(reports)
     return reports

@@ -16,7 +16,7 @@ from completion_engine.engine import MAX_NEW_TOKENS, CompletionEngine
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import load_tokenizer
-from completion_engine.request import Progress
+from completion_engine.request import MemoryWish, Progress
 from lsp_server.tools.bench.drafting import (
     ACCEPTANCE_COLUMNS,
     ARM_COLUMNS,
@@ -71,6 +71,7 @@ Dtype = Annotated[str, typer.Option("--dtype", help="auto, bfloat16, float32, in
 DraftModel = Annotated[
     str, typer.Option("--draft-model", help="A smaller model of its family, or a trained drafter's folder.")
 ]
+Memory = Annotated[MemoryWish, typer.Option("--memory", help="The setting repositoryMemory.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Draw a picture (.svg, .png, .pdf).")]
 
 
@@ -85,6 +86,7 @@ def exactness(  # noqa: PLR0913 - one argument per option
     draft_model: DraftModel = "",
     dtype: Dtype = "auto",
     temperature: Annotated[float, typer.Option("--temperature", min=0.0, max=2.0)] = 0.0,
+    memory: Memory = "auto",
     json: Json = False,
 ) -> None:
     """Drafters on, in trees and in chains, and off again, against off. Exit code 1 if any token differs."""
@@ -93,7 +95,7 @@ def exactness(  # noqa: PLR0913 - one argument per option
     with progress_bar(quiet=json) as report:
         config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
         tree = CompletionEngine.load(config, report)
-        found = _compared(tree, samples, root, tokens, temperature, report)
+        found = _compared(tree, samples, root, tokens, temperature, memory, report)
     figures = {
         f"{name}_{key}": value for name, done in found.items() for key, value in done.as_dict().items()
     }
@@ -101,6 +103,7 @@ def exactness(  # noqa: PLR0913 - one argument per option
         "bench": "exactness",
         "tokens_asked": tokens,
         "temperature": temperature,
+        "memory": memory,
         **_engine_facts(tree),
     }
     _show(figures, json=json, title="Drafters on against off, same target, token by token")
@@ -114,6 +117,7 @@ def _compared(  # noqa: PLR0913 - what the options say
     root: Path,
     tokens: int,
     temperature: float,
+    memory: MemoryWish,
     report: Progress,
 ) -> Mapping[str, ExactnessReport]:
     drafted = {"tree": tree, "chain": _beside(tree, drafts_trees=False)}
@@ -126,7 +130,8 @@ def _compared(  # noqa: PLR0913 - what the options say
         report(f"Comparing, {num_differing} differ", done["tree"].num_prompts, len(samples))
 
     plain = _beside(tree, drafters=())
-    return compare(drafted, plain, samples, tokens, index=index, temperature=temperature, progress=tell)
+    at = temperature
+    return compare(drafted, plain, samples, tokens, index=index, memory=memory, temperature=at, progress=tell)
 
 
 def _beside(engine: CompletionEngine, **changes: Any) -> CompletionEngine:

@@ -28,6 +28,12 @@ def replay(  # noqa: PLR0913 - one argument for each option
         Literal["auto", "always", "never"] | None, typer.Option(help="Another setting of that name.")
     ] = None,
     deadline: Annotated[float | None, typer.Option(min=0, help="Another deadlineMs; 0 is none.")] = None,
+    eagerness: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Another setting of that name.")
+    ] = None,
+    memory: Annotated[
+        Literal["auto", "on", "off"] | None, typer.Option(help="Another repositoryMemory.")
+    ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Time transformers at the same places.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
 ) -> None:
@@ -36,7 +42,19 @@ def replay(  # noqa: PLR0913 - one argument for each option
 
     settings = told_settings(Path.cwd())
     named = with_target(settings.model_copy(update={"target": target or settings.target})).target
-    options = Options(limit_keystrokes, start_line, pace, seed, named, plain, compare, multiline, deadline)
+    options = Options(
+        limit_keystrokes,
+        start_line,
+        pace,
+        seed,
+        named,
+        plain,
+        compare,
+        multiline,
+        deadline,
+        eagerness,
+        memory,
+    )
     with progress_bar(quiet=as_json) as report:
         result = asyncio.run(replay_files(files, options, report))
     if not as_json:
@@ -71,6 +89,7 @@ def facts_table(result: dict[str, Any]) -> Table:
     sources = ", ".join(f"{name} {count}" for name, count in tokens["accepted_by_source"].items() if count)
     rows = {
         "characters not typed": f"{result['share_not_typed']:.1%} of {result['num_chars']}",
+        "characters shown wrong": f"{result['shown_wrong_per_100']:.1f} for 100 of these",
         "requests": str(result["num_requests"]),
         "shown, empty": f"{result['num_shown']}, {result['num_empty']}",
         "shown whole": f"{whole['share_whole']:.1%}, {whole['num_chars_lost']} right characters lost",

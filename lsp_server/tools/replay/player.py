@@ -30,8 +30,9 @@ class Answer:
 
     `ms` is the time from the key press to the answer; for a cancelled one, from the cancellation to the
     answer. `why` is what the server says about the place: rule, pieces, stats. `num_taken_chars` were
-    accepted, all of the suggestion or its first words. Behind what is shown the file's line has
-    `num_left_chars` more, if it is right.
+    accepted, all of the suggestion or its first words; `num_wrong_chars` were shown, will not be in the file,
+    and did not stand on the screen already. Behind what is shown the file's line has `num_left_chars` more,
+    if it is right.
     """
 
     outcome: AnswerKind
@@ -41,6 +42,7 @@ class Answer:
     suggestion: ShownSuggestion | None = None
     how: How | None = None
     num_taken_chars: int = 0
+    num_wrong_chars: int = 0
     num_left_chars: int = 0
 
     @property
@@ -91,6 +93,7 @@ class Player:
         self._watch = watch
         self._typist = Typist.at_start(plan, Buffer("", ""))
         self._is_first = True
+        self._wrong_part = (0, "")
         self._item: dict[str, Any] = {}
         self._cancelled: list[asyncio.Task[Answer]] = []
 
@@ -155,8 +158,10 @@ class Player:
             return Answer("empty", ms)
         self._item = items[0]
         self._client.notify("textDocument/didShowCompletion", {"item": self._item})
+        seen, self._wrong_part = self._wrong_part, self._typist.wrong_part(suggestion)
+        num_wrong = len(self._wrong_part[1]) if self._wrong_part != seen else 0
         num_left = self._typist.num_left_of_line(suggestion)
-        return Answer("shown", ms, suggestion=suggestion, num_left_chars=num_left)
+        return Answer("shown", ms, suggestion=suggestion, num_wrong_chars=num_wrong, num_left_chars=num_left)
 
     def _take(self, taken: AcceptKey) -> None:
         """Accept as an editor does: the change first, then word of it."""

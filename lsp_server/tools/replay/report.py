@@ -47,6 +47,7 @@ def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
     """The report of one or more replays that brought `num_chars` characters into files. Times in ms."""
     in_time = [answer for answer in answers if answer.outcome in {"shown", "empty"}]
     num_taken = sum(answer.num_taken_chars for answer in answers)
+    num_wrong = sum(answer.num_wrong_chars for answer in answers)
     return {
         "num_requests": len(answers),
         **{f"num_{name}": _count(answers, name) for name in ("shown", "empty", "cancelled", "failed")},
@@ -56,6 +57,8 @@ def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
         "num_chars_not_typed": num_taken,
         "share_not_typed": _ratio(num_taken, num_chars),
         "whole": _whole(in_time),
+        "num_chars_shown_wrong": num_wrong,
+        "shown_wrong_per_100": _ratio(100 * num_wrong, num_chars),
         "latency_ms": _latencies(in_time),
         "cancel_ms": percentiles(answer.ms for answer in answers if answer.outcome == "cancelled"),
         "tokens": _tokens(in_time),

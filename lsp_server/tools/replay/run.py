@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.errors import UserError
-from completion_engine.request import Multiline, Progress
+from completion_engine.request import MemoryWish, Multiline, Progress
 from lsp_server.tools.replay.baseline import Baseline, Comparison
 from lsp_server.tools.replay.plan import TypingPlan, line_start, plan_typing
 from lsp_server.tools.replay.player import Answer, Player, Target
@@ -34,7 +34,7 @@ class Options:
     About `num_keystrokes` in all files together; from line `start_line` on, counted from 0, or from
     `START_SHARE` of each file; `pace_ms` 0 waits for each answer. An empty `target` is the user's own;
     `is_plain` switches the drafters off. `multiline` and `deadline_ms` are settings, the user's own where
-    they are not given.
+    they are not given; so are `eagerness` and `repository_memory`.
     """
 
     num_keystrokes: int = 400
@@ -46,6 +46,8 @@ class Options:
     compare: bool = False
     multiline: Multiline | None = None
     deadline_ms: float | None = None
+    eagerness: float | None = None
+    repository_memory: MemoryWish | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -55,6 +57,8 @@ class Options:
             "drafters": [] if self.is_plain else None,
             "multiline": self.multiline,
             "deadlineMs": self.deadline_ms,
+            "eagerness": self.eagerness,
+            "repositoryMemory": self.repository_memory,
         }
         return {name: value for name, value in given.items() if value is not None}
 

@@ -152,6 +152,16 @@ class Typist:
         end = self.plan.text.find("\n", at)
         return (self.plan.end if end < 0 else end) - at
 
+    def wrong_part(self, suggestion: ShownSuggestion) -> tuple[int, str]:
+        """What a suggestion says that the file will not hold: from which offset on, and what it says there.
+
+        Nothing of it is wrong while a typing error stands: it goes on from that.
+        """
+        if self.num_wrong or self._is_right(suggestion):
+            return self.offset + len(suggestion.text), ""
+        num_right = self.num_right_chars(suggestion)
+        return self.offset + num_right, suggestion.text[num_right:]
+
     def accept(self, acceptance: AcceptKey) -> Change:
         """Take a suggestion as decided; the strokes it spares are left out."""
         end = self.offset + len(acceptance.text)

@@ -83,7 +83,7 @@ async def test_other_settings_are_another_engine_until_they_are_the_same_again(
         assert (await other.until_state("ready"))["engine"]["drafters"] == []
         assert len(hosts.only()["engines"]) == 2
         wanted = {"target": str(tiny_model_dir), "drafters": list(DEFAULT_DRAFTERS), "device": "cpu"}
-        other.client.configure({**wanted, "deadlineMs": 0})
+        other.client.configure({**wanted, "deadlineMs": 0, "eagerness": 1})
         await other.until(lambda stats: stats["engine"].get("drafters"))
         assert [engine["num_users"] for engine in hosts.only()["engines"]] == [2]
         assert await texts(other, "add")

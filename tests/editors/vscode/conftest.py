@@ -24,7 +24,7 @@ SCREENS = programs.FOLDER / "screens"
 SERVER = [str(Path(sys.executable).parent / "slipstream"), "serve", "--stdio", "--shared"]
 
 # Without a deadline an answer is whole and the same each time, however loaded the machine is.
-SETTINGS = {"slipstream.deadlineMs": 0, "slipstream.patienceMs": 60_000}
+SETTINGS = {"slipstream.deadlineMs": 0, "slipstream.patienceMs": 60_000, "slipstream.eagerness": 1}
 
 _windows: list[Window] = []
 

@@ -19,6 +19,7 @@ def answer(
     num_accepted: int = 0,
     how: How | None = None,
     taken: int = 0,
+    wrong: int = 0,
     is_first: bool = False,
     rule: str = "",
     finish: str = "stop",
@@ -29,7 +30,8 @@ def answer(
     stats.finish_reason = finish
     stats.num_prompt_tokens, stats.num_cached_tokens = 100, 90
     why = {"rule": rule, "stats": stats.as_dict()} if outcome in {"shown", "empty"} else {}
-    return Answer(outcome, ms, is_first, why, how=how, num_taken_chars=taken, num_left_chars=left)
+    counts = {"num_taken_chars": taken, "num_wrong_chars": wrong, "num_left_chars": left}
+    return Answer(outcome, ms, is_first, why, how=how, **counts)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +66,13 @@ def test_first_cancelled_and_failed_answers_do_not_count_as_warm() -> None:
 def test_taken_characters_and_tokens_add_up() -> None:
     answers = [
         answer(num_forwards=1, num_accepted=3, how="full", taken=12),
-        answer(num_forwards=3, how="word", taken=8),
+        answer(num_forwards=3, how="word", taken=8, wrong=6),
         answer(num_forwards=0),
     ]
     report = summary(answers, num_chars=40)
     assert (report["num_accepted"], report["num_partially_accepted"]) == (1, 1)
     assert (report["num_chars_not_typed"], report["share_not_typed"]) == (20, 0.5)
+    assert (report["num_chars_shown_wrong"], report["shown_wrong_per_100"]) == (6, 15.0)
     assert (report["tokens"]["num_tokens"], report["tokens"]["num_written"]) == (12, 7)
     assert report["tokens"]["tokens_per_verification"] == 7 / 4
     assert report["tokens"]["share_cached"] == 0.9

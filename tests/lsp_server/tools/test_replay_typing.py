@@ -165,6 +165,23 @@ def test_what_spares_enough_typing_is_taken(
     assert (decision and (decision.how, decision.text)) == taken
 
 
+@pytest.mark.parametrize(
+    ("typed", "shown", "wrong"),
+    [
+        ("result", ShownSuggestion(" = total(values)", 0), (22, "")),
+        ("result", ShownSuggestion(" = total(other)", 0), (15, "other)")),
+        ("result ", ShownSuggestion("= total(other)", 0), (15, "other)")),
+        ("result", ShownSuggestion(" + total", 0), (7, "+ total")),
+        ("result = total(", ShownSuggestion("values)", 1), (22, "")),
+        ("result = total(", ShownSuggestion("values", 0), (21, "")),
+    ],
+)
+def test_what_a_suggestion_says_wrong_begins_where_the_file_differs(
+    typed: str, shown: ShownSuggestion, wrong: tuple[int, str]
+) -> None:
+    assert type_until(CALL, len(typed)).wrong_part(shown) == wrong
+
+
 @given(texts, st.sampled_from(["utf-8", "utf-16", "utf-32"]), st.data())
 def test_positions_and_offsets_are_inverse(
     text: str, encoding: PositionEncoding, data: st.DataObject

@@ -39,7 +39,9 @@ class OurPeer:
     def write(self, task: PeerTask, max_tokens: int) -> Run:
         """See `Peer.write`. A task's own file is never drafted from."""
         clock = _Clock()
-        request = CompletionRequest("", "", document=task.document, index=self.index, deadline_ms=0)
+        request = CompletionRequest(
+            "", "", document=task.document, index=self.index, deadline_ms=0, repository_memory="off"
+        )
         begin = time.perf_counter()
         decoding = self.engine.write(request, clock, max_tokens, Prompt(task.tokens, b""))
         end = time.perf_counter()

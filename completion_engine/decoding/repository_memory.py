@@ -1,0 +1,95 @@
+"""The repository's memory in the target: the target weighted by what the index saw behind the same tokens.
+
+p = (1 - w) p_target + w p_index, with w = n / (n + 16) * c / (c + 0.9) behind the longest match: n tokens
+that occur c times. Below 3 tokens p is p_target alone. (Cache language models: Kuhn and De Mori 1990; for
+code: Tu, Su and Devanbu 2014; longest matches: Liu et al. 2024, "Infini-gram".) One view of the index serves
+a text from its first token to its last. Knows no drafts: a mixture follows from view, tokens and logits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from completion_engine.request import CompletionRequest
+from ngram_cache import IndexView
+
+NUM_LOOKED_UP = 32  # tokens of context
+_MIN_MATCH = 3
+_DOUBT = 16.0  # so many matching tokens are believed half
+_ESCAPE = 0.9  # what speaks for a token that was not seen, in occurrences
+
+
+class Raised(NamedTuple):
+    """The logit of a token, and the one that it has in the mixture."""
+
+    own: float
+    mixed: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RepositoryMemory:
+    """What is mixed into the target's distribution over its `num_tokens` tokens."""
+
+    view: IndexView
+    num_tokens: int
+
+    @classmethod
+    def for_request(
+        cls, request: CompletionRequest, num_tokens: int, *, is_usual: bool
+    ) -> RepositoryMemory | None:
+        """The memory that a request wants, as the index is now; `is_usual` says what `auto` means."""
+        is_wanted = request.repository_memory == "on" or (request.repository_memory == "auto" and is_usual)
+        if request.index is None or not is_wanted:
+            return None
+        view = request.index.view(exclude=request.indexed_as or request.document)
+        return cls(view, num_tokens) if view.parts else None
+
+    @property
+    def source(self) -> Hashable:
+        """Whose memory it is; the same for another state of the same repository."""
+        return self.view.source
+
+    def raised(
+        self, logits: Tensor, context: Sequence[int], log_sum: float | None = None
+    ) -> Mapping[int, Raised]:
+        """The tokens that the mixture makes likelier behind `context`.
+
+        `logits` [vocab_size] are the target's, `log_sum` the logarithm of their sum of e**logit. All other
+        tokens keep their logit, for what a logit says is its distance from the others'.
+        """
+        seen = self.view.successors(context[-NUM_LOOKED_UP:], _MIN_MATCH)
+        counts = {token: count for token, count in seen.counts.items() if token < self.num_tokens}
+        if not counts:
+            return {}
+        believed = seen.match_length / (seen.match_length + _DOUBT)
+        weight = believed * seen.num_occurrences / (seen.num_occurrences + _ESCAPE)
+        if log_sum is None:
+            log_sum = float(torch.logsumexp(logits[: self.num_tokens].float(), -1))
+        whole = log_sum + math.log(weight / (1 - weight) / sum(counts.values()))
+        own = logits[torch.tensor(list(counts), device=logits.device)].tolist()
+        return {
+            token: Raised(logit, _log_add(logit, whole + math.log(count)))
+            for (token, count), logit in zip(counts.items(), own, strict=True)
+        }
+
+    def mixed(self, logits: Tensor, context: Sequence[int]) -> Tensor:
+        """The mixture's logits [num_tokens]."""
+        logits = logits[: self.num_tokens]
+        raised = self.raised(logits, context)
+        if not raised:
+            return logits
+        tokens = torch.tensor(list(raised), device=logits.device)
+        numbers = torch.tensor([gain.mixed for gain in raised.values()], device=logits.device)
+        return logits.float().index_put((tokens,), numbers)
+
+
+def _log_add(left: float, right: float) -> float:
+    """The logarithm of e**left + e**right."""
+    low, high = sorted((left, right))
+    return high + math.log1p(math.exp(low - high))

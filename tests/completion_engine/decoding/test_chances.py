@@ -1,0 +1,117 @@
+"""How sure a text is: the target's own shares, and where a text ends that is not sure enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from completion_engine.decoding.chances import Chance, calibrated
+from completion_engine.decoding.picking import OpenRows, Picker
+from completion_engine.decoding.repository_memory import RepositoryMemory
+from completion_engine.decoding.sampling import Sampler
+from completion_engine.engine import CompletionEngine
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.prompting.written import HealingConstraint
+from completion_engine.request import Cancellation, CompletionRequest
+from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.stopping import StopRules
+from ngram_cache import NgramIndex
+
+Make = Callable[..., CompletionEngine]
+HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n"
+TEXTS = [HEAD, HEAD * 3, HEAD * 3 + "        res", HEAD + "        result.append(argument)\n    ret"]
+EAGERNESSES = [0.05, 0.6, 0.9, 0.97, 0.999]
+
+
+def request(prefix: str, eagerness: float, **options: object) -> CompletionRequest:
+    options = {"deadline_ms": 0.0, "max_tokens": 24, **options}
+    return CompletionRequest(prefix, "\n", "python", "a.py", eagerness=eagerness, **options)  # type: ignore[arg-type]
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 1000), healed=st.sampled_from([b"", b"re", b"    "]), is_mixed=st.booleans())
+def test_a_chance_is_the_share_of_all_that_may_be_written(
+    tokenizer: Tokenizer, seed: int, healed: bytes, is_mixed: bool
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 4 * torch.randn(1, tokenizer.num_tokens, generator=generator)
+    seen = torch.randint(0, tokenizer.num_tokens, (20,), generator=generator).tolist()
+    index = NgramIndex((str(at), [1, 2, 3, token]) for at, token in enumerate(seen))
+    memory = RepositoryMemory(index.view(), tokenizer.num_tokens)
+    bound = HealingConstraint(tokenizer, healed)
+    picker = Picker(Sampler(tokenizer.num_tokens), memory if is_mixed else None)
+    picks = picker.pick(OpenRows([1, 2, 3], [3], [-1], bound), logits)
+    row = memory.mixed(logits[0], [1, 2, 3]) if is_mixed else logits[0]
+    allowed = bound.candidates() if healed else list(range(tokenizer.num_tokens))
+    shares = dict(zip(allowed, torch.softmax(row[allowed], -1).tolist(), strict=True))
+    (chance,) = picks.chances
+    assert chance.share == pytest.approx(shares[picks.tokens[0]], rel=1e-4)
+    assert all(share == pytest.approx(shares[token], rel=1e-4) for token, share in chance.rivals)
+
+
+def test_what_is_typed_rules_out_rivals() -> None:
+    chance = Chance(0.3, ((5, 0.4), (6, 0.1), (7, 0.2)))
+    narrowed = chance.among(lambda token: token == 6)
+    assert narrowed.share == pytest.approx(0.75)
+    assert narrowed.rivals == ((6, pytest.approx(0.25)),)
+    assert chance.among(lambda token: False).share == 1.0
+
+
+def test_more_likely_tokens_are_right_more_often() -> None:
+    shares = [0.0, 0.01, 0.2, 0.5, 0.8, 0.99, 1.0]
+    found = [calibrated(share) for share in shares]
+    assert found == sorted(found)
+    assert 0 < found[0] < found[-1] < 1
+
+
+@pytest.mark.parametrize("eagerness", EAGERNESSES)
+def test_drafts_change_nothing_about_where_a_text_ends(make_engine: Make, eagerness: float) -> None:
+    plain, drafted = make_engine(drafters=()), make_engine()
+    for text in [*TEXTS, *TEXTS]:  # the second time everything is drafted
+        found = drafted.complete(request(text, eagerness))
+        expected = plain.complete(request(text, eagerness))
+        assert (found.text, found.rule) == (expected.text, expected.rule)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_less_eager_shows_a_head_of_all(make_engine: Make, text: str) -> None:
+    shown = [make_engine().complete(request(text, eagerness)) for eagerness in (0.0, *EAGERNESSES, 1.0)]
+    assert all(shown[-1].text.startswith(less.text) for less in shown)
+    assert (shown[0].text, shown[0].rule) == ("", "unsure")
+
+    assert shown[-1].rule != "unsure"
+
+
+def test_an_unsure_text_is_written_whole_while_nothing_else_is_to_do(make_engine: Make) -> None:
+    engine = make_engine()
+    whole = make_engine().complete(request(HEAD, 1.0)).text
+    assert not engine.complete(request(HEAD, 0.0)).text
+    while engine.idle(Cancellation()):
+        pass
+    again = engine.complete(request(HEAD, 1.0))
+    assert (again.text, again.stats.num_forwards) == (whole, 0)
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "first| sec#ond",
+        "first| #second",
+        "first#| second",
+        "call#|(value",
+        "call|(#value",
+        "call(value)|#",
+        "|val#ue",
+        "value = 1#|\nother = 2",
+        "value = 1|\noth#er = 2",
+    ],
+)
+def test_a_head_ends_where_a_reader_would_end_it(marked: str) -> None:
+    """`#` is where the sure part ends, `|` where the text is cut."""
+    text = marked.replace("#", "").replace("|", "")
+    rules = StopRules(CursorContext("x = 1\n", "\n", "python"))
+    assert rules.head(text, marked.replace("|", "").index("#")) == marked.replace("#", "").index("|")
