@@ -13,6 +13,7 @@ from completion_engine.request import Cancellation, CompletionRequest
 MAX_TURN_S = 1.0
 _WARM_SHARE = 0.5  # of the deadline: whoever's prompt takes no longer is answered in time
 _PROMPT_SHARE = 0.2  # of the patience: what is missing of a prompt takes no longer, or a smaller one is taken
+_SOON_SHARE = 0.05  # of the patience: nor is anybody late whose prompt takes no longer
 _COLD_SHARE = 0.4  # of the patience: until then an answer is written that had to wait for its prompt
 _PASS_MARGIN = 1.2  # a pass takes this much longer than measured in quiet, in the deadline's view
 
@@ -54,7 +55,7 @@ class Limits:
         Where that is much of the deadline, the answer is late anyway: it is given time to become whole.
         """
         deadline_ms = request.deadline_ms if request.deadline_ms > 0 else float("inf")
-        if prompt_ms > _WARM_SHARE * deadline_ms:
+        if prompt_ms > max(_WARM_SHARE * deadline_ms, _SOON_SHARE * request.patience_ms):
             deadline_ms = max(deadline_ms, _COLD_SHARE * request.patience_ms)
         patience_ms = max(request.patience_ms, request.deadline_ms)
         deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (deadline_ms, patience_ms))

@@ -14,7 +14,9 @@ NEVER = float("inf")
     ("deadline_ms", "patience_ms", "prompt_ms", "deadline_at", "patience_at"),
     [
         pytest.param(100, 1500, 5, 10.1, 11.5, id="warm"),
-        pytest.param(100, 1500, 50, 10.1, 11.5, id="half of the deadline for the prompt"),
+        pytest.param(100, 1500, 75, 10.1, 11.5, id="little of the patience for the prompt"),
+        pytest.param(1, 1500, 75, 10.001, 11.5, id="so too where most of the deadline went on waiting"),
+        pytest.param(400, 1500, 200, 10.4, 11.5, id="half of a long deadline for the prompt"),
         pytest.param(100, 1500, 300, 10.6, 11.5, id="cold: late anyway, so time to become whole"),
         pytest.param(100, 50, 300, 10.1, 10.1, id="who is not patient waits for the deadline alone"),
         pytest.param(0, 1500, 300, NEVER, 11.5, id="no deadline"),
