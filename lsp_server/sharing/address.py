@@ -67,7 +67,7 @@ def find_address(environment: Mapping[str, str]) -> HostAddress:
     name = identity(environment)
     is_loopback = not HAS_UNIX_SOCKETS or bool(environment.get(LOOPBACK_VARIABLE))
     problems = []
-    for folder in _folders(environment):
+    for folder in folders(environment):
         address = HostAddress(folder, name, is_loopback)
         if not is_loopback and len(os.fsencode(address.socket_path)) >= MAX_PATH_BYTES:
             problems.append(f"{folder} is too long a path for a socket")
@@ -96,7 +96,7 @@ def identity(environment: Mapping[str, str]) -> str:
 def sockets(environment: Mapping[str, str]) -> list[str]:
     """Every `socket_path` of this user's hosts, of other installs too; some may have nobody behind them."""
     found: list[str] = []
-    for folder in _folders(environment):
+    for folder in folders(environment):
         if folder.is_dir() and not make_private(folder):
             found += sorted(str(file) for file in folder.iterdir() if file.suffix in _SUFFIXES)
     return found
@@ -113,7 +113,7 @@ def _code() -> Iterator[str]:
                     yield f"{path} {facts.st_size} {facts.st_mtime_ns}"
 
 
-def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
+def folders(environment: Mapping[str, str]) -> Iterator[Path]:
     """Candidates, the best first: in the session's own folder, or else among the temporary files.
 
     Where users have no numbers, in the part of the profile that stays on this machine.
