@@ -71,7 +71,7 @@ class IgnoreLayer:
     ) -> IgnoreLayer:
         """Lines that are no valid pattern are passed over, as git does. RulesTooLargeError beyond the limits.
 
-        `ignores_case` is what git calls `core.ignorecase`.
+        `ignores_case` is what git calls core.ignorecase.
 
         `checkpoint` is called every some tenths of a second at most, and may raise.
         """

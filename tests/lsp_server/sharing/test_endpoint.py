@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -66,8 +67,9 @@ def test_who_knows_no_secret_is_not_let_in(listener: tuple[HostAddress, socket.s
     def visit() -> None:
         with socket.create_connection(("127.0.0.1", told(address)["port"]), 60) as stranger:
             stranger.sendall(said)
-            stranger.shutdown(socket.SHUT_WR)
-            stranger.recv(1000)
+            with contextlib.suppress(ConnectionError):  # whoever said too much is cut off
+                stranger.shutdown(socket.SHUT_WR)
+                stranger.recv(1000)
 
     assert not visited(listening, visit)
 
@@ -82,7 +84,8 @@ def test_an_answer_of_another_conversation_does_not_let_in(
     def visit() -> None:
         with socket.create_connection(("127.0.0.1", port), 60) as stranger:
             stranger.sendall(nonce + endpoint.proof_of(secret, b"window", nonce, b"h" * 32))
-            stranger.recv(1000)
+            with contextlib.suppress(ConnectionError):
+                stranger.recv(1000)
 
     assert not visited(listening, visit)
 
