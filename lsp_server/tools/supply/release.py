@@ -112,7 +112,8 @@ def _build_extension(tree: Path, out: Path, environment: Mapping[str, str], pack
         _run([npm, "ci"], folder, environment)
     else:
         shutil.copytree(packages, folder / "node_modules", symlinks=True)
-    _run([npm, "run", "package"], folder, environment)
+    # What packs the extension writes times of the place where it runs.
+    _run([npm, "run", "package"], folder, {**environment, "TZ": "UTC"})
     (vsix,) = folder.glob("*.vsix")
     shutil.copy(vsix, out)
 
