@@ -3,7 +3,8 @@
 # A second run starts at once: what is set up stays in .venv, models stay in the user's cache folder.
 
 VENV := .venv
-BIN := $(VENV)/bin
+# Where a virtual environment has its programs; untried on Windows.
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 EDITORS := .editors
 MODEL := qwen2.5-coder-0.5b
 # Many tests wait for programs, which leaves a third worker room on two cores; some hold 1.5 GB of a model.
@@ -24,7 +25,7 @@ INSTALL := $(BIN)/python -I lsp_server/tools/supply/install.py $(QUIET) --locks 
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
 .PHONY: demo test checks kernels fuzz mutation test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean
-.PHONY: help
+.PHONY: help release
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -42,6 +43,8 @@ checks: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
 	$(BIN)/lint-imports
 
 # The model that many tests run, and what would be compiled for it by the first of them.
@@ -86,7 +89,7 @@ distill-gpu: $(VENV)/installed
 bench: $(VENV)/installed
 	@$(BIN)/slipstream bench
 
-$(VENV)/bin/python:
+$(BIN)/python:
 	@test -n "$(PYTHON)" || { \
 		echo "Slipstream needs Python 3.11 or newer, and none is on the PATH." >&2; \
 		echo "Install one, or name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
@@ -101,17 +104,22 @@ lock: $(VENV)/installed-test
 lock-check: $(VENV)/installed-test
 	$(BIN)/python -P -m lsp_server.tools.supply.check
 
+# Wheel, source archive, VS Code extension and Neovim archive of the last commit in dist/, built and checked; the
+# same bytes each time, which `make release TWICE=--twice` shows. Needs npm on the path.
+release: $(VENV)/installed-test
+	$(BIN)/python -P -m lsp_server.tools.supply.release $(TWICE)
+
 # What a release stands on, for those who ship it.
 sbom: $(VENV)/installed
 	@mkdir -p dist
 	$(BIN)/python -P -m lsp_server.tools.supply.sbom > dist/slipstream.cdx.json
 
-$(VENV)/installed: pyproject.toml $(LOCKS) | $(VENV)/bin/python
+$(VENV)/installed: pyproject.toml $(LOCKS) | $(BIN)/python
 	@echo "Installing Slipstream and what it needs; the first time this takes some minutes"
 	@$(INSTALL) .
 	@touch $@
 
-$(VENV)/installed-test: pyproject.toml $(LOCKS) | $(VENV)/bin/python
+$(VENV)/installed-test: pyproject.toml $(LOCKS) | $(BIN)/python
 	@echo "Installing Slipstream and its test tools; the first time this takes some minutes"
 	@$(INSTALL) --also test .
 	@touch $@ $(VENV)/installed

@@ -112,7 +112,8 @@ def _leave(serving: Coroutine[Any, Any, tuple[int, bool]]) -> NoReturn:
     """Run to the end and leave with the exit code; `serving` says too whether all threads have ended."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        code, has_stopped = asyncio.run(serving)
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # the same one on every system
+            code, has_stopped = runner.run(serving)
     except KeyboardInterrupt:
         code, has_stopped = 130, False
     if not has_stopped:

@@ -6,13 +6,14 @@ themselves live in `commands/`; nothing heavy is imported before one of them run
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
 import typer
 
 from completion_engine.errors import MachineError, SlipstreamError
-from lsp_server.tools.commands import complete, demo, doctor, index, replay
+from lsp_server.tools.commands import complete, demo, doctor, index, replay, uninstall
 from lsp_server.tools.commands.terminal import show_error, write
 
 app = typer.Typer(
@@ -97,11 +98,15 @@ def distill(context: typer.Context) -> None:
 
 
 app.command()(doctor.doctor)
+app.command()(uninstall.uninstall)
 app.command(hidden=True)(demo.demo)
 
 
 def main() -> None:
     """Run the program and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a console may not know every character
     try:
         app()
     except SlipstreamError as error:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 _STEPS_DOWN = os.open in os.supports_dir_fd and os.scandir in os.supports_fd and hasattr(os, "O_NOFOLLOW")
@@ -41,6 +43,16 @@ class ConfinedFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
+
+    @cached_property
+    def ignores_case(self) -> bool:
+        """Whether names in other letters are the same files here."""
+        swapped = self.root.parent / self.root.name.swapcase()
+        if swapped == self.root:  # no letters, or a system whose paths say so by themselves
+            return sys.platform in {"win32", "darwin"}
+        with suppress(OSError):
+            return self.root.samefile(swapped)
+        return False
 
     def read(self, path: str, max_bytes: int) -> bytes:
         """The bytes of a plain file. TooLargeError when there are more than `max_bytes`."""

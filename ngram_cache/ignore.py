@@ -61,9 +61,17 @@ class IgnoreLayer:
 
     @classmethod
     def parse(
-        cls, data: bytes, base: str = "", above: str = "", checkpoint: Callable[[], None] = never_stop
+        cls,
+        data: bytes,
+        base: str = "",
+        above: str = "",
+        checkpoint: Callable[[], None] = never_stop,
+        *,
+        ignores_case: bool = False,
     ) -> IgnoreLayer:
         """Lines that are no valid pattern are passed over, as git does. RulesTooLargeError beyond the limits.
+
+        `ignores_case` is what git calls core.ignorecase.
 
         `checkpoint` is called every some tenths of a second at most, and may raise.
         """
@@ -79,7 +87,7 @@ class IgnoreLayer:
             if (rule := translate(line.removesuffix(b"\r"))) is None:
                 continue
             if num_bytes + len(line) > _CHUNK_BYTES and expressions:
-                chunks.append(_compiled(expressions, keeps))
+                chunks.append(_compiled(expressions, keeps, ignores_case))
                 expressions, keeps, num_bytes = [], [], 0
                 checkpoint()
             num_rules += 1
@@ -89,7 +97,7 @@ class IgnoreLayer:
             keeps.append(rule.keeps)
             num_bytes += len(line)
         if expressions:
-            chunks.append(_compiled(expressions, keeps))
+            chunks.append(_compiled(expressions, keeps, ignores_case))
         return cls(tuple(chunks), base, above, len(data))
 
     def verdict(
@@ -143,9 +151,10 @@ def is_ignored(
     return False
 
 
-def _compiled(expressions: Sequence[bytes], keeps: Sequence[bool]) -> _Chunk:
+def _compiled(expressions: Sequence[bytes], keeps: Sequence[bool], ignores_case: bool) -> _Chunk:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # git compares bytes
+    options.case_sensitive = not ignores_case
     options.dot_nl = True
     options.never_capture = True
     options.log_errors = False

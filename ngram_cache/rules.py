@@ -155,7 +155,9 @@ class FolderRules:
 
     def _parsed(self, data: bytes, source: str, **place: str) -> IgnoreLayer:
         try:
-            return IgnoreLayer.parse(data, **place, checkpoint=self.checkpoint)
+            return IgnoreLayer.parse(
+                data, **place, checkpoint=self.checkpoint, ignores_case=self._folder.ignores_case
+            )
         except RulesTooLargeError as error:
             raise _too_large(source, str(error)) from error
 

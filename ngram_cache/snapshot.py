@@ -77,7 +77,7 @@ class Snapshot:
 def index_directory() -> Path:
     """Where indexes lie: `SLIPSTREAM_INDEX_DIR`, else the platform's cache folder."""
     chosen = os.environ.get("SLIPSTREAM_INDEX_DIR")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("slipstream")) / "index"
+    return Path(chosen) if chosen else platformdirs.user_cache_path("slipstream", appauthor=False) / "index"
 
 
 def snapshot_path(directory: Path, root: Path, fingerprint: str) -> Path:

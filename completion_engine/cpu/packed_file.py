@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -176,7 +177,7 @@ def _forget_others(path: Path) -> None:
 
 def _fetch_ahead(path: Path) -> None:
     """Let the system read the file while the rest of the model is loaded."""
-    if not hasattr(os, "posix_fadvise"):
+    if sys.platform != "linux":
         return
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)

@@ -13,7 +13,7 @@ from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit
 from lsp_server.workspace.positions import PositionEncoding
-from lsp_server.workspace.session import path_of
+from lsp_server.workspace.uris import path_of
 
 # More text than this is split into lines on another thread.
 MAX_QUICK_CHARS = 128 * 1024

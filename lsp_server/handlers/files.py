@@ -6,8 +6,8 @@ from lsprotocol import types
 
 from lsp_server.handlers.configuration import read_folders
 from lsp_server.server import SlipstreamServer
-from lsp_server.workspace.session import path_of
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
+from lsp_server.workspace.uris import path_of
 
 
 async def did_change_watched_files(

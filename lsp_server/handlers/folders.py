@@ -9,7 +9,8 @@ from pygls.uris import from_fs_path
 
 from lsp_server.handlers.configuration import read_folders
 from lsp_server.server import SlipstreamServer
-from lsp_server.workspace.session import MAX_FOLDERS, path_of
+from lsp_server.workspace.session import MAX_FOLDERS
+from lsp_server.workspace.uris import path_of
 
 TOO_MANY = f"more than {MAX_FOLDERS} workspace folders are open: the others are not indexed."
 

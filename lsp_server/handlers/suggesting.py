@@ -16,8 +16,9 @@ from lsp_server.engine.scheduling import SupersededError, empty
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.documents import DocumentSnapshot, LineColumn
 from lsp_server.workspace.measurements import Answered
-from lsp_server.workspace.session import CompletionRecord, Offer, path_of
+from lsp_server.workspace.session import CompletionRecord, Offer
 from lsp_server.workspace.settings import Settings
+from lsp_server.workspace.uris import path_of
 
 # Who asks: the editor while the user types; maybe the user, some clients do not tell; the user for certain.
 TriggerKind = Literal["by typing", "maybe", "to choose"]

@@ -1,4 +1,6 @@
-"""Where the host of this user, this install and these settings is found: a socket in a private folder.
+"""Where the host of this user, this install and these settings is found: by a file in a private folder.
+
+It is a Unix socket, or names a port of the loopback where there are none, or `LOOPBACK_VARIABLE` is set.
 
 Owns the folder and the names in it. Must not know what is said over the socket. Imported by the relay, so
 nothing heavy.
@@ -8,15 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 import stat
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-IS_SUPPORTED: Final = hasattr(socket, "AF_UNIX") and sys.platform != "win32"
+from lsp_server.sharing.system import HAS_UNIX_SOCKETS, user_id
 
 PACKAGES = Path(__file__).parents[2]
 NAMES = ("lsp_server", "completion_engine", "ngram_cache")
@@ -25,11 +25,17 @@ NAMES = ("lsp_server", "completion_engine", "ngram_cache")
 # None of them is one that our own packages set when they are imported.
 VARIABLES = (
     "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "OMP_NUM_THREADS",
+    "USERPROFILE", "APPDATA", "LOCALAPPDATA",
 )  # fmt: skip
 PREFIXES = ("SLIPSTREAM_", "HF_", "CUDA_", "TRITON_")
+LOOPBACK_VARIABLE = "SLIPSTREAM_HOST_LOOPBACK"
 FOLDER_VARIABLES = ("SLIPSTREAM_MODEL_DIR", "SLIPSTREAM_INDEX_DIR")
 
-# The shortest limit of any system is 104.
+SOCKET_SUFFIX, LOOPBACK_SUFFIX = ".sock", ".port"
+
+_SUFFIXES = {SOCKET_SUFFIX, LOOPBACK_SUFFIX}
+
+# Of a Unix socket; the shortest limit of any system is 104.
 MAX_PATH_BYTES = 100
 
 
@@ -39,15 +45,16 @@ class SharingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HostAddress:
-    """A host's `name` and the private `folder` that holds its socket."""
+    """A host's `name` and the private `folder` that holds its socket, or says which port it has instead."""
 
     folder: Path
     name: str
+    is_loopback: bool = False
 
     @property
     def socket_path(self) -> str:
-        """Where the host listens."""
-        return str(self.folder / f"{self.name}.sock")
+        """The socket on which the host listens, or the file that says where it does."""
+        return str(self.folder / f"{self.name}{LOOPBACK_SUFFIX if self.is_loopback else SOCKET_SUFFIX}")
 
     @property
     def lock_path(self) -> str:
@@ -58,16 +65,17 @@ class HostAddress:
 def find_address(environment: Mapping[str, str]) -> HostAddress:
     """The address for servers with this environment. Raises SharingError when there is no safe one."""
     name = identity(environment)
+    is_loopback = not HAS_UNIX_SOCKETS or bool(environment.get(LOOPBACK_VARIABLE))
     problems = []
-    for folder in _folders(environment):
-        address = HostAddress(folder, name)
-        if len(os.fsencode(address.socket_path)) >= MAX_PATH_BYTES:
+    for folder in folders(environment):
+        address = HostAddress(folder, name, is_loopback)
+        if not is_loopback and len(os.fsencode(address.socket_path)) >= MAX_PATH_BYTES:
             problems.append(f"{folder} is too long a path for a socket")
         elif problem := make_private(folder):
             problems.append(problem)
         else:
             return address
-    raise SharingError(", and ".join(problems))
+    raise SharingError(", and ".join(problems) or "this system names no folder for it")
 
 
 def for_host(environment: Mapping[str, str]) -> dict[str, str]:
@@ -86,11 +94,11 @@ def identity(environment: Mapping[str, str]) -> str:
 
 
 def sockets(environment: Mapping[str, str]) -> list[str]:
-    """Every socket of this user's hosts, of other installs too; some may have nobody behind them."""
+    """Every `socket_path` of this user's hosts, of other installs too; some may have nobody behind them."""
     found: list[str] = []
-    for folder in _folders(environment):
+    for folder in folders(environment):
         if folder.is_dir() and not make_private(folder):
-            found += sorted(map(str, folder.glob("*.sock")))
+            found += sorted(str(file) for file in folder.iterdir() if file.suffix in _SUFFIXES)
     return found
 
 
@@ -105,12 +113,19 @@ def _code() -> Iterator[str]:
                     yield f"{path} {facts.st_size} {facts.st_mtime_ns}"
 
 
-def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Candidates, the best first: in the session's own folder, or else among the temporary files."""
+def folders(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Candidates, the best first: in the session's own folder, or else among the temporary files.
+
+    Where users have no numbers, in the part of the profile that stays on this machine.
+    """
+    if user_id() is None:
+        if local := environment.get("LOCALAPPDATA") or environment.get("TEMP"):
+            yield Path(local) / "slipstream-host"
+        return
     runtime = Path(environment.get("XDG_RUNTIME_DIR", ""))
     if runtime.is_absolute() and not _problem(runtime):
         yield runtime / "slipstream"
-    yield Path(environment.get("TMPDIR") or "/tmp") / f"slipstream-{os.getuid()}"  # noqa: S108 - made private, or refused
+    yield Path(environment.get("TMPDIR") or "/tmp") / f"slipstream-{user_id()}"  # noqa: S108 - made private, or refused
 
 
 def make_private(folder: Path) -> str:
@@ -130,7 +145,9 @@ def _problem(folder: Path) -> str:
         return f"{folder} cannot be looked at: {error.strerror}"
     if not stat.S_ISDIR(facts.st_mode):
         return f"{folder} is no folder"
-    if facts.st_uid != os.getuid():
+    if user_id() is None:
+        return ""  # the profile lets nobody else in
+    if facts.st_uid != user_id():
         return f"{folder} belongs to another user"
     if facts.st_mode & 0o077:
         return f"{folder} is open to other users"

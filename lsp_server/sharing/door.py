@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Literal
 
 from lsp_server.sharing.address import HostAddress, make_private
+from lsp_server.sharing.admission import listen
+from lsp_server.sharing.endpoint import is_listening
+from lsp_server.sharing.system import try_lock
 
 # An old host lets go of its lock within moments of closing its socket.
 CLAIM_S = 5.0
 STEP_S = 0.02
-BACKLOG = 64
+PROBE_S = 1.0
 
 Inode = tuple[int, int]
 
@@ -33,13 +36,13 @@ class Door:
         self.listener = listener
         self._address = address
         self._lock = lock
-        self._socket_inode = _inode_at(address.socket_path)
+        self._listens_at = _file_at(address.socket_path)
 
     def close(self) -> None:
         """Let nobody in any more; another process may be the host from now on."""
         if self._lock >= 0:
             # In this order: who holds the lock knows that no other host makes or removes a socket.
-            if self._has_lock() and _inode_at(self._address.socket_path) == self._socket_inode:
+            if self._has_lock() and _file_at(self._address.socket_path) == self._listens_at:
                 Path(self._address.socket_path).unlink(missing_ok=True)
             self.listener.close()
             os.close(self._lock)
@@ -52,10 +55,10 @@ class Door:
         """
         if not self._has_lock() and not self._lock_again():
             return "lost"
-        if _inode_at(self._address.socket_path) == self._socket_inode:
+        if _file_at(self._address.socket_path) == self._listens_at:
             return "ours"
-        self.listener = _listen(self._address)
-        self._socket_inode = _inode_at(self._address.socket_path)
+        self.listener = listen(self._address)
+        self._listens_at = _file_at(self._address.socket_path)
         return "renewed"
 
     def _has_lock(self) -> bool:
@@ -64,12 +67,10 @@ class Door:
 
     def _lock_again(self) -> bool:
         """Take a new lock in place of one that was cleaned away; False where another process has it."""
-        import fcntl  # noqa: PLC0415 - not on every system
-
         make_private(self._address.folder)
         lock = os.open(self._address.lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try_lock(lock)
         except OSError:
             os.close(lock)
             return False
@@ -83,54 +84,27 @@ def open_door(address: HostAddress) -> Door | None:
     if (lock := _take(address)) is None:
         return None
     try:
-        return Door(address, _listen(address), lock)
+        # The lock is ours, so nobody listens on what lies there.
+        return Door(address, listen(address), lock)
     except OSError:
         os.close(lock)
         raise
-
-
-def _listen(address: HostAddress) -> socket.socket:
-    """A socket at the address. The lock is ours, so nobody listens on what lies there."""
-    Path(address.socket_path).unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        listener.bind(address.socket_path)
-        Path(address.socket_path).chmod(0o600)
-        listener.listen(BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 def _take(address: HostAddress) -> int | None:
     """The lock, once it is ours; waits a little for a host that is about to end."""
-    import fcntl  # noqa: PLC0415 - not on every system
-
     until = time.monotonic() + CLAIM_S
     while True:
         lock = os.open(address.lock_path, os.O_RDWR | os.O_CREAT, 0o600)
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(BlockingIOError, PermissionError):  # each system has its own
+            try_lock(lock)
             # It may have been removed since it was opened: others would lock another file.
             if _inode_at(address.lock_path) == _inode_of(lock):
                 return lock
         os.close(lock)
-        if _is_listening(address) or time.monotonic() > until:
+        if is_listening(address.socket_path, PROBE_S) or time.monotonic() > until:
             return None
         time.sleep(STEP_S)
-
-
-def _is_listening(address: HostAddress) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)
-        try:
-            probe.connect(address.socket_path)
-        except BlockingIOError:
-            return True  # so many wait at it that there is no room for more
-        except OSError:
-            return False
-        return True
 
 
 def _inode_at(path: str) -> Inode | None:
@@ -140,6 +114,15 @@ def _inode_at(path: str) -> Inode | None:
     except FileNotFoundError:
         return None
     return facts.st_dev, facts.st_ino
+
+
+def _file_at(path: str) -> tuple[int, ...] | None:
+    """The same of a file that nobody writes twice: another one may get the number of one that is gone."""
+    try:
+        facts = Path(path).lstat()
+    except FileNotFoundError:
+        return None
+    return facts.st_dev, facts.st_ino, facts.st_mtime_ns
 
 
 def _inode_of(descriptor: int) -> Inode:

@@ -9,17 +9,17 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
-import signal
 import socket
 from typing import Any, BinaryIO, Protocol
 
 import psutil
 
 from lsp_server.sharing import watchdog
+from lsp_server.sharing.admission import is_ours, receive
 from lsp_server.sharing.door import Door
 from lsp_server.sharing.log import WINDOW_NUMBER
-from lsp_server.sharing.wire import NUM_WORD_BYTES, STATUS, WELCOME, WINDOW, BlockWriter, uid_of_peer
+from lsp_server.sharing.system import on_terminate
+from lsp_server.sharing.wire import NUM_WORD_BYTES, STATUS, WELCOME, WINDOW, BlockWriter
 from lsp_server.supervision import on_own_thread
 
 logger = logging.getLogger(__name__)
@@ -69,8 +69,7 @@ class Host:
 
     async def run(self) -> None:
         """Serve to the end; afterwards the door is closed and every window has been told."""
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
+        on_terminate(asyncio.get_running_loop(), self._stopping.set)
         self._start_accepting()
         self._rest()
         beating = asyncio.create_task(self._beat())
@@ -143,8 +142,6 @@ class Host:
         """Find out what somebody wants, and give it."""
         with connection:
             try:
-                if uid_of_peer(connection) not in {None, os.getuid()}:
-                    return
                 wanted = await _greeting(connection)
                 if wanted == WINDOW:
                     await self._let_in(connection)
@@ -218,15 +215,15 @@ class Host:
 
 
 async def _greeting(connection: socket.socket) -> bytes:
-    """The first word, as much of it as comes in time; the connection blocks afterwards."""
+    """The first word of a user's own window; nothing where it is none, or does not come in time.
+
+    The connection blocks afterwards.
+    """
     connection.setblocking(False)
     word = b""
-    loop = asyncio.get_running_loop()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(GREETING_S):
-            while len(word) < NUM_WORD_BYTES:
-                if not (more := await loop.sock_recv(connection, NUM_WORD_BYTES - len(word))):
-                    break
-                word += more
+            if await is_ours(connection):
+                word = await receive(connection, NUM_WORD_BYTES)
     connection.setblocking(True)
     return word

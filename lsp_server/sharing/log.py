@@ -5,6 +5,7 @@ Owns the file. Must not know what is logged.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import subprocess
@@ -27,7 +28,7 @@ WINDOW_NUMBER: ContextVar[int] = ContextVar("window", default=0)
 
 def log_path() -> Path:
     """Where the log of this user's hosts lies."""
-    return platformdirs.user_log_path("slipstream") / NAME
+    return platformdirs.user_log_path("slipstream", appauthor=False) / NAME
 
 
 def open_log() -> int:
@@ -36,7 +37,8 @@ def open_log() -> int:
         path = log_path()
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > MAX_KEPT_BYTES:
-            path.replace(path.with_suffix(".old.log"))
+            with contextlib.suppress(PermissionError):  # Windows does not move what another host still writes
+                path.replace(path.with_suffix(".old.log"))
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError:
         return subprocess.DEVNULL

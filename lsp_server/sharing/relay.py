@@ -6,6 +6,7 @@ Whatever goes wrong before the first byte, the window is served without a host.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -15,8 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from lsp_server.sharing.address import IS_SUPPORTED, HostAddress, SharingError, find_address, for_host
-from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, read_word, uid_of_peer
+from lsp_server.sharing import endpoint
+from lsp_server.sharing.address import HostAddress, SharingError, find_address, for_host
+from lsp_server.sharing.system import OUTLIVING
+from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, read_word
 
 # A new host answers as soon as the interpreter has loaded the protocol's library, on a busy machine too.
 START_S = 40.0
@@ -54,8 +57,6 @@ def serve_shared(serve_alone: Callable[[], None]) -> None:
 
 def connect(environment: Mapping[str, str]) -> socket.socket:
     """A connection to the host, which has taken this window in. Raises SharingError."""
-    if not IS_SUPPORTED:
-        raise SharingError("this system has no Unix domain sockets")
     address = find_address(environment)
     starts: list[subprocess.Popen[bytes]] = []
     until = time.monotonic() + START_S
@@ -82,31 +83,23 @@ def _knock(address: HostAddress) -> socket.socket | None:
 
     Raises BlockingIOError while so many wait there that no more can, SharingError for a host that is none.
     """
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.settimeout(ANSWER_S)
-        connection.connect(address.socket_path)
-        _check_owner(connection)
-        connection.sendall(WINDOW)
-        if read_word(connection) == WELCOME:
+        connection = endpoint.connect(address.socket_path, ANSWER_S)
+        with contextlib.ExitStack() as unless_welcome:
+            unless_welcome.callback(connection.close)
+            connection.sendall(WINDOW)
+            if read_word(connection) != WELCOME:
+                return None
             connection.settimeout(None)
+            unless_welcome.pop_all()
             return connection
+    except endpoint.StrangerError as error:
+        # What an editor says is for nobody else.
+        raise SharingError("the shared process is another user's") from error
     except (FileNotFoundError, ConnectionError):
-        pass
+        return None
     except TimeoutError as error:
-        connection.close()
         raise SharingError("the shared process does not answer") from error
-    except BaseException:
-        connection.close()
-        raise
-    connection.close()
-    return None
-
-
-def _check_owner(connection: socket.socket) -> None:
-    """Raises SharingError unless the host is this user's: what an editor says is for nobody else."""
-    if uid_of_peer(connection) not in {None, os.getuid()}:
-        raise SharingError("the shared process is another user's")
 
 
 def _start_host(address: HostAddress, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -122,7 +115,7 @@ def _start_host(address: HostAddress, environment: Mapping[str, str]) -> subproc
             stderr=log,
             cwd="/",
             env=for_host(environment),
-            start_new_session=True,
+            **OUTLIVING,
         )
     finally:
         if log != subprocess.DEVNULL:

@@ -100,8 +100,8 @@ def work_on(subject: str) -> None:
 
 def start() -> None:
     """Watch this process from another one, until it ends. Before it has any other thread."""
-    if TRACEBACK_SIGNAL is None:
-        return
+    if sys.platform == "win32" or TRACEBACK_SIGNAL is None:
+        return  # no process can be forked there
     faulthandler.enable()
     faulthandler.register(TRACEBACK_SIGNAL, all_threads=True)
     host = os.getpid()
@@ -176,4 +176,5 @@ def _end(host: int, silence: _Silence) -> None:
     work = f", at work on {subject}" if subject else ""
     sys.stderr.write(f"CRITICAL: the host hung{work}, and is ended; its threads are above.\n")
     sys.stderr.flush()
-    os.kill(host, signal.SIGKILL)
+    if sys.platform != "win32":
+        os.kill(host, signal.SIGKILL)

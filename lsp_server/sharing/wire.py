@@ -9,7 +9,7 @@ Must not know what the bytes mean. Imported by the relay, so nothing heavy.
 from __future__ import annotations
 
 import contextlib
-import select
+import selectors
 import socket
 import struct
 import sys
@@ -21,6 +21,10 @@ WINDOW = b"slipstream window 1\n"
 STATUS = b"slipstream status 1\n"
 WELCOME = b"slipstream welcome!\n"
 NUM_WORD_BYTES = len(WELCOME)
+
+# One that needs no file descriptor of its own, where there is such a one.
+_Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
+_DO_NOT_WAIT: int = getattr(socket, "MSG_DONTWAIT", 0)  # where there is room, a few bytes do not wait anyway
 
 _END = (0).to_bytes(4, "big")
 
@@ -56,11 +60,10 @@ class BlockWriter:
         if not self._lock.acquire(timeout=timeout_s):
             return
         try:
-            room = select.poll()
-            room.register(self._connection, select.POLLOUT)
-            with contextlib.suppress(OSError):
-                if room.poll(timeout_s * 1000):
-                    self._connection.send(_END + bytes([code]), socket.MSG_DONTWAIT)
+            with contextlib.suppress(OSError), _Selector() as room:
+                room.register(self._connection, selectors.EVENT_WRITE)
+                if room.select(timeout_s):
+                    self._connection.send(_END + bytes([code]), _DO_NOT_WAIT)
         finally:
             self._lock.release()
 

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from completion_engine.stats import Completion
 from lsp_server.workspace.configuration import Configuration
@@ -17,6 +16,7 @@ from lsp_server.workspace.documents import Document, DocumentSnapshot, LineColum
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.positions import PositionEncoding, index_of
 from lsp_server.workspace.settings import IndexSettings, Settings
+from lsp_server.workspace.uris import path_of
 from ngram_cache.file_kinds import is_in_secret_folder, is_secret_path
 
 NUM_RECORDS = 64
@@ -265,16 +265,3 @@ def _path_in(uri: str) -> str:
         return unquote(urlsplit(uri).path).replace("\\", "/")
     except ValueError:
         return uri
-
-
-def path_of(uri: str) -> Path | None:
-    """The path that a URI names; None when it names no file of this machine."""
-    try:
-        parts = urlsplit(uri)
-    except ValueError:
-        return None
-    if parts.scheme != "file":
-        return None
-    share = f"//{parts.netloc}" if parts.netloc not in {"", "localhost"} else ""
-    path = url2pathname(f"{share}{parts.path}")
-    return Path(path) if path and "\0" not in path else None

@@ -31,7 +31,7 @@ _STRINGS = {
 
 def user_file() -> Path:
     """Where a user's own settings lie."""
-    return platformdirs.user_config_path("slipstream") / "config.toml"
+    return platformdirs.user_config_path("slipstream", appauthor=False) / "config.toml"
 
 
 def read_repository_file(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:

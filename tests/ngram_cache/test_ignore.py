@@ -150,3 +150,12 @@ def test_a_check_between_steps_ends_a_question() -> None:
 
 def test_a_name_that_is_no_text_is_judged_by_its_bytes() -> None:
     assert IgnoreLayer.parse(b"\xe9*\n").verdict(os.fsdecode(b"\xe9a"), is_folder=False) is True
+
+
+@pytest.mark.parametrize("ignores_case", [False, True])
+def test_where_names_in_other_letters_are_the_same_rules_say_so_too(ignores_case: bool) -> None:
+    layer = IgnoreLayer.parse(b"/Private.txt\n[x-z]*.Log\n", ignores_case=ignores_case)
+    for path in ("private.TXT", "deep/Yes.lOG"):
+        assert bool(layer.verdict(path, is_folder=False)) == ignores_case
+    assert layer.verdict("Private.txt", is_folder=False)
+    assert layer.verdict("else.txt", is_folder=False) is None

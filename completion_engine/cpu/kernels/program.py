@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 from completion_engine.cpu.kernels import openmp
 from completion_engine.cpu.kernels.language import Array, SharedKernel
 from completion_engine.cpu.kernels.task import COUNTER, places, task_of
+from completion_engine.cpu.kernels.team import TEAM, call, share
 from completion_engine.cpu.kernels.vectors import I32, I64, int64_at
 
 
@@ -33,12 +34,16 @@ class StepFields(NamedTuple):
 
 
 class RunTask(NamedTuple):
-    """What `_run_steps` is told: the address of `StepFields` [num_steps], and what starts threads."""
+    """What `_run_steps` is told: the address of `StepFields` [num_steps], and what threads there are.
+
+    Those of `openmp`, where that is not 0, or else the helpers that share the words of `Team`.
+    """
 
     steps: int
     num_steps: int
-    openmp: int
     num_threads: int
+    openmp: int
+    words: int
 
 
 _STEP, _AT = places(StepFields, 0), places(RunTask)
@@ -56,8 +61,15 @@ class Step:
 
     def run(self) -> None:
         """Run it by itself."""
+        start = openmp.openmp()
+        if self.is_shared and start is None:
+            Program([self]).run()
+            return
         self.task[COUNTER] = 0
-        (openmp.run if self.is_shared else openmp.call)(self.kernel.address, self.task.ctypes.data)
+        if self.is_shared and start is not None:
+            start(self.kernel.address, self.task.ctypes.data, torch.get_num_threads(), 0)
+        else:
+            openmp.call(self.kernel.address, self.task.ctypes.data)
 
 
 class Program:
@@ -68,18 +80,22 @@ class Program:
 
     def run(self) -> None:
         """Run all of them. Lets other threads of Python run meanwhile."""
-        start = openmp.openmp()
-        if start is None:
-            for step in self._steps:
-                step.run()
+        num_threads, start = torch.get_num_threads(), openmp.openmp()
+        if start is not None:
+            address = ctypes.cast(start, ctypes.c_void_p).value or 0  # type: ignore[arg-type]  # a C function
+            self._run(num_threads, address)
             return
-        address = ctypes.cast(start, ctypes.c_void_p).value or 0  # type: ignore[arg-type]  # a C function
+        with TEAM.gathered(num_threads) as num_helpers:
+            self._run(1 + num_helpers, 0)
+
+    def _run(self, num_threads: int, start: int) -> None:
         task = task_of(
             RunTask(
                 steps=self._written.ctypes.data,
                 num_steps=len(self._written),
-                openmp=address,
-                num_threads=torch.get_num_threads(),
+                num_threads=num_threads,
+                openmp=start,
+                words=TEAM.words,
             )
         )
         openmp.call(_run_steps.address, task.ctypes.data)
@@ -94,17 +110,6 @@ class Program:
         return np.array(steps, np.int64)
 
 
-def _typed_call(_: Any, function: Any, task: Any) -> Any:
-    """The kernel at an address."""
-
-    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        kernel = ir.FunctionType(ir.VoidType(), [I64]).as_pointer()
-        builder.call(builder.inttoptr(arguments[0], kernel), [arguments[1]])
-        return context.get_dummy_value()
-
-    return types.void(function, task), generate
-
-
 def _typed_start(_: Any, openmp: Any, function: Any, task: Any, num_threads: Any) -> Any:
     """The kernel at an address on several threads, by `openmp.openmp` at another."""
 
@@ -117,7 +122,6 @@ def _typed_start(_: Any, openmp: Any, function: Any, task: Any, num_threads: Any
     return types.void(openmp, function, task, num_threads), generate
 
 
-_call: Any = intrinsic(_typed_call)
 _start: Any = intrinsic(_typed_start)
 
 
@@ -128,6 +132,9 @@ def _run_steps(task: Any) -> None:
         kernel, step = steps[at, _STEP.kernel], steps[at, _STEP.task]
         carray(int64_at(step), 1)[COUNTER] = 0
         if steps[at, _STEP.is_shared] and task[_AT.num_threads] > 1:
-            _start(task[_AT.openmp], kernel, step, task[_AT.num_threads])
+            if task[_AT.openmp]:
+                _start(task[_AT.openmp], kernel, step, task[_AT.num_threads])
+            else:
+                share(int64_at(task[_AT.words]), kernel, step, task[_AT.num_threads] - 1)
         else:
-            _call(kernel, step)
+            call(kernel, step)

@@ -14,6 +14,7 @@ export const COMMANDS = [
   "openLog",
   "forgetIndex",
   "openWalkthrough",
+  "removeEverything",
 ] as const;
 
 export type CommandName = (typeof COMMANDS)[number];

@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import type { Server } from "./client";
 import type { CommandName } from "./commandNames";
+import type { Environment } from "./environment";
 import { numbered } from "./figures";
 import { PURGE_INDEX_COMMAND } from "./protocol";
 import type { Statistics } from "./statistics";
@@ -16,6 +17,7 @@ export interface Parts {
   readonly switches: Switches;
   readonly status: Status;
   readonly statistics: Statistics;
+  readonly environment: Environment;
   readonly log: vscode.LogOutputChannel;
 }
 
@@ -36,6 +38,7 @@ export function registerCommands(parts: Parts): vscode.Disposable {
     openLog: () => { log.show(); },
     forgetIndex: () => forgetIndex(server),
     openWalkthrough,
+    removeEverything: () => removeAll(parts),
   };
   const registered = Object.entries(table).map(([name, action]) =>
     vscode.commands.registerCommand(`slipstream.${name}`, action),
@@ -89,6 +92,27 @@ async function forgetIndex(server: Server): Promise<void> {
   void (folders === undefined
     ? vscode.window.showWarningMessage(`The index was not forgotten. ${server.current.message}`.trim())
     : vscode.window.showInformationMessage(`The index of ${numbered(folders, "folder")} is built again.`));
+}
+
+async function removeAll({ environment, log, server, switches }: Parts): Promise<void> {
+  const remove = "Remove Everything";
+  const answer = await vscode.window.showWarningMessage(
+    "Remove the server that this extension installed, with its models, indexes, logs and settings?",
+    { modal: true, detail: "All windows lose it. Uninstall the extension afterwards: a window that starts would set it up again." },
+    remove,
+  );
+  if (answer !== remove) {
+    return;
+  }
+  await switches.setEnabled(false);
+  await server.stop();
+  try {
+    await environment.removeEverything();
+    void vscode.window.showInformationMessage("All is removed. Now uninstall the extension.");
+  } catch (error) {
+    log.error(String(error));
+    void vscode.window.showErrorMessage(`Something could not be removed: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 type Entry = vscode.QuickPickItem & { readonly command?: string };

@@ -1,6 +1,9 @@
 // Owns what the editor knows about the machine's servers: settings, trust, the Python extension, the progress bar.
+import path from "node:path";
 import * as vscode from "vscode";
 import * as configuration from "./configuration";
+import { existing, readBundle } from "./managed";
+import { removeEverything } from "./removal";
 import { findServer, type Launch, type Places, type WithProgress } from "./search";
 
 /** The part of the Python extension's interface that is used here. */
@@ -27,6 +30,16 @@ export class Environment {
     const launch = await findServer(this.places(), this.withProgress(signal));
     this.log.info(`The server comes from ${launch.origin}: ${launch.command.join(" ")}`);
     return launch;
+  }
+
+  /** Remove the servers that were set up here and all they stored. Rejects where something stays. */
+  async removeEverything(): Promise<void> {
+    const bundle = await readBundle(vscode.Uri.joinPath(this.context.extensionUri, "server").fsPath);
+    const root = path.join(this.storage, "environments");
+    const python = bundle === undefined ? undefined : await existing(root, bundle);
+    await removeEverything(this.storage, python, (line) => {
+      this.log.info(line);
+    });
   }
 
   /** Where programs run: never in a workspace folder. */

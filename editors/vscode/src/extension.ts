@@ -30,7 +30,7 @@ export function activate(context: vscode.ExtensionContext): void {
   running = server;
   context.subscriptions.push(
     log, switches, suggestions, feed, status, statistics, new Focus(server),
-    registerCommands({ server, switches, status, statistics, log }),
+    registerCommands({ server, switches, status, statistics, environment, log }),
     suggestions.onDidHappen((what) => {
       feed.refresh();
       if (what === "accepted") {

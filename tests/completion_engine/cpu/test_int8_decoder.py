@@ -92,7 +92,7 @@ def test_threads_change_no_bit(decoder: Int8Decoder, wanted: Tensor, num_threads
         torch.set_num_threads(before)
 
 
-def test_neither_do_pythons_threads_where_openmp_is_not(
+def test_neither_do_threads_of_our_own_where_openmp_is_not(
     decoder: Int8Decoder, wanted: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(openmp, "openmp", lambda: None)

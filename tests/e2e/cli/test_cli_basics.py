@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,7 +32,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 def test_help_names_the_commands_and_hides_the_demo(run_cli: RunCli) -> None:
     out = run_cli("--help").out
-    for command in ("serve", "complete", "replay", "bench", "index", "models", "doctor"):
+    for command in ("serve", "complete", "replay", "bench", "index", "models", "doctor", "uninstall"):
         assert command in out
     assert "demo" not in out
 
@@ -71,3 +72,23 @@ def test_an_error_is_told_on_stderr_with_advice(run_cli: RunCli, tmp_path: Path)
 
 def test_the_version_is_told(run_cli: RunCli) -> None:
     assert run_cli("--version").out.startswith("slipstream ")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])
+def test_a_console_that_does_not_know_a_character_is_written_to_all_the_same(encoding: str) -> None:
+    """A table is drawn in what characters there are; a name that has others is shown with `?` in it."""
+    code = (
+        "import sys\n"
+        "from lsp_server import cli\n"
+        "from lsp_server.tools.commands.terminal import show_rows\n"
+        "cli.app = lambda: show_rows('\u4e2d µ', ['name'], [['\u4e2d\u2192\u2265']])\n"
+        "cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(REPOSITORY_ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"name" in done.stdout

@@ -12,15 +12,16 @@ import pytest
 from lsp_server.sharing import door as door_module
 from lsp_server.sharing.address import HostAddress
 from lsp_server.sharing.door import Door, open_door
+from lsp_server.sharing.endpoint import is_listening
 from tests.hosts import own_hosts
 
 
-@pytest.fixture
-def address() -> Iterator[HostAddress]:
+@pytest.fixture(params=[False, True], ids=["socket", "loopback"])
+def address(request: pytest.FixtureRequest) -> Iterator[HostAddress]:
     with own_hosts() as hosts:
         folder = hosts.folder / "private"
         folder.mkdir(mode=0o700)
-        yield HostAddress(folder, "name")
+        yield HostAddress(folder, "name", is_loopback=request.param)
 
 
 @pytest.fixture
@@ -32,8 +33,7 @@ def door(address: HostAddress) -> Iterator[Door]:
 
 
 def is_open(address: HostAddress) -> bool:
-    with socket.socket(socket.AF_UNIX) as window:
-        return window.connect_ex(address.socket_path) == 0
+    return is_listening(address.socket_path, timeout_s=60)
 
 
 def lose(address: HostAddress, what: str) -> None:
@@ -98,6 +98,8 @@ def test_a_lock_that_was_removed_while_it_was_opened_is_not_taken(
 def test_a_host_at_which_no_more_can_wait_is_a_host(
     address: HostAddress, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if address.is_loopback:
+        pytest.skip("the system answers for a port by itself")
     door.listener.listen(0)
     waiting = []
     for _ in range(9):

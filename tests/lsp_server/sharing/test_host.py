@@ -18,6 +18,7 @@ from lsp_server.sharing import host as host_module
 from lsp_server.sharing import watchdog
 from lsp_server.sharing.address import HostAddress
 from lsp_server.sharing.door import open_door
+from lsp_server.sharing.endpoint import connect
 from lsp_server.sharing.host import Host
 from lsp_server.sharing.wire import STATUS, WELCOME, WINDOW, BlockReader, BlockWriter, read_word
 from tests.clock import Clock
@@ -57,9 +58,7 @@ class Running:
     clock: Clock
 
     async def knock(self, word: bytes = WINDOW) -> socket.socket:
-        connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(60)
-        await asyncio.to_thread(connection.connect, self.address.socket_path)
+        connection = await asyncio.to_thread(connect, self.address.socket_path, 60)
         await asyncio.to_thread(connection.sendall, word)
         return connection
 
@@ -84,10 +83,10 @@ class Running:
         return Path(self.address.socket_path).exists()
 
 
-@pytest.fixture
-async def running() -> AsyncIterator[Running]:
+@pytest.fixture(params=[False, True], ids=["socket", "loopback"])
+async def running(request: pytest.FixtureRequest) -> AsyncIterator[Running]:
     with own_hosts() as hosts:
-        address, service = HostAddress(hosts.folder, "name"), Echo()
+        address, service = HostAddress(hosts.folder, "name", is_loopback=request.param), Echo()
         door = open_door(address)
         assert door is not None
         clock = Clock()

@@ -10,10 +10,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from lsp_server.sharing import relay
+from lsp_server.sharing import endpoint, relay
 from lsp_server.sharing.address import SharingError, find_address
 from lsp_server.sharing.door import open_door
 from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, BlockWriter, read_word, uid_of_peer
@@ -41,7 +42,7 @@ def test_a_host_that_does_not_answer_is_given_up(
 def test_a_host_of_another_user_hears_nothing(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relay, "uid_of_peer", lambda _connection: os.getuid() + 1)
+    monkeypatch.setattr(endpoint, "uid_of_peer", lambda _connection: os.getuid() + 1)
     door = open_door(find_address(environment))
     assert door is not None
     with pytest.raises(SharingError, match="another user's"):
@@ -95,23 +96,18 @@ def test_a_host_that_cannot_start_is_given_up_at_once_with_the_reason(
         relay.connect(environment)
 
 
-def test_a_system_without_such_sockets_has_no_host(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(relay, "IS_SUPPORTED", False)
-    with pytest.raises(SharingError, match="no Unix domain sockets"):
-        relay.connect(environment)
-
-
 def test_without_a_host_the_window_is_served_alone_and_the_user_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(relay, "IS_SUPPORTED", False)
+    def nowhere(_environment: object) -> NoReturn:
+        raise SharingError("there is no place for a socket")
+
+    monkeypatch.setattr(relay, "find_address", nowhere)
     served = []
     relay.serve_shared(lambda: served.append(True))
     assert served == [True]
     assert capsys.readouterr().err == (
-        "slipstream: this window gets an engine of its own: this system has no Unix domain sockets.\n"
+        "slipstream: this window gets an engine of its own: there is no place for a socket.\n"
     )
 
 

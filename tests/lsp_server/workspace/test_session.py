@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import pytest
 
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.workspace import session as session_module
 from lsp_server.workspace.documents import Document, Edit
-from lsp_server.workspace.session import NUM_RECORDS, CompletionRecord, Session, path_of
+from lsp_server.workspace.session import NUM_RECORDS, CompletionRecord, Session
+from lsp_server.workspace.uris import path_of, path_text
 
 URI = "file:///work/a.py"
 
@@ -114,6 +115,28 @@ def test_the_innermost_folder_holds_a_document() -> None:
 )
 def test_uris_name_paths(uri: str, path: Path | None) -> None:
     assert path_of(uri) == path
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///c%3A/a%20b/x.py", r"c:\a b\x.py"),
+        ("file:///C:/a/x.py", r"C:\a\x.py"),
+        ("file:///C:", "C:"),
+        ("file://server/share/x.py", r"\\server\share\x.py"),
+        ("file://localhost/c%3A/x.py", r"c:\x.py"),
+        ("file:///c%3A/a%00b", None),
+        ("vscode-remote://wsl/home/x.py", None),
+    ],
+)
+def test_uris_of_windows_name_its_paths(uri: str, path: str | None) -> None:
+    text = path_text(uri, is_windows=True)
+    assert (str(PureWindowsPath(text)) if text else None) == path
+
+
+def test_a_folder_of_windows_holds_what_is_named_in_other_letters() -> None:
+    file, folder = (path_text(uri, is_windows=True) for uri in ("file:///c%3A/Work/x.py", "file:///C:/work"))
+    assert PureWindowsPath(file).is_relative_to(PureWindowsPath(folder))
 
 
 def test_old_records_are_dropped_and_the_last_one_at_a_place_is_found() -> None:

@@ -1,0 +1,112 @@
+"""How a window reaches its host, and how it knows that the host is the same user's.
+
+A Unix socket where the system has them: its folder lets one user in, and the system tells who is at the other
+end. Elsewhere a port of the loopback, which anybody may knock at. Its number stands in a file that the user
+alone may read, with a secret that both sides prove to know (HMAC-SHA256 over numbers used once, the host
+first), so that neither the secret nor a word of the editor's goes to a stranger. Must not know what is said
+afterwards. Imported by the relay, so nothing heavy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from lsp_server.sharing.address import LOOPBACK_SUFFIX
+from lsp_server.sharing.system import user_id
+from lsp_server.sharing.wire import uid_of_peer
+
+LOOPBACK = "127.0.0.1"
+
+NUM_NONCE_BYTES = 32
+NUM_PROOF_BYTES = 32
+_MAX_FILE_BYTES = 1024
+
+
+class StrangerError(ConnectionError):
+    """Who is at the other end is not this user's."""
+
+
+def connect(path: str, timeout_s: float) -> socket.socket:
+    """A connection to the host whose socket or file this is; each wait on it ends after `timeout_s`.
+
+    Raises OSError: FileNotFoundError or ConnectionError where there is no host, StrangerError where it is not
+    ours, BlockingIOError while so many wait at it that no more can, TimeoutError where it does not answer.
+    """
+    if path.endswith(LOOPBACK_SUFFIX) or sys.platform == "win32":
+        return _connect_to_port(Path(path), timeout_s)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with _closed_on_error(connection):
+        connection.settimeout(timeout_s)
+        connection.connect(path)
+        if uid_of_peer(connection) not in {None, user_id()}:
+            raise StrangerError("the other side is another user's")
+    return connection
+
+
+def _connect_to_port(path: Path, timeout_s: float) -> socket.socket:
+    port, secret = _read(path)
+    connection = socket.create_connection((LOOPBACK, port), timeout_s)
+    with _closed_on_error(connection):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        ours = os.urandom(NUM_NONCE_BYTES)
+        connection.sendall(ours)
+        answer = b""
+        while (missing := NUM_NONCE_BYTES + NUM_PROOF_BYTES - len(answer)) and (
+            more := connection.recv(missing)
+        ):
+            answer += more
+        theirs, proof = answer[:NUM_NONCE_BYTES], answer[NUM_NONCE_BYTES:]
+        if not hmac.compare_digest(proof, proof_of(secret, b"host", ours, theirs)):
+            raise ConnectionRefusedError("somebody else has the port of a host that is gone")
+        connection.sendall(proof_of(secret, b"window", ours, theirs))
+    return connection
+
+
+@contextlib.contextmanager
+def _closed_on_error(connection: socket.socket) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _read(path: Path) -> tuple[int, bytes]:
+    """Port and secret of a file. Raises FileNotFoundError, and ConnectionError for one that says neither."""
+    try:
+        with path.open("rb") as file:
+            told = json.loads(file.read(_MAX_FILE_BYTES))
+        port, secret = int(told["port"]), bytes.fromhex(told["secret"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConnectionRefusedError(f"{path} names no port") from error
+    if not 0 < port < 1 << 16:
+        raise ConnectionRefusedError(f"{path} names no port")
+    return port, secret
+
+
+def is_listening(path: str, timeout_s: float) -> bool:
+    """Whether somebody listens at a host's socket or port."""
+    try:
+        if path.endswith(LOOPBACK_SUFFIX) or sys.platform == "win32":
+            socket.create_connection((LOOPBACK, _read(Path(path))[0]), timeout_s).close()
+            return True
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.setblocking(False)
+            probe.connect(path)
+    except BlockingIOError:
+        return True  # so many wait at it that there is no room for more
+    except OSError:
+        return False
+    return True
+
+
+def proof_of(secret: bytes, side: bytes, window_nonce: bytes, host_nonce: bytes) -> bytes:
+    """What `side`, host or window, says to show that it knows the secret; good for this connection alone."""
+    return hmac.digest(secret, side + window_nonce + host_nonce, "sha256")

@@ -1,0 +1,56 @@
+"""What differs from system to system: who the user is, locks on files, and processes that outlive others.
+
+Owns these calls. Imported by the relay, so nothing heavy.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import asyncio
+
+if sys.platform == "win32":
+    import msvcrt
+
+    HAS_UNIX_SOCKETS: Final = False  # Python does not offer them there
+
+    # The editor's job or console does not take a process with it that was started like this.
+    OUTLIVING: Final[dict[str, Any]] = {
+        "creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+    }
+
+    def user_id() -> int | None:
+        """None: files say by other means whose they are, and a profile's folder is its user's alone."""
+        return None
+
+    def try_lock(descriptor: int) -> None:
+        """Lock an open file for this process, until it is closed. Raises OSError where another has it."""
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+    import os
+
+    HAS_UNIX_SOCKETS: Final = True
+    OUTLIVING: Final[dict[str, Any]] = {"start_new_session": True}
+
+    def user_id() -> int | None:
+        """The number of the user; None where files do not have one."""
+        return os.getuid()
+
+    def try_lock(descriptor: int) -> None:
+        """Lock an open file for this process, until it is closed. Raises OSError where another has it."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def on_terminate(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
+    """Have the loop call `callback` when this process is told to end."""
+    try:
+        loop.add_signal_handler(signal.SIGTERM, callback)
+    except NotImplementedError:  # Windows: the handler comes between any two steps of the interpreter
+        signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(callback))

@@ -1,0 +1,134 @@
+"""`slipstream uninstall`: ends what runs and removes all that this user's servers ever stored.
+
+Owns the list of places. Must not know what is in them. The program itself is removed by what installed it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import platformdirs
+import psutil
+import typer
+
+from completion_engine.errors import MachineError, UserError
+from lsp_server.sharing import address
+from lsp_server.sharing.log import log_path
+from lsp_server.sharing.status import running_hosts
+from lsp_server.tools.commands.terminal import write
+
+# How long hosts may take to tell their windows.
+_END_S = 10.0
+_NEXT = "Now remove the program by what installed it, pipx, uv or pip: uninstall slipstream-completion.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or folder that is ours alone, and what it is for people."""
+
+    path: Path
+    what: str
+
+    @property
+    def num_bytes(self) -> int:
+        """What lies there; links count for themselves."""
+        if not self.path.is_dir() or self.path.is_symlink():
+            return self.path.lstat().st_size
+        files = (Path(folder, name) for folder, _, names in os.walk(self.path) for name in names)
+        return sum(file.lstat().st_size for file in files)
+
+
+def uninstall(*, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """Remove models, kernels, indexes, logs and settings; end the shared process."""
+    found = list(places(os.environ))
+    hosts = [int(host["pid"]) for host in running_hosts(os.environ)]
+    for place in found:
+        write(f"{place.num_bytes / 1e6:10.1f} MB  {place.path}  ({place.what})\n")
+    for pid in hosts:
+        write(f"{'':10}     process {pid}  (serves your editors' windows)\n")
+    if not found and not hosts:
+        write(f"There is nothing to remove.\n{_NEXT}")
+        return
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UserError("Nothing was removed, for nobody was asked.", advice="Say --yes.")
+        typer.confirm("Remove all of it? Close your editors first.", abort=True)
+    end(hosts)
+    remove(found)
+    write(f"Removed.\n{_NEXT}")
+
+
+def places(environment: Mapping[str, str]) -> Iterator[Place]:
+    """All there is, under the folders that the system and the environment name."""
+    from lsp_server.workspace.settings_file import user_file  # noqa: PLC0415 - loads numpy
+
+    candidates = [
+        Place(
+            platformdirs.user_cache_path("slipstream", appauthor=False), "models, kernels, weights, indexes"
+        ),
+        *_in_named_folders(environment),
+        Place(log_path().parent, "logs"),
+        Place(user_file(), "your settings"),
+        *(Place(folder, "the socket of the shared process") for folder in address.folders(environment)),
+    ]
+    yield from (place for place in candidates if os.path.lexists(place.path))
+
+
+def _in_named_folders(environment: Mapping[str, str]) -> Iterator[Place]:
+    """What is ours in folders that the user has named, where more may lie."""
+    from completion_engine.models.catalogue import CATALOGUE  # noqa: PLC0415 - not needed for help
+
+    if models := environment.get("SLIPSTREAM_MODEL_DIR"):
+        folder = Path(models).expanduser()
+        names = (*CATALOGUE, "local", "hub", "locks", "passes.json")
+        yield from (Place(folder / name, "models") for name in names)
+        yield from (Place(file, "models") for file in folder.glob("*.loading"))
+    if indexes := environment.get("SLIPSTREAM_INDEX_DIR"):
+        yield from (Place(file, "an index") for file in Path(indexes).glob("*.index*"))
+
+
+def end(hosts: Iterable[int]) -> None:
+    """End processes, by force where they do not end by themselves."""
+    running = []
+    for pid in hosts:
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            process.terminate()
+            running.append(process)
+    for process in psutil.wait_procs(running, timeout=_END_S)[1]:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def remove(found: Iterable[Place]) -> None:
+    """Remove places, and the folders above them that are empty then. Raises MachineError where one stays."""
+    for place in found:
+        try:
+            if place.path.is_dir() and not place.path.is_symlink():
+                shutil.rmtree(place.path)
+            else:
+                place.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise MachineError(
+                f"{place.path} cannot be removed: {error.strerror or error}.",
+                advice="Close the editors that use it, and try again.",
+            ) from error
+        _remove_empty(place.path.parent)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Up to the home folder, which stays; folders elsewhere are the user's own."""
+    home = Path.home()
+    while home in folder.parents:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent

@@ -1,0 +1,110 @@
+"""Threads of our own do every step once and in order, whoever is late, missing or at work elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numba import carray
+
+from completion_engine.cpu.kernels import openmp, team
+from completion_engine.cpu.kernels.language import Array, SharedKernel
+from completion_engine.cpu.kernels.program import Program, Step
+from completion_engine.cpu.kernels.task import COUNTER, task_of
+from completion_engine.cpu.kernels.vectors import claim, int64_at
+
+NUM_CELLS = 64
+
+
+@SharedKernel
+def _pass_on(task: Any) -> None:
+    """Each cell of one row becomes what stands in the row before, turned around, and one more."""
+    before, after = carray(int64_at(task[1]), 64), carray(int64_at(task[2]), 64)
+    while True:
+        cell = claim(task, COUNTER, 1)
+        if cell >= 64:
+            return
+        after[cell] += before[63 - cell] + 1
+
+
+@pytest.fixture(autouse=True)
+def without_openmp(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(openmp, "openmp", lambda: None)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def steps(rows: Array) -> list[Step]:
+    return [
+        Step(_pass_on, task_of([int(a.ctypes.data), int(b.ctypes.data)]), (rows,)) for a, b in pairwise(rows)
+    ]
+
+
+def runs_right(num_steps: int = 200, num_runs: int = 20) -> bool:
+    """Whether every cell holds what it must: a step that is done twice, or too early, shows in it."""
+    rows = np.zeros((num_steps + 1, NUM_CELLS), np.int64)
+    program = Program(steps(rows))
+    for _ in range(num_runs):
+        rows[1:] = 0
+        program.run()
+        if not (rows == np.arange(num_steps + 1)[:, None]).all():
+            return False
+    return True
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 3, 8])
+def test_each_step_is_done_once_and_after_the_one_before(num_threads: int) -> None:
+    torch.set_num_threads(num_threads)
+    assert runs_right()
+
+
+def test_a_single_step_is_shared_too() -> None:
+    rows = np.zeros((2, NUM_CELLS), np.int64)
+    (step,) = steps(rows)
+    step.run()
+    assert (rows[1] == 1).all()
+
+
+def test_programs_at_the_same_time_do_not_disturb_each_other() -> None:
+    found = []
+    callers = [threading.Thread(target=lambda: found.append(runs_right())) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert found == [True] * 4
+
+
+def test_without_helpers_the_caller_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    alone = team.Team()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with alone.gathered(3) as num_helpers:
+        assert num_helpers == 0
+    with alone.gathered(3) as num_helpers:  # it is given back
+        assert num_helpers == 0
+
+
+def test_helpers_that_another_has_are_not_waited_for() -> None:
+    with team.TEAM.gathered(2) as mine, team.TEAM.gathered(2) as others:
+        assert (mine > 0, others) == (True, 0)
+        assert runs_right(num_runs=1)
+
+
+def test_the_environment_can_forbid_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv(openmp.VARIABLE, "0")
+    openmp.openmp.cache_clear()
+    try:
+        assert openmp.openmp() is None
+    finally:
+        openmp.openmp.cache_clear()

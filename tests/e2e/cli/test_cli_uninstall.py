@@ -1,0 +1,120 @@
+"""After `slipstream uninstall` a home is as empty as before, and what is not ours is as it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hosts import own_hosts
+
+# What servers store, each by the code that says where.
+USE = """
+from pathlib import Path
+from completion_engine.choice.passes import PassLog
+from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, can_store
+from completion_engine.cpu.packed_file import packed_path
+from completion_engine.models.storage import default_root
+from lsp_server.sharing import hangs
+from lsp_server.sharing.log import log_path
+from lsp_server.workspace.settings_file import user_file
+from ngram_cache.snapshot import index_directory, snapshot_path
+import sys
+assert can_store()
+model = "qwen2.5-coder-0.5b"
+files = [
+    KERNEL_FOLDER / "kernel.nbi", packed_path([Path(sys.argv[1])]), default_root() / model / "file.gguf",
+    default_root() / "locks" / "a.lock", default_root() / f"{model}.loading",
+    snapshot_path(index_directory(), Path("/project"), "tokens"), log_path(), user_file(),
+]
+for file in files:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"x")
+PassLog(default_root()).record("a", "b", {16: 1.0})
+hangs.record("/project")
+"""
+
+
+@pytest.fixture(params=[False, True], ids=["usual folders", "named folders"])
+def environment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A home with something of another program's in it, and with nothing of ours."""
+    home = tmp_path / "home"
+    (home / ".cache" / "other").mkdir(parents=True)
+    (home / ".cache" / "other" / "file").write_text("not ours")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "SLIPSTREAM_"))}
+    if request.param:
+        named = {"SLIPSTREAM_MODEL_DIR": tmp_path / "models", "SLIPSTREAM_INDEX_DIR": tmp_path / "indexes"}
+        for folder in named.values():
+            folder.mkdir()
+            (folder / "others.bin").write_text("not ours either")
+        kept |= {name: str(folder) for name, folder in named.items()}
+    with own_hosts() as hosts:
+        yield {**kept, "HOME": str(home), "TMPDIR": str(hosts.folder), "PYTHONPATH": str(Path.cwd())}
+
+
+def everything(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", *arguments], env=environment, capture_output=True, text=True, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+SLIPSTREAM = ("-c", "from lsp_server.cli import main; main()", "uninstall")
+
+
+def test_nothing_of_ours_is_left_and_nothing_of_others_is_gone(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    before = everything(tmp_path)
+    used = run(environment, "-c", USE, __file__)
+    assert used.returncode == 0, used.stderr
+    assert everything(tmp_path) > before
+    unasked = run(environment, *SLIPSTREAM)
+    assert unasked.returncode == 1
+    assert "Say --yes" in unasked.stderr
+    assert everything(tmp_path) > before
+    done = run(environment, *SLIPSTREAM, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert everything(tmp_path) == before
+    again = run(environment, *SLIPSTREAM, "--yes")
+    assert (again.returncode, again.stdout.splitlines()[0]) == (0, "There is nothing to remove.")
+
+
+HOST = """
+import asyncio, os
+from lsp_server.sharing.address import find_address
+from lsp_server.sharing.door import open_door
+from lsp_server.sharing.host import Host
+class Service:
+    is_sick = False
+    def describe(self):
+        return {"engines": []}
+door = open_door(find_address(os.environ))
+print("listens", flush=True)
+asyncio.run(Host(door, Service(), 600.0).run())
+"""
+
+
+@pytest.mark.parametrize("loopback", ["", "1"])
+def test_the_shared_process_is_ended_first(environment: dict[str, str], loopback: str) -> None:
+    environment = {**environment, "SLIPSTREAM_HOST_LOOPBACK": loopback}
+    sockets = Path(environment["TMPDIR"])
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", HOST], env=environment, stdout=subprocess.PIPE
+    ) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == b"listens\n"
+        assert everything(sockets)
+        done = run(environment, *SLIPSTREAM, "--yes")
+        assert done.returncode == 0, done.stderr
+        assert f"process {host.pid}" in done.stdout
+        assert host.wait(60) == 0
+    assert everything(sockets) == set()
