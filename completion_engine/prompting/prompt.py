@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from completion_engine.prompting.tokenizer import Tokenizer
 
-_GROWTH = 1.5  # a window slides once it holds this much more than it began with
+GROWTH = 1.5  # a window slides once it holds this much more than it began with
 _MAX_WINDOWS = 64
 _MAX_PLACES = 4  # of one document
 _CLOSERS = frozenset(")]}>\"'`:;, \t")
@@ -39,7 +39,7 @@ class _Window:
 class PromptBuilder:
     """Prompts for one target. Remembers per document where its last windows lie."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a window is made of
         self,
         tokenizer: Tokenizer,
         *,
@@ -47,11 +47,14 @@ class PromptBuilder:
         suffix_chars: int,
         max_prompt: int,
         anchor_lines: int = 12,
+        max_chars: int = 0,
     ) -> None:
+        """A window begins with `prefix_chars` and stays up to `max_chars`, by default half more."""
         self._tokenizer = tokenizer
         self._anchor_lines = anchor_lines
         self._prefix_chars = prefix_chars
         self._suffix_chars = suffix_chars
+        self._max_chars = max_chars or round(prefix_chars * GROWTH)
         self._max_prompt = max_prompt
         self._windows: OrderedDict[str, list[_Window]] = OrderedDict()  # of each document the newest first
         self._encode = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
@@ -100,7 +103,7 @@ class PromptBuilder:
                 return None
         anchor = at + len(window.before)
         starts_line = anchor == 0 or prefix[anchor - 1] == "\n"
-        if not starts_line or len(prefix) - at > self._prefix_chars * _GROWTH:
+        if not starts_line or len(prefix) - at > self._max_chars:
             return None
         if at and len(prefix) - at < self._prefix_chars // 2:
             return None  # the cursor went far up: too little would be seen

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from completion_engine.prompting.prompt import Prompt, PromptBuilder
+from completion_engine.prompting.prompt import GROWTH, Prompt, PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
 
 SHARES = (1.0, 0.71, 0.5, 0.35, 0.25, 0.18, 0.125)
@@ -41,12 +41,16 @@ class PromptWindows:
     """The prompts of each place, one for each window."""
 
     def __init__(self, tokenizer: Tokenizer, *, prefix_chars: int, suffix_chars: int, **more: int) -> None:
-        """The whole window's size, and what else `PromptBuilder` takes."""
+        """The whole window's size, and what else `PromptBuilder` takes.
+
+        A smaller window stays as long as the whole one would: to slide is to compute it anew.
+        """
         self._builders = [
             PromptBuilder(
                 tokenizer,
                 prefix_chars=round(share * prefix_chars),
                 suffix_chars=round(share * suffix_chars),
+                max_chars=round(GROWTH * prefix_chars),
                 **more,
             )
             for share in SHARES

@@ -67,6 +67,15 @@ def test_a_text_that_any_window_shows_is_shown_whole() -> None:
     assert windows().choose("a", "x = ", "\n", Budget(0, 1.0), size_of).is_whole
 
 
+def test_a_small_window_stays_while_much_is_typed() -> None:
+    known = windows()
+    before = "line\n" * 60
+    first, second = (
+        known.choose("a", before + typed, LINES, Budget(0, 1.0), size_of).prompt for typed in ("", "x" * 300)
+    )
+    assert second.tokens[: size_of(first) - 1] == first.tokens[:-1]
+
+
 def test_a_key_typed_later_meets_the_same_window() -> None:
     known = windows()
     first, second = (
