@@ -148,7 +148,7 @@ class CompletionEngine:
         task, decoding = self._begin(request, stats, budget=self._budget_of(request))
         rules = StopRules(task.cursor)
         max_tokens = min(request.max_tokens, self._max_new_tokens)
-        limits = Limits.of(request, max_tokens, begin, decoding.prompt_ms)
+        limits = Limits.of(request, max_tokens, begin, decoding.cold_ms)
         try:
             with self.energy.measured() as count:
                 finish = run(decoding, rules, limits, request.cancellation)

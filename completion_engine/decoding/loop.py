@@ -98,9 +98,10 @@ class Decoding:
         return self._target.ms_of(self.num_pending)
 
     @property
-    def prompt_ms(self) -> float:
-        """What it takes to compute what is known and not cached, all but the last token."""
-        return (self.num_pending - 1) * self._target.prompt_token_ms
+    def cold_ms(self) -> float:
+        """What computing a prompt takes of which most is missing; 0 where most is cached."""
+        is_cold = 2 * self._cache.num_cached < self._num_prompt
+        return (self.num_pending - 1) * self._target.prompt_token_ms if is_cold else 0.0
 
     def step(self, within_ms: float = float("inf")) -> None:
         """One pass of the target. Whether to stop is asked between steps: see `finish`.

@@ -49,13 +49,13 @@ class Limits:
     min_survival: float = 0.0
 
     @classmethod
-    def of(cls, request: CompletionRequest, max_tokens: int, begin_s: float, prompt_ms: float) -> Limits:
-        """The limits of a request that began at `begin_s`, whose prompt takes `prompt_ms` to compute.
+    def of(cls, request: CompletionRequest, max_tokens: int, begin_s: float, cold_ms: float) -> Limits:
+        """The limits of a request that began at `begin_s`.
 
-        Where that is much of the deadline, the answer is late anyway: it is given time to become whole.
+        Its prompt takes `cold_ms` to compute where most of it is missing, else 0. Where that is much of the deadline, the answer is late anyway: it is given time to become whole.
         """
         deadline_ms = request.deadline_ms if request.deadline_ms > 0 else float("inf")
-        if prompt_ms > max(_WARM_SHARE * deadline_ms, _SOON_SHARE * request.patience_ms):
+        if cold_ms > max(_WARM_SHARE * deadline_ms, _SOON_SHARE * request.patience_ms):
             deadline_ms = max(deadline_ms, _COLD_SHARE * request.patience_ms)
         patience_ms = max(request.patience_ms, request.deadline_ms)
         deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (deadline_ms, patience_ms))

@@ -19,7 +19,6 @@ from completion_engine.request import Cancellation, CancelledError, CompletionRe
 from completion_engine.stats import Completion
 from lsp_server.engine.agenda import Agenda
 from lsp_server.engine.work import (
-    IDLE_PAUSE_S,
     Completer,
     EngineJob,
     EngineStatus,
@@ -27,11 +26,15 @@ from lsp_server.engine.work import (
     Load,
     NoEngineError,
     failed_status,
-    pause_s,
 )
 from lsp_server.supervision import SupervisedThread
 
 logger = logging.getLogger(__name__)
+
+# Background work waits this long after the last completion, so that it does not meet the next keystroke.
+IDLE_PAUSE_S = 0.05
+# Whoever types nothing for this long after a whole suggestion is reading it, and may accept it.
+READING_PAUSE_S = 0.25
 
 # An engine that failed so often in a row, or went on for so long after a cancellation, will not recover.
 MAX_FAILURES = 3
@@ -239,7 +242,8 @@ class EngineThread:
             if job.cancelled_s is not None:
                 job.on_idle_after_cancel((time.perf_counter() - job.cancelled_s) * 1000)
         self._may_idle = True
-        self._idle_from_s = time.perf_counter() + pause_s(answer)
+        may_read = isinstance(answer, Completion) and not answer.stats.is_unfinished
+        self._idle_from_s = time.perf_counter() + (READING_PAUSE_S if may_read else IDLE_PAUSE_S)
 
     def _answer(self, job: EngineJob) -> Completion | BaseException:
         if self._engine is None:

@@ -15,11 +15,6 @@ from completion_engine.stats import Completion
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.settings import Settings
 
-# Background work waits this long after the last completion, so that it does not meet the next keystroke.
-IDLE_PAUSE_S = 0.05
-# Whoever types nothing for this long after a whole suggestion is reading it, and may accept it.
-READING_PAUSE_S = 0.25
-
 EngineState = Literal["loading", "ready", "error"]
 
 
@@ -124,12 +119,3 @@ class EngineJob:
         if self.cancelled_s is None:
             self.cancelled_s = time.perf_counter()
         self.request.cancellation.cancel()
-
-
-def pause_s(answer: Completion | BaseException) -> float:
-    """How long background work waits behind an answer; not at all where the next answer is to be better."""
-    if not isinstance(answer, Completion):
-        return IDLE_PAUSE_S
-    if answer.stats.is_provisional:
-        return 0.0
-    return IDLE_PAUSE_S if answer.stats.finish_reason == "deadline" else READING_PAUSE_S
