@@ -52,7 +52,8 @@ class Limits:
     def of(cls, request: CompletionRequest, max_tokens: int, begin_s: float, cold_ms: float) -> Limits:
         """The limits of a request that began at `begin_s`.
 
-        Its prompt takes `cold_ms` to compute where most of it is missing, else 0. Where that is much of the deadline, the answer is late anyway: it is given time to become whole.
+        Its prompt takes `cold_ms` to compute where most of it is missing, else 0. Where that is much of the
+        deadline, the answer is late anyway: it is given time to become whole.
         """
         deadline_ms = request.deadline_ms if request.deadline_ms > 0 else float("inf")
         if cold_ms > max(_WARM_SHARE * deadline_ms, _SOON_SHARE * request.patience_ms):
