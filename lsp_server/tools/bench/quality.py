@@ -15,7 +15,7 @@ from completion_engine.context.choosing import INGREDIENTS
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import PREFIX_CHARS, SUFFIX_CHARS, CompletionEngine
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.request import CompletionRequest
+from completion_engine.request import CompletionRequest, MemoryWish
 from completion_engine.suggestions.rules import Stop
 from lsp_server.tools.bench.context import context_of
 from lsp_server.tools.bench.judging import QualityReport
@@ -28,22 +28,29 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of asking: which ingredients of a context stand in front, or the plain prompt."""
+    """A way of asking: what stands in front, whether memory is mixed in; or the plain prompt."""
 
     name: str
     ingredients: tuple[str, ...] = INGREDIENTS
+    memory: MemoryWish = "auto"
     is_plain: bool = False
 
 
 PLAIN = Way("plain prefix/suffix prompt", (), is_plain=True)
 NO_CONTEXT = Way("without context", ())
 DEFAULT = Way("Slipstream")
+SWITCHES = (*INGREDIENTS, "memory")
 
 
-def ways_without(ingredients: Sequence[str]) -> tuple[Way, ...]:
-    """The ways that are always measured, and one for each ingredient that is to be left out by itself."""
+def ways_without(switches: Sequence[str]) -> tuple[Way, ...]:
+    """The ways that are always measured, and one for each of `SWITCHES` that is to be off by itself."""
     left_out = (
-        Way(f"without {name}", tuple(other for other in INGREDIENTS if other != name)) for name in ingredients
+        Way(
+            f"without {name}",
+            tuple(other for other in INGREDIENTS if other != name),
+            "off" if name == "memory" else "auto",
+        )
+        for name in switches
     )
     return (PLAIN, NO_CONTEXT, *left_out, DEFAULT)
 
@@ -88,6 +95,7 @@ def _answer(engine: CompletionEngine, sample: Sample, index: NgramIndex, way: Wa
         max_tokens=_MAX_TOKENS,
         deadline_ms=0,
         patience_ms=float("inf"),
+        repository_memory=way.memory,
     )
     request = replace(request, context=context_of(engine, request, project, way.ingredients))
     engine.prepare_context(request)

@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from completion_engine.context.choosing import INGREDIENTS
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from lsp_server.tools.bench.prompts import from_folder
-from lsp_server.tools.bench.quality import COLUMNS, measure_quality, table_rows, ways_without
+from lsp_server.tools.bench.quality import COLUMNS, SWITCHES, measure_quality, table_rows, ways_without
 from lsp_server.tools.bench.released_sources import RELEASES, released_sources
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import progress_bar, show_rows, write_json
@@ -26,7 +25,7 @@ def quality(  # noqa: PLR0913 - one argument per option
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option("--without", help=f"Also leave out {', '.join(INGREDIENTS)}; may be repeated."),
+        typer.Option("--without", help=f"Also leave out {', '.join(SWITCHES)}; may be repeated."),
     ] = None,
     sources: Annotated[
         Path | None, typer.Option("--sources", help="A folder of projects instead of recent releases.")
@@ -39,7 +38,7 @@ def quality(  # noqa: PLR0913 - one argument per option
 ) -> None:
     """First suggestions beside the rest of the line that a person wrote: exact, near, no worse to parse."""
     _check(language or [], list(RELEASES))
-    _check(without or [], list(INGREDIENTS))
+    _check(without or [], list(SWITCHES))
     roots = {name: released_sources(name) for name in language or ["python"]}
     roots = {"sources": sources} if sources else roots
     with progress_bar(quiet=json) as report:

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from completion_engine.config import EngineConfig
-from completion_engine.context.choosing import INGREDIENTS
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
@@ -27,6 +26,7 @@ from lsp_server.tools.bench.quality import (
     DEFAULT,
     NO_CONTEXT,
     PLAIN,
+    SWITCHES,
     measure_quality,
     table_rows,
     ways_without,
@@ -142,7 +142,7 @@ def test_each_way_of_asking_is_measured_at_each_position_and_context_is_what_dif
     use = "from shelf import put_on_shelf\n\n\ndef tidy(book: str) -> bool:\n    return put_on_shelf"
     sample = Sample("a", "library/tidy.py", "python", use, "\n", "(book, 1)")
     engine = engine_of(tiny_model_dir, context_tokens=120)
-    ways = ways_without(INGREDIENTS)
+    ways = ways_without(SWITCHES)
     done: list[tuple[int, int]] = []
     reports = measure_quality(engine, [sample] * 2, tmp_path, ways, lambda *counts: done.append(counts))
     assert [report.name for report in reports] == [way.name for way in ways]
