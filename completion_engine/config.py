@@ -21,6 +21,7 @@ class EngineConfig:
     in one tree where the machine can do that exactly, else their likeliest chain. `plans_on_host` keeps
     the choice of drafts on the host where a GPU could take whole steps by itself. `prefix_chars` and
     `suffix_chars` bound the text around the cursor that the target sees; 0 takes what suits the device.
+    `context_tokens` bounds the repository context in front of it; below 0 it follows from what a token costs.
     `num_slots` places keep their KV cache at the same time.
     """
 
@@ -33,6 +34,7 @@ class EngineConfig:
     dtype: str = "auto"
     prefix_chars: int = 0
     suffix_chars: int = 0
+    context_tokens: int = -1
     num_slots: int = 6
 
     def __post_init__(self) -> None:

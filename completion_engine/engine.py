@@ -15,6 +15,7 @@ from completion_engine.config import EngineConfig
 from completion_engine.decoding.answers import answer, other_answers, with_alternatives
 from completion_engine.decoding.background import Expected, NextLine, Unfinished
 from completion_engine.decoding.context import DecodingContext, TextRules
+from completion_engine.decoding.contexts import Contexts, longest_context
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.decoding.run import Limits, prompt_budget_ms, run
@@ -33,11 +34,11 @@ from completion_engine.memory import give_back
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
 from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWindows
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
-from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules, load_grammar
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
@@ -67,13 +68,15 @@ class CompletionEngine:
         self._target = target
         self._max_new_tokens = min(MAX_NEW_TOKENS, target.capacity // 4)
         self._slots = SlotPool(target.cache_shape, config.num_slots)
-        self._prompts = PromptWindows(
+        form = RepositoryFormat(tokenizer, longest_context(config, target))
+        windows = PromptWindows(
             tokenizer,
             prefix_chars=config.prefix_chars or PREFIX_CHARS[kind],
             suffix_chars=config.suffix_chars or SUFFIX_CHARS[kind],
-            max_prompt=target.capacity - self._max_new_tokens - 2 * max(target.widths),
+            max_prompt=target.capacity - self._max_new_tokens - 2 * max(target.widths) - form.max_tokens,
             anchor_lines=anchor_lines_of(config.target),
         )
+        self._prompts = Contexts(windows, form, self._slots)
         self._table = SurvivalTable()
         self._drafters = build_drafters(config, target, tokenizer) if drafters is None else drafters
         may_step_on_device = config.drafts_trees and not config.plans_on_host
@@ -175,15 +178,17 @@ class CompletionEngine:
         while decoding.prepare():
             pass
 
+    def prepare_context(self, request: CompletionRequest) -> None:
+        """As `prepare`, behind the request's context, which the document has from now on."""
+        self.prepare(request, self._prompts.settle(request, cursor_of(request)))
+
     def expect(self, request: CompletionRequest) -> None:
         """The request may come soon: `idle` computes the prompt for who waits, then all of the text."""
         self._ahead = Expected(*self._begin(request, self._new_stats(), budget=self._budget_of(request)))
 
     def is_in_time(self, request: CompletionRequest) -> bool:
         """Whether somebody who waits would be answered with all of the text that a prompt may show."""
-        cursor = cursor_of(request)
-        prompt = self._prompts.whole(request.document, cursor.prefix, cursor.suffix)
-        return self._budget_of(request).holds(self._slots.num_missing(prompt.tokens))
+        return self._budget_of(request).holds(self._prompts.num_missing(request, cursor_of(request)))
 
     def write(
         self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
@@ -242,6 +247,7 @@ class CompletionEngine:
             "plans": "on the device" if self._device_decoder else "on the host",
             "pass_ms": {str(width): round(cost, 2) for width, cost in target.pass_ms.items()},
             "capacity": target.capacity,
+            "num_context_tokens": self._prompts.max_tokens,
             "num_weight_bytes": target.num_weight_bytes,
             "num_cache_bytes": self._slots.num_bytes + target.num_branch_bytes + self._shadow.num_bytes,
             "num_drafter_bytes": sum(drafter.num_bytes for drafter in self._drafters.values()),
@@ -257,21 +263,13 @@ class CompletionEngine:
         """What the prompt of somebody who waits may take."""
         return Budget(prompt_budget_ms(request), self._target.prompt_token_ms)
 
-    def _choose_prompt(
-        self, request: CompletionRequest, cursor: CursorContext, budget: Budget
-    ) -> ChosenPrompt:
-        def num_missing(prompt: Prompt) -> int:
-            return self._slots.num_missing(prompt.tokens)
-
-        return self._prompts.choose(request.document, cursor.prefix, cursor.suffix, budget, num_missing)
-
     def _showing_all(self, task: Task) -> Task:
-        """The same place with all of the text that a prompt may show."""
+        """The same place with all of the text that a prompt may show, behind the request's context."""
         if task.shows_all:
             return task
-        cursor, document = task.cursor, task.request.document
-        prompt = self._prompts.whole(document, cursor.prefix, cursor.suffix)
-        return replace(task, prompt=prompt, slot=self._slots.acquire(document, prompt.tokens), shows_all=True)
+        prompt = self._prompts.whole(task.request, task.cursor)
+        slot = self._slots.acquire(task.request.document, prompt.tokens)
+        return replace(task, prompt=prompt, slot=slot, shows_all=True)
 
     def _begin(
         self,
@@ -284,7 +282,7 @@ class CompletionEngine:
         begin = time.perf_counter()
         self._ahead = None
         cursor = cursor_of(request)
-        chosen = ChosenPrompt(prompt) if prompt else self._choose_prompt(request, cursor, budget or Budget())
+        chosen = ChosenPrompt(prompt) if prompt else self._prompts.choose(request, cursor, budget or Budget())
         slot = self._slots.acquire(request.document, chosen.prompt.tokens)
         sampler = Sampler(self.tokenizer.num_tokens, request.temperature, request.seed)
         ngram = self._drafters.get("ngram")
@@ -302,7 +300,7 @@ class CompletionEngine:
             RepositoryMemory.for_request(request, self.tokenizer.num_tokens, is_usual=self._remembers),
             weighs=self._target.device.type == "cpu" and request.eagerness < 1,
         )
-        task = Task(request, cursor, chosen.prompt, slot, context, self.tokenizer, chosen.is_whole)
+        task = Task(request, cursor, chosen.prompt, slot, context, self.tokenizer, chosen.shows_all)
         decoding = task.decoding(stats)
         stats.is_provisional = not chosen.is_whole
         stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3

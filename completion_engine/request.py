@@ -54,6 +54,25 @@ class CancelledError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ContextPiece:
+    """A few lines of a file of the repository, or signatures out of it."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryContext:
+    """What the target is shown of a repository in front of a document, in this order.
+
+    Two that are equal are one: keys and values that are cached for it stay.
+    """
+
+    repository: str
+    pieces: tuple[ContextPiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CompletionRequest:
     """One completion asked for.
 
@@ -61,6 +80,7 @@ class CompletionRequest:
     the engine chooses its own window out of them. `document` is any stable name of the document
     (its path or URI): it picks the KV slot. `index` is the repository to draft from, if there is one; it
     calls the document `indexed_as`, or by the same name where that is empty.
+    `context` is shown to the target once it is computed in idle time, and never waited for.
     Documents of one `recent_scope` draft from what was written in each other lately; without one a document
     drafts from its own alone.
     With `num_candidates` above 1 somebody waits to choose: alternatives are written until `patience_ms`.
@@ -76,6 +96,7 @@ class CompletionRequest:
     document: str = ""
     index: NgramIndex | None = None
     indexed_as: str = ""
+    context: RepositoryContext | None = None
     recent_scope: str = ""
     max_tokens: int = 64
     deadline_ms: float = 100.0

@@ -160,7 +160,7 @@ class MachineModels:
                     from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415
 
                     tokenizer = load_tokenizer(folder)
-                    on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many))
+                    on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many, tokenizer.spell))
                     from completion_engine.engine import CompletionEngine  # noqa: PLC0415
 
             with _loading_alone(report, should_stop):

@@ -13,6 +13,7 @@ import logging
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from cattrs import Converter
@@ -21,6 +22,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
 from completion_engine.errors import SlipstreamError
+from completion_engine.request import Cancellation
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduling import Scheduler
 from lsp_server.engine.work import EngineStatus, EngineUser, Notice
@@ -35,6 +37,7 @@ from lsp_server.protocol.status_line import StatusLine
 from lsp_server.protocol.transport import ByteSink, Writer, start_reader
 from lsp_server.sharing import watchdog
 from lsp_server.supervision import on_own_thread
+from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.indexing_job import IndexingJobs
 from lsp_server.workspace.session import Session
@@ -64,6 +67,7 @@ class SlipstreamServer(LanguageServer):
     protocol: SlipstreamProtocol
     scheduler: Scheduler
     indexing: IndexingJobs
+    contexts: ContextJobs
     has_ended = False
     has_stopped = False
 
@@ -111,6 +115,7 @@ class SlipstreamServer(LanguageServer):
             on_report=self._on_worker_report(self._from_thread(self._on_index_report)),
             is_engine_busy=lambda: self._engines.is_busy,
         )
+        self.contexts = ContextJobs(self._from_thread(self._on_context))
         self.scheduler = Scheduler(
             self.session.measurements,
             self._engines,
@@ -153,6 +158,7 @@ class SlipstreamServer(LanguageServer):
             return
         settings = self.session.configuration.settings
         self.scheduler.use(settings)
+        self.contexts.clear()
         self.indexing.set_folders(
             {folder: self.session.index_settings(folder) for folder in self.session.folders.values()}
         )
@@ -205,6 +211,12 @@ class SlipstreamServer(LanguageServer):
         if not self.has_ended:
             self.tell([notice.message], _KINDS[notice.is_problem])
 
+    def _on_context(self, wish: ContextWish) -> None:
+        """A document's context is another one: an idle engine prepares it, unless somebody typed."""
+        if not self.has_ended and wish.is_current():
+            context = self.contexts.of(wish.request)
+            self.scheduler.expect(replace(wish.request, context=context, cancellation=Cancellation()))
+
     def _on_index_report(self, report: FolderReport) -> None:
         if self.has_ended:
             return
@@ -234,4 +246,5 @@ class SlipstreamServer(LanguageServer):
         for uri in self.session.documents:
             self.scheduler.forget(self.session.document_key(uri))
         self.scheduler.close()
-        self.has_stopped = await on_own_thread(self.indexing.stop)
+        has_ended = await on_own_thread(self.contexts.stop)
+        self.has_stopped = await on_own_thread(self.indexing.stop) and has_ended

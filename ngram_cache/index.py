@@ -6,6 +6,7 @@ One mutable host with one lock for writers; readers see an immutable view that i
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from ngram_cache.compaction import choose_small, choose_tiers, is_mostly_dead
 from ngram_cache.construction import IntArray, never_stop
 from ngram_cache.draft import Lookup, TreeLimits
-from ngram_cache.search import Part, search
+from ngram_cache.search import Part, count_documents, search
 from ngram_cache.segment import Segment, as_tokens
 from ngram_cache.table import Stored, VersionTable
 from ngram_cache.view import IndexView
@@ -26,6 +27,7 @@ _MAX_PARTS = 6
 _MAX_PARTS_EVER = 24
 _INLINE_TOKENS = 1 << 15
 _FIRST_LIVE_ID = 1 << 32
+_ALL_TOKENS = 1 << 31
 
 
 class NgramIndex:
@@ -80,6 +82,22 @@ class NgramIndex:
             if local is not None:
                 return part.segment.tokens(local)[: max(0, offset)]
         return np.zeros(0, dtype=np.int32)
+
+    def holds(self, path: str) -> bool:
+        """Whether something is drafted from under a path."""
+        return self._table.entry(path).live is not None
+
+    def tokens_of(self, path: str) -> IntArray:
+        """The tokens that are drafted from under a path; none when it is unknown."""
+        version = self._table.entry(path).live
+        return self.tokens_before(-1 if version is None else version, _ALL_TOKENS)
+
+    def find(self, tokens: Tokens, *, max_occurrences: int, exclude: str = "") -> Counter[str]:
+        """How often a sequence occurs, by path; see `count_documents`. `exclude` as in `lookup`."""
+        found = count_documents(self._parts, tokens, self._versions(exclude), max_occurrences)
+        return Counter(
+            {path: num for version, num in found.items() if (path := self._table.path_of(version))}
+        )
 
     @property
     def paths(self) -> list[str]:

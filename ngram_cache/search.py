@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
@@ -90,6 +91,26 @@ def successors(parts: Sequence[Part], context: Sequence[int], hidden: Set[int], 
     cursors = [_LiveCursor(part, hidden, query, 1) for part in parts] if query else []
     length, longest, num_occurrences = _longest_match(cursors, max(1, min_match))
     return Successors(length, num_occurrences, counted(longest)) if longest else Successors.none()
+
+
+def count_documents(
+    parts: Sequence[Part],
+    sequence: Sequence[int] | npt.NDArray[np.integer],
+    hidden: Set[int],
+    max_occurrences: int,
+) -> Counter[int]:
+    """In which live, not hidden documents a sequence occurs, and how often.
+
+    Of more than `max_occurrences` in a segment so many are looked at, evenly spread ones.
+    """
+    query = as_query(sequence)
+    found: Counter[int] = Counter()
+    for part in parts if query else ():
+        live = _LiveCursor(part, hidden, query, 1)
+        if live.cursor.next_length >= len(query) >> 2:
+            live.cursor.widen(len(query) >> 2)
+            found.update(document for _, document, _ in live.gather(max_occurrences))
+    return found
 
 
 class _LiveCursor:

@@ -29,7 +29,9 @@ def answer(task: Task, rules: StopRules, decoding: Decoding, finish: Finish, beg
     stats.num_tokens = sum(end <= finish.num_chars for end in decoding.written.ends)
     stats.finish_reason = finish.reason
     written = zip(decoding.written.ends, decoding.origins, strict=True)
-    pieces = Origins(task.tokenizer, task.request.index).pieces(suggestion.text, written)
+    pieces = Origins(task.tokenizer, task.request.index, task.prompt.num_context).pieces(
+        suggestion.text, written
+    )
     now = time.perf_counter()
     stats.ms["postprocess"] = (now - polishing) * 1e3
     stats.ms["total"] = (now - begin) * 1e3

@@ -14,6 +14,7 @@ from completion_engine.stats import Piece
 from ngram_cache import NgramIndex
 
 _PLACES = {"prompt": "this file", "recent": "recent suggestions"}
+_IN_CONTEXT = "other files"  # that the target is shown in front of this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,10 @@ class _Reading:
 class Origins:
     """Tells the origin of drafted tokens. Made for one completion: it remembers how far it has read."""
 
-    def __init__(self, tokenizer: Tokenizer, index: NgramIndex | None) -> None:
+    def __init__(self, tokenizer: Tokenizer, index: NgramIndex | None, num_context: int = 0) -> None:
+        """The first `num_context` tokens of the prompt are a repository's."""
         self._tokenizer = tokenizer
+        self._num_context = num_context
         self._index = index
         self._readings: dict[int, _Reading] = {}
 
@@ -55,6 +58,8 @@ class Origins:
     def _piece(self, text: str, draft: DraftToken | None) -> Piece:
         if draft is None:
             return Piece(text, "target")
+        if draft.origin == "prompt" and 0 < draft.offset < self._num_context:
+            return Piece(text, draft.source, _IN_CONTEXT)
         if draft.document < 0 or self._index is None:
             return Piece(text, draft.source, _PLACES.get(draft.origin, ""))
         path = self._index.path_of(draft.document)

@@ -63,6 +63,12 @@ class SlotPool:
         num_shared = max((slot.cache.num_shared(prompt) for slot in self._slots), default=0)
         return max(0, len(prompt) - 1 - num_shared)
 
+    def known_after(self, prompt: Sequence[int]) -> list[int]:
+        """What some slot's last completion shows to follow a prompt; nothing where none does."""
+        num_prompt, tokens = len(prompt), list(prompt)
+        paths = (slot.path for slot in self._slots if len(slot.path) > num_prompt)
+        return next((path[num_prompt:] for path in paths if path[:num_prompt] == tokens), [])
+
     def _choose(self, prompt: Sequence[int]) -> Slot:
         """The slot that holds most of `prompt` or little else, or another that takes over what that holds."""
         best = max(self._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)

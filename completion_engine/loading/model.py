@@ -31,7 +31,7 @@ from completion_engine.target_model.model_shape import num_positions
 from completion_engine.target_model.precision import Precision, WeightKind
 from completion_engine.target_model.threads import take_free_threads
 
-CAPACITY = {"cpu": 2048, "cuda": 8192}  # positions of a KV slot
+CAPACITY = {"cpu": 2368, "cuda": 8192}  # positions of a KV slot
 
 
 def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:

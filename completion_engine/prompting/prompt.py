@@ -22,10 +22,14 @@ _CLOSERS = frozenset(")]}>\"'`:;, \t")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Token ids to run, and the bytes that the first tokens written must spell."""
+    """Token ids to run, and the bytes that the first tokens written must spell.
+
+    The first `num_context` tokens are a repository's, the others the document's.
+    """
 
     tokens: tuple[int, ...]
     healed: bytes
+    num_context: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,10 @@ class PromptBuilder:
         self._windows: OrderedDict[str, list[_Window]] = OrderedDict()  # of each document the newest first
         self._encode = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
 
-    def build(self, document: str, prefix: str, suffix: str) -> Prompt:
-        """The prompt for a cursor between `prefix` and `suffix`.
+    def build(self, document: str, prefix: str, suffix: str, context: tuple[int, ...] = ()) -> Prompt:
+        """The prompt for a cursor between `prefix` and `suffix`, behind the tokens of a `context`.
 
-        At most `max_prompt` tokens: text that takes more is given a smaller window.
+        At most `max_prompt` tokens beside these: text that takes more is given a smaller window.
         """
         found = self._reuse(document, prefix)
         prefix_chars, suffix_chars = self._prefix_chars, self._suffix_chars
@@ -73,11 +77,11 @@ class PromptBuilder:
                 break
             found, prefix_chars, suffix_chars = None, prefix_chars // 2, suffix_chars // 2
         self._remember(document, window)
-        return (
-            prompt
-            if len(prompt.tokens) <= self._max_prompt
-            else Prompt(prompt.tokens[-self._max_prompt :], prompt.healed)
-        )
+        if len(prompt.tokens) > self._max_prompt:
+            return Prompt(prompt.tokens[-self._max_prompt :], prompt.healed)
+        num_leading = len(self._tokenizer.leading_ids)
+        tokens = (*prompt.tokens[:num_leading], *context, *prompt.tokens[num_leading:])
+        return Prompt(tokens, prompt.healed, num_leading + len(context) if context else 0)
 
     def forget(self, document: str) -> None:
         """Drop what is known of a closed document."""

@@ -26,6 +26,8 @@ _FIM_MARKERS = (
     ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # noqa: RUF001 - DeepSeek-Coder spells them so
     ("▁<PRE>", "▁<SUF>", "▁<MID>"),  # CodeLlama
 )
+# Of the marker before a repository's name and of that before a file's path.
+_REPOSITORY_MARKERS = ("<|repo_name|>", "<|file_sep|>")  # Qwen2.5-Coder
 _END_MARKERS = (
     "<|endoftext|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>", "<|im_start|>",
     "<|file_separator|>", "<fim_pad>", "<file_sep>", "<repo_name>", "<eos>", "</s>", "<EOT>",
@@ -45,6 +47,14 @@ class FimTokens:
     middle: int
 
 
+@dataclass(frozen=True, slots=True)
+class RepositoryTokens:
+    """Ids of the markers of the repository format: before the repository's name, before a file's path."""
+
+    repository: int
+    file: int
+
+
 class Tokenizer:
     """Token ids of text, text of token ids, and the vocabulary by bytes."""
 
@@ -62,6 +72,12 @@ class Tokenizer:
         """The FIM markers, or None for a model that was never taught to infill."""
         ids = self._fim_ids()
         return FimTokens(*ids) if ids else None
+
+    @cached_property
+    def repository(self) -> RepositoryTokens | None:
+        """The markers of the repository format, or None for a model that was taught none known here."""
+        ids = [self._vocabulary[name] for name in _REPOSITORY_MARKERS if name in self._vocabulary]
+        return RepositoryTokens(*ids) if len(ids) == len(_REPOSITORY_MARKERS) else None
 
     def _fim_ids(self) -> list[int]:
         for names in _FIM_MARKERS:

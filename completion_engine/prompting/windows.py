@@ -31,10 +31,16 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class ChosenPrompt:
-    """A prompt for now, and whether it shows all that a prompt may show."""
+    """A prompt for now; whether it shows all of the text that it may, and behind the wanted context."""
 
     prompt: Prompt
     is_whole: bool = True
+    has_context: bool = True
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether no better prompt is to be computed for the place."""
+        return self.is_whole and self.has_context
 
 
 class PromptWindows:
@@ -56,19 +62,25 @@ class PromptWindows:
             for share in SHARES
         ]
 
-    def whole(self, document: str, prefix: str, suffix: str) -> Prompt:
-        """The prompt with the whole window."""
-        return self._builders[0].build(document, prefix, suffix)
+    def whole(self, document: str, prefix: str, suffix: str, context: tuple[int, ...] = ()) -> Prompt:
+        """The prompt with the whole window, behind the tokens of a context."""
+        return self._builders[0].build(document, prefix, suffix, context)
 
-    def choose(
-        self, document: str, prefix: str, suffix: str, budget: Budget, num_missing: Callable[[Prompt], int]
+    def choose(  # noqa: PLR0913 - a place, what it may take, and what stands in front
+        self,
+        document: str,
+        prefix: str,
+        suffix: str,
+        budget: Budget,
+        num_missing: Callable[[Prompt], int],
+        context: tuple[int, ...] = (),
     ) -> ChosenPrompt:
         """The largest window whose missing tokens the budget holds, the smallest where it holds none."""
-        whole = prompt = self.whole(document, prefix, suffix)
+        whole = prompt = self.whole(document, prefix, suffix, context)
         for builder in self._builders[1:]:
             if budget.holds(num_missing(prompt)):
                 break
-            prompt = builder.build(document, prefix, suffix)
+            prompt = builder.build(document, prefix, suffix, context)
         return ChosenPrompt(prompt, is_whole=prompt == whole)
 
     def forget(self, document: str) -> None:

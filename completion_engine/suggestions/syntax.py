@@ -1,40 +1,15 @@
-"""Owns the grammars: what a parser says about a bounded piece of text around the cursor.
+"""What a parser says about a bounded piece of text around the cursor.
 
-The only module that knows tree-sitter. Knows no rules: it answers questions about text, and answers
-"unknown" for languages without a grammar.
+Knows no rules: it answers questions about text, and answers "unknown" for languages without a grammar.
 """
 
 from __future__ import annotations
 
-import importlib
 from functools import cache, cached_property
 
-from tree_sitter import Language, Node, Parser, Tree
+from tree_sitter import Node, Parser, Tree
 
-_GRAMMARS: dict[str, tuple[str, str]] = {
-    "bash": ("tree_sitter_bash", "language"),
-    "c": ("tree_sitter_c", "language"),
-    "cpp": ("tree_sitter_cpp", "language"),
-    "csharp": ("tree_sitter_c_sharp", "language"),
-    "css": ("tree_sitter_css", "language"),
-    "go": ("tree_sitter_go", "language"),
-    "html": ("tree_sitter_html", "language"),
-    "java": ("tree_sitter_java", "language"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "javascriptreact": ("tree_sitter_javascript", "language"),
-    "json": ("tree_sitter_json", "language"),
-    "jsonc": ("tree_sitter_json", "language"),
-    "lua": ("tree_sitter_lua", "language"),
-    "php": ("tree_sitter_php", "language_php"),
-    "python": ("tree_sitter_python", "language"),
-    "ruby": ("tree_sitter_ruby", "language"),
-    "rust": ("tree_sitter_rust", "language"),
-    "shellscript": ("tree_sitter_bash", "language"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-    "typescriptreact": ("tree_sitter_typescript", "language_tsx"),
-}
-
-LANGUAGES = frozenset(_GRAMMARS)
+from completion_engine.grammars import new_parser
 
 _DEFINITION_SUFFIXES = ("_definition", "_declaration", "_item", "_specifier")
 _DEFINITIONS = frozenset({"method", "singleton_method", "class", "module", "rule_set"})
@@ -42,11 +17,8 @@ _DEFINITIONS = frozenset({"method", "singleton_method", "class", "module", "rule
 
 @cache
 def _parser(language: str) -> Parser | None:
-    """The parser of an LSP language id, loaded on first use; None without a grammar for it."""
-    if language not in _GRAMMARS:
-        return None
-    module, function = _GRAMMARS[language]
-    return Parser(Language(getattr(importlib.import_module(module), function)()))
+    """The engine's own parser of an LSP language id, loaded on first use; None without a grammar for it."""
+    return new_parser(language)
 
 
 class SyntaxWindow:

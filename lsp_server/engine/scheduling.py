@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable
 
 from completion_engine.errors import SlipstreamError
+from completion_engine.grammars import LANGUAGES
 from completion_engine.request import CancelledError, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
-from completion_engine.suggestions.syntax import LANGUAGES
 from lsp_server.engine.pool import EnginePool, engine_key
 from lsp_server.engine.pooled import EngineKey, PooledEngine
 from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, NoEngineError, OnTokens

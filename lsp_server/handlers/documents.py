@@ -59,6 +59,7 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     server.session.drop(uri)
     server.show_status()
     server.scheduler.forget(server.session.document_key(uri))
+    server.contexts.forget(server.session.document_key(uri))
     _hide_from_index(server, uri)
 
 

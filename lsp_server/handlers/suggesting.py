@@ -14,6 +14,7 @@ from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, Piece
 from lsp_server.engine.scheduling import SupersededError, empty
 from lsp_server.server import SlipstreamServer
+from lsp_server.workspace.context_jobs import ContextWish
 from lsp_server.workspace.documents import DocumentSnapshot, LineColumn
 from lsp_server.workspace.measurements import Answered
 from lsp_server.workspace.session import CompletionRecord, Offer
@@ -65,6 +66,7 @@ async def suggest(
             CompletionRecord(session.next_id(), snapshot, empty("superseded"), outcome="superseded")
         )
         raise
+    _want_context(server, snapshot, request)
     offers = _offers(server, snapshot, completion, ahead)
     _measure(server, offers, completion, (time.perf_counter() - begin) * 1000)
     return offers
@@ -86,7 +88,24 @@ def expect(server: SlipstreamServer, uri: str, place: LineColumn) -> None:
         return
     settings = server.session.settings_for(uri)
     if not server.session.refusal(uri, snapshot.language, is_invoked=False):
-        server.scheduler.expect(request_for(server, snapshot, settings))
+        request = request_for(server, snapshot, settings)
+        server.scheduler.expect(request)
+        _want_context(server, snapshot, request)
+
+
+def _want_context(server: SlipstreamServer, snapshot: DocumentSnapshot, request: CompletionRequest) -> None:
+    """What the repository has for this place is looked for, once the cursor rests there."""
+    folder, tokens = server.session.folder_of(snapshot.uri), server.indexing.tokens
+    num_tokens = server.scheduler.status.details.get("num_context_tokens", 0)
+    is_wanted = server.session.settings_for(snapshot.uri).context and num_tokens
+    if folder is None or tokens is None or request.index is None or not is_wanted:
+        return
+
+    def is_current() -> bool:
+        document = server.session.documents.get(snapshot.uri)
+        return document is not None and document.version == snapshot.version
+
+    server.contexts.want(ContextWish(request, folder, tokens, num_tokens, is_current))
 
 
 def request_for(
@@ -95,7 +114,7 @@ def request_for(
     """What the engine is asked for this place."""
     folder, path = server.session.folder_of(snapshot.uri), path_of(snapshot.uri)
     is_shared = folder is not None and path is not None and server.indexing.is_shared(folder, path)
-    return CompletionRequest(
+    request = CompletionRequest(
         prefix=snapshot.prefix,
         suffix=snapshot.suffix,
         language=snapshot.language,
@@ -113,6 +132,7 @@ def request_for(
         repository_memory=settings.repository_memory,
         eagerness=settings.eagerness,
     )
+    return replace(request, context=server.contexts.of(request)) if settings.context else request
 
 
 def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: DocumentSnapshot) -> str:

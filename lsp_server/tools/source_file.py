@@ -8,21 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from completion_engine.errors import UserError
+from completion_engine.grammars import language_of_name
 
 MAX_FILE_BYTES = 5 * 1024 * 1024
-
-LANGUAGES = {
-    "bash": "shellscript", "sh": "shellscript", "c": "c", "h": "c", "cc": "cpp", "cpp": "cpp", "hpp": "cpp",
-    "cs": "csharp", "css": "css", "go": "go", "html": "html", "java": "java", "js": "javascript",
-    "mjs": "javascript", "jsx": "javascriptreact", "json": "json", "lua": "lua", "md": "markdown",
-    "php": "php", "py": "python", "pyi": "python", "rb": "ruby", "rs": "rust", "toml": "toml",
-    "ts": "typescript", "tsx": "typescriptreact", "yaml": "yaml", "yml": "yaml",
-}  # fmt: skip
 
 
 def language_id(path: Path) -> str:
     """The protocol's name of a file's language, by its ending; `plaintext` where that says nothing."""
-    return LANGUAGES.get(path.suffix[1:].lower(), "plaintext")
+    return language_of_name(path.name)
 
 
 def repository_of(path: Path) -> Path:

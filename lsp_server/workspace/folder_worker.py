@@ -45,10 +45,11 @@ PREDECESSOR_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class TokenSource:
-    """Token ids of texts; equal fingerprints mean equal ids."""
+    """Token ids of texts, and the bytes that ids spell; equal fingerprints mean equal ids."""
 
     fingerprint: str
     encode_many: Callable[[list[str]], list[list[int]]]
+    spell: Callable[[list[int]], bytes] = lambda _: b""
 
 
 class FolderWorker:

@@ -56,6 +56,11 @@ class IndexingJobs:
             for worker in self._workers.values():
                 worker.set_tokens(tokens)
 
+    @property
+    def tokens(self) -> TokenSource | None:
+        """The tokens that folders are indexed by, once they are known."""
+        return self._tokens
+
     def set_folders(self, folders: Mapping[Path, IndexSettings]) -> None:
         """Index exactly these folders, each by its own settings. Nothing is begun any more after `stop`."""
         wanted = {folder: settings for folder, settings in folders.items() if settings.enabled}

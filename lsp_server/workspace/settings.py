@@ -55,6 +55,7 @@ class Settings(BaseModel):
     multiline: Multiline = "auto"
     trigger: Literal["automatic", "manual"] = "automatic"
     languages: dict[str, bool] = Field(default_factory=dict)
+    context: bool = True
     index: IndexSettings = Field(default_factory=IndexSettings)
     repository_memory: MemoryWish = "auto"
     eagerness: float = Field(default=0.8, ge=0, le=1)
@@ -275,6 +276,7 @@ _NARROWING: dict[str, Callable[[Any, Any], Any]] = {
     "candidates": min,
     "eagerness": min,
     "repositoryMemory": lambda current, wanted: "off" if wanted == "off" else current,
+    "context": lambda current, wanted: current and wanted,
     "index.enabled": lambda current, wanted: current and wanted,
     "index.maxFiles": min,
     "index.exclude": _more_excluded,

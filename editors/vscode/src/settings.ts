@@ -19,6 +19,7 @@ export const SERVER_KEYS = [
   "eagerness",
   "repositoryMemory",
   "shadow",
+  "context",
   "index.enabled",
   "index.maxFiles",
   "index.exclude",

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lsp_server.tools.bench.judging import QualityReport
 from lsp_server.tools.bench.prompts import Sample
-from lsp_server.tools.bench.quality import QualityReport
 from lsp_server.tools.client import LanguageClient
 from lsp_server.tools.replay.server_process import running_server, stats_of, wait_until_ready
 from lsp_server.workspace.measurements import percentiles
@@ -57,7 +57,7 @@ def summary(answers: Sequence[ColdAnswer]) -> dict[str, Any]:
     shown = [answer for answer in answers if answer.text]
     quality = QualityReport("cold places")
     for answer in answers:
-        quality.add(answer.sample.expected, answer.text)
+        quality.add(answer.sample, answer.text)
     took = percentiles(answer.ms for answer in shown)
     return {
         "num_places": len(answers),

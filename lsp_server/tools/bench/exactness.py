@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -12,8 +12,11 @@ from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest, MemoryWish
+from lsp_server.tools.bench.context import context_of
 from lsp_server.tools.bench.prompts import Sample
 from ngram_cache import NgramIndex
+
+_REPOSITORY = "releases"
 
 
 @dataclass(slots=True)
@@ -73,6 +76,7 @@ def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
 ) -> dict[str, ExactnessReport]:
     """Decode every sample with all engines, which share one target, in turn, and compare the tokens.
 
+    With an `index` all of them have what it holds for a sample in front of their prompts.
     Raises ValueError where `plain` is among the others: the second time it answers from its cache.
     """
     if any(engine is plain for engine in drafted.values()):
@@ -90,6 +94,7 @@ def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
             index=index,
             repository_memory=memory,
         )
+        request = replace(request, context=context_of(plain, request, _REPOSITORY))
         off, plain_s = _timed(plain, request, max_tokens)
         for name, engine in drafted.items():
             on, drafted_s = _timed(engine, request, max_tokens)
@@ -99,7 +104,7 @@ def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
 
 
 def _timed(engine: CompletionEngine, request: CompletionRequest, max_tokens: int) -> tuple[Decoding, float]:
-    engine.prepare(request)
+    engine.prepare_context(request)
     begin = time.perf_counter()
     done = engine.write(request, NoRules(), max_tokens)
     return done, time.perf_counter() - begin

@@ -6,25 +6,17 @@ Owns where prompts come from and how positions are drawn; knows no engine.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import random
-import subprocess
-import sys
-import tempfile
-import zipfile
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from completion_engine.errors import MachineError, UserError
-from completion_engine.models import ModelStore
+from completion_engine.errors import UserError
 from ngram_cache import NgramIndex
 
-# Releases that are younger than the default model (September 2024), pure Python, permissive licences.
-RELEASES = ("cyclopts==4.2.1", "pygls==2.1.1", "import-linter==2.16", "watchfiles==1.3.0", "mcp==1.20.0")
 _LANGUAGES = {".py": "python", ".ts": "typescript", ".js": "javascript", ".go": "go", ".rs": "rust"}
 _MIN_BYTES = 2_000
 _MAX_BYTES = 200_000
@@ -100,36 +92,6 @@ def repository_index(root: Path, encode_many: Callable[[list[str]], list[list[in
     names = (path.relative_to(root).as_posix() for path in files)
     encoded = (np.asarray(tokens, dtype=np.int32) for tokens in encode_many(texts))
     return NgramIndex(zip(names, encoded, strict=True))
-
-
-def released_sources(releases: tuple[str, ...] = RELEASES) -> Path:
-    """A folder with the unpacked source releases; fetched once from the package index.
-
-    Raises MachineError when they cannot be fetched.
-    """
-    key = hashlib.sha256("\n".join(releases).encode()).hexdigest()[:16]
-    folder = ModelStore().root.parent / "releases" / key
-    if folder.is_dir():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        for release in releases:
-            _download(release, Path(work))
-        unpacked = Path(work) / "unpacked"
-        for wheel in sorted(Path(work).glob("*.whl")):
-            with zipfile.ZipFile(wheel) as archive:
-                archive.extractall(unpacked / wheel.name.split("-")[0])
-        unpacked.rename(folder)
-    return folder
-
-
-def _download(release: str, folder: Path) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
-    command += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", str(folder), release]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise MachineError(f"{release} could not be fetched: {reason}", advice="Check pip and the network.")
 
 
 def _is_fit(path: Path) -> bool:

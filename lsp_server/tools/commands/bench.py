@@ -36,14 +36,14 @@ from lsp_server.tools.bench.prompts import (
     from_folder,
     from_tasks,
     interleaved,
-    released_sources,
     repository_index,
     source_files,
 )
-from lsp_server.tools.bench.quality import plain_answers, suggested_answers
+from lsp_server.tools.bench.released_sources import released_sources
 from lsp_server.tools.bench.server import measure_server
 from lsp_server.tools.commands.bench_cold import cold
 from lsp_server.tools.commands.bench_gpu import gpu
+from lsp_server.tools.commands.bench_quality import quality
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
 from ngram_cache.measure import measure_index
@@ -58,6 +58,7 @@ app = typer.Typer(
 )
 app.command()(gpu)
 app.command()(cold)
+app.command()(quality)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many prompts.")]
@@ -223,32 +224,6 @@ def _recorded(config: EngineConfig, samples: list[Sample], root: Path, tokens: i
         return record(
             engine, drafters, samples, tokens, index, lambda done: report("Recording", done, len(samples))
         )
-
-
-@app.command()
-def quality(
-    *,
-    prompts: Prompts = 150,
-    sources: Sources = None,
-    target: Target = DEFAULT_TARGET,
-    dtype: Dtype = "auto",
-    json: Json = False,
-) -> None:
-    """Rest-of-line matches of the first suggestion over LSP, beside a plain prefix/suffix prompt."""
-    root = sources or released_sources()
-    samples = from_folder(root, prompts)
-    with progress_bar(quiet=json) as report:
-        engine = CompletionEngine.load(EngineConfig(target=target, dtype=dtype), report)
-        plain = plain_answers(engine, samples, lambda done, total: report("Plain prompt", done, total))
-        facts = _engine_facts(engine)
-        del engine
-        ours = suggested_answers(
-            samples, root, {"target": target, "dtype": dtype}, lambda d, t: report("Over LSP", d, t)
-        )
-    found: dict[str, Any] = {"bench": "quality", **facts}
-    for key, result in (("plain", plain), ("slipstream", ours)):
-        found |= {f"{key}_{name}": value for name, value in result.as_dict().items() if name != "name"}
-    _show(found, json=json, title="Exact rest of the line")
 
 
 @app.command()

@@ -9,7 +9,8 @@ import typer
 
 from completion_engine.config import AUTO
 from lsp_server.tools.bench.cold import cold_answers, one_of_each_file, summary
-from lsp_server.tools.bench.prompts import from_folder, released_sources
+from lsp_server.tools.bench.prompts import from_folder
+from lsp_server.tools.bench.released_sources import released_sources
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
 
 _DRAWN_FOR_EACH = 4  # positions for each that is asked: several may lie in one file

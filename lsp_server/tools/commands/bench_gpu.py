@@ -20,7 +20,8 @@ from lsp_server.tools.bench.gpu.report import (
 )
 from lsp_server.tools.bench.peers.report import COLUMNS, absent_lines, table_rows
 from lsp_server.tools.bench.plot import check_plot
-from lsp_server.tools.bench.prompts import from_folder, released_sources
+from lsp_server.tools.bench.prompts import from_folder
+from lsp_server.tools.bench.released_sources import released_sources
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from completion_engine.grammars import LANGUAGES
 from completion_engine.suggestions import syntax
 from completion_engine.suggestions.stopping import load_grammar
-from completion_engine.suggestions.syntax import LANGUAGES, SyntaxWindow
+from completion_engine.suggestions.syntax import SyntaxWindow
 
 DEFINITIONS = [
     ("python", "class A:\n    ", "def f(self):\n        return 1"),

@@ -20,8 +20,17 @@ from completion_engine.loading.precision import choose_precision
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.tools.bench.cold import ColdAnswer, one_of_each_file, summary
 from lsp_server.tools.bench.exactness import compare
+from lsp_server.tools.bench.judging import QualityReport, parses_as_well
 from lsp_server.tools.bench.prompts import Sample, from_folder, from_tasks, interleaved
-from lsp_server.tools.bench.quality import QualityReport
+from lsp_server.tools.bench.quality import (
+    DEFAULT,
+    NO_CONTEXT,
+    PLAIN,
+    SWITCHES,
+    measure_quality,
+    table_rows,
+    ways_without,
+)
 from lsp_server.tools.commands.bench import Dtype, app
 
 SOURCES = Path(__file__).parents[2] / "completion_engine"
@@ -103,13 +112,46 @@ def test_groups_take_turns() -> None:
     assert [sample.name for sample in interleaved(a, b)] == ["a0", "b0", "a1", "a2"]
 
 
-def test_only_the_first_line_of_an_answer_is_judged() -> None:
+SUM = Sample("a", "a.py", "python", "def f(a, b):\n    return sum", "\n\n\nf(1, 2)\n", "(a, b)")
+
+
+def test_only_the_first_line_of_an_answer_is_compared() -> None:
     report = QualityReport("x")
-    report.add("(a, b)", "(a, b)  \n    more")
-    report.add("(a, b)", "(a, c)")
-    report.add("(a, b)", "")
+    for text in ("(a, b)  \n    more(", "(a, c)", ""):
+        report.add(SUM, text, num_prompt_tokens=9)
     assert (report.num_exact, report.num_shown, report.num_positions) == (1, 2, 3)
-    assert report.as_dict()["similarity"] == pytest.approx((1 + 5 / 6 + 0) / 3, abs=1e-3)
+    shown = report.as_dict()
+    assert shown["similarity"] == pytest.approx((1 + 5 / 6 + 0) / 3, abs=1e-3)
+    assert (shown["parses"], shown["prompt_tokens"]) == (0.5, 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_as_good"),
+    [("(a, b)", True), ("", True), ("(b)  # whatever", True), ("(a, b", False), ("(a, b)\n)", False)],
+)
+def test_a_suggestion_may_leave_no_more_errors_than_what_stood_there(text: str, is_as_good: bool) -> None:
+    assert parses_as_well(SUM, text) == is_as_good
+
+
+def test_each_way_of_asking_is_measured_at_each_position_and_context_is_what_differs(
+    tiny_model_dir: Path, tmp_path: Path
+) -> None:
+    project = tmp_path / "library"
+    project.mkdir()
+    (project / "shelf.py").write_text("def put_on_shelf(book: str, place: int) -> bool:\n    return True\n")
+    use = "from shelf import put_on_shelf\n\n\ndef tidy(book: str) -> bool:\n    return put_on_shelf"
+    sample = Sample("a", "library/tidy.py", "python", use, "\n", "(book, 1)")
+    engine = engine_of(tiny_model_dir, context_tokens=120)
+    ways = ways_without(SWITCHES)
+    done: list[tuple[int, int]] = []
+    reports = measure_quality(engine, [sample] * 2, tmp_path, ways, lambda *counts: done.append(counts))
+    assert [report.name for report in reports] == [way.name for way in ways]
+    assert (ways[0], ways[1], ways[-1]) == (PLAIN, NO_CONTEXT, DEFAULT)
+    assert {report.num_positions for report in reports} == {2}
+    assert done == [(1, 2), (2, 2)]
+    tokens = {way: report.num_prompt_tokens for way, report in zip(ways, reports, strict=True)}
+    assert tokens[DEFAULT] > tokens[NO_CONTEXT] + 10
+    assert len(table_rows({"python": reports})) == len(ways)
 
 
 def cold(text: str, ms: float = 1.0, **stats: object) -> ColdAnswer:

@@ -1,0 +1,176 @@
+"""Which pieces of a repository the target is shown in front of a document: one choice for one place.
+
+Three ingredients: definitions of the names that are used around the cursor, what the document has beyond
+the target's window, and passages of other files that share rare names with it. Reads few files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from completion_engine.context.definitions import OwnFile, Wanted, definition_pieces
+from completion_engine.context.passages import similar_pieces
+from completion_engine.context.repository_view import RepositoryView
+from completion_engine.context.source import Source
+from completion_engine.context.uses import Uses, uses_at
+from completion_engine.grammars import language_of_name
+from completion_engine.request import ContextPiece, RepositoryContext
+
+INGREDIENTS = ("definitions", "own", "similar")
+
+_MAX_NAMES = 64
+_MAX_FILES = 12  # that are read for one place
+_MAX_FILE_TOKENS = 12_000
+_IMPORTED, _RECENT, _NEAR = 2.0, 1.0, 0.3  # what a file's standing counts beside the names that it shares
+_FAMILIES = (
+    frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact"}),
+    frozenset({"c", "cpp"}),
+)
+_SHARES = {"definitions": 0.6, "own": 0.4, "similar": 1.0}  # of what is left of the budget, in this order
+MIN_KEPT = 0.5  # of a new choice: what stands there already stays if it holds so much of it
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cursor in a document of a repository, and the files that were looked at lately, the last one first.
+
+    The target sees `num_before` characters left and `num_after` right of the cursor anyway.
+    """
+
+    path: str
+    language: str
+    prefix: str
+    suffix: str
+    num_before: int = 2_400
+    num_after: int = 800
+    recent: tuple[str, ...] = field(default=())
+
+    @property
+    def visible(self) -> str:
+        """What the target sees of the document by itself."""
+        return self.prefix[-self.num_before :] + self.suffix[: self.num_after]
+
+
+def choose(
+    place: Place, view: RepositoryView, max_chars: int, ingredients: Collection[str] = INGREDIENTS
+) -> RepositoryContext:
+    """The context for a place, `max_chars` characters at most; without pieces where nothing is known."""
+    survey = _Survey(place, view)
+    pieces: list[ContextPiece] = []
+    for name in INGREDIENTS:
+        if name in ingredients:
+            left = max_chars - sum(len(piece.path) + len(piece.text) for piece in pieces)
+            pieces += survey.pieces(name, int(left * _SHARES[name]), pieces)
+    return RepositoryContext(view.name, tuple(pieces))
+
+
+def settled(previous: RepositoryContext | None, chosen: RepositoryContext) -> RepositoryContext:
+    """`previous`, if it holds most of what is chosen now: a context changes in jumps or not at all."""
+    if previous is None:
+        return chosen
+    known = set(_lines(previous))
+    new = list(_lines(chosen))
+    return previous if sum(line in known for line in new) >= MIN_KEPT * len(new) else chosen
+
+
+def _lines(context: RepositoryContext) -> Iterator[tuple[str, str]]:
+    for piece in context.pieces:
+        yield from ((piece.path, line) for line in piece.text.split("\n") if line.strip())
+
+
+class _Survey:
+    """What is known of the repository around one place, as far as an ingredient asks for it."""
+
+    def __init__(self, place: Place, view: RepositoryView) -> None:
+        self._place = place
+        self._view = view
+        self._uses = uses_at(place.prefix, place.suffix, place.language)
+
+    def pieces(self, ingredient: str, max_chars: int, before: list[ContextPiece]) -> list[ContextPiece]:
+        """The pieces of one ingredient, within a budget, none like what the target sees already."""
+        if max_chars <= 0:
+            return []
+        if ingredient == "own":
+            return self._own.pieces(self._names, max_chars)
+        if ingredient == "definitions":
+            known, visible = self._own.defined, self._place.visible
+            wanted = Wanted(self._names, self._uses.imports, known, visible)
+            return definition_pieces(self._sources, wanted, max_chars)
+        seen = "\n".join([self._place.visible, *(piece.text for piece in before)])
+        return similar_pieces(self._sources, self._rarities, seen, max_chars)
+
+    @cached_property
+    def _own(self) -> OwnFile:
+        place = self._place
+        num_before = place.prefix.count("\n", 0, max(0, len(place.prefix) - place.num_before))
+        whole = Source(place.path, place.language, place.prefix + place.suffix)
+        return OwnFile(whole, num_before, place.visible.count("\n"))
+
+    @cached_property
+    def _names(self) -> dict[str, float]:
+        """The names that count most, with their weights."""
+        best = sorted(self._uses.names.items(), key=lambda item: (-item[1], item[0]))
+        return dict(best[:_MAX_NAMES])
+
+    @cached_property
+    def _found(self) -> dict[str, Counter[str]]:
+        return self._view.files_with(self._names)
+
+    @cached_property
+    def _rarities(self) -> dict[str, float]:
+        """What a name counts that is shared with this place: less the more files hold it."""
+        num_files = {name: len(files) for name, files in self._found.items()}
+        return {
+            name: weight / (1.0 + math.log2(num_files[name]))
+            for name, weight in self._names.items()
+            if num_files[name]
+        }
+
+    @cached_property
+    def _sources(self) -> list[Source]:
+        """The files that have most in common with the place, read; the likest first."""
+        scores = _file_scores(self._place, self._uses, self._rarities, self._found, self._view.index.paths)
+        best = sorted(scores, key=lambda path: (-scores[path], path))[:_MAX_FILES]
+        read = ((path, self._view.read(path, _MAX_FILE_TOKENS)) for path in best)
+        return [Source(path, language_of_name(path), text) for path, text in read if text]
+
+
+def _file_scores(
+    place: Place,
+    uses: Uses,
+    rarities: Mapping[str, float],
+    found: Mapping[str, Counter[str]],
+    paths: Collection[str],
+) -> dict[str, float]:
+    """How much each file of the same language has to do with the place; none that has nothing."""
+    scores: dict[str, float] = defaultdict(float)
+    for name, rarity in rarities.items():
+        for path in found[name]:
+            scores[path] += rarity
+    for path in paths:
+        if _stem(path) in uses.imports:
+            scores[path] += _IMPORTED
+    for path in place.recent:
+        scores[path] += _RECENT
+    folder = place.path.rpartition("/")[0]
+    family = _family(place.language)
+    return {
+        path: score + _NEAR * (path.rpartition("/")[0] == folder)
+        for path, score in scores.items()
+        if path != place.path and language_of_name(path) in family
+    }
+
+
+def _stem(path: str) -> str:
+    """What an import calls a file: its name without its ending, or the folder that it stands for."""
+    folder, _, name = path.rpartition("/")
+    stem = name.partition(".")[0]
+    return folder.rpartition("/")[2] if stem in {"__init__", "index", "mod"} else stem
+
+
+def _family(language: str) -> frozenset[str]:
+    return next((family for family in _FAMILIES if language in family), frozenset({language}))

@@ -1,0 +1,58 @@
+"""Passages of other files that share rare names with a place. Knows lines and names, no languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from completion_engine.context.source import Source, brings_names_in
+from completion_engine.request import ContextPiece
+
+_NUM_LINES, _STEP = 12, 4
+_MAX_PIECES = 3
+_MAX_SHARED = 0.5  # of a passage's lines that may stand in sight already
+_MAX_LINE_CHARS = 200
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+
+
+def similar_pieces(
+    sources: Sequence[Source], rarities: Mapping[str, float], seen: str, max_chars: int
+) -> list[ContextPiece]:
+    """The passages whose names say most about the place, at most one of a file, the likest last.
+
+    None of them has most of its lines in what is `seen`.
+    """
+    known = {line.strip() for line in seen.split("\n")}
+    best = [found for source in sources if (found := _best_passage(source, rarities, known)) is not None]
+    pieces: list[ContextPiece] = []
+    left = max_chars
+    for _, piece in sorted(best, key=lambda it: -it[0]):
+        cost = len(piece.path) + len(piece.text)
+        if cost <= left and len(pieces) < _MAX_PIECES:
+            pieces.append(piece)
+            left -= cost
+    return pieces[::-1]
+
+
+def _best_passage(
+    source: Source, rarities: Mapping[str, float], known: set[str]
+) -> tuple[float, ContextPiece] | None:
+    names = [
+        set() if brings_names_in(line) else {name for name in _WORD.findall(line) if name in rarities}
+        for line in source.lines
+    ]
+    best, best_start = 0.0, -1
+    for start in range(0, len(names), _STEP):
+        score = sum(rarities[name] for name in set().union(*names[start : start + _NUM_LINES]))
+        if score > best and not _is_known(source.lines[start : start + _NUM_LINES], known):
+            best, best_start = score, start
+    if best_start < 0:
+        return None
+    lines = source.lines[best_start : best_start + _NUM_LINES]
+    text = "\n".join(line[:_MAX_LINE_CHARS] for line in lines).strip("\n")
+    return best, ContextPiece(source.path, text)
+
+
+def _is_known(lines: Sequence[str], known: set[str]) -> bool:
+    told = [line.strip() for line in lines if line.strip()]
+    return sum(line in known for line in told) > _MAX_SHARED * len(told)

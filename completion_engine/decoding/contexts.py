@@ -1,0 +1,109 @@
+"""Which repository context stands in front of a document's prompt: the one whose keys and values are there.
+
+A request says which context it would have. It gets it once that costs no more passes than going on without;
+until then its prompt is as before, and the engine computes the wanted one in idle time. Knows no repository.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from completion_engine.config import EngineConfig
+from completion_engine.decoding.slots import SlotPool
+from completion_engine.prompting.context_budget import context_tokens
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.repository_format import RepositoryFormat
+from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWindows
+from completion_engine.request import CompletionRequest
+from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.target_model.costs import Costs
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.rows import ROWS
+
+Context = tuple[int, ...]  # the tokens in front of a document; empty for none
+
+
+def longest_context(config: EngineConfig, target: LanguageModel) -> int:
+    """The tokens of the longest context: as many as pay here, and a quarter of the cache at most."""
+    wanted = config.context_tokens
+    if wanted < 0:
+        wanted = context_tokens(Costs(target.pass_ms).row_ms(ROWS))
+    return min(wanted, target.capacity // 4)
+
+
+class Contexts:
+    """The prompts of one engine's documents, with the contexts in front. Used on its thread."""
+
+    def __init__(self, windows: PromptWindows, form: RepositoryFormat, slots: SlotPool) -> None:
+        self._windows, self._form, self._slots = windows, form, slots
+        self._standing: dict[str, Context] = {}
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest context."""
+        return self._form.max_tokens
+
+    def choose(self, request: CompletionRequest, cursor: CursorContext, budget: Budget) -> ChosenPrompt:
+        """The prompt for a request, with its own context where that is computed, and what `budget` holds.
+
+        Else with the one that stood there before, or with none, whatever takes the least new work. A document
+        that is to have none has none at once.
+        """
+        contexts = self._contexts(request)
+        context = contexts[self._choose(request, cursor, contexts)]
+        self._stand(request.document, context)
+        place = request.document, cursor.prefix, cursor.suffix
+        chosen = self._windows.choose(*place, budget, self._num_missing, context)
+        return replace(chosen, has_context=context == contexts[0])
+
+    def whole(self, request: CompletionRequest, cursor: CursorContext) -> Prompt:
+        """The prompt with all of the text that it may show, behind the request's own context."""
+        return self._whole(request, cursor, self._contexts(request)[0])
+
+    def settle(self, request: CompletionRequest, cursor: CursorContext) -> Prompt:
+        """As `whole`; the request's own context stands in front of its document from now on."""
+        self._stand(request.document, self._contexts(request)[0])
+        return self.whole(request, cursor)
+
+    def num_missing(self, request: CompletionRequest, cursor: CursorContext) -> int:
+        """Tokens to compute before somebody is answered with all of the text, behind whatever context."""
+        prompts = (self._whole(request, cursor, context) for context in self._contexts(request))
+        return min(map(self._num_missing, prompts))
+
+    def forget(self, document: str) -> None:
+        """A document is closed."""
+        self._windows.forget(document)
+        self._standing.pop(document, None)
+
+    def _contexts(self, request: CompletionRequest) -> list[Context]:
+        """What may stand in front: the request's own context first, then others that may stand in for it."""
+        wanted = self._form.tokens(request.context, request.indexed_as or request.document)
+        standing = self._standing.get(request.document, ())
+        return list(dict.fromkeys((wanted, standing, ()))) if wanted else [()]
+
+    def _choose(self, request: CompletionRequest, cursor: CursorContext, contexts: list[Context]) -> int:
+        """The first that takes about as little as any; along a suggestion the one it was made of."""
+        prompts = [self._whole(request, cursor, context) for context in contexts]
+        standing = self._standing.get(request.document, ())
+        at = contexts.index(standing) if standing in contexts else 0
+        if len(contexts) == 1 or self._is_typed_along(prompts[at]):
+            return at
+        work = [self._num_missing(prompt) for prompt in prompts]
+        return next(at for at, num_new in enumerate(work) if num_new <= min(work) + ROWS)
+
+    def _whole(self, request: CompletionRequest, cursor: CursorContext, context: Context) -> Prompt:
+        return self._windows.whole(request.document, cursor.prefix, cursor.suffix, context)
+
+    def _num_missing(self, prompt: Prompt) -> int:
+        return self._slots.num_missing(prompt.tokens)
+
+    def _is_typed_along(self, prompt: Prompt) -> bool:
+        """Whether what follows a prompt is known, so that no pass is needed."""
+        known = self._slots.known_after(prompt.tokens)
+        return bool(known) and self._form.spell(known).startswith(prompt.healed)
+
+    def _stand(self, document: str, context: Context) -> None:
+        if context:
+            self._standing[document] = context
+        else:
+            self._standing.pop(document, None)

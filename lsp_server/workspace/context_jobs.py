@@ -1,0 +1,162 @@
+"""What the target is shown of the repository for each document: chosen beside the loop, kept until it jumps.
+
+Owns when a choice is made and what it came to. Must not know the protocol, nor how pieces are chosen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from completion_engine.context.choosing import Place, choose, settled
+from completion_engine.context.repository_view import RepositoryView
+from completion_engine.request import CompletionRequest, RepositoryContext
+from lsp_server.supervision import SupervisedThread
+from lsp_server.workspace.folder_worker import TokenSource
+from ngram_cache import NgramIndex
+
+logger = logging.getLogger(__name__)
+
+# A cursor that stays in its place so long rests: the person reads, or thinks.
+REST_S = 0.7
+
+MAX_DOCUMENTS = 64
+MAX_RECENT = 4
+NOTHING = RepositoryContext("", ())
+CHARS_OF_TOKEN = 3.6  # as many as code has at least; what is too long for the engine it leaves out
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWish:
+    """A place that context is wanted for: the one of `request`, which names an index, in `folder`.
+
+    About `num_tokens` tokens are wanted at most. `is_current` says whether the document is still as it was.
+    """
+
+    request: CompletionRequest
+    folder: Path
+    tokens: TokenSource
+    num_tokens: int
+    is_current: Callable[[], bool]
+
+
+class ContextJobs:
+    """One thread that chooses, begun when it is first wanted. Used on the event loop.
+
+    `on_chosen` is called on that thread when a document's context is another one than before. Of all wishes
+    the newest counts. Where choosing fails a document keeps what it has.
+    """
+
+    def __init__(self, on_chosen: Callable[[ContextWish], None]) -> None:
+        self._on_chosen = on_chosen
+        self._changed = threading.Condition()
+        self._wish: ContextWish | None = None
+        self._chosen: OrderedDict[str, _Chosen] = OrderedDict()
+        self._asked: OrderedDict[str, None] = OrderedDict()
+        self._recent: deque[tuple[Path, str]] = deque(maxlen=MAX_RECENT)
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopping = False
+        self._thread = SupervisedThread("context", self._run, lambda *_: None)
+
+    def of(self, request: CompletionRequest) -> RepositoryContext | None:
+        """What the target is shown in front of a document; None where a part may not be read any more."""
+        chosen = self._chosen.get(request.document)
+        if chosen is None or request.index is None or not chosen.holds_in(request.index):
+            return None
+        return chosen.context
+
+    def want(self, wish: ContextWish) -> None:
+        """Choose for this place when the cursor has rested there; the first time in a document at once."""
+        if self._timer is not None:
+            self._timer.cancel()
+        delay_s = REST_S if wish.request.document in self._asked else 0.0
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin, wish)
+
+    def forget(self, document: str) -> None:
+        """A document is closed."""
+        self._asked.pop(document, None)
+        with self._changed:
+            self._chosen.pop(document, None)
+
+    def clear(self) -> None:
+        """Nothing that was chosen holds any more: folders are indexed by other rules."""
+        self._asked.clear()
+        with self._changed:
+            self._wish = None
+            self._chosen.clear()
+
+    def stop(self, timeout_s: float = 1.0) -> bool:
+        """End the thread; from any thread. True when it has ended within `timeout_s`."""
+        with self._changed:
+            self._stopping, self._wish = True, None
+            self._changed.notify()
+        return self._thread.join(timeout_s)
+
+    def _begin(self, wish: ContextWish) -> None:
+        self._timer = None
+        self._asked[wish.request.document] = None
+        while len(self._asked) > MAX_DOCUMENTS:
+            self._asked.popitem(last=False)
+        here = wish.folder, wish.request.indexed_as
+        if here in self._recent:
+            self._recent.remove(here)
+        self._recent.appendleft(here)
+        with self._changed:
+            if not self._stopping:
+                self._wish = wish
+                self._changed.notify()
+                self._thread.start()
+
+    def _run(self) -> None:
+        while (wish := self._next()) is not None:
+            try:
+                chosen = self._choose(wish)
+            except Exception:
+                logger.exception("No context can be chosen for %s", wish.request.indexed_as)
+            else:
+                self._take(wish, chosen)
+
+    def _next(self) -> ContextWish | None:
+        with self._changed:
+            while self._wish is None and not self._stopping:
+                self._changed.wait()
+            wish, self._wish = self._wish, None
+            return wish
+
+    def _choose(self, wish: ContextWish) -> RepositoryContext:
+        request, tokens = wish.request, wish.tokens
+        if request.index is None:
+            return NOTHING
+        recent = tuple(path for folder, path in tuple(self._recent) if folder == wish.folder)
+        place = Place(request.indexed_as, request.language, request.prefix, request.suffix, recent=recent)
+        view = RepositoryView(request.index, tokens.encode_many, tokens.spell, wish.folder.name, place.path)
+        return choose(place, view, int(wish.num_tokens * CHARS_OF_TOKEN))
+
+    def _take(self, wish: ContextWish, chosen: RepositoryContext) -> None:
+        document = wish.request.document
+        with self._changed:
+            before = self.of(wish.request)
+            if self._stopping or settled(before, chosen) is before:
+                return
+            self._chosen[document] = _Chosen(chosen, wish.request.indexed_as)
+            self._chosen.move_to_end(document)
+            while len(self._chosen) > MAX_DOCUMENTS:
+                self._chosen.popitem(last=False)
+        self._on_chosen(wish)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A document's context. `own_path` is the document's, which may be in no index."""
+
+    context: RepositoryContext
+    own_path: str
+
+    def holds_in(self, index: NgramIndex) -> bool:
+        """Whether all of it may still be read."""
+        return all(piece.path == self.own_path or index.holds(piece.path) for piece in self.context.pieces)

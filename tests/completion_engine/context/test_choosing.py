@@ -1,0 +1,181 @@
+"""What a repository has for a place: definitions, passages, and never what may not be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from completion_engine.context.choosing import INGREDIENTS, Place, choose, settled
+from completion_engine.context.repository_view import RepositoryView
+from completion_engine.request import ContextPiece, RepositoryContext
+from ngram_cache import NgramIndex
+from ngram_cache.indexing import Indexer
+
+ERRORS = '''"""What can go wrong."""
+
+
+class LoanError(Exception):
+    """A loan cannot be given."""
+
+    def __init__(self, member: str, reason: str) -> None:
+        super().__init__(f"{member}: {reason}")
+        self.reason = reason
+        self.member = member
+        self.is_final = reason.startswith("never") or reason.endswith("again") or not reason.strip()
+        self.advice = "Ask at the desk." if self.is_final else "Come back later, when somebody is there."
+
+
+def explain_overdue(error: LoanError, num_days: int) -> str:
+    return f"{error} for {num_days} days"
+'''
+RETURNS = '''from library.errors import LoanError, explain_overdue
+
+
+def give_back(register, member, today):
+    """Take a book back."""
+    loan = register.loan_of(member)
+    num_days = (today - loan.due_on).days
+    if num_days > register.grace_days:
+        raise LoanError(member, explain_overdue(None, num_days))
+    register.close(loan)
+'''
+NOTHING_LIKE_IT = "def paint(colour):\n    canvas.fill(colour)\n"
+FILES = {"library/errors.py": ERRORS, "library/returns.py": RETURNS, "pictures.py": NOTHING_LIKE_IT}
+PREFIX = """from library.errors import LoanError, explain_overdue
+
+
+def renew(register, member, today):
+    loan = register.loan_of(member)
+    num_days = (today - loan.due_on).days
+    if num_days > register.grace_days:
+        raise LoanError(member, """
+SUFFIX = "\n    register.extend(loan)\n"
+PLACE = Place("library/renewals.py", "python", PREFIX, SUFFIX)
+
+
+def encode_many(texts: list[str]) -> list[list[int]]:
+    return [list(text.encode("utf-8", "replace")) for text in texts]
+
+
+def view_of(files: dict[str, str], own_path: str = PLACE.path) -> RepositoryView:
+    index = NgramIndex((path, np.frombuffer(text.encode(), np.uint8)) for path, text in files.items())
+    return RepositoryView(index, encode_many, bytes, "library", own_path)
+
+
+def text_of(context: RepositoryContext) -> str:
+    return "\n".join(f"{piece.path}\n{piece.text}" for piece in context.pieces)
+
+
+def test_names_that_are_used_are_defined_and_like_passages_are_shown_last() -> None:
+    context = choose(PLACE, view_of(FILES), 2_000)
+    assert context.repository == "library"
+    first, *_, last = context.pieces
+    assert (first.path, last.path) == ("library/errors.py", "library/returns.py")
+    definitions, passage = first.text, last.text
+    assert "class LoanError(Exception):" in definitions
+    assert "def explain_overdue(error: LoanError, num_days: int) -> str:" in definitions
+    assert 'return f"{error} for' not in definitions
+    assert "num_days = (today - loan.due_on).days" in passage
+
+
+def test_the_same_place_has_the_same_context() -> None:
+    assert choose(PLACE, view_of(FILES), 2_000) == choose(
+        PLACE, view_of(dict(reversed(FILES.items()))), 2_000
+    )
+
+
+@pytest.mark.parametrize("ingredient", INGREDIENTS)
+def test_an_ingredient_can_be_left_out(ingredient: str) -> None:
+    far = f"import shelves\n\n\ndef far_away(shelf):\n    pass\n\n{'x = 1' + chr(10)}" + "y = 2\n" * 600
+    place = Place(PLACE.path, "python", far + PREFIX, SUFFIX)
+    others = [name for name in INGREDIENTS if name != ingredient]
+    alone, rest = (text_of(choose(place, view_of(FILES), 3_000, names)) for names in ([ingredient], others))
+    mark = {
+        "own": "def far_away(shelf):",
+        "definitions": "LoanError(Exception):\n    def __init__",
+        "similar": "register.close(loan)",
+    }
+    assert mark[ingredient] in alone
+    assert mark[ingredient] not in rest
+    assert all(mark[name] not in alone for name in others)
+
+
+@pytest.mark.parametrize("max_chars", [0, 1, 10, 100, 200, 400, 800, 1_600, 100_000])
+def test_a_context_keeps_to_its_budget(max_chars: int) -> None:
+    context = choose(PLACE, view_of(FILES), max_chars)
+    assert sum(len(piece.path) + len(piece.text) for piece in context.pieces) <= max_chars
+
+
+def test_neither_the_document_nor_a_copy_of_what_is_in_sight_is_shown() -> None:
+    whole = PREFIX + "'the answer')" + SUFFIX
+    files = {**FILES, PLACE.path: whole, "copies/renewals.py": whole}
+    assert "the answer" not in text_of(choose(PLACE, view_of(files), 4_000))
+
+
+def test_other_languages_are_not_mixed_in() -> None:
+    files = {"errors.ts": ERRORS, "notes.md": RETURNS}
+    assert choose(PLACE, view_of(files), 2_000).pieces == ()
+
+
+def test_a_file_that_was_looked_at_lately_comes_before_another_like_it() -> None:
+    files = {name: RETURNS.replace("give_back", name) for name in ("aaa", "bbb", "ccc", "ddd", "eee")}
+    files = {f"{name}.py": text for name, text in files.items()}
+    place = Place(PLACE.path, "python", PREFIX, SUFFIX, recent=("eee.py",))
+    paths = [piece.path for piece in choose(place, view_of(files), 400, ["similar"]).pieces]
+    assert paths == ["eee.py"]
+
+
+def test_only_what_may_be_indexed_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ignored files and secrets' files are out, and what looks like a secret is taken out of others."""
+    monkeypatch.setenv("SLIPSTREAM_INDEX_DIR", str(tmp_path / "index"))
+    root = tmp_path / "library"
+    key = "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"
+    files = {
+        "errors.py": ERRORS + f'\n\ndef explain_overdue_again(error: LoanError, key="{key}") -> str: ...\n',
+        "ignored.py": RETURNS.replace("give_back", "never_to_be_shown"),
+        "secrets.env": RETURNS.replace("give_back", "never_to_be_shown"),
+        ".gitignore": "ignored.py\n",
+    }
+    root.mkdir()
+    for name, text in files.items():
+        (root / name).write_text(text)
+    indexer = Indexer(root, encode_many, "bytes")
+    indexer.build()
+    view = RepositoryView(indexer.index, encode_many, bytes, "library", PLACE.path)
+    prefix = PREFIX.replace("explain_overdue", "explain_overdue_again") + "explain_overdue_again("
+    shown = text_of(choose(Place(PLACE.path, "python", prefix, SUFFIX), view, 4_000))
+    assert "def explain_overdue_again(" in shown
+    assert key not in shown
+    assert "never_to_be_shown" not in shown
+
+
+HOSTILE = {
+    "one line": "x" * 60_000,
+    "deep": "(" * 20_000,
+    "no text": "",
+    "names": " ".join(f"name{number}" for number in range(6_000)),
+    "zeros": "\0" * 10_000,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("language", ["python", "rust", "plaintext", "no language"])
+def test_any_repository_and_any_place_have_a_context(kind: str, language: str) -> None:
+    text = HOSTILE[kind]
+    files = {f"{name}.{ending}": text + RETURNS for name in "abc" for ending in ("py", "rs", "txt")}
+    place = Place("d.py", language, text, text)
+    context = choose(place, view_of(files, "d.py"), 1_000)
+    assert sum(len(piece.text) for piece in context.pieces) <= 1_000
+
+
+def test_a_context_jumps_or_stays() -> None:
+    def context(*texts: str) -> RepositoryContext:
+        return RepositoryContext("r", tuple(ContextPiece(f"{at}.py", text) for at, text in enumerate(texts)))
+
+    before, close, far = context("a\nb", "c\nd"), context("a\nb", "x"), context("a", "x\ny")
+    assert settled(None, far) is far
+    assert settled(before, close) is before
+    assert settled(before, far) is far
+    assert settled(before, context()) is before

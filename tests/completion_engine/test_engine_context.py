@@ -1,0 +1,150 @@
+"""A context stands in front once it is computed in idle time; nobody ever waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from completion_engine.decoding.attribution import Origins
+from completion_engine.decoding.run import NoRules
+from completion_engine.drafting.draft import DraftToken
+from completion_engine.engine import CompletionEngine
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import Cancellation, CompletionRequest, ContextPiece, RepositoryContext
+
+Make = Callable[..., CompletionEngine]
+
+CODE = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n        res"
+FIRST = RepositoryContext("shelf", (ContextPiece("a.py", "def first(shelf):\n    return shelf\n"),))
+SECOND = RepositoryContext("shelf", (ContextPiece("b.py", "class Second:\n    size: int = 3\n" * 4),))
+
+
+def request(prefix: str = CODE, context: RepositoryContext | None = None) -> CompletionRequest:
+    return CompletionRequest(
+        prefix, "\n\nmain()\n", "python", "a.py", indexed_as="a.py", context=context, deadline_ms=0.0
+    )
+
+
+@pytest.fixture
+def engine(make_engine: Make) -> CompletionEngine:
+    return make_engine(context_tokens=120)
+
+
+def ask(engine: CompletionEngine, asked: CompletionRequest) -> tuple[int, int]:
+    """Tokens of the prompt, and how many of them were computed for it."""
+    stats = engine.write(asked, NoRules(), 4).stats
+    return stats.num_prompt_tokens, stats.num_prompt_tokens - stats.num_cached_tokens
+
+
+def rest(engine: CompletionEngine, asked: CompletionRequest) -> None:
+    """Somebody looks at a place until nothing is left to do."""
+    engine.expect(asked)
+    while engine.idle(Cancellation()):
+        pass
+
+
+def test_the_first_answer_does_not_wait_for_a_context(engine: CompletionEngine, make_engine: Make) -> None:
+    plain = ask(make_engine(), request())
+    assert ask(engine, request(context=FIRST)) == plain
+
+
+def test_after_a_rest_the_context_is_there_and_costs_nothing_more(engine: CompletionEngine) -> None:
+    num_plain, _ = ask(engine, request(context=FIRST))
+    rest(engine, request(context=FIRST))
+    num_tokens, num_new = ask(engine, request(CODE + "ult", context=FIRST))
+    assert num_tokens > num_plain + 8
+    assert num_new <= 8
+
+
+def test_what_is_written_behind_a_context_is_what_a_fresh_engine_writes(
+    engine: CompletionEngine, make_engine: Make
+) -> None:
+    ask(engine, request(context=FIRST))
+    rest(engine, request(context=FIRST))
+    shown = engine.write(request(CODE + "ult = ", context=FIRST), NoRules(), 12).tokens
+    for drafters in ((), ("ngram", "recycled")):
+        fresh = make_engine(context_tokens=120, drafters=drafters)
+        asked = request(CODE + "ult = ", context=FIRST)
+        fresh.prepare_context(asked)
+        assert fresh.write(asked, NoRules(), 12).tokens[:12] == shown[:12]
+
+
+def test_an_interrupted_rest_goes_on_where_it_was(engine: CompletionEngine) -> None:
+    num_plain, _ = ask(engine, request(context=SECOND))
+    for num_typed in range(1, 30):
+        engine.expect(request(CODE + "x" * num_typed, context=SECOND))
+        for _ in range(2):  # what the document has now, then a step of what it is to have
+            engine.idle(Cancellation())
+        num_tokens, num_new = ask(engine, request(CODE + "x" * num_typed, context=SECOND))
+        assert num_new <= 16
+        if num_tokens > num_plain + 30:
+            return
+    raise AssertionError("the context never came")
+
+
+def test_another_context_takes_the_place_of_the_one_before_in_one_jump(engine: CompletionEngine) -> None:
+    ask(engine, request(context=FIRST))
+    rest(engine, request(context=FIRST))
+    num_first, _ = ask(engine, request(CODE + "u", context=FIRST))
+    num_still, num_new = ask(engine, request(CODE + "ux", context=SECOND))
+    assert (abs(num_still - num_first) <= 1, num_new <= 8) == (True, True)
+    rest(engine, request(CODE + "ux", context=SECOND))
+    num_second, num_new = ask(engine, request(CODE + "uxy = 1", context=SECOND))
+    assert (num_second > num_first + 8, num_new <= 16) == (True, True)
+
+
+def test_a_suggestion_that_is_typed_along_stays_though_a_context_is_ready(engine: CompletionEngine) -> None:
+    asked = request(CODE + "ult.app", context=FIRST)
+    text = engine.write(asked, NoRules(), 16).written.text
+    rest(engine, asked)
+    along, elsewhere = (request(f"{CODE}ult.app{typed}", context=FIRST) for typed in (text[:1], " = 1\n    "))
+    stats = engine.write(along, NoRules(), 1).stats
+    assert stats.num_forwards == 0
+    assert ask(engine, elsewhere)[0] > stats.num_prompt_tokens + 8
+
+
+def test_a_context_that_is_wanted_no_more_is_gone_at_once(
+    engine: CompletionEngine, make_engine: Make
+) -> None:
+    asked = request(context=FIRST)
+    engine.prepare_context(asked)
+    num_with, _ = ask(engine, asked)
+    num_without, _ = ask(engine, request())
+    assert num_without == ask(make_engine(), request())[0] < num_with
+
+
+def test_a_closed_document_leaves_no_context_behind(engine: CompletionEngine) -> None:
+    ask(engine, request(context=FIRST))
+    engine.forget("a.py")
+    assert not engine.idle(Cancellation())
+    num_plain, _ = ask(engine, request(context=None))
+    num_tokens, _ = ask(engine, request(context=FIRST))
+    assert num_tokens == num_plain
+
+
+def test_two_documents_keep_their_contexts(engine: CompletionEngine) -> None:
+    one, other = request(context=FIRST), replace(request("x = 1\ny = ", context=SECOND), document="b.py")
+    for asked in (one, other):
+        ask(engine, asked)
+        rest(engine, asked)
+        ask(engine, asked)
+    for asked in (one, other):
+        assert ask(engine, replace(asked, prefix=asked.prefix + "z"))[1] <= 8
+
+
+def test_an_engine_without_room_for_contexts_shows_none(make_engine: Make) -> None:
+    engine = make_engine(context_tokens=0)
+    plain = ask(engine, request())
+    engine.prepare_context(request(context=FIRST))
+    assert ask(engine, request(context=FIRST))[0] == plain[0]
+    assert engine.describe()["num_context_tokens"] == 0
+
+
+def test_what_is_drafted_from_the_context_is_said_to_be_of_other_files(tokenizer: Tokenizer) -> None:
+    context, own = (
+        DraftToken(tokenizer.encode("x")[0], "ngram", "prompt", 4, 1.0, offset=at) for at in (5, 50)
+    )
+    pieces = Origins(tokenizer, None, num_context=40).pieces("xx", [(1, context), (2, own)])
+    assert [piece.place for piece in pieces] == ["other files", "this file"]
