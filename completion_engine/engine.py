@@ -17,7 +17,7 @@ from completion_engine.decoding.background import Expected, NextLine, Unfinished
 from completion_engine.decoding.context import DecodingContext, TextRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.repository_memory import RepositoryMemory
-from completion_engine.decoding.run import Limits, prompt_budget_ms, run
+from completion_engine.decoding.run import Limits, prompt_budget, run
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.shadow import Answer, ShadowChecks
 from completion_engine.decoding.slots import SlotPool
@@ -180,10 +180,10 @@ class CompletionEngine:
         self._ahead = Expected(*self._begin(request, self._new_stats(), budget=self._budget_of(request)))
 
     def is_in_time(self, request: CompletionRequest) -> bool:
-        """Whether somebody who waits would be answered with all of the text that a prompt may show."""
+        """Whether somebody would be answered soon, with all of the text that a prompt may show."""
         cursor = cursor_of(request)
         prompt = self._prompts.whole(request.document, cursor.prefix, cursor.suffix)
-        return self._budget_of(request).holds(self._slots.num_missing(prompt.tokens))
+        return self._budget_of(request).is_soon(self._slots.num_missing(prompt.tokens))
 
     def write(
         self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
@@ -255,7 +255,7 @@ class CompletionEngine:
 
     def _budget_of(self, request: CompletionRequest) -> Budget:
         """What the prompt of somebody who waits may take."""
-        return Budget(prompt_budget_ms(request), self._target.prompt_token_ms)
+        return prompt_budget(request, self._target.prompt_token_ms)
 
     def _choose_prompt(
         self, request: CompletionRequest, cursor: CursorContext, budget: Budget
