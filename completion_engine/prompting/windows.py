@@ -71,7 +71,7 @@ class PromptWindows:
     def choose(
         self, document: str, prefix: str, suffix: str, budget: Budget, num_missing: Callable[[Prompt], int]
     ) -> ChosenPrompt:
-        """The largest window that is there soon, else the largest that the budget holds, else the smallest."""
+        """The largest window that is there soon, else the largest in the budget, else the smallest."""
         whole = self.whole(document, prefix, suffix)
         if budget.is_soon(num_missing(whole)):
             return ChosenPrompt(whole)
