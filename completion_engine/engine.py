@@ -18,7 +18,7 @@ from completion_engine.decoding.context import DecodingContext, TextRules
 from completion_engine.decoding.contexts import Contexts, longest_context
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.repository_memory import RepositoryMemory
-from completion_engine.decoding.run import Limits, prompt_budget_ms, run
+from completion_engine.decoding.run import Limits, prompt_budget, run
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.shadow import Answer, ShadowChecks
 from completion_engine.decoding.slots import SlotPool
@@ -187,8 +187,8 @@ class CompletionEngine:
         self._ahead = Expected(*self._begin(request, self._new_stats(), budget=self._budget_of(request)))
 
     def is_in_time(self, request: CompletionRequest) -> bool:
-        """Whether somebody who waits would be answered with all of the text that a prompt may show."""
-        return self._budget_of(request).holds(self._prompts.num_missing(request, cursor_of(request)))
+        """Whether somebody would be answered soon, with all of the text that a prompt may show."""
+        return self._budget_of(request).is_soon(self._prompts.num_missing(request, cursor_of(request)))
 
     def write(
         self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
@@ -261,7 +261,7 @@ class CompletionEngine:
 
     def _budget_of(self, request: CompletionRequest) -> Budget:
         """What the prompt of somebody who waits may take."""
-        return Budget(prompt_budget_ms(request), self._target.prompt_token_ms)
+        return prompt_budget(request, self._target.prompt_token_ms)
 
     def _showing_all(self, task: Task) -> Task:
         """The same place with all of the text that a prompt may show, behind the request's context."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from completion_engine.decoding.context import Finish, TextRules
 from completion_engine.decoding.loop import Decoding
+from completion_engine.prompting.windows import Budget
 from completion_engine.request import Cancellation, CompletionRequest
 
 # A completion that takes longer ends with what it has, if somebody else waits for the engine.
@@ -67,11 +68,12 @@ class Limits:
         return cancellation.gives_way and time.perf_counter() > self.turn_until
 
 
-def prompt_budget_ms(request: CompletionRequest) -> float:
+def prompt_budget(request: CompletionRequest, token_ms: float) -> Budget:
     """How long a prompt may be computed while somebody waits; any time where there is no deadline."""
     if request.deadline_ms <= 0:
-        return float("inf")
-    return max(_WARM_SHARE * request.deadline_ms, _PROMPT_SHARE * request.patience_ms)
+        return Budget()
+    soon_ms = _WARM_SHARE * request.deadline_ms
+    return Budget(max(soon_ms, _PROMPT_SHARE * request.patience_ms), token_ms, soon_ms)
 
 
 def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:

@@ -19,14 +19,22 @@ meets the same one."""
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a prompt may take: `ms` for all of its tokens that are missing, each of which takes `token_ms`."""
+    """What a prompt may take: `ms` for all of its tokens that are missing, each of which takes `token_ms`.
+
+    In `soon_ms` it delays nobody.
+    """
 
     ms: float = float("inf")
     token_ms: float = 0.0
+    soon_ms: float = float("inf")
 
     def holds(self, num_missing: int) -> bool:
         """Whether so many tokens are computed in time."""
         return num_missing * self.token_ms <= self.ms
+
+    def is_soon(self, num_missing: int) -> bool:
+        """Whether so many tokens delay nobody."""
+        return num_missing * self.token_ms <= self.soon_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +83,21 @@ class PromptWindows:
         num_missing: Callable[[Prompt], int],
         context: tuple[int, ...] = (),
     ) -> ChosenPrompt:
-        """The largest window whose missing tokens the budget holds, the smallest where it holds none."""
-        whole = prompt = self.whole(document, prefix, suffix, context)
-        for builder in self._builders[1:]:
-            if budget.holds(num_missing(prompt)):
-                break
-            prompt = builder.build(document, prefix, suffix, context)
-        return ChosenPrompt(prompt, is_whole=prompt == whole)
+        """The largest window that is there soon, else the largest in the budget, else the smallest."""
+        whole = self.whole(document, prefix, suffix, context)
+        if budget.is_soon(num_missing(whole)):
+            return ChosenPrompt(whole)
+        smaller = (builder.build(document, prefix, suffix, context) for builder in self._builders[1:])
+        prompts = [whole, *smaller]
+        missing = [num_missing(prompt) for prompt in prompts]
+        fitting = [
+            prompt
+            for fits in (budget.is_soon, budget.holds)
+            for prompt, num in zip(prompts, missing, strict=True)
+            if fits(num)
+        ]
+        chosen = fitting[0] if fitting else prompts[-1]
+        return ChosenPrompt(chosen, is_whole=chosen == whole)
 
     def forget(self, document: str) -> None:
         """Drop what is known of a closed document."""

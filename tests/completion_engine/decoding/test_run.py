@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.decoding.run import Limits, prompt_budget_ms
+from completion_engine.decoding.run import Limits, prompt_budget
 from completion_engine.request import CompletionRequest
 
 NEVER = float("inf")
@@ -31,11 +31,12 @@ def test_an_answer_that_waits_for_its_prompt_may_become_whole(
 
 
 @pytest.mark.parametrize(
-    ("deadline_ms", "patience_ms", "budget_ms"),
-    [(100, 1500, 300), (100, 0, 50), (100, 200, 50), (2000, 1500, 1000), (0, 1500, NEVER)],
+    ("deadline_ms", "patience_ms", "budget_ms", "soon_ms"),
+    [(100, 1500, 300, 50), (100, 0, 50, 50), (2000, 1500, 1000, 1000), (0, 1500, NEVER, NEVER)],
 )
 def test_a_prompt_may_take_a_share_of_what_somebody_waits(
-    deadline_ms: float, patience_ms: float, budget_ms: float
+    deadline_ms: float, patience_ms: float, budget_ms: float, soon_ms: float
 ) -> None:
     request = CompletionRequest("", "", deadline_ms=deadline_ms, patience_ms=patience_ms)
-    assert prompt_budget_ms(request) == budget_ms
+    budget = prompt_budget(request, 1.0)
+    assert (budget.ms, budget.soon_ms) == (budget_ms, soon_ms)
