@@ -83,10 +83,12 @@ class Contexts:
 
     def _choose(self, request: CompletionRequest, cursor: CursorContext, contexts: list[Context]) -> int:
         """The first that takes about as little as any; along a suggestion the one it was made of."""
+        if len(contexts) == 1:
+            return 0
         prompts = [self._whole(request, cursor, context) for context in contexts]
         standing = self._standing.get(request.document, ())
         at = contexts.index(standing) if standing in contexts else 0
-        if len(contexts) == 1 or self._is_typed_along(prompts[at]):
+        if self._is_typed_along(prompts[at]):
             return at
         work = [self._num_missing(prompt) for prompt in prompts]
         return next(at for at, num_new in enumerate(work) if num_new <= min(work) + ROWS)

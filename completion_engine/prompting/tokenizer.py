@@ -91,7 +91,7 @@ class Tokenizer:
         """Equal for two tokenizers exactly when they give the same ids."""
         return hashlib.sha256(self._fast.to_str().encode()).hexdigest()[:32]
 
-    @property
+    @cached_property
     def num_tokens(self) -> int:
         """Number of ids that spell something; a model's logits may be padded beyond."""
         return max(self._vocabulary.values(), default=-1) + 1
