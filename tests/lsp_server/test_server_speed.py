@@ -19,6 +19,7 @@ from lsp_server.engine.work import EngineUser
 from lsp_server.handlers import register
 from lsp_server.protocol.parsing import parse
 from lsp_server.server import SlipstreamServer
+from lsp_server.workspace.context_jobs import ContextJobs
 from lsp_server.workspace.indexing_job import IndexingJobs
 
 NUM_LINES = 20_000
@@ -68,12 +69,14 @@ async def server() -> AsyncIterator[tuple[SlipstreamServer, Sent]]:
     server.protocol.set_writer(sent)
     server.scheduler = Scheduler(server.session.measurements, engines, EngineUser(), lambda _tokens: None)
     server.indexing = IndexingJobs(lambda _report: None, lambda: False)
+    server.contexts = ContextJobs(lambda _chosen: None)
     server.protocol.receive(message("initialize", 1, capabilities={}, processId=None, rootUri=None))
     server.apply_settings()
     while server.scheduler.status.state != "ready":  # noqa: ASYNC110 - another thread's, without an event
         await asyncio.sleep(0.01)
     yield server, sent
     server.scheduler.close()
+    assert await asyncio.to_thread(server.contexts.stop)
     assert await asyncio.to_thread(engines.stop, 3.0)
 
 
