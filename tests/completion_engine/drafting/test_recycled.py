@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -169,15 +170,20 @@ def test_memory_is_bounded_and_forgets_the_oldest(
         assert bool(drafter.drafts(1, anything, 0.0)) == (token >= 22)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(9, 900), min_size=1, max_size=60))
-def test_the_same_text_in_fewer_passes(write: Write, target: LanguageModel, prompt: list[int]) -> None:
-    plain, _ = write(prompt)
-    drafter = RecycledDrafter()
-    with pytest.MonkeyPatch.context() as patch:  # what passes took at load would decide what is verified
-        patch.setattr(target, "clock", PassClock(dict.fromkeys(target.widths, 1.0), 0.0))
-        first, _ = write(prompt, [drafter])
-        again, _ = write(prompt, [drafter])
-    assert first.tokens[: len(plain.tokens)] == again.tokens[: len(plain.tokens)] == plain.tokens
-    if plain.stats.num_forwards > 2:  # else the pass behind the prompt ends the text
-        assert again.stats.num_forwards < plain.stats.num_forwards
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_texts_in_fewer_passes(write: Write, target: LanguageModel, seed: int) -> None:
+    """Of single texts that is not true: behind the same three tokens one text may go on in two ways."""
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    num_plain = num_again = 0
+    for _ in range(8):
+        prompt = [rng.randrange(9, 900) for _ in range(rng.randrange(1, 60))]
+        plain, _ = write(prompt)
+        drafter = RecycledDrafter()
+        with pytest.MonkeyPatch.context() as patch:  # what passes took at load would decide what is verified
+            patch.setattr(target, "clock", PassClock(dict.fromkeys(target.widths, 1.0), 0.0))
+            first, _ = write(prompt, [drafter])
+            again, _ = write(prompt, [drafter])
+        assert first.tokens[: len(plain.tokens)] == again.tokens[: len(plain.tokens)] == plain.tokens
+        num_plain += plain.stats.num_forwards
+        num_again += again.stats.num_forwards
+    assert num_again < num_plain
