@@ -1,8 +1,8 @@
 """Stands between an editor and its language server and writes down what they say.
 
 Run as `python recorder.py FOLDER SERVER...`: starts the server, passes every message on unchanged, and
-writes it with its time to FOLDER/<process id of the server>.jsonl. Imported, reads those files. Owns the
-files' format. Must not know what a message means, nor import the package: it stays light.
+writes it with its time to FOLDER/<start>-<process id of the server>.jsonl. Imported, reads those files. Owns
+the files' format. Must not know what a message means, nor import the package: it stays light.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Heard:
 
 def recordings(folder: Path) -> list[Path]:
     """One file for each server that was started, in the order of their starts."""
-    return sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_ctime_ns if path.exists() else 0)
+    return sorted(folder.glob("*.jsonl"))
 
 
 def server_pid(recording: Path) -> int:
     """The process id of the server that a recording belongs to."""
-    return int(recording.stem)
+    return int(recording.stem.partition("-")[2])
 
 
 def read(recording: Path) -> list[Heard]:
@@ -88,7 +88,7 @@ def main(folder: Path, command: list[str]) -> int:
     assert server.stdin
     assert server.stdout
     folder.mkdir(parents=True, exist_ok=True)
-    recorder = Recorder(folder / f"{server.pid}.jsonl")
+    recorder = Recorder(folder / f"{time.time_ns()}-{server.pid}.jsonl")
     told = threading.Thread(
         target=recorder.pump, args=(sys.stdin.buffer, server.stdin), kwargs={"from_editor": True}, daemon=True
     )

@@ -24,7 +24,7 @@ EDITORS = programs.ROOT / "editors"
 BIN = Path(sys.executable).parent
 
 # The machine may be busy, and the model takes its time to load.
-LOADING_S = 240.0
+LOADING_S = 540.0
 PATIENCE_S = 120.0
 
 BEFORE = '''"""Geometry of rectangles."""

@@ -23,7 +23,7 @@ DRAWN = Path(__file__).with_name("drawn.lua")
 
 # The machine may be busy, and the model takes its time to load.
 PATIENCE_S = 60.0
-LOADING_S = 240.0
+LOADING_S = 540.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,11 +135,16 @@ def test_nothing_stale_is_shown_while_the_typing_contradicts(
 def agrees(sight: Sight, answer: Answer) -> bool:
     """Whether what was on the screen is (a part of) what this answer would make of the document.
 
-    A suggestion of several lines may be drawn in two frames: the line under the cursor, and those below.
+    A suggestion of several lines may be drawn in two frames: the line under the cursor, and those below. It
+    stays where the typing goes along it into the next line, until the answer for that place is there.
     """
     first, *below = sight.preview.split("\n")
     wanted, *rest = answer.lines
-    return first in (wanted, sight.line) and below in ([], rest[: len(below)])
+    is_here = first in (wanted, sight.line) and below in ([], rest[: len(below)])
+    is_typed_into = any(
+        rest[i] == first and below in ([], rest[i + 1 :][: len(below)]) for i in range(len(rest))
+    )
+    return is_here or is_typed_into
 
 
 def test_why_tells_what_ended_a_suggestion_in_a_sentence(window: Window) -> None:

@@ -21,7 +21,7 @@ OBSERVER = Path(__file__).with_name("observer.js")
 STATUS_ITEM = '.statusbar-item[id$="slipstream.status"]'
 
 # A loaded machine is several times slower than a quiet one.
-TIMEOUT_S = 120.0
+TIMEOUT_S = 300.0
 # A suggestion that has not changed for so long is all there will be.
 STAYS_MS = 1500
 
