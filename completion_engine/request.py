@@ -19,11 +19,12 @@ MemoryWish = Literal["auto", "on", "off"]
 class Cancellation:
     """Flags that any thread may set and the engine reads before every step."""
 
-    __slots__ = ("_event", "_gives_way")
+    __slots__ = ("_calls", "_event", "_gives_way")
 
     def __init__(self) -> None:
         self._event = threading.Event()
         self._gives_way = False
+        self._calls: list[Callable[[], None]] = []
 
     def give_way(self) -> None:
         """Somebody else waits for the engine: the work ends with what it has once its turn is over."""
@@ -37,6 +38,18 @@ class Cancellation:
     def cancel(self) -> None:
         """Ask the work to stop at its next step."""
         self._event.set()
+        for call in tuple(self._calls):
+            call()
+
+    def when_cancelled(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Call `call` when somebody asks, at once where somebody has; the result takes that back.
+
+        It is called on the asking thread, maybe twice, and must not wait.
+        """
+        self._calls.append(call)
+        if self.is_cancelled:
+            call()
+        return lambda: self._calls.remove(call)
 
     @property
     def is_cancelled(self) -> bool:
