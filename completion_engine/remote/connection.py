@@ -19,7 +19,7 @@ from h2.errors import ErrorCodes
 from h2.exceptions import H2Error, NoAvailableStreamIDError, TooManyStreamsError
 from h2.settings import SettingCodes, Settings
 
-from completion_engine.errors import RemoteError
+from completion_engine.errors import RemoteError, RemoteFault
 from completion_engine.remote.transport import Transport, Wait, silent
 
 WINDOW_BYTES = 256 << 10
@@ -216,7 +216,7 @@ class Connection:
             del self._streams[stream.number]
         elif isinstance(event, events.StreamReset):
             is_refused = event.error_code == ErrorCodes.REFUSED_STREAM
-            kind = "unavailable" if is_refused else "truncated"
+            kind: RemoteFault = "unavailable" if is_refused else "truncated"
             stream.fault = RemoteError(kind, f"{self._authority} broke the answer off.")
             del self._streams[stream.number]
 

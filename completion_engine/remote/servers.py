@@ -15,32 +15,30 @@ from completion_engine.remote.answer import TokenStream, fault_of, rubbish, whol
 from completion_engine.remote.connection import Connection, Stream
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.question import COMPLETIONS, MODELS, TOKENIZE, Question, tokenize_body
-from completion_engine.remote.transport import Transport, Wait, Waker, addresses_of, silent
+from completion_engine.remote.transport import Address, Transport, Wait, Waker, addresses_of, silent
 from completion_engine.request import CancelledError
 
 _MAX_WHOLE_BYTES = 1 << 20
 
 
 class Servers:
-    """Whoever answers at `endpoint`. Waits in here end when `waker` is woken and the wait's owner cancelled."""
+    """Whoever answers at `endpoint`. A wait ends when it is cancelled and `waker` is woken."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         """Resolves and connects when first asked."""
         self.endpoint = endpoint
         self.waker = Waker()
         self.num_connections = 0
-        self._addresses: list[tuple[int, tuple[object, ...]]] = []
+        self._addresses: list[Address] = []
         self._opening: Transport | None = None
         self._connection: Connection | None = None
 
     def models(self, wait: Wait) -> list[str]:
         """What the servers call the models that they have. Raises RemoteError."""
         entries = self._whole("GET", MODELS, b"", wait).get("data")
-        names = (
-            [entry.get("id") for entry in entries if isinstance(entry, dict)]
-            if isinstance(entries, list)
-            else []
-        )
+        if not isinstance(entries, list):
+            raise rubbish(self.endpoint.authority, "no list of models")
+        names = [entry.get("id") for entry in entries if isinstance(entry, dict)]
         return [name for name in names if isinstance(name, str)]
 
     def tokenize(self, model: str, text: str, wait: Wait) -> list[int]:

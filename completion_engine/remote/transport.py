@@ -12,6 +12,7 @@ import ssl
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from completion_engine.errors import RemoteError
 from completion_engine.remote.endpoint import Endpoint
@@ -20,6 +21,7 @@ from completion_engine.request import Cancellation
 CONNECT_S = 5.0
 _MAX_RECEIVED = 64 << 10
 _MAX_ADDRESSES = 4
+Address = tuple[int, tuple[Any, ...]]  # a family, and what it calls a place
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
@@ -87,7 +89,7 @@ def woken_by(waker: Waker, cancellation: Cancellation) -> Iterator[None]:
 class Transport:
     """One connection of bytes. `open` may be called again after a cancellation, and goes on."""
 
-    def __init__(self, endpoint: Endpoint, address: tuple[int, tuple[object, ...]], waker: Waker) -> None:
+    def __init__(self, endpoint: Endpoint, address: Address, waker: Waker) -> None:
         """Begin to connect to `address`, a family and what it calls a place."""
         self._endpoint, self._waker = endpoint, waker
         self._deadline_s = time.perf_counter() + CONNECT_S
@@ -101,7 +103,7 @@ class Transport:
         self._address = address[1]
 
     def open(self, wait: Wait) -> None:
-        """Connect and shake hands. Raises RemoteError, and CancelledError, after which it may be called again."""
+        """Connect and shake hands. Raises RemoteError; CancelledError, after which it may go on."""
         wait = Wait(min(wait.until_s, self._deadline_s), wait.cancellation)
         with self._faults():
             if not self._has_begun:
@@ -230,7 +232,7 @@ def silent(authority: str) -> RemoteError:
     )
 
 
-def addresses_of(endpoint: Endpoint) -> list[tuple[int, tuple[object, ...]]]:
+def addresses_of(endpoint: Endpoint) -> list[Address]:
     """Where the host is, by its name. Blocks as long as the system's resolver does. Raises RemoteError."""
     try:
         found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
@@ -240,4 +242,5 @@ def addresses_of(endpoint: Endpoint) -> list[tuple[int, tuple[object, ...]]]:
             f"There is no server called {endpoint.host}: {getattr(error, 'strerror', None) or error}.",
             advice="Check remote.url and the network; suggestions come from this machine meanwhile.",
         ) from error
-    return [(family, place) for family, _, _, _, place in found][:_MAX_ADDRESSES]
+    places: list[Address] = [(family, place) for family, _, _, _, place in found]
+    return places[:_MAX_ADDRESSES]
