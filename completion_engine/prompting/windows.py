@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from completion_engine.prompting.prompt import GROWTH, Prompt, PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
 
+PREFIX_CHARS = {"cpu": 2400, "cuda": 12_000}
+SUFFIX_CHARS = {"cpu": 800, "cuda": 3000}
 SHARES = (1.0, 0.71, 0.5, 0.35, 0.25, 0.18, 0.125)
 """Windows as shares of the whole one, the largest first. They have fixed sizes, so that a key typed later
 meets the same one."""
