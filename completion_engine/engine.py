@@ -20,7 +20,7 @@ from completion_engine.decoding.contexts import Contexts, longest_context
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.place import cursor_of
 from completion_engine.decoding.repository_memory import RepositoryMemory
-from completion_engine.decoding.run import Limits, prompt_budget, run
+from completion_engine.decoding.run import MAX_NEW_TOKENS, Limits, prompt_budget, run
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.shadow import Answer, ShadowChecks
 from completion_engine.decoding.slots import SlotPool
@@ -52,7 +52,6 @@ from completion_engine.suggestions.stopping import StopRules, load_grammar
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
 
-MAX_NEW_TOKENS = 256
 _MAX_TOKENS_AHEAD = 32  # behind a suggestion
 _REHEARSED = ("def add(first, second):\n    return first + second\n\n\nadd(", "\n")
 _LANGUAGE, _NUM_REHEARSED = "python", 8

@@ -41,6 +41,11 @@ class Cancellation:
         for call in tuple(self._calls):
             call()
 
+    def wait(self, seconds: float) -> None:
+        """Pause for so long. Raises CancelledError as soon as somebody asked for the end."""
+        self._event.wait(seconds)
+        self.check()
+
     def when_cancelled(self, call: Callable[[], None]) -> Callable[[], None]:
         """Call `call` when somebody asks, at once where somebody has; the result takes that back.
 
@@ -100,7 +105,8 @@ class CompletionRequest:
     `id` names the request in logs. `shadow` is the share of such requests, 0 to 1, that is checked afterwards
     against plain decoding. `repository_memory` mixes what the index saw into what the target writes; `auto`
     does where that is usual for the target. A text is shown as far as it is right with a chance of at least
-    1 - `eagerness`, by the target's own estimate; with 1 all of it is.
+    1 - `eagerness`, by the target's own estimate; with 1 all of it is. The place leaves this machine only
+    where `may_leave` says that nothing excludes the document.
     """
 
     prefix: str
@@ -122,4 +128,5 @@ class CompletionRequest:
     shadow: float = 0.0
     repository_memory: MemoryWish = "auto"
     eagerness: float = 1.0
+    may_leave: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation)

@@ -9,6 +9,7 @@ from completion_engine.decoding.writing import Finish, TextRules, Writing
 from completion_engine.prompting.windows import Budget
 from completion_engine.request import Cancellation, CompletionRequest
 
+MAX_NEW_TOKENS = 256
 # A completion that takes longer ends with what it has, if somebody else waits for the engine.
 MAX_TURN_S = 1.0
 _WARM_SHARE = 0.5  # of the deadline: whoever's prompt takes no longer is answered in time

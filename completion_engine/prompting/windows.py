@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from completion_engine.prompting.prompt import GROWTH, Prompt, PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -56,7 +57,7 @@ class ChosenPrompt:
 class PromptWindows:
     """The prompts of each place, one for each window."""
 
-    def __init__(self, tokenizer: Tokenizer, *, prefix_chars: int, suffix_chars: int, **more: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, *, prefix_chars: int, suffix_chars: int, **more: Any) -> None:
         """The whole window's size, and what else `PromptBuilder` takes.
 
         A smaller window stays as long as the whole one would: to slide is to compute it anew.

@@ -132,8 +132,8 @@ class Connection:
         data = self._transport.receive(self._proving(wait))
         if data is None:
             if not wait.is_over:
-                self.close()
-                raise silent(self._authority)
+                self._lost(RemoteError("truncated", f"The connection to {self._authority} is dead."))
+                return True
             return False
         self._heard_s, self._asked_s = time.perf_counter(), 0.0
         with self._faults():
@@ -181,7 +181,7 @@ class Connection:
     def _send_body(self, stream: Stream, body: bytes, wait: Wait) -> None:
         """As much at a time as the server lets us; it may answer before it has all of it."""
         self._flush()
-        patient = Wait(min(wait.until_s, time.perf_counter() + SEND_S), wait.cancellation)
+        patient = wait.at_most(time.perf_counter() + SEND_S)
         view = memoryview(body)
         while view and not stream.has_answered:
             room = min(self._h2.local_flow_control_window(stream.number), self._h2.max_outbound_frame_size)
@@ -255,7 +255,7 @@ class Connection:
         """`wait`, but no longer than a connection that was asked may take to say that it stands."""
         if not self._asked_s:
             return wait
-        return Wait(min(wait.until_s, self._asked_s + _PROVE_S), wait.cancellation)
+        return wait.at_most(self._asked_s + _PROVE_S)
 
     def _flush(self) -> None:
         if data := self._h2.data_to_send():

@@ -19,6 +19,7 @@ from completion_engine.remote.transport import Address, Transport, Wait, Waker, 
 from completion_engine.request import CancelledError
 
 _MAX_WHOLE_BYTES = 1 << 20
+_MAX_MODELS, _MAX_NAME_CHARS = 1000, 200
 
 
 class Servers:
@@ -33,13 +34,18 @@ class Servers:
         self._opening: Transport | None = None
         self._connection: Connection | None = None
 
-    def models(self, wait: Wait) -> list[str]:
-        """What the servers call the models that they have. Raises RemoteError."""
+    def models(self, wait: Wait) -> dict[str, int]:
+        """The models that the servers have, by name, and how many tokens each takes. Raises RemoteError."""
         entries = self._whole("GET", MODELS, b"", wait).get("data")
         if not isinstance(entries, list):
             raise rubbish(self.endpoint.authority, "no list of models")
-        names = [entry.get("id") for entry in entries if isinstance(entry, dict)]
-        return [name for name in names if isinstance(name, str)]
+        models: dict[str, int] = {}
+        for entry in entries[:_MAX_MODELS]:
+            fields = entry if isinstance(entry, dict) else {}
+            name, num_positions = fields.get("id"), fields.get("max_model_len")
+            if isinstance(name, str) and 0 < len(name) <= _MAX_NAME_CHARS and name.isprintable():
+                models[name] = num_positions if type(num_positions) is int else 0
+        return models
 
     def tokenize(self, model: str, text: str, wait: Wait) -> list[int]:
         """How the servers cut a text into tokens. Raises RemoteError."""

@@ -11,31 +11,51 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from completion_engine.errors import RemoteError
 from completion_engine.remote.endpoint import Endpoint
-from completion_engine.request import Cancellation
+from completion_engine.request import Cancellation, CancelledError, ShouldStop
 
 CONNECT_S = 5.0
 _MAX_RECEIVED = 64 << 10
 _MAX_ADDRESSES = 4
+_POLL_S, _LONGEST_S = 0.1, 3600.0
 Address = tuple[int, tuple[Any, ...]]  # a family, and what it calls a place
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long to wait, in `time.perf_counter()` seconds, and who may end it before that."""
+    """How long to wait, in `time.perf_counter()` seconds, and who may end it before that.
+
+    A cancellation ends it at once where it wakes the waker, `should_stop` within a tenth of a second.
+    """
 
     until_s: float
     cancellation: Cancellation = field(default_factory=Cancellation)
+    should_stop: ShouldStop | None = None
 
     @classmethod
-    def seconds(cls, seconds: float, cancellation: Cancellation | None = None) -> Wait:
+    def seconds(
+        cls,
+        seconds: float,
+        cancellation: Cancellation | None = None,
+        should_stop: ShouldStop | None = None,
+    ) -> Wait:
         """So long from now on."""
-        return cls(time.perf_counter() + seconds, cancellation or Cancellation())
+        return cls(time.perf_counter() + seconds, cancellation or Cancellation(), should_stop)
+
+    def at_most(self, until_s: float) -> Wait:
+        """The same, but no longer than that."""
+        return replace(self, until_s=min(self.until_s, until_s))
+
+    def check(self) -> None:
+        """Raises CancelledError once somebody wants no more."""
+        self.cancellation.check()
+        if self.should_stop is not None and self.should_stop():
+            raise CancelledError
 
     @property
     def left_s(self) -> float:
@@ -104,7 +124,7 @@ class Transport:
 
     def open(self, wait: Wait) -> None:
         """Connect and shake hands. Raises RemoteError; CancelledError, after which it may go on."""
-        wait = Wait(min(wait.until_s, self._deadline_s), wait.cancellation)
+        wait = wait.at_most(self._deadline_s)
         with self._faults():
             if not self._has_begun:
                 self._has_begun = True
@@ -137,7 +157,7 @@ class Transport:
         """What has come, at least a byte; nothing at its end, None when time is up."""
         with self._faults():
             while True:
-                wait.cancellation.check()
+                wait.check()
                 try:
                     return self._socket.recv(_MAX_RECEIVED)
                 except (BlockingIOError, ssl.SSLWantReadError):
@@ -185,15 +205,16 @@ class Transport:
 
     def _wait(self, mask: int, wait: Wait) -> None:
         """Until the socket is ready. Raises RemoteError when time is up."""
-        wait.cancellation.check()
+        wait.check()
         if wait.is_over:
             raise silent(self._endpoint.authority)
         self._select(mask, wait)
-        wait.cancellation.check()
+        wait.check()
 
     def _select(self, mask: int, wait: Wait) -> None:
         self._selector.modify(self._socket, mask)
-        for key, _ in self._selector.select(min(wait.left_s, 3600.0)):
+        longest_s = _POLL_S if wait.should_stop else _LONGEST_S
+        for key, _ in self._selector.select(min(wait.left_s, longest_s)):
             if key.fd == self._waker.fileno():
                 self._waker.rest()
 
