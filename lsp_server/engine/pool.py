@@ -34,7 +34,8 @@ WANTED_S = 2.0
 
 def engine_key(settings: Settings) -> EngineKey:
     """What of the settings makes another engine; what `auto` means at the moment does not."""
-    return (settings.target, _drafters(settings), settings.draft_model, settings.device, settings.dtype)
+    local = (settings.target, _drafters(settings), settings.draft_model, settings.device, settings.dtype)
+    return (*local, *settings.remote.model_dump().values()) if settings.remote.url else local
 
 
 def engine_config(settings: Settings) -> EngineConfig:
@@ -102,8 +103,8 @@ class EnginePool:
 
     @property
     def is_busy(self) -> bool:
-        """Whether any engine has a completion to make. May be read from any thread."""
-        return any(entry.thread.is_busy for entry in tuple(self._entries.values()))
+        """Whether any engine of this machine has a completion to make. May be read from any thread."""
+        return any(entry.thread.is_busy for entry in tuple(self._entries.values()) if not entry.is_remote)
 
     @property
     def is_sick(self) -> bool:
@@ -118,6 +119,8 @@ class EnginePool:
         is_change = user in self._used
         self.release(user)
         key = engine_key(settings)
+        if settings.remote.url:
+            key = (*key, user)  # a round trip holds a thread: no window waits for another's
         entry = self._entries.get(key)
         if is_change or entry is None:
             self._drop_unused(but=entry)
@@ -138,7 +141,8 @@ class EnginePool:
         if entry is None:
             return
         entry.leave(user)
-        if not entry.num_users and self._linger_s and not self._places.is_wanted:
+        may_linger = self._linger_s and not self._places.is_wanted and not entry.is_remote
+        if not entry.num_users and may_linger:
             loop = asyncio.get_running_loop()
             entry.timer = loop.call_later(self._linger_s, self._drop, entry)
         elif not entry.num_users:
@@ -164,6 +168,11 @@ class EnginePool:
         ]
 
     def _open(self, key: EngineKey, settings: Settings) -> PooledEngine:
+        if settings.remote.url:
+            entry = PooledEngine(key, None, lambda _thread, load: load, is_remote=True)
+            entry.start(self._load_for(settings, entry.set_tokens))
+            self._entries[key] = entry
+            return entry
         automatic = None
         if settings.target == AUTO and self._chooser is not None:
             automatic = Automatic(settings, self._chooser, self._load_for)

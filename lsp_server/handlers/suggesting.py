@@ -12,7 +12,8 @@ from typing import Literal
 
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, Piece
-from lsp_server.engine.scheduling import SupersededError, empty
+from lsp_server.engine.scheduling import SupersededError
+from lsp_server.engine.work import empty
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.context_jobs import ContextWish
 from lsp_server.workspace.documents import DocumentSnapshot, LineColumn

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
 from lsp_server.workspace.configuration import Configuration
-from lsp_server.workspace.settings import Settings, merge, narrow
+from lsp_server.workspace.narrowing import narrow
+from lsp_server.workspace.settings import Settings, merge
 from lsp_server.workspace.settings_limits import MAX_BITS
 
 json_values = st.recursive(
