@@ -36,7 +36,7 @@ from completion_engine.remote.writing import Remaining, RemoteWriting
 from completion_engine.request import Cancellation, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import StopRules, load_grammar
-from ngram_cache.redaction import blank_secrets
+from ngram_cache.redaction import blank_secrets, has_private_key
 
 EXACTNESS = "verified by the server"
 LEAVES = "the text around the cursor and pieces of indexed files, without what looks like a secret"
@@ -279,4 +279,5 @@ def _refusal(request: CompletionRequest) -> str:
     text = request.prefix[-_LOOKED_AT:]
     words = text.split()
     is_hidden = bool(words) and not blank_secrets(text).rstrip().endswith(words[-1])
-    return "secret-at-cursor" if is_hidden else ""
+    has_key = has_private_key(request.prefix) or has_private_key(request.suffix)
+    return "secret-at-cursor" if is_hidden or has_key else ""
