@@ -21,6 +21,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.exceptions import H2Error
+from h2.settings import Settings
 
 PATIENCE_S = 30.0
 _ANYTHING = r"[\s\S]*"
@@ -174,6 +175,11 @@ class RemoteServer:
         for connection in self._open:
             connection.call("close_connection")
 
+    def deafen(self) -> None:
+        """The connections that are open hear nothing more and say nothing; further ones are as usual."""
+        for connection in self._open:
+            connection.is_deaf = True
+
     def stop(self) -> None:
         self._listener.close()
         self.hang_up()
@@ -224,15 +230,17 @@ class _Connection:
         self._changed = threading.Condition()
         self._streams: dict[int, Asked] = {}
         self.is_closed = False
-        self.num_pings = 0
+        self.is_deaf = False
 
     def run(self) -> None:
         with self._changed:
             if self._server.settings:
-                self._h2.update_settings(self._server.settings)
+                self._h2.local_settings = Settings(client=False, initial_values=self._server.settings)
             self._h2.initiate_connection()
             self._flush()
         while data := self._socket.recv(1 << 16):
+            if self.is_deaf:
+                continue
             with self._changed:
                 for event in self._h2.receive_data(data):
                     self._take(event)
@@ -291,8 +299,6 @@ class _Connection:
             threading.Thread(target=self._answer, args=(answering,), daemon=True).start()
         elif isinstance(event, events.StreamReset):
             self._streams[event.stream_id].was_reset.set()
-        elif isinstance(event, events.PingReceived):
-            self.num_pings += 1
 
     def _answer(self, answering: Answering) -> None:
         with contextlib.suppress(OSError):

@@ -20,6 +20,7 @@ from h2.exceptions import H2Error, NoAvailableStreamIDError, TooManyStreamsError
 from h2.settings import SettingCodes, Settings
 
 from completion_engine.errors import RemoteError, RemoteFault
+from completion_engine.remote.frame_bounds import MAX_FRAME_BYTES, FrameBounds, FrameError
 from completion_engine.remote.transport import Transport, Wait, silent
 
 WINDOW_BYTES = 256 << 10
@@ -34,7 +35,7 @@ _PROVE_S = 1.0  # and is given up when it does not say so within this
 _SETTINGS = {
     SettingCodes.ENABLE_PUSH: 0,
     SettingCodes.INITIAL_WINDOW_SIZE: WINDOW_BYTES,
-    SettingCodes.MAX_FRAME_SIZE: 16 << 10,
+    SettingCodes.MAX_FRAME_SIZE: MAX_FRAME_BYTES,
     SettingCodes.MAX_HEADER_LIST_SIZE: MAX_HEADER_BYTES,
     SettingCodes.MAX_CONCURRENT_STREAMS: 0,
 }
@@ -95,6 +96,7 @@ class Connection:
         self._h2 = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
         self._h2.local_settings = Settings(client=True, initial_values=_SETTINGS)
         self._h2.decoder.max_header_list_size = MAX_HEADER_BYTES
+        self._bounds = FrameBounds()
         self._streams: dict[int, Stream] = {}
         self._num_empty = 0
         self._is_leaving = False
@@ -140,6 +142,7 @@ class Connection:
             if not data:
                 self._lost(RemoteError("truncated", f"{self._authority} closed the connection."))
                 return True
+            self._bounds.check(data)
             for event in self._h2.receive_data(data):
                 self._take(event)
             self._flush()
@@ -271,7 +274,7 @@ class Connection:
         except NoAvailableStreamIDError as error:
             self._is_leaving = True
             raise RemoteError("unavailable", f"The connection to {self._authority} is used up.") from error
-        except H2Error as error:
+        except (H2Error, FrameError) as error:
             fault = _rubbish(self._authority, str(error) or type(error).__name__)
             self._lost(fault)
             raise fault from error
