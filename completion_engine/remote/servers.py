@@ -26,13 +26,17 @@ class Servers:
     """Whoever answers at `endpoint`. A wait ends when it is cancelled and `waker` is woken."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """Resolves and connects when first asked."""
+        """Resolves when first asked, and connects when there is no connection."""
         self.endpoint = endpoint
         self.waker = Waker()
         self.num_connections = 0
         self._addresses: list[Address] = []
         self._opening: Transport | None = None
         self._connection: Connection | None = None
+
+    def resolve(self) -> None:
+        """Find out where the host is, which blocks as long as the system's resolver does. Raises RemoteError."""
+        self._addresses = addresses_of(self.endpoint)
 
     def models(self, wait: Wait) -> dict[str, int]:
         """The models that the servers have, by name, and how many tokens each takes. Raises RemoteError."""
@@ -117,7 +121,9 @@ class Servers:
 
     def _opened(self, wait: Wait) -> Transport:
         """A transport; one that a cancellation left half open goes on."""
-        places = self._addresses or addresses_of(self.endpoint)
+        if not self._addresses:
+            self.resolve()
+        places = self._addresses
         for at, address in enumerate(places):
             transport = self._opening or Transport(self.endpoint, address, self.waker)
             self._opening = transport
@@ -130,7 +136,6 @@ class Servers:
                 transport.close()
                 is_last = at == len(places) - 1
                 if is_last or not isinstance(error, RemoteError) or error.kind != "unreachable":
-                    self._addresses = []
                     raise
             else:
                 self._opening = None

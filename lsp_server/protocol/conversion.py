@@ -33,6 +33,7 @@ _REASONS: dict[str, str] = {
     "engine-failed": "The engine failed on this place; the traceback is in the log.",
     "servers-busy": "Your team's servers have no room for more requests now.",
     "servers-failed": "Your team's servers did not answer this request.",
+    "stray-text": "Your team's servers wrote something else than what is typed.",
     "stays-here": "The repository's rules leave this file out, so your team's servers see nothing of it.",
     "secret-at-cursor": "The text at the cursor looks like a secret, and your team's servers see none.",
     "language-disabled": "Completions are switched off for this language.",
