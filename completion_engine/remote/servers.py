@@ -35,7 +35,7 @@ class Servers:
         self._connection: Connection | None = None
 
     def resolve(self) -> None:
-        """Find out where the host is, which blocks as long as the system's resolver does. Raises RemoteError."""
+        """Find out where the host is; blocks as long as the system's resolver does. Raises RemoteError."""
         self._addresses = addresses_of(self.endpoint)
 
     def models(self, wait: Wait) -> dict[str, int]:
