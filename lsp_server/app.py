@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from completion_engine.choice.choice import Choice
-from completion_engine.config import AUTO, DEFAULT_TARGET
+from completion_engine.config import DEFAULT_TARGET
 from completion_engine.request import CancelledError, Progress
-from lsp_server.engine.pool import EnginePool, engine_config
+from lsp_server.engine.pool import EnginePool, engine_config, remote_config, tokenizer_folder
 from lsp_server.engine.work import Completer, Load, OnTokens
 from lsp_server.handlers import register
 from lsp_server.protocol.transport import ByteSink, claim_stdio
@@ -181,21 +181,13 @@ class MachineModels:
         """How to reach the servers of `settings`: of a model only the tokenizer is here."""
 
         def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
-            remote, target = settings.remote, settings.target
-            named = DEFAULT_TARGET if target == AUTO else target
-            folder = (
-                Path(remote.tokenizer).expanduser()
-                if remote.tokenizer
-                else self._store().ensure(named, report, should_stop)
-            )
+            folder = tokenizer_folder(settings, lambda name: self._store().ensure(name, report, should_stop))
             with _loading_alone(report, should_stop):
                 from completion_engine.remote.completer import RemoteCompleter  # noqa: PLC0415 - see load_for
-                from completion_engine.remote.config import RemoteConfig  # noqa: PLC0415 - as above
 
                 tokenizer = _tokenizer_in(folder)
             on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many, tokenizer.spell))
-            config = RemoteConfig(**remote.model_dump())
-            return RemoteCompleter.load(config, tokenizer, report, should_stop)
+            return RemoteCompleter.load(remote_config(settings), tokenizer, report, should_stop)
 
         return settled(load)
 

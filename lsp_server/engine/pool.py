@@ -12,9 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from completion_engine.config import AUTO, DRAFTERS, EngineConfig
+from completion_engine.config import AUTO, DEFAULT_TARGET, DRAFTERS, EngineConfig
+from completion_engine.remote.config import RemoteConfig
 from completion_engine.request import CancelledError, Progress
 from lsp_server.engine.automatic import Automatic, Chooser
 from lsp_server.engine.pooled import EngineKey, PooledEngine
@@ -47,6 +49,21 @@ def engine_config(settings: Settings) -> EngineConfig:
         device=settings.device,
         dtype=settings.dtype,
     )
+
+
+def remote_config(settings: Settings) -> RemoteConfig:
+    """The team's servers of the settings."""
+    return RemoteConfig(**settings.remote.model_dump())
+
+
+def tokenizer_folder(settings: Settings, ensure: Callable[[str], Path]) -> Path:
+    """Where the tokenizer of the servers' model lies: it is the target's, whose folder `ensure` knows.
+
+    Raises SlipstreamError as that does.
+    """
+    if settings.remote.tokenizer:
+        return Path(settings.remote.tokenizer).expanduser()
+    return ensure(DEFAULT_TARGET if settings.target == AUTO else settings.target)
 
 
 def _drafters(settings: Settings) -> tuple[str, ...]:
