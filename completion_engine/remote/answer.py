@@ -61,8 +61,8 @@ class TokenStream:
         return self._chunks.pop(0)
 
     def close(self) -> None:
-        """Nobody wants more: the server stops writing."""
-        self._stream.reset()
+        """Nobody wants more: the server stops writing, unless it has."""
+        self._stream.close()
 
     def _check_head(self, wait: Wait) -> bool:
         """Whether the answer's head is here."""

@@ -19,7 +19,7 @@ from h2.errors import ErrorCodes
 from h2.exceptions import H2Error, NoAvailableStreamIDError, TooManyStreamsError
 from h2.settings import SettingCodes, Settings
 
-from completion_engine.errors import RemoteError, RemoteFault
+from completion_engine.errors import RemoteError
 from completion_engine.remote.frame_bounds import MAX_FRAME_BYTES, FrameBounds, FrameError
 from completion_engine.remote.transport import Transport, Wait, silent
 
@@ -85,6 +85,11 @@ class Stream:
     def reset(self) -> None:
         """Nobody wants the rest: the server is told so, and nothing that comes counts."""
         self._connection.reset(self)
+
+    def close(self) -> None:
+        """As `reset`; nothing is said where all of it is here already."""
+        self._connection.look()
+        self.reset()
 
 
 class Connection:
@@ -218,9 +223,7 @@ class Connection:
             stream.has_ended = True
             del self._streams[stream.number]
         elif isinstance(event, events.StreamReset):
-            is_refused = event.error_code == ErrorCodes.REFUSED_STREAM
-            kind: RemoteFault = "unavailable" if is_refused else "truncated"
-            stream.fault = RemoteError(kind, f"{self._authority} broke the answer off.")
+            stream.fault = RemoteError("truncated", f"{self._authority} broke the answer off.")
             del self._streams[stream.number]
 
     def _take_data(self, stream: Stream, event: events.DataReceived) -> None:
@@ -236,7 +239,7 @@ class Connection:
         """The server has said goodbye: streams behind `last` it never saw."""
         for number, stream in list(self._streams.items()):
             if number > last:
-                stream.fault = RemoteError("unavailable", f"{self._authority} is going away.")
+                stream.fault = RemoteError("truncated", f"{self._authority} is going away.")
                 del self._streams[number]
 
     def _lost(self, fault: RemoteError) -> None:
@@ -273,7 +276,7 @@ class Connection:
             raise RemoteError("busy", f"{self._authority} takes no further requests now.") from error
         except NoAvailableStreamIDError as error:
             self._is_leaving = True
-            raise RemoteError("unavailable", f"The connection to {self._authority} is used up.") from error
+            raise RemoteError("truncated", f"The connection to {self._authority} is used up.") from error
         except (H2Error, FrameError) as error:
             fault = _rubbish(self._authority, str(error) or type(error).__name__)
             self._lost(fault)

@@ -56,6 +56,8 @@ class PooledEngine:
     @property
     def target(self) -> object:
         """The model that answers, as far as that is known."""
+        if self.is_remote:
+            return self.status.details.get("target", self.key[0])
         return (self._automatic and self._automatic.running) or self.key[0]
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -92,8 +93,13 @@ def sent(server: RemoteServer, decode: Callable[[list[int]], str]) -> str:
 
 
 async def test_what_is_left_out_is_written_here_and_never_sent(
-    window: Window, server: RemoteServer, tokenizer: Tokenizer, root: Path
+    window: Window,
+    server: RemoteServer,
+    tokenizer: Tokenizer,
+    root: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     assert "which sees the text around the cursor" in (await window.request("slipstream/stats"))["message"]
     for name, text in FILES.items():
         uri, line = (root / name).as_uri(), f"{name[:3].strip('.')} = "
@@ -104,6 +110,7 @@ async def test_what_is_left_out_is_written_here_and_never_sent(
         assert found == ([f"{line}!"] if is_left_out else by_servers), name
     heard = sent(server, tokenizer.decode)
     assert "lend_out" in heard and "SECRET_KEY" in heard
+    assert "lend_out" not in caplog.text
     for word in ("IGNORED_WORD", "EXCLUDED_WORD", "ENV_WORD", SECRET, SECRET[6:20], str(root)):
         assert word not in heard
 

@@ -91,7 +91,7 @@ def pings(answering: Answering) -> None:
         (empty_frames, "rubbish"),
         (pings, "rubbish"),
         (lambda answering: answering.reset(), "truncated"),
-        (lambda answering: answering.reset(ErrorCodes.REFUSED_STREAM), "unavailable"),
+        (lambda answering: answering.reset(ErrorCodes.REFUSED_STREAM), "truncated"),
         (lambda answering: answering.connection.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9), "rubbish"),
         (lambda answering: answering.head(x_filler="x" * 60_000), "rubbish"),
         (Answering.hang_up, "truncated"),
