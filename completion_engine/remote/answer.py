@@ -19,6 +19,15 @@ _DONE = "[DONE]"
 _FINISHED = frozenset({"", "stop", "length"})
 _MAX_REASON_BYTES = 64 << 10
 _MAX_RETRY_S = 60.0
+_UNKNOWN_TOKEN = (
+    "does not accept the token",
+    "Check remote.tokenFile, or ask who runs the servers for a token.",
+)
+_REFUSALS = {
+    401: _UNKNOWN_TOKEN,
+    403: _UNKNOWN_TOKEN,
+    404: ("has no such model or address", "Check remote.url and remote.model."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,8 @@ class TokenStream:
             if not data:
                 raise truncated(self._authority)
             self._take(data)
+            if not self._chunks and wait.is_over:
+                return None  # what came, and may come without end, was no token
         return self._chunks.pop(0)
 
     def close(self) -> None:
@@ -146,24 +157,15 @@ def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
     except RemoteError:
         body = b""
     stream.reset()
-    if status in {401, 403}:
-        return RemoteError(
-            "refused",
-            f"{authority} does not accept the token ({status}).",
-            advice="Check remote.tokenFile, or ask who runs the servers for a token.",
-        )
+    if status in _REFUSALS:
+        what, advice = _REFUSALS[status]
+        return RemoteError("refused", f"{authority} {what} ({status}).", advice=advice)
     if status == 429:
         return RemoteError(
             "busy",
             f"{authority} has no room for more requests now (429).",
             advice="It is asked again in a moment.",
             retry_s=_retry_s(stream.headers.get("retry-after", "")),
-        )
-    if status == 404:
-        return RemoteError(
-            "refused",
-            f"{authority} has no such model or address (404).",
-            advice="Check remote.url and remote.model.",
         )
     if 400 <= status < 599:
         who = "refuses the request" if status < 500 else "is not ready"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from completion_engine.decoding.answers import answer, with_alternatives
@@ -27,6 +27,7 @@ from completion_engine.prompting.written import Written
 from completion_engine.remote.answer import TokenStream
 from completion_engine.remote.config import RemoteConfig
 from completion_engine.remote.endpoint import Endpoint
+from completion_engine.remote.leaving import LEAVES, mask, refusal
 from completion_engine.remote.past import Past, Place, Setting
 from completion_engine.remote.question import Names, Question
 from completion_engine.remote.servers import Servers
@@ -36,14 +37,27 @@ from completion_engine.remote.writing import Remaining, RemoteWriting
 from completion_engine.request import Cancellation, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import StopRules, load_grammar
-from ngram_cache.redaction import blank_secrets, has_private_key
 
 EXACTNESS = "verified by the server"
-LEAVES = "the text around the cursor and pieces of indexed files, without what looks like a secret"
 _OTHERS_TEMPERATURE = 0.8  # of further candidates, where the first one is the likeliest text
-_LOOKED_AT = 4000  # characters before the cursor in which a secret that is being typed begins
-_IDLE_MS = 1000.0
+_IDLE_MS, _REST_S = 1000.0, 10.0  # of a step, and of all that comes after an answer
 _LOAD_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    """What a deadline cut short, and until when the rest of it is taken in."""
+
+    writing: RemoteWriting
+    rules: StopRules
+    max_tokens: int
+    place: Place
+    until_s: float
+
+    @property
+    def is_written(self) -> bool:
+        """Whether all of it is here."""
+        return self.writing.finish(self.rules, self.max_tokens) is not None
 
 
 class RemoteCompleter:
@@ -60,10 +74,10 @@ class RemoteCompleter:
             prefix_chars=config.prefix_chars or PREFIX_CHARS["cuda"],
             suffix_chars=config.suffix_chars or SUFFIX_CHARS["cuda"],
             max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.max_tokens),
-            mask=blank_secrets,
+            mask=mask,
         )
         self._contexts = Contexts(windows, form, self._past)
-        self._unfinished: tuple[RemoteWriting, StopRules, int, Place] | None = None
+        self._unfinished: _Unfinished | None = None
 
     @classmethod
     def load(
@@ -91,7 +105,7 @@ class RemoteCompleter:
 
         Raises RemoteError, and CancelledError at once when the request is cancelled: the servers stop.
         """
-        if rule := _refusal(request):
+        if rule := refusal(request):
             return Completion("", 0, CompletionStats(), rule=rule)
         with woken_by(self._servers.waker, request.cancellation):
             return self._complete(request)
@@ -103,13 +117,13 @@ class RemoteCompleter:
         """Take in more of an answer that a deadline cut short. False when nothing is left."""
         if self._unfinished is None or cancellation.is_cancelled:
             return False
-        writing, rules, max_tokens, place = self._unfinished
-        writing.cancellation = cancellation
+        rest = self._unfinished
+        rest.writing.cancellation = cancellation
         try:
-            if writing.finish(rules, max_tokens) is None:
+            if time.perf_counter() < rest.until_s and not rest.is_written:
                 with woken_by(self._servers.waker, cancellation):
-                    writing.step(_IDLE_MS)
-                place.has_ended = writing.has_ended
+                    rest.writing.step(_IDLE_MS)
+                rest.place.has_ended = rest.writing.has_ended
                 return True
         except RemoteError:
             pass  # nobody waits: whoever asks next hears of it
@@ -122,7 +136,7 @@ class RemoteCompleter:
 
     def forget(self, document: str) -> None:
         """A document is closed: nothing of it is kept."""
-        if self._unfinished is not None and self._unfinished[3].document == document:
+        if self._unfinished is not None and self._unfinished.place.document == document:
             self._leave_unfinished()
         self._past.forget(document)
         self._contexts.forget(document)
@@ -173,7 +187,8 @@ class RemoteCompleter:
                 completion, self._answers(others, rules, limits, origins), request.num_candidates
             )
         if finish.reason == "deadline" and writing.is_open:
-            self._unfinished = writing, rules, limits.max_tokens, place
+            until_s = time.perf_counter() + _REST_S
+            self._unfinished = _Unfinished(writing, rules, limits.max_tokens, place, until_s)
         else:
             writing.close()
         return completion
@@ -185,7 +200,7 @@ class RemoteCompleter:
         known, is_whole = self._past.along(request.document, prompt, written, setting)
         writing = self._writing(request, prompt, limits, known, is_whole=is_whole)
         if self._unfinished is not None:
-            writing.take_over(self._unfinished[0])
+            writing.take_over(self._unfinished.writing)
             self._leave_unfinished()
         return writing
 
@@ -264,20 +279,9 @@ class RemoteCompleter:
 
     def _leave_unfinished(self) -> None:
         if self._unfinished is not None:
-            self._unfinished[0].close()
+            self._unfinished.writing.close()
             self._unfinished = None
 
 
 def _setting(request: CompletionRequest) -> Setting:
     return request.temperature, request.seed if request.temperature else 0
-
-
-def _refusal(request: CompletionRequest) -> str:
-    """The name of the rule by which nothing of this place may leave the machine, or nothing."""
-    if not request.may_leave:
-        return "stays-here"
-    text = request.prefix[-_LOOKED_AT:]
-    words = text.split()
-    is_hidden = bool(words) and not blank_secrets(text).rstrip().endswith(words[-1])
-    has_key = has_private_key(request.prefix) or has_private_key(request.suffix)
-    return "secret-at-cursor" if is_hidden or has_key else ""

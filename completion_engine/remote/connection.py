@@ -61,24 +61,23 @@ class Stream:
 
     def read(self, wait: Wait) -> bytes | None:
         """What of the body has come; nothing at its end, None when time is up. Raises RemoteError."""
-        while True:
-            if self.chunks:
-                data, num_window = self.chunks.popleft()
-                self._connection.consumed(self, num_window)
-                return data
-            if self.fault is not None:
-                raise self.fault
-            if self.has_ended:
-                return b""
-            if not self._connection.pump(wait):
-                return None
+        while not (self.chunks or self.has_ended or self.fault):
+            if not self._connection.pump(wait) or wait.is_over:
+                break
+        if self.chunks:
+            data, num_window = self.chunks.popleft()
+            self._connection.consumed(self, num_window)
+            return data
+        if self.fault is not None:
+            raise self.fault
+        return b"" if self.has_ended else None
 
     def wait_for_status(self, wait: Wait) -> int:
         """The answer's status; 0 when time is up. Raises RemoteError."""
         while not self.status:
             if self.fault is not None:
                 raise self.fault
-            if not self._connection.pump(wait):
+            if not self._connection.pump(wait) or wait.is_over:
                 break
         return self.status
 

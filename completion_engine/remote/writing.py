@@ -69,7 +69,7 @@ class RemoteWriting:
         self._limits = limits
         self._ending = Ending(written)
         self._stream: TokenStream | None = None
-        self._num_chunks = self._num_resumes = 0
+        self._num_chunks = self._num_resumes = self._num_asked = 0
         self._is_stray = False
         self._finish_reason = ""
         for token in known:
@@ -99,6 +99,7 @@ class RemoteWriting:
     def begin(self) -> None:
         """Ask, without waiting for the answer. Raises RemoteError, CancelledError."""
         if self._stream is None and not self.has_ended:
+            self._num_asked = len(self.path)
             self._stream = self._ask(self._remaining(), Wait(self._limits.patience_at, self.cancellation))
 
     def step(self, within_ms: float = float("inf")) -> None:
@@ -118,7 +119,7 @@ class RemoteWriting:
             self._take(chunk)
         elif self._stream is not None and self._stream.has_ended:
             self.stats.num_cached_tokens = min(self._num_prompt, self._stream.num_cached)
-            self.has_ended = self._finish_reason != "length" or not self._has_begun
+            self.has_ended = self._finish_reason != "length" or len(self.path) == self._num_asked
             self.close()
         elif within_ms == float("inf") and (self._has_no_deadline or not self._has_begun):
             self.close()

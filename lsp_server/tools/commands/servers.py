@@ -22,7 +22,8 @@ def server_checks(settings: Settings, report: Progress) -> list[Check]:
         return []
     from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
     from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - as above
-    from completion_engine.remote.completer import LEAVES, RemoteCompleter  # noqa: PLC0415 - as above
+    from completion_engine.remote.completer import RemoteCompleter  # noqa: PLC0415 - as above
+    from completion_engine.remote.leaving import LEAVES  # noqa: PLC0415 - as above
     from lsp_server.engine.pool import remote_config, tokenizer_folder  # noqa: PLC0415 - as above
 
     try:
