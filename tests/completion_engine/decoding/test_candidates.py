@@ -152,7 +152,7 @@ def test_the_cancel_flag_counts_for_all(make_engine: Make, monkeypatch: pytest.M
         work.cancellation.cancel()
         return list(found)
 
-    monkeypatch.setattr("completion_engine.decoding.answers.rank_runners_up", ranked)
+    monkeypatch.setattr("completion_engine.decoding.alternatives.rank_runners_up", ranked)
     with pytest.raises(CancelledError):
         engine.complete(work)
     monkeypatch.undo()
