@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 from completion_engine.errors import RemoteError
 from completion_engine.request import CompletionRequest
@@ -23,7 +24,7 @@ from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, Notice, 
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.settings import RemoteSettings, Settings
 
-# So long after the servers came back the local engine is kept, as they may leave again.
+# So long after its last use the local engine is kept beside servers that answer.
 KEEP_LOCAL_S = 300.0
 
 
@@ -44,6 +45,7 @@ class RemoteFirst:
         self._release: asyncio.TimerHandle | None = None
         self._local: PooledEngine | None = None
         self._has_closed = False
+        self._probing: Literal["", "asked", "loading"] = ""
         self._remote_user = replace(user, on_status=lambda status: self._call(self._on_remote, status))
         self._local_user = replace(user, on_status=lambda _status: self._call(self._tell))
         self._remote = engines.use(settings, self._remote_user, self._set_tokens)
@@ -134,9 +136,11 @@ class RemoteFirst:
         """The servers' engine has another state: loading, which is a probe too, ready, or an error."""
         if self._has_closed:
             return
-        if status.state == "error":
+        if status.state == "loading":
+            self._probing = "loading" if self._probing else ""
+        elif status.state == "error":
             self._go_down(f"{status.message} {status.advice}".strip())
-        elif status.state == "ready" and self._availability.is_down:
+        elif self._probing == "loading":  # else it only has nothing to do
             self._come_back()
         self._tell()
 
@@ -145,6 +149,7 @@ class RemoteFirst:
         if fault != self._fault:
             self._fault = fault
             self._user.on_notice(Notice(fault, is_problem=True))
+        self._probing = ""
         self._with_local()
         if self._probe is not None:
             self._probe.cancel()
@@ -153,23 +158,29 @@ class RemoteFirst:
 
     def _look_again(self) -> None:
         """Load the servers' engine anew: whether that works is the probe."""
-        self._probe = None
+        self._probe, self._probing = None, "asked"
         if self._remote.load is not None:
             self._remote.thread.load(self._remote.load)
 
     def _come_back(self) -> None:
         self._availability.come_back()
-        self._fault = ""
+        self._fault = self._probing = ""
         self._user.on_notice(Notice("Suggestions come from your team's servers again."))
         if self._tokens is not None:
             self._on_tokens(self._tokens)
-        self._release = self._loop.call_later(KEEP_LOCAL_S, self._let_local_go)
+        self._keep_local()
 
-    def _with_local(self) -> PooledEngine:
-        """The local engine, which is loaded where it was not needed before."""
+    def _keep_local(self) -> None:
+        """The local engine is used, or was until now: without servers it stays, with them for a while."""
         if self._release is not None:
             self._release.cancel()
             self._release = None
+        if not self._availability.is_down:
+            self._release = self._loop.call_later(KEEP_LOCAL_S, self._let_local_go)
+
+    def _with_local(self) -> PooledEngine:
+        """The local engine, which is loaded where it was not needed before."""
+        self._keep_local()
         if self._local is None:
             self._local = self._engines.use(self._local_settings, self._local_user, self._on_tokens)
             for language in self._languages:

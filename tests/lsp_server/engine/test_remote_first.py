@@ -32,6 +32,7 @@ class Engine:
     faults: list[BaseException]
     may_go: threading.Event
     closed: list[str]
+    described: list[str]
 
     def complete(self, request: CompletionRequest) -> Completion:
         if self.faults:
@@ -57,6 +58,7 @@ class Engine:
         self.closed.append(self.name)
 
     def describe(self) -> dict[str, Any]:
+        self.described.append(self.name)
         return {"device": self.name, **({"remote": LEAVES} if self.name == "servers" else {})}
 
 
@@ -69,6 +71,7 @@ class Workplace:
     may_go: threading.Event = field(default_factory=threading.Event)
     loads: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
+    described: list[str] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     statuses: list[EngineStatus] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
@@ -86,7 +89,7 @@ class Workplace:
             if name == "servers" and self.refusals:
                 raise self.refusals.pop(0)
             go = self.may_go if name == "servers" else set_event()
-            return Engine(name, self.faults if name == "servers" else [], go, self.closed)
+            return Engine(name, self.faults if name == "servers" else [], go, self.closed, self.described)
 
         return load
 
@@ -174,6 +177,20 @@ async def test_what_lasts_takes_one_failure(work: Workplace, kind: str) -> None:
         "fault": window.status.details["remote"]["fault"],
     }
     assert work.notices[0].is_problem
+
+
+async def test_a_thread_that_has_nothing_to_do_is_no_sign_of_servers(
+    work: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(availability, "FIRST_PROBE_S", 3600.0)
+    window = await work.window()
+    work.faults.append(fault("silent"))
+    num_described = work.described.count("servers")
+    await ask_until(window, "x by this machine")
+    await until(lambda: work.described.count("servers") > num_described)
+    for _ in range(20):
+        assert await ask(window) == "x by this machine"
+        await asyncio.sleep(0.002)
 
 
 async def test_servers_that_are_not_there_at_first(work: Workplace) -> None:
