@@ -123,6 +123,9 @@ class Servers:
         """A transport; one that a cancellation left half open goes on."""
         if not self._addresses:
             self.resolve()
+        if self._opening is not None and self._opening.is_late:
+            self._opening.close()
+            self._opening = None
         places = self._addresses
         for at, address in enumerate(places):
             transport = self._opening or Transport(self.endpoint, address, self.waker)

@@ -122,6 +122,11 @@ class Transport:
         self._selector.register(waker.fileno(), _READ)
         self._address = address[1]
 
+    @property
+    def is_late(self) -> bool:
+        """Whether connecting has taken so long that it is not worth going on."""
+        return not self.is_open and time.perf_counter() >= self._deadline_s
+
     def open(self, wait: Wait) -> None:
         """Connect and shake hands. Raises RemoteError; CancelledError, after which it may go on."""
         wait = wait.at_most(self._deadline_s)
