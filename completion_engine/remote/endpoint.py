@@ -9,6 +9,7 @@ import ipaddress
 import os
 import ssl
 import stat
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -114,8 +115,8 @@ def read_token(path: Path) -> str:
 def _check_private(path: Path, facts: os.stat_result) -> None:
     if not stat.S_ISREG(facts.st_mode):
         raise UserError(f"The token file {path} is no plain file.", advice="Correct remote.tokenFile.")
-    if os.name != "posix":
-        return
+    if sys.platform == "win32":
+        return  # what a mode says there is not who may read
     if facts.st_uid != os.getuid():
         raise UserError(f"The token file {path} belongs to another user.", advice="Make a copy of your own.")
     if facts.st_mode & 0o077:
