@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding.answers import answer, other_answers, with_alternatives
+from completion_engine.decoding.alternatives import other_answers
+from completion_engine.decoding.answers import answer, with_alternatives
 from completion_engine.decoding.background import Expected, NextLine, Unfinished
-from completion_engine.decoding.context import DecodingContext, TextRules
+from completion_engine.decoding.context import DecodingContext
 from completion_engine.decoding.contexts import Contexts, longest_context
 from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.place import cursor_of
 from completion_engine.decoding.repository_memory import RepositoryMemory
-from completion_engine.decoding.run import Limits, prompt_budget, run
+from completion_engine.decoding.run import MAX_NEW_TOKENS, Limits, prompt_budget, run
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.shadow import Answer, ShadowChecks
 from completion_engine.decoding.slots import SlotPool
-from completion_engine.decoding.task import Task, cursor_of
+from completion_engine.decoding.task import Task
+from completion_engine.decoding.writing import TextRules
 from completion_engine.drafting.draft import Drafter, Remembering
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
@@ -36,16 +39,19 @@ from completion_engine.models.catalogue import anchor_lines_of, remembers_reposi
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWindows
+from completion_engine.prompting.windows import (
+    PREFIX_CHARS,
+    SUFFIX_CHARS,
+    Budget,
+    ChosenPrompt,
+    PromptWindows,
+)
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import StopRules, load_grammar
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
 
-PREFIX_CHARS = {"cpu": 2400, "cuda": 12_000}
-SUFFIX_CHARS = {"cpu": 800, "cuda": 3000}
-MAX_NEW_TOKENS = 256
 _MAX_TOKENS_AHEAD = 32  # behind a suggestion
 _REHEARSED = ("def add(first, second):\n    return first + second\n\n\nadd(", "\n")
 _LANGUAGE, _NUM_REHEARSED = "python", 8
@@ -160,7 +166,7 @@ class CompletionEngine:
             self._ahead = Expected(task)
             raise
         self._shadow.take(Answer.of(request, task.prompt, decoding), request.shadow)
-        completion = answer(task, rules, decoding, finish, begin)
+        completion = answer(task.origins(), rules, decoding, finish, begin)
         if request.num_candidates > 1:
             others = other_answers(task, rules, decoding, finish, limits)
             completion = with_alternatives(completion, others, request.num_candidates)

@@ -3,12 +3,27 @@
 SlipstreamError
 ├── UserError      what was asked cannot be done: a setting, a path, an unknown id
 ├── MachineError   the machine cannot do it now: no network, no space, no permission, too little memory
+│   └── RemoteError    a team's servers cannot answer now
 └── DataError      the data is wrong: a hash that does not match, a truncated file, a foreign tokenizer
 
 Anything else that escapes is a bug of ours.
 """
 
 from __future__ import annotations
+
+from typing import Literal
+
+RemoteFault = Literal[
+    "busy",
+    "refused",
+    "unavailable",
+    "unreachable",
+    "silent",
+    "truncated",
+    "rubbish",
+    "certificate",
+    "tokenizer",
+]
 
 
 class SlipstreamError(Exception):
@@ -38,6 +53,25 @@ class MachineError(SlipstreamError):
     """The machine cannot do it now: network, disk, permissions, memory."""
 
     fault = "machine"
+
+
+class RemoteError(MachineError):
+    """A team's servers cannot answer now; `kind` says why, `retry_s` when they wish to be asked again.
+
+    No new process would help.
+    """
+
+    fault = "servers"
+
+    def __init__(self, kind: RemoteFault, message: str, *, advice: str = "", retry_s: float = 0.0) -> None:
+        super().__init__(message, advice=advice)
+        self.kind: RemoteFault = kind
+        self.retry_s = retry_s
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether asking once more in a moment is in vain."""
+        return self.kind in {"refused", "silent", "certificate", "tokenizer"}
 
 
 class DataError(SlipstreamError):

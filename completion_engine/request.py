@@ -19,11 +19,12 @@ MemoryWish = Literal["auto", "on", "off"]
 class Cancellation:
     """Flags that any thread may set and the engine reads before every step."""
 
-    __slots__ = ("_event", "_gives_way")
+    __slots__ = ("_calls", "_event", "_gives_way")
 
     def __init__(self) -> None:
         self._event = threading.Event()
         self._gives_way = False
+        self._calls: list[Callable[[], None]] = []
 
     def give_way(self) -> None:
         """Somebody else waits for the engine: the work ends with what it has once its turn is over."""
@@ -37,6 +38,23 @@ class Cancellation:
     def cancel(self) -> None:
         """Ask the work to stop at its next step."""
         self._event.set()
+        for call in tuple(self._calls):
+            call()
+
+    def wait(self, seconds: float) -> None:
+        """Pause for so long. Raises CancelledError as soon as somebody asked for the end."""
+        self._event.wait(seconds)
+        self.check()
+
+    def when_cancelled(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Call `call` when somebody asks, at once where somebody has; the result takes that back.
+
+        It is called on the asking thread, maybe twice, and must not wait.
+        """
+        self._calls.append(call)
+        if self.is_cancelled:
+            call()
+        return lambda: self._calls.remove(call)
 
     @property
     def is_cancelled(self) -> bool:
@@ -87,7 +105,8 @@ class CompletionRequest:
     `id` names the request in logs. `shadow` is the share of such requests, 0 to 1, that is checked afterwards
     against plain decoding. `repository_memory` mixes what the index saw into what the target writes; `auto`
     does where that is usual for the target. A text is shown as far as it is right with a chance of at least
-    1 - `eagerness`, by the target's own estimate; with 1 all of it is.
+    1 - `eagerness`, by the target's own estimate; with 1 all of it is. The place leaves this machine only
+    where `may_leave` says that nothing excludes the document.
     """
 
     prefix: str
@@ -109,4 +128,5 @@ class CompletionRequest:
     shadow: float = 0.0
     repository_memory: MemoryWish = "auto"
     eagerness: float = 1.0
+    may_leave: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation)

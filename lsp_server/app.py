@@ -12,12 +12,13 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from completion_engine.choice.choice import Choice
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.request import CancelledError, Progress
-from lsp_server.engine.pool import EnginePool, engine_config
+from lsp_server.engine.pool import EnginePool, engine_config, remote_config, tokenizer_folder
 from lsp_server.engine.work import Completer, Load, OnTokens
 from lsp_server.handlers import register
 from lsp_server.protocol.transport import ByteSink, claim_stdio
@@ -32,6 +33,7 @@ from lsp_server.workspace.settings import Settings
 if TYPE_CHECKING:
     from completion_engine.choice.automatic import AutomaticTarget
     from completion_engine.models import ModelStore
+    from completion_engine.prompting.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +151,9 @@ class MachineModels:
     def load_for(self, settings: Settings, on_tokens: OnTokens) -> Load:
         """How to load the engine of `settings`. Its tokenizer is announced before the model is read."""
 
+        if settings.remote.url:
+            return self._remote_load(settings, on_tokens)
+
         def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
             # Together these take seconds to import, and the editor waits for its first answer meanwhile.
             from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415
@@ -172,6 +177,20 @@ class MachineModels:
 
         return settled(load)
 
+    def _remote_load(self, settings: Settings, on_tokens: OnTokens) -> Load:
+        """How to reach the servers of `settings`: of a model only the tokenizer is here."""
+
+        def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
+            folder = tokenizer_folder(settings, lambda name: self._store().ensure(name, report, should_stop))
+            with _loading_alone(report, should_stop):
+                from completion_engine.remote.completer import RemoteCompleter  # noqa: PLC0415 - see load_for
+
+                tokenizer = _tokenizer_in(folder)
+            on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many, tokenizer.spell))
+            return RemoteCompleter.load(remote_config(settings), tokenizer, report, should_stop)
+
+        return settled(load)
+
     def choose(self, settings: Settings, running: str, refused: Mapping[str, str]) -> Choice:
         """See `Chooser`."""
         config = engine_config(settings.model_copy(update={"target": DEFAULT_TARGET}))
@@ -192,6 +211,14 @@ class MachineModels:
         from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - see load_for
 
         return AutomaticTarget(self._store())
+
+
+@functools.lru_cache(maxsize=2)
+def _tokenizer_in(folder: Path) -> Tokenizer:
+    """Each window's way to the servers has the same one."""
+    from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - see load_for
+
+    return load_tokenizer(folder)
 
 
 def settled(load: Load) -> Load:

@@ -40,6 +40,7 @@ from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.indexing_job import IndexingJobs
+from lsp_server.workspace.leaving import Leaving
 from lsp_server.workspace.session import Session
 
 logger = logging.getLogger(__name__)
@@ -80,6 +81,7 @@ class SlipstreamServer(LanguageServer):
         self.notices = Notices(self._show)
         self._unfinished: list[Awaitable[None]] = []
         self.reading_folders = asyncio.Lock()
+        self.leaving = Leaving()
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
         """Answer messages until the client goes; returns the exit code, 0 after a proper `shutdown`."""

@@ -6,21 +6,17 @@ Owns how a completion is made of a decoding that has ended. Must not know how to
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from completion_engine.decoding.attribution import Origins
-from completion_engine.decoding.candidates import decode_behind, rank_runners_up
-from completion_engine.decoding.context import Finish
-from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.run import Limits, run
-from completion_engine.decoding.task import Task
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.decoding.writing import Finish, Writing
+from completion_engine.stats import Completion
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import polish
 
 
-def answer(task: Task, rules: StopRules, decoding: Decoding, finish: Finish, begin: float) -> Completion:
+def answer(origins: Origins, rules: StopRules, decoding: Writing, finish: Finish, begin: float) -> Completion:
     """The completion that a decoding amounts to; `begin` is `time.perf_counter()` at its beginning."""
     polishing = time.perf_counter()
     stats = decoding.stats
@@ -29,38 +25,13 @@ def answer(task: Task, rules: StopRules, decoding: Decoding, finish: Finish, beg
     stats.num_tokens = sum(end <= finish.num_chars for end in decoding.written.ends)
     stats.finish_reason = finish.reason
     written = zip(decoding.written.ends, decoding.origins, strict=True)
-    pieces = Origins(task.tokenizer, task.request.index, task.prompt.num_context).pieces(
-        suggestion.text, written
-    )
+    pieces = origins.pieces(suggestion.text, written)
     now = time.perf_counter()
     stats.ms["postprocess"] = (now - polishing) * 1e3
     stats.ms["total"] = (now - begin) * 1e3
     # A blank text was blank because something ended it at once: that is the reason worth telling.
     rule = finish.rule or suggestion.rule if suggestion.rule in {"", "blank"} else suggestion.rule
     return Completion(suggestion.text, suggestion.num_replaced, stats, pieces, rule)
-
-
-def other_answers(
-    task: Task, rules: StopRules, first: Decoding, finish: Finish, limits: Limits
-) -> Iterator[Completion]:
-    """Other texts at the same place, the likeliest first, until patience ends; not all differ."""
-    patient = replace(limits, deadline_at=limits.patience_at)
-
-    def new_stats() -> CompletionStats:
-        return CompletionStats(device=first.stats.device, target=first.stats.target)
-
-    if finish.reason == "deadline":  # what the deadline cut off is the likeliest of all
-        begin, first = time.perf_counter(), task.decoding(new_stats())
-        finish = run(first, rules, patient, task.request.cancellation)
-        yield answer(task, rules, first, finish, begin)
-    for branch in rank_runners_up(task, first, finish.num_chars):
-        begin = time.perf_counter()
-        if begin > limits.patience_at or limits.is_turn_over(task.request.cancellation):
-            return
-        decoding = decode_behind(task, first, branch, new_stats())
-        end = run(decoding, rules, patient, task.request.cancellation)
-        if end.reason != "deadline" or end.num_chars >= decoding.written.ends[branch.num_shared]:
-            yield answer(task, rules, decoding, end, begin)
 
 
 def with_alternatives(shown: Completion, others: Iterable[Completion], num_candidates: int) -> Completion:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from completion_engine.drafting.draft import DraftToken
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.stats import Piece
 from ngram_cache import NgramIndex
+
+if TYPE_CHECKING:  # brings torch
+    from completion_engine.drafting.draft import DraftToken
 
 _PLACES = {"prompt": "this file", "recent": "recent suggestions"}
 _IN_CONTEXT = "other files"  # that the target is shown in front of this one

@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from completion_engine.decoding.context import Finish, TextRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.task import Task
+from completion_engine.decoding.writing import Finish, TextRules
 from completion_engine.stats import CompletionStats
 
 _STEP_MS = 50.0  # of computing a prompt: a key that is pressed meanwhile waits for its end

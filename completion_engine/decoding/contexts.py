@@ -6,10 +6,11 @@ until then its prompt is as before, and the engine computes the wanted one in id
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding.slots import SlotPool
 from completion_engine.prompting.context_budget import context_tokens
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.repository_format import RepositoryFormat
@@ -17,8 +18,10 @@ from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWind
 from completion_engine.request import CompletionRequest
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.target_model.costs import Costs
-from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.rows import ROWS
+
+if TYPE_CHECKING:  # brings torch
+    from completion_engine.target_model.language_model import LanguageModel
 
 Context = tuple[int, ...]  # the tokens in front of a document; empty for none
 
@@ -31,10 +34,22 @@ def longest_context(config: EngineConfig, target: LanguageModel) -> int:
     return min(wanted, target.capacity // 4)
 
 
+class Slots(Protocol):
+    """What is cached of prompts, and known of what follows them."""
+
+    def num_missing(self, prompt: Sequence[int]) -> int:
+        """Tokens of a prompt that are yet to be computed."""
+        ...
+
+    def known_after(self, prompt: Sequence[int]) -> list[int]:
+        """What is known to follow a prompt."""
+        ...
+
+
 class Contexts:
     """The prompts of one engine's documents, with the contexts in front. Used on its thread."""
 
-    def __init__(self, windows: PromptWindows, form: RepositoryFormat, slots: SlotPool) -> None:
+    def __init__(self, windows: PromptWindows, form: RepositoryFormat, slots: Slots) -> None:
         self._windows, self._form, self._slots = windows, form, slots
         self._standing: dict[str, Context] = {}
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from completion_engine.decoding.chances import UNKNOWN, Chance, calibrated
-from completion_engine.decoding.context import DecodingContext, Finish, TextRules
+from completion_engine.decoding.chances import UNKNOWN, Chance
+from completion_engine.decoding.context import DecodingContext
 from completion_engine.decoding.device_steps import DeviceSteps
 from completion_engine.decoding.keeping import may_be_kept
 from completion_engine.decoding.picking import OpenRows, Picker
@@ -18,6 +18,7 @@ from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.decoding.reuse import known_after
 from completion_engine.decoding.slots import Slot
 from completion_engine.decoding.verification import verify
+from completion_engine.decoding.writing import Ending, Finish, TextRules
 from completion_engine.drafting.draft import Draft, DraftToken, Pass
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.written import Written
@@ -44,14 +45,13 @@ class Decoding:
         self._max_branches = self._target.max_branches if context.drafts_trees else 1
         self._num_prompt = len(prompt.tokens)
         self._num_chunked = self._chunks.num_chunked(self._num_prompt)
-        self._num_checked = 0
+        self._ending = Ending(written)
         known, origins, chances = known_after(slot, prompt, written, context.setting, self._chunks)
         # A text has one view of the repository, from its first token to its last.
         self._picker = Picker(self._sampler, slot.memory if known else context.memory, context.weighs)
         self._path = list(prompt.tokens)
         self._origins: list[DraftToken | None] = []
         self._chances: list[Chance] = []
-        self._survival = 1.0
         self._reuse([*self._path, *known])
         self._planner.begin(prompt.tokens, self._cache)
         self._extend(known, origins, chances)
@@ -73,7 +73,7 @@ class Decoding:
     @property
     def num_checked(self) -> int:
         """Of these the ones that `finish` has looked at: the same ones whatever was drafted."""
-        return self._num_checked
+        return self._ending.num_checked
 
     @property
     def origins(self) -> list[DraftToken | None]:
@@ -136,32 +136,8 @@ class Decoding:
         return self.num_pending > 1
 
     def finish(self, rules: TextRules, max_tokens: int, min_survival: float = 0.0) -> Finish | None:
-        """Whether what is written ends the completion. Looks at each token once, in order.
-
-        A text ends too before the token with which it is less likely right than `min_survival`.
-        """
-        tokens, ends = self.tokens, [0, *self.written.ends]
-        while self._num_checked < len(tokens):
-            at = self._num_checked
-            self._num_checked += 1
-            self._survival *= calibrated(self._chances[at].share)
-            finish = self._finish_with(tokens[at], ends[at + 1], rules, max_tokens)
-            if self._survival < min_survival and (finish is None or finish.num_chars > ends[at]):
-                return Finish("unsure", rules.head(self.written.text[: ends[at + 1]], ends[at]), "unsure")
-            if finish is not None:
-                return finish
-        return None
-
-    def _finish_with(self, token: int, num_chars: int, rules: TextRules, max_tokens: int) -> Finish | None:
-        """Whether `token`, with which the text has `num_chars`, ends it."""
-        if self.written.is_end(token):
-            return Finish("end", num_chars)
-        stop = rules.check(self.written.text[:num_chars])
-        if stop is not None:
-            return Finish("stop", stop.num_chars, stop.rule)  # type: ignore[attr-defined]  # see Protocol
-        if self._num_checked >= max_tokens:
-            return Finish("length", rules.boundary(self.written.text[:num_chars]))
-        return None
+        """Whether what is written ends the completion; see `Ending`."""
+        return self._ending.finish(self.tokens, self._chances, rules, max_tokens, min_survival)
 
     def end(self) -> None:
         """Let the drafters learn from what was written, unless it holds what looks like a secret."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from completion_engine.decoding.along import tokens_along
 from completion_engine.decoding.chances import Chance
 from completion_engine.decoding.slots import Setting, Slot
 from completion_engine.drafting.draft import DraftToken
@@ -22,13 +23,11 @@ def known_after(slot: Slot, prompt: Prompt, written: Written, setting: Setting, 
     before, its bits are others, and nothing is known.
     """
     num_prompt = len(prompt.tokens)
-    same_text = slot.setting == setting and slot.path[:num_prompt] == list(prompt.tokens)
     same_chunks = chunks.num_chunked(num_prompt) == chunks.num_chunked(slot.num_forced)
-    if num_prompt < slot.num_forced or not same_text or not same_chunks:
+    if slot.setting != setting or not same_chunks:
         return [], [], []
-    typed = written.spell(slot.path[slot.num_forced : num_prompt]) + prompt.healed
-    known = slot.path[num_prompt:]
-    if not typed.startswith(slot.healed) or not written.follows(known):
+    known = tokens_along(slot.path, slot.num_forced, slot.healed, prompt, written)
+    if known is None:
         return [], [], []
     num_typed = num_prompt - slot.num_forced
     chances = _among_spelt(known, slot.chances[num_typed:], written.healing())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from completion_engine.decoding.context import Finish, TextRules
-from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.writing import Finish, TextRules, Writing
 from completion_engine.prompting.windows import Budget
 from completion_engine.request import Cancellation, CompletionRequest
 
+MAX_NEW_TOKENS = 256
 # A completion that takes longer ends with what it has, if somebody else waits for the engine.
 MAX_TURN_S = 1.0
 _WARM_SHARE = 0.5  # of the deadline: whoever's prompt takes no longer is answered in time
@@ -76,7 +76,7 @@ def prompt_budget(request: CompletionRequest, token_ms: float) -> Budget:
     return Budget(max(soon_ms, _PROMPT_SHARE * request.patience_ms), token_ms, soon_ms)
 
 
-def run(decoding: Decoding, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
+def run(decoding: Writing, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
     """Write until a rule, the target or a limit ends it; the drafters learn from it, whatever does.
 
     When the deadline would pass in the quickest next step, the text is cut at its last sensible place;

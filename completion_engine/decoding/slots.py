@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from completion_engine.decoding.along import path_behind
 from completion_engine.decoding.chances import Chance
 from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.drafting.draft import DraftToken
@@ -65,9 +66,7 @@ class SlotPool:
 
     def known_after(self, prompt: Sequence[int]) -> list[int]:
         """What some slot's last completion shows to follow a prompt; nothing where none does."""
-        num_prompt, tokens = len(prompt), list(prompt)
-        paths = (slot.path for slot in self._slots if len(slot.path) > num_prompt)
-        return next((path[num_prompt:] for path in paths if path[:num_prompt] == tokens), [])
+        return path_behind((slot.path for slot in self._slots), prompt)
 
     def _choose(self, prompt: Sequence[int]) -> Slot:
         """The slot that holds most of `prompt` or little else, or another that takes over what that holds."""

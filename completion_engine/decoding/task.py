@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from completion_engine.decoding.attribution import Origins
 from completion_engine.decoding.context import DecodingContext
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.slots import Slot
@@ -35,11 +36,6 @@ class Task:
         written = Written(self.tokenizer, self.prompt.healed)
         return Decoding(self.context, slot or self.slot, self.prompt, written, stats)
 
-
-def cursor_of(request: CompletionRequest) -> CursorContext:
-    """The cursor's place, in text that any tokenizer takes: lone surrogates become U+FFFD."""
-
-    def clean(text: str) -> str:
-        return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-    return CursorContext(clean(request.prefix), clean(request.suffix), request.language, request.multiline)
+    def origins(self) -> Origins:
+        """Tells where the characters of what is written here came from."""
+        return Origins(self.tokenizer, self.request.index, self.prompt.num_context)

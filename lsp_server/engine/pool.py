@@ -12,9 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from completion_engine.config import AUTO, DRAFTERS, EngineConfig
+from completion_engine.config import AUTO, DEFAULT_TARGET, DRAFTERS, EngineConfig
+from completion_engine.remote.config import RemoteConfig
 from completion_engine.request import CancelledError, Progress
 from lsp_server.engine.automatic import Automatic, Chooser
 from lsp_server.engine.pooled import EngineKey, PooledEngine
@@ -34,7 +36,8 @@ WANTED_S = 2.0
 
 def engine_key(settings: Settings) -> EngineKey:
     """What of the settings makes another engine; what `auto` means at the moment does not."""
-    return (settings.target, _drafters(settings), settings.draft_model, settings.device, settings.dtype)
+    local = (settings.target, _drafters(settings), settings.draft_model, settings.device, settings.dtype)
+    return (*local, *settings.remote.model_dump().values()) if settings.remote.url else local
 
 
 def engine_config(settings: Settings) -> EngineConfig:
@@ -46,6 +49,21 @@ def engine_config(settings: Settings) -> EngineConfig:
         device=settings.device,
         dtype=settings.dtype,
     )
+
+
+def remote_config(settings: Settings) -> RemoteConfig:
+    """The team's servers of the settings."""
+    return RemoteConfig(**settings.remote.model_dump())
+
+
+def tokenizer_folder(settings: Settings, ensure: Callable[[str], Path]) -> Path:
+    """Where the tokenizer of the servers' model lies: it is the target's, whose folder `ensure` knows.
+
+    Raises SlipstreamError as that does.
+    """
+    if settings.remote.tokenizer:
+        return Path(settings.remote.tokenizer).expanduser()
+    return ensure(DEFAULT_TARGET if settings.target == AUTO else settings.target)
 
 
 def _drafters(settings: Settings) -> tuple[str, ...]:
@@ -102,8 +120,8 @@ class EnginePool:
 
     @property
     def is_busy(self) -> bool:
-        """Whether any engine has a completion to make. May be read from any thread."""
-        return any(entry.thread.is_busy for entry in tuple(self._entries.values()))
+        """Whether any engine of this machine has a completion to make. May be read from any thread."""
+        return any(entry.thread.is_busy for entry in tuple(self._entries.values()) if not entry.is_remote)
 
     @property
     def is_sick(self) -> bool:
@@ -118,6 +136,8 @@ class EnginePool:
         is_change = user in self._used
         self.release(user)
         key = engine_key(settings)
+        if settings.remote.url:
+            key = (*key, user)  # a round trip holds a thread: no window waits for another's
         entry = self._entries.get(key)
         if is_change or entry is None:
             self._drop_unused(but=entry)
@@ -138,7 +158,8 @@ class EnginePool:
         if entry is None:
             return
         entry.leave(user)
-        if not entry.num_users and self._linger_s and not self._places.is_wanted:
+        may_linger = self._linger_s and not self._places.is_wanted and not entry.is_remote
+        if not entry.num_users and may_linger:
             loop = asyncio.get_running_loop()
             entry.timer = loop.call_later(self._linger_s, self._drop, entry)
         elif not entry.num_users:
@@ -164,6 +185,11 @@ class EnginePool:
         ]
 
     def _open(self, key: EngineKey, settings: Settings) -> PooledEngine:
+        if settings.remote.url:
+            entry = PooledEngine(key, None, lambda _thread, load: load, is_remote=True)
+            entry.start(self._load_for(settings, entry.set_tokens))
+            self._entries[key] = entry
+            return entry
         automatic = None
         if settings.target == AUTO and self._chooser is not None:
             automatic = Automatic(settings, self._chooser, self._load_for)

@@ -28,8 +28,11 @@ MAX_MOVE_STEPS = 500
 class PooledEngine:
     """One configuration's engine. With `automatic` its model may change, for all users at once."""
 
-    def __init__(self, key: EngineKey, automatic: Automatic | None, with_place: WithPlace) -> None:
+    def __init__(
+        self, key: EngineKey, automatic: Automatic | None, with_place: WithPlace, *, is_remote: bool = False
+    ) -> None:
         self.key = key
+        self.is_remote = is_remote
         self.thread = EngineThread()
         self.load: Load | None = None
         self.timer: asyncio.TimerHandle | None = None
@@ -53,6 +56,8 @@ class PooledEngine:
     @property
     def target(self) -> object:
         """The model that answers, as far as that is known."""
+        if self.is_remote:
+            return self.status.details.get("target", self.key[0])
         return (self._automatic and self._automatic.running) or self.key[0]
 
     @property

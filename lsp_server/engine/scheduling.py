@@ -13,10 +13,11 @@ from collections.abc import Callable
 from completion_engine.errors import SlipstreamError
 from completion_engine.grammars import LANGUAGES
 from completion_engine.request import CancelledError, CompletionRequest
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.stats import Completion
 from lsp_server.engine.pool import EnginePool, engine_key
 from lsp_server.engine.pooled import EngineKey, PooledEngine
-from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, NoEngineError, OnTokens
+from lsp_server.engine.remote_first import RemoteFirst
+from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, NoEngineError, OnTokens, empty
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 
@@ -46,7 +47,7 @@ class Scheduler:
         self._on_tokens = on_tokens
         self._loop = asyncio.get_running_loop()
         self._current: tuple[EngineJob, asyncio.Future[Completion]] | None = None
-        self._engine: PooledEngine | None = None
+        self._engine: PooledEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
         self._languages: dict[str, None] = {}  # of documents that were opened, those with a grammar
         self._user = EngineUser(
@@ -64,8 +65,9 @@ class Scheduler:
         """Use the engine that these settings ask for; if it is another one, what is under way is given up."""
         if (key := engine_key(settings)) != self._key:
             self._supersede()
+            self._leave(is_local_next=not settings.remote.url)
             self._engine, self._key = None, ()
-            self._engine = self._engines.use(settings, self._user, self._on_tokens)
+            self._engine = self._engine_of(settings)
             self._key = key
             for language in self._languages:
                 self._engine.open(language)
@@ -122,8 +124,20 @@ class Scheduler:
     def close(self) -> None:
         """Cancel what is under way and leave the engine to others."""
         self._supersede()
-        self._engines.release(self._user)
+        self._leave()
         self._engine = None
+
+    def _engine_of(self, settings: Settings) -> PooledEngine | RemoteFirst:
+        if settings.remote.url:
+            return RemoteFirst(self._engines, settings, self._user, self._on_tokens)
+        return self._engines.use(settings, self._user, self._on_tokens)
+
+    def _leave(self, *, is_local_next: bool = False) -> None:
+        """Give up the present engine; the pool does so itself where another one of its own is next."""
+        if isinstance(self._engine, RemoteFirst):
+            self._engine.close()
+        elif not is_local_next:
+            self._engines.release(self._user)
 
     def _supersede(self) -> None:
         """Give up the request that waits or is under way, and answer it now."""
@@ -142,11 +156,6 @@ class Scheduler:
             self._loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
             logger.debug("The event loop has ended before %s", function)
-
-
-def empty(rule: str) -> Completion:
-    """No suggestion, and why."""
-    return Completion("", 0, CompletionStats(), rule=rule)
 
 
 def _settle(future: asyncio.Future[Completion], answer: Completion | BaseException) -> None:

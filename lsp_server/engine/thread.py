@@ -13,12 +13,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from completion_engine.errors import SlipstreamError
+from completion_engine.errors import RemoteError, SlipstreamError
 from completion_engine.memory import give_back
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.stats import Completion
 from lsp_server.engine.agenda import Agenda
 from lsp_server.engine.work import (
+    Closable,
     Completer,
     EngineJob,
     EngineStatus,
@@ -160,7 +161,7 @@ class EngineThread:
     def _run(self) -> None:
         while (task := self._next()) is not None:
             task()
-        self._engine = None
+        self._let_go()
         give_back()
 
     def _on_crash(self, error: BaseException, is_final: bool) -> None:
@@ -204,8 +205,14 @@ class EngineThread:
                     return lambda: self._do_idle(expected)
                 self._changed.wait(pause_s)
 
+    def _let_go(self) -> None:
+        """There is no engine until another one is loaded."""
+        engine, self._engine = self._engine, None
+        if isinstance(engine, Closable):
+            engine.close()
+
     def _do_load(self, load: Load) -> None:
-        self._engine = None
+        self._let_go()
         self._may_idle = False
         self._num_failures = 0
         self._publish(EngineStatus())
@@ -257,7 +264,7 @@ class EngineThread:
             request = replace(request, deadline_ms=max(1.0, request.deadline_ms - queue_ms))
         try:
             completion = self._engine.complete(request)
-        except CancelledError as error:
+        except (CancelledError, RemoteError) as error:
             return error
         except BaseException as error:
             self._num_failures += 1

@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from completion_engine.request import Cancellation, CompletionRequest, Progress
-from completion_engine.stats import Completion
+from completion_engine.stats import Completion, CompletionStats
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.settings import Settings
 
@@ -46,6 +46,15 @@ class Completer(Protocol):
         ...
 
 
+@runtime_checkable
+class Closable(Protocol):
+    """An engine that holds more than memory."""
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
 class NoEngineError(Exception):
     """The engine that was asked is given up, and none could be loaded in its place."""
 
@@ -71,6 +80,11 @@ class EngineStatus:
     def with_details(self, **more: Any) -> EngineStatus:
         """The same state, with further details."""
         return replace(self, details={**self.details, **more})
+
+
+def empty(rule: str) -> Completion:
+    """No suggestion, and why."""
+    return Completion("", 0, CompletionStats(), rule=rule)
 
 
 def failed_status(error: BaseException) -> EngineStatus:
@@ -118,4 +132,4 @@ class EngineJob:
         """Ask the engine to stop at its next step."""
         if self.cancelled_s is None:
             self.cancelled_s = time.perf_counter()
-        self.request.cancellation.cancel()
+            self.request.cancellation.cancel()

@@ -12,7 +12,8 @@ from typing import Literal
 
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, Piece
-from lsp_server.engine.scheduling import SupersededError, empty
+from lsp_server.engine.scheduling import SupersededError
+from lsp_server.engine.work import empty
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.context_jobs import ContextWish
 from lsp_server.workspace.documents import DocumentSnapshot, LineColumn
@@ -59,6 +60,8 @@ async def suggest(
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
     if asked == "to choose":
         request = replace(request, num_candidates=settings.candidates, eagerness=1.0)
+    if settings.remote.url:
+        request = replace(request, may_leave=await _may_leave(server, uri, settings))
     try:
         completion = await server.scheduler.complete(request)
     except SupersededError:
@@ -70,6 +73,12 @@ async def suggest(
     offers = _offers(server, snapshot, completion, ahead)
     _measure(server, offers, completion, (time.perf_counter() - begin) * 1000)
     return offers
+
+
+async def _may_leave(server: SlipstreamServer, uri: str, settings: Settings) -> bool:
+    """Whether a document's text may be sent to a team's servers."""
+    folder, path = server.session.folder_of(uri), path_of(uri)
+    return await server.leaving.allows(folder, path, settings.index.exclude)
 
 
 def _measure(

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from lsp_server.workspace.settings import Settings, merge, narrow
+from lsp_server.workspace.narrowing import narrow
+from lsp_server.workspace.settings import Settings, merge
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
 
 Layer = Literal["config.toml", "initializationOptions", "the editor's settings"]

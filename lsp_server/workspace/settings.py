@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -23,7 +23,7 @@ _MAX_KEY_CHARS = 40
 _MAX_PROBLEMS = 5
 
 # Groups under the same section that belong to the editors' extensions.
-EDITOR_GROUPS = frozenset({"trace", "server", "editor"})
+EDITORGROUPS = frozenset({"trace", "server", "editor"})
 
 
 _MODEL = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
@@ -37,6 +37,18 @@ class IndexSettings(BaseModel):
     enabled: bool = True
     max_files: int = Field(default=20_000, ge=0, le=1_000_000)
     exclude: tuple[str, ...] = ()
+
+
+class RemoteSettings(BaseModel):
+    """The group `remote`: a team's servers, and how to speak with them. Without a URL nothing leaves."""
+
+    model_config = _MODEL
+
+    url: str = Field(default="", max_length=500)
+    token_file: str = ""
+    ca_file: str = ""
+    model: str = ""
+    tokenizer: str = ""
 
 
 class Settings(BaseModel):
@@ -57,6 +69,7 @@ class Settings(BaseModel):
     languages: dict[str, bool] = Field(default_factory=dict)
     context: bool = True
     index: IndexSettings = Field(default_factory=IndexSettings)
+    remote: RemoteSettings = Field(default_factory=RemoteSettings)
     repository_memory: MemoryWish = "auto"
     eagerness: float = Field(default=0.8, ge=0, le=1)
     temperature: float = Field(default=0.0, ge=0, le=2)
@@ -94,6 +107,8 @@ class Merged:
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
+GROUPS: dict[str, type[BaseModel]] = {"index": IndexSettings, "remote": RemoteSettings}
+
 
 def merge(base: Settings, values: object, source: str) -> Merged:
     """`base` with the user's or machine's `values` over it, key by key; a bad one leaves what held before.
@@ -102,40 +117,12 @@ def merge(base: Settings, values: object, source: str) -> Merged:
     """
     if reason := excess(values):
         return Merged(base, (f"{source}: the settings are ignored: {reason}.",))
-    reader = _Reader(source)
+    reader = Reader(source)
     settings = reader.overlay(base, values)
-    return Merged(settings, _summed_up(reader.all_problems(), source))
+    return Merged(settings, summed_up(reader.all_problems(), source))
 
 
-def narrow(base: Settings, values: object, source: str) -> Merged:
-    """`base` narrowed by a repository's `values`: it may disable, ignore and limit, and nothing else."""
-    if reason := excess(values):
-        return Merged(base, (f"{source} is ignored: {reason}.",))
-    reader = _Reader(source)
-    wanted = reader.overlay(Settings(), values)
-    problems = reader.all_problems()
-    given = _given_keys(values)
-    changes: dict[str, Any] = {}
-    refused = []
-    for key, value in _leaves(wanted):
-        if key not in given:
-            continue
-        if (rule := _NARROWING.get(key)) is None:
-            refused.append(key)
-        else:
-            changes[key] = rule(dict(_leaves(base))[key], value)
-    if refused:
-        problems.append(
-            f"{source}: a repository may not set {', '.join(refused)}; it may only disable and limit."
-        )
-    if any(map(_takes_back, wanted.index.exclude)):
-        problems.append(f"{source}: a repository may not take back what index.exclude names.")
-    index = base.index.model_copy(update={_field(k): v for k, v in changes.items() if k.startswith("index.")})
-    top = {_field(k): v for k, v in changes.items() if not k.startswith("index.")}
-    return Merged(base.model_copy(update={**top, "index": index}), _summed_up(problems, source))
-
-
-class _Reader:
+class Reader:
     """Takes values from one source key by key and collects what is wrong with them."""
 
     def __init__(self, source: str) -> None:
@@ -166,10 +153,10 @@ class _Reader:
             return base
         names = {info.alias or name: name for name, info in type(base).model_fields.items()}
         changes: dict[str, Any] = {}
-        for key, value in _nested(values).items():
+        for key, value in nested(values).items():
             path = f"{group}.{key}" if group else key
             if (name := names.get(key, "")) == "":
-                if path in EDITOR_GROUPS:
+                if path in EDITORGROUPS:
                     continue
                 suggestion = _suggestion(key, names) if len(self._unknown) < _MAX_NAMED else ""
                 self._unknown.append((path, suggestion))
@@ -193,7 +180,7 @@ class _Reader:
         self._problems.append(f"{self.source}: {problem}")
 
 
-def _summed_up(problems: Sequence[str], source: str) -> tuple[str, ...]:
+def summed_up(problems: Sequence[str], source: str) -> tuple[str, ...]:
     """At most `_MAX_PROBLEMS` sentences."""
     if len(problems) <= _MAX_PROBLEMS:
         return tuple(problems)
@@ -201,7 +188,7 @@ def _summed_up(problems: Sequence[str], source: str) -> tuple[str, ...]:
     return (*problems[: _MAX_PROBLEMS - 1], f"{source}: {num_more} more values cannot be taken.")
 
 
-def _nested(values: Mapping[Any, Any]) -> dict[str, Any]:
+def nested(values: Mapping[Any, Any]) -> dict[str, Any]:
     """`values` with dotted keys ("index.enabled", as some editors send them) as groups."""
     nested: dict[str, Any] = {}
     for key, value in values.items():
@@ -213,28 +200,6 @@ def _nested(values: Mapping[Any, Any]) -> dict[str, Any]:
         else:
             nested[head] = dict(value) if isinstance(value, Mapping) else value
     return nested
-
-
-def _given_keys(values: object) -> set[str]:
-    if not isinstance(values, Mapping):
-        return set()
-    keys = _nested(values)
-    group = keys.pop("index", {})
-    return {*keys, *(f"index.{key}" for key in group)} if isinstance(group, dict) else set(keys)
-
-
-def _leaves(settings: Settings) -> list[tuple[str, Any]]:
-    """Every setting with its outside name."""
-    top = [(to_camel(name), getattr(settings, name)) for name in Settings.model_fields if name != "index"]
-    index = [(f"index.{to_camel(n)}", getattr(settings.index, n)) for n in IndexSettings.model_fields]
-    return top + index
-
-
-def _field(key: str) -> str:
-    """The attribute's name of an outside key."""
-    name = key.removeprefix("index.")
-    fields = [*Settings.model_fields, *IndexSettings.model_fields]
-    return next(field for field in fields if to_camel(field) == name)
 
 
 def _shown(value: object) -> str:
@@ -251,33 +216,3 @@ def _cut(text: str) -> str:
 def _suggestion(key: str, known: Mapping[str, str]) -> str:
     close = difflib.get_close_matches(key, known, n=1) if len(key) <= _MAX_KEY_CHARS else []
     return f" Did you mean {close[0]}?" if close else ""
-
-
-def _takes_back(pattern: str) -> bool:
-    """Whether a pattern, or a line of it, would let in again what one before it left out."""
-    return any(line.startswith("!") for line in pattern.split("\n"))
-
-
-def _more_excluded(current: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*current, *(pattern for pattern in wanted if not _takes_back(pattern)))))
-
-
-def _only_off(current: dict[str, bool], wanted: dict[str, bool]) -> dict[str, bool]:
-    off = dict.fromkeys((language for language, enabled in wanted.items() if not enabled), False)
-    return {**(dict.fromkeys(current, False) if "*" in off else current), **off}
-
-
-_NARROWING: dict[str, Callable[[Any, Any], Any]] = {
-    "trigger": lambda current, wanted: "manual" if "manual" in {current, wanted} else current,
-    "multiline": lambda current, wanted: "never" if wanted == "never" else current,
-    "languages": _only_off,
-    "maxTokens": min,
-    "patienceMs": min,
-    "candidates": min,
-    "eagerness": min,
-    "repositoryMemory": lambda current, wanted: "off" if wanted == "off" else current,
-    "context": lambda current, wanted: current and wanted,
-    "index.enabled": lambda current, wanted: current and wanted,
-    "index.maxFiles": min,
-    "index.exclude": _more_excluded,
-}

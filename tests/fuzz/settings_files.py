@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from lsp_server.workspace.settings import Settings, merge, narrow
+from lsp_server.workspace.narrowing import narrow
+from lsp_server.workspace.settings import Settings, merge
 from lsp_server.workspace.settings_file import REPOSITORY_FILE, read_repository_file
 from tests.fuzz.places import own_folder
 

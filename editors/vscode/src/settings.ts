@@ -23,6 +23,11 @@ export const SERVER_KEYS = [
   "index.enabled",
   "index.maxFiles",
   "index.exclude",
+  "remote.url",
+  "remote.tokenFile",
+  "remote.caFile",
+  "remote.model",
+  "remote.tokenizer",
 ] as const;
 
 /** The settings of the extension itself. */
@@ -50,12 +55,15 @@ export interface Setting {
 export function serverSettings(read: (key: string) => Setting, isTrusted: boolean): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   const index: Record<string, unknown> = {};
+  const remote: Record<string, unknown> = {};
+  const groups: Readonly<Record<string, Record<string, unknown>>> = { index, remote };
   for (const key of SERVER_KEYS) {
     const { value, isSet } = read(key);
     if (isSet || key === "candidates") {
-      const [group, name] = key.split(".");
-      if (name !== undefined && group === "index") {
-        index[name] = value;
+      const [first = key, name] = key.split(".");
+      const group = groups[first];
+      if (name !== undefined && group !== undefined) {
+        group[name] = value;
       } else {
         result[key] = value;
       }
@@ -64,7 +72,7 @@ export function serverSettings(read: (key: string) => Setting, isTrusted: boolea
   if (!isTrusted) {
     index.enabled = false;
   }
-  return { ...result, index };
+  return { ...result, index, ...(Object.keys(remote).length > 0 ? { remote } : {}) };
 }
 
 /** Whether suggestions are wanted in a language; `*` speaks for those that are not named. */

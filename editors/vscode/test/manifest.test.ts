@@ -36,7 +36,7 @@ const read = (...names: string[]): string => readFileSync(path.join(...names), "
 const manifest = JSON.parse(read(root, "package.json")) as Manifest;
 const properties = Object.assign({}, ...manifest.contributes.configuration.map((part) => part.properties)) as Record<string, Property>;
 
-const MACHINE = ["target", "draftModel", "device", "dtype", "shadow", "sharedEngine", "server.command", "server.python", "server.pipArguments"];
+const MACHINE = ["target", "remote.url", "remote.tokenFile", "remote.caFile", "remote.model", "remote.tokenizer", "draftModel", "device", "dtype", "shadow", "sharedEngine", "server.command", "server.python", "server.pipArguments"];
 // The extension offers several where the server by itself offers one.
 const OWN_DEFAULTS: Readonly<Record<string, unknown>> = { candidates: 3 };
 
@@ -95,7 +95,7 @@ interface Schema {
 const PRINT_SCHEMA = `
 import json
 from completion_engine.config import DRAFTERS
-from lsp_server.settings import Settings
+from lsp_server.workspace.settings import Settings
 print(json.dumps({"schema": Settings.model_json_schema(by_alias=True), "drafters": DRAFTERS}))
 `;
 
@@ -116,9 +116,12 @@ test("names, defaults, choices and limits are those of the server's settings", (
     context.skip("needs a Python in which the server is installed; PYTHON names one");
     return;
   }
-  const { index, ...top } = server.schema.properties;
-  const group = server.schema.$defs?.[index?.$ref?.split("/").at(-1) ?? ""]?.properties ?? {};
-  const all = { ...top, ...Object.fromEntries(Object.entries(group).map(([key, schema]) => [`index.${key}`, schema])) };
+  const { index, remote, ...top } = server.schema.properties;
+  const inGroup = (name: string, group?: { readonly $ref?: string }): [string, Schema][] => {
+    const found = server.schema.$defs?.[group?.$ref?.split("/").at(-1) ?? ""]?.properties ?? {};
+    return Object.entries(found).map(([key, schema]) => [`${name}.${key}`, schema]);
+  };
+  const all: Record<string, Schema> = { ...top, ...Object.fromEntries([...inGroup("index", index), ...inGroup("remote", remote)]) };
   assert.deepEqual(Object.keys(all).sort(), [...SERVER_KEYS].sort());
   for (const [key, schema] of Object.entries(all)) {
     const property = properties[`slipstream.${key}`];

@@ -10,6 +10,7 @@ function told(set: Readonly<Record<string, unknown>>, isTrusted = true): Record<
 test("the server is told what the user set, so that config.toml holds for the rest", () => {
   assert.deepEqual(told({ maxTokens: 32, "index.exclude": ["*.sql"] }), { maxTokens: 32, candidates: 3, index: { exclude: ["*.sql"] } });
   assert.deepEqual(told({}), { candidates: 3, index: {} });
+  assert.deepEqual(told({ "remote.url": "https://a.example" }), { candidates: 3, index: {}, remote: { url: "https://a.example" } });
 });
 
 test("in a workspace that is not trusted nothing is indexed, whatever is set", () => {

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from completion_engine.context.choosing import INGREDIENTS
 from completion_engine.decoding.run import NoRules
-from completion_engine.engine import PREFIX_CHARS, SUFFIX_CHARS, CompletionEngine
+from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS
 from completion_engine.request import CompletionRequest, MemoryWish
 from completion_engine.suggestions.rules import Stop
 from lsp_server.tools.bench.context import context_of

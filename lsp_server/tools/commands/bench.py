@@ -12,7 +12,8 @@ import numpy as np
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from completion_engine.engine import MAX_NEW_TOKENS, CompletionEngine
+from completion_engine.decoding.run import MAX_NEW_TOKENS
+from completion_engine.engine import CompletionEngine
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import load_tokenizer

@@ -9,15 +9,16 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from completion_engine.config import AUTO
 from completion_engine.errors import SlipstreamError
 from lsp_server.sharing.status import running_hosts
+from lsp_server.tools.commands.check import Check, CheckState
 from lsp_server.tools.commands.engine import automatic_choice, load_engine, settings_for, with_target
 from lsp_server.tools.commands.machine import (
     BF16_FEATURES,
@@ -27,6 +28,7 @@ from lsp_server.tools.commands.machine import (
     read_machine,
     version_of,
 )
+from lsp_server.tools.commands.servers import server_checks
 from lsp_server.tools.commands.terminal import console, progress_bar, write_json
 from lsp_server.tools.source_file import repository_of
 
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
 
-CheckState = Literal["ok", "slow", "missing"]
 COLOURS = {"ok": "green", "slow": "yellow", "missing": "red"}
 
 SLOW_PASS_MS = 100.0
@@ -43,16 +44,6 @@ MIN_CORES = 4
 # The default target with its cache and the index of a large repository.
 MIN_MEMORY_BYTES = 4_000_000_000
 MIN_DISK_BYTES = 3_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One line: what was looked at, what was found, and what to do if it is not `ok`."""
-
-    name: str
-    state: CheckState
-    found: str
-    advice: str = ""
 
 
 def doctor(
@@ -81,6 +72,7 @@ def examine(folder: Path, report: Progress) -> list[Check]:
         checks += gpu_checks(free_bytes, has_triton=bool(version_of("triton")))
     checks.append(kernels_check())
     checks += model_checks(merged.settings, root, report)
+    checks += server_checks(merged.settings, report)
     checks += sharing_checks(running_hosts(os.environ))
     problems = [Check("settings", "slow", problem, "Correct or remove it.") for problem in merged.problems]
     return checks + (problems or [Check("settings", "ok", "no problems")])

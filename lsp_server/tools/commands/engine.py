@@ -20,12 +20,8 @@ if TYPE_CHECKING:
 
 def settings_for(folder: Path) -> Merged:
     """The user's settings as the repository in `folder` narrows them, and what is wrong with them."""
-    from lsp_server.workspace.settings import (  # noqa: PLC0415 - loads pydantic
-        Merged,
-        Settings,
-        merge,
-        narrow,
-    )
+    from lsp_server.workspace.narrowing import narrow  # noqa: PLC0415 - loads pydantic
+    from lsp_server.workspace.settings import Merged, Settings, merge  # noqa: PLC0415 - as above
     from lsp_server.workspace.settings_file import (  # noqa: PLC0415 - as above
         REPOSITORY_FILE,
         read_repository_file,

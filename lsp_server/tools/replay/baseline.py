@@ -66,9 +66,9 @@ class Baseline:
         from transformers import AutoModelForCausalLM  # noqa: PLC0415 - as above
         from transformers.utils import logging  # noqa: PLC0415 - as above
 
-        from completion_engine.engine import PREFIX_CHARS, SUFFIX_CHARS  # noqa: PLC0415 - as above
         from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
         from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - as above
+        from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS  # noqa: PLC0415 - as above
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         report("Loading transformers' model", 0, 0)

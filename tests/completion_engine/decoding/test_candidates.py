@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from completion_engine.decoding.candidates import decode_behind, rank_runners_up
-from completion_engine.decoding.context import DecodingContext, Finish
+from completion_engine.decoding.context import DecodingContext
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.run import Limits, NoRules, run
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
 from completion_engine.decoding.task import Task
+from completion_engine.decoding.writing import Finish
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.engine import CompletionEngine
@@ -151,7 +152,7 @@ def test_the_cancel_flag_counts_for_all(make_engine: Make, monkeypatch: pytest.M
         work.cancellation.cancel()
         return list(found)
 
-    monkeypatch.setattr("completion_engine.decoding.answers.rank_runners_up", ranked)
+    monkeypatch.setattr("completion_engine.decoding.alternatives.rank_runners_up", ranked)
     with pytest.raises(CancelledError):
         engine.complete(work)
     monkeypatch.undo()

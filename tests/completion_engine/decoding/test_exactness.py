@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.quantised import can_quantise
-from completion_engine.decoding.context import Finish
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
+from completion_engine.decoding.writing import Finish
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer

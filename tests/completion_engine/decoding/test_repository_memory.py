@@ -9,13 +9,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from completion_engine.decoding.context import DecodingContext, Finish
+from completion_engine.decoding.context import DecodingContext
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.picking import OpenRows, Picker
 from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.decoding.run import Limits, NoRules, run
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
+from completion_engine.decoding.writing import Finish
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.engine import CompletionEngine

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
 from lsp_server.workspace.configuration import Configuration
-from lsp_server.workspace.settings import Settings, merge, narrow
+from lsp_server.workspace.narrowing import narrow
+from lsp_server.workspace.settings import Settings, merge
 from lsp_server.workspace.settings_limits import MAX_BITS
 
 json_values = st.recursive(
@@ -21,7 +22,8 @@ json_values = st.recursive(
 )
 keys = st.sampled_from(
     ["target", "drafters", "maxTokens", "deadlineMs", "multiline", "trigger", "languages", "index",
-     "index.exclude", "index.maxFiles", "temperature", "candidates", "shadow", "device", "nonsense"]
+     "index.exclude", "index.maxFiles", "temperature", "candidates", "shadow", "device", "remote",
+     "remote.url", "nonsense"]
 )  # fmt: skip
 
 
@@ -108,14 +110,24 @@ def test_a_repository_never_widens(values: dict[str, Any]) -> None:
     assert set(base.index.exclude) <= set(narrowed.index.exclude)
 
 
-@pytest.mark.parametrize("key", ["target", "draftModel", "device", "dtype", "drafters", "shadow"])
-def test_a_repository_that_names_a_model_or_a_device_is_told_off(key: str) -> None:
+REMOTE = ["remote.url", "remote.tokenFile", "remote.caFile", "remote.model", "remote.tokenizer"]
+
+
+@pytest.mark.parametrize("key", ["target", "draftModel", "device", "dtype", "drafters", "shadow", *REMOTE])
+def test_a_repository_that_names_a_model_a_device_or_a_server_is_told_off(key: str) -> None:
     value: Any = {"drafters": [], "device": "cpu", "dtype": "float32", "shadow": 0.5}.get(key, "/evil/model")
     merged = narrow(Settings(), {key: value}, ".slipstream.toml")
     assert merged.settings == Settings()
     assert merged.problems == (
         f".slipstream.toml: a repository may not set {key}; it may only disable and limit.",
     )
+
+
+def test_a_repository_sends_nothing_elsewhere_however_it_is_written() -> None:
+    """Neither where the user names no server, nor where they do."""
+    for base in (Settings(), merge(Settings(), {"remote": {"url": "https://a.example"}}, "user").settings):
+        for values in ({"remote": {"url": "https://evil.example"}}, {"remote.url": ""}, {"remote": "evil"}):
+            assert narrow(base, values, ".slipstream.toml").settings == base
 
 
 def test_a_repository_may_disable_ignore_and_limit() -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from completion_engine.engine import MAX_NEW_TOKENS, PREFIX_CHARS, SUFFIX_CHARS, CompletionEngine
+from completion_engine.decoding.run import MAX_NEW_TOKENS
+from completion_engine.engine import CompletionEngine
 from completion_engine.models.catalogue import CATALOGUE, DEFAULT_ANCHOR_LINES
 from completion_engine.prompting.prompt import PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS
 from lsp_server.tools.bench.peers.runs import PeerTask
 from lsp_server.tools.bench.prompts import Sample
 

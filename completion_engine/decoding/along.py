@@ -1,0 +1,31 @@
+"""What an earlier text says about a prompt that goes on along it. Pure functions of token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.written import Written
+
+
+def tokens_along(
+    path: Sequence[int], num_forced: int, healed: bytes, prompt: Prompt, written: Written
+) -> list[int] | None:
+    """What was written in `path` behind `prompt`; None where that goes another way.
+
+    The first `num_forced` tokens of `path` were its own prompt, and what follows had to spell `healed`.
+    Typing along a text leaves the same tokens in front and only tightens what the next one must spell.
+    """
+    num_prompt = len(prompt.tokens)
+    if num_prompt < num_forced or list(path[:num_prompt]) != list(prompt.tokens):
+        return None
+    typed = written.spell(list(path[num_forced:num_prompt])) + prompt.healed
+    known = list(path[num_prompt:])
+    return known if typed.startswith(healed) and written.follows(known) else None
+
+
+def path_behind(paths: Iterable[Sequence[int]], prompt: Sequence[int]) -> list[int]:
+    """What one of the paths shows to follow a prompt; nothing where none does."""
+    num_prompt, tokens = len(prompt), list(prompt)
+    longer = (path for path in paths if len(path) > num_prompt)
+    return next((list(path[num_prompt:]) for path in longer if list(path[:num_prompt]) == tokens), [])

@@ -1,0 +1,212 @@
+"""The tokens of one answer as they come: server-sent events with vLLM's JSON in them.
+
+Owns what an answer may be. The server is hostile: nothing is believed before it is looked at. Only `[DONE]`
+ends an answer; one that ends without it is a truncated one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from completion_engine.errors import RemoteError
+from completion_engine.remote.connection import Stream
+from completion_engine.remote.event_stream import EventParser, EventStreamError
+from completion_engine.remote.transport import Wait
+
+_DONE = "[DONE]"
+_FINISHED = frozenset({"", "stop", "length"})
+_MAX_REASON_BYTES = 64 << 10
+_MAX_RETRY_S = 60.0
+_UNKNOWN_TOKEN = (
+    "does not accept the token",
+    "Check remote.tokenFile, or ask who runs the servers for a token.",
+)
+_REFUSALS = {
+    401: _UNKNOWN_TOKEN,
+    403: _UNKNOWN_TOKEN,
+    404: ("has no such model or address", "Check remote.url and remote.model."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Token ids that were written, and why the server stopped behind them, if it did."""
+
+    tokens: tuple[int, ...]
+    finish_reason: str = ""
+
+
+class TokenStream:
+    """One answer of at most `max_tokens` tokens. `num_cached` prompt tokens were known to the server."""
+
+    def __init__(self, stream: Stream, authority: str, max_tokens: int) -> None:
+        self._stream, self._authority = stream, authority
+        self._num_left = max_tokens
+        self._parser = EventParser()
+        self._chunks: list[Chunk] = []
+        self.has_ended = False
+        self.num_cached = 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the server has answered anything."""
+        return self._stream.has_answered
+
+    def read(self, wait: Wait) -> Chunk | None:
+        """The next tokens; None when time is up, or it `has_ended`. Raises RemoteError, CancelledError."""
+        if not self._check_head(wait):
+            return None
+        while not self._chunks:
+            if self.has_ended:
+                return None
+            data = self._stream.read(wait)
+            if data is None:
+                return None
+            if not data:
+                raise truncated(self._authority)
+            self._take(data)
+            if not self._chunks and wait.is_over:
+                return None  # what came, and may come without end, was no token
+        return self._chunks.pop(0)
+
+    def close(self) -> None:
+        """Nobody wants more: the server stops writing, unless it has."""
+        self._stream.close()
+
+    def _check_head(self, wait: Wait) -> bool:
+        """Whether the answer's head is here."""
+        status = self._stream.wait_for_status(wait)
+        if not status:
+            return False
+        if status != 200:
+            raise fault_of(self._stream, self._authority, wait)
+        if not self._stream.headers.get("content-type", "").startswith("text/event-stream"):
+            raise self._rubbish("an answer that is no stream of events")
+        return True
+
+    def _take(self, data: bytes) -> None:
+        try:
+            events = self._parser.feed(data)
+        except EventStreamError as error:
+            raise self._rubbish(str(error)) from error
+        for event in events:
+            if event == _DONE:
+                self.has_ended = True
+                return
+            self._take_chunk(_parsed(event))
+
+    def _take_chunk(self, fields: dict[str, Any] | None) -> None:
+        if fields is None:
+            raise self._rubbish("an event that is no JSON object")
+        if "error" in fields:
+            raise RemoteError("truncated", f"{self._authority} broke off: {_said(fields['error'])}.")
+        self._take_usage(fields.get("usage"))
+        choices = fields.get("choices")
+        if not isinstance(choices, list) or len(choices) > 1:
+            raise self._rubbish("an event without a choice")
+        if choices:
+            self._take_choice(choices[0])
+
+    def _take_choice(self, choice: object) -> None:
+        fields = choice if isinstance(choice, dict) else {}
+        tokens, reason = fields.get("token_ids"), fields.get("finish_reason") or ""
+        if tokens is None and not fields.get("text"):
+            tokens = []
+        if not isinstance(tokens, list) or not all(type(token) is int and token >= 0 for token in tokens):
+            raise self._rubbish("text without token ids; the servers must run a vLLM with return_token_ids")
+        if reason not in _FINISHED:
+            raise truncated(self._authority)
+        self._num_left -= len(tokens)
+        if self._num_left < 0:
+            raise self._rubbish("more tokens than were asked for")
+        if tokens or reason:
+            self._chunks.append(Chunk(tuple(tokens), reason))
+
+    def _take_usage(self, usage: object) -> None:
+        details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+        cached = details.get("cached_tokens") if isinstance(details, dict) else None
+        if type(cached) is int and cached >= 0:
+            self.num_cached = cached
+
+    def _rubbish(self, what: str) -> RemoteError:
+        self.close()
+        return rubbish(self._authority, what)
+
+
+def whole_body(stream: Stream, authority: str, wait: Wait, max_bytes: int) -> bytes:
+    """All of an answer. Raises RemoteError where it is too long, breaks off, or takes too long."""
+    parts: list[bytes] = []
+    while data := stream.read(wait):
+        parts.append(data)
+        if sum(map(len, parts)) > max_bytes:
+            stream.reset()
+            raise rubbish(authority, "an answer without end")
+    if data is None:
+        stream.reset()
+        raise RemoteError("silent", f"{authority} does not answer.")
+    return b"".join(parts)
+
+
+def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
+    """What an answer other than 200 means, in our words."""
+    status = stream.status
+    try:
+        body = whole_body(stream, authority, wait, _MAX_REASON_BYTES)
+    except RemoteError:
+        body = b""
+    stream.reset()
+    if status in _REFUSALS:
+        what, advice = _REFUSALS[status]
+        return RemoteError("refused", f"{authority} {what} ({status}).", advice=advice)
+    if status == 429:
+        return RemoteError(
+            "busy",
+            f"{authority} has no room for more requests now (429).",
+            advice="It is asked again in a moment.",
+            retry_s=_retry_s(stream.headers.get("retry-after", "")),
+        )
+    if 400 <= status < 599:
+        who = "refuses the request" if status < 500 else "is not ready"
+        reason = _said((_parsed(body.decode("utf-8", errors="replace")) or {}).get("error"))
+        return RemoteError(
+            "unavailable",
+            f"{authority} {who} ({status}{f': {reason}' if reason else ''}).",
+            advice="Suggestions come from this machine when it goes on; ask who runs the servers.",
+        )
+    return rubbish(authority, f"the status {status}")
+
+
+def truncated(authority: str) -> RemoteError:
+    """An answer ended without `[DONE]`."""
+    return RemoteError(
+        "truncated", f"{authority} broke an answer off.", advice="It is asked again, for the rest."
+    )
+
+
+def rubbish(authority: str, what: str) -> RemoteError:
+    """What came is no answer."""
+    return RemoteError(
+        "rubbish",
+        f"{authority} answers with rubbish: {what}.",
+        advice="Check remote.url: it must be a vLLM server's, or its proxy's.",
+    )
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _said(error: object) -> str:
+    """What a server says of an error, as far as a message holds it; nothing of a prompt is in it."""
+    message = error.get("type") if isinstance(error, dict) else error
+    return "".join(c for c in message[:80] if c.isprintable()) if isinstance(message, str) else ""
+
+
+def _retry_s(text: str) -> float:
+    return min(float(text), _MAX_RETRY_S) if text.isascii() and text.isdigit() and len(text) < 6 else 0.0

@@ -1,0 +1,287 @@
+"""The target on a team's servers, used as the local engine is: text around a cursor in, verified text out.
+
+Owns one window's way there, and what leaves the machine: the prompt's window, with what looks like a secret
+taken out. Used on one thread; only cancelling a request may be done on others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from completion_engine.decoding.answers import answer, with_alternatives
+from completion_engine.decoding.attribution import Origins
+from completion_engine.decoding.contexts import Contexts
+from completion_engine.decoding.place import cursor_of
+from completion_engine.decoding.run import MAX_NEW_TOKENS, Limits, run
+from completion_engine.errors import RemoteError
+from completion_engine.prompting.context_budget import MAX_TOKENS
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.repository_format import RepositoryFormat
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS, Budget, PromptWindows
+from completion_engine.prompting.written import Written
+from completion_engine.remote.answer import TokenStream
+from completion_engine.remote.config import RemoteConfig
+from completion_engine.remote.endpoint import Endpoint
+from completion_engine.remote.leaving import LEAVES, mask, refusal
+from completion_engine.remote.past import Past, Place, Setting
+from completion_engine.remote.question import Names, Question
+from completion_engine.remote.servers import Servers
+from completion_engine.remote.tokenizer_proof import Served, prove
+from completion_engine.remote.transport import Wait, woken_by
+from completion_engine.remote.writing import Remaining, RemoteWriting
+from completion_engine.request import Cancellation, CompletionRequest, Progress, ShouldStop
+from completion_engine.stats import Completion, CompletionStats
+from completion_engine.suggestions.stopping import StopRules, load_grammar
+
+EXACTNESS = "verified by the server"
+_OTHERS_TEMPERATURE = 0.8  # of further candidates, where the first one is the likeliest text
+_IDLE_MS, _REST_S = 1000.0, 10.0  # of a step, and of all that comes after an answer
+_LOAD_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    """What a deadline cut short, and until when the rest of it is taken in."""
+
+    writing: RemoteWriting
+    rules: StopRules
+    max_tokens: int
+    place: Place
+    until_s: float
+
+    @property
+    def is_written(self) -> bool:
+        """Whether all of it is here."""
+        return self.writing.finish(self.rules, self.max_tokens) is not None
+
+
+class RemoteCompleter:
+    """Completions by a team's servers. Satisfies the engine's protocol."""
+
+    def __init__(self, config: RemoteConfig, servers: Servers, tokenizer: Tokenizer, served: Served) -> None:
+        """On servers that answer, whose `served` model has this tokenizer."""
+        self._config, self._servers, self._tokenizer, self._served = config, servers, tokenizer, served
+        self._names = Names(servers.endpoint.token)
+        self._past = Past()
+        form = RepositoryFormat(tokenizer, MAX_TOKENS if config.context_tokens < 0 else config.context_tokens)
+        windows = PromptWindows(
+            tokenizer,
+            prefix_chars=config.prefix_chars or PREFIX_CHARS["cuda"],
+            suffix_chars=config.suffix_chars or SUFFIX_CHARS["cuda"],
+            max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.max_tokens),
+            mask=mask,
+        )
+        self._contexts = Contexts(windows, form, self._past)
+        self._unfinished: _Unfinished | None = None
+
+    @classmethod
+    def load(
+        cls,
+        config: RemoteConfig,
+        tokenizer: Tokenizer,
+        report: Progress | None = None,
+        should_stop: ShouldStop | None = None,
+    ) -> RemoteCompleter:
+        """Connect, and prove that the servers' tokenizer is `tokenizer`. Raises UserError, RemoteError."""
+        endpoint = Endpoint.of(config)
+        if report is not None:
+            report(f"Connecting to {endpoint.authority}", 0, 1)
+        servers = Servers(endpoint)
+        try:
+            served = prove(servers, config.model, tokenizer, Wait.seconds(_LOAD_S, should_stop=should_stop))
+        except BaseException:
+            servers.close()
+            raise
+        tokenizer.tokens_towards(b"x")  # builds its tables now, not under the first keystroke
+        return cls(config, servers, tokenizer, served)
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        """The verified completion at the request's cursor; empty text when nothing is worth showing.
+
+        Raises RemoteError, and CancelledError at once when the request is cancelled: the servers stop.
+        """
+        if rule := refusal(request):
+            return Completion("", 0, CompletionStats(), rule=rule)
+        with woken_by(self._servers.waker, request.cancellation):
+            return self._complete(request)
+
+    def expect(self, request: CompletionRequest) -> None:
+        """Nothing is asked of servers that nobody waits for."""
+
+    def idle(self, cancellation: Cancellation) -> bool:
+        """Take in more of an answer that a deadline cut short. False when nothing is left."""
+        if self._unfinished is None or cancellation.is_cancelled:
+            return False
+        rest = self._unfinished
+        rest.writing.cancellation = cancellation
+        try:
+            if time.perf_counter() < rest.until_s and not rest.is_written:
+                with woken_by(self._servers.waker, cancellation):
+                    rest.writing.step(_IDLE_MS)
+                rest.place.has_ended = rest.writing.has_ended
+                return True
+        except RemoteError:
+            pass  # nobody waits: whoever asks next hears of it
+        self._leave_unfinished()
+        return False
+
+    def open(self, language: str) -> None:
+        """A document of a language is open: its grammar is loaded, lest the first keystroke waits for it."""
+        load_grammar(language)
+
+    def forget(self, document: str) -> None:
+        """A document is closed: nothing of it is kept."""
+        if self._unfinished is not None and self._unfinished.place.document == document:
+            self._leave_unfinished()
+        self._past.forget(document)
+        self._contexts.forget(document)
+
+    def describe(self) -> dict[str, Any]:
+        """For `stats` and `doctor`."""
+        return {
+            "state": "ready",
+            "target": self._served.name,
+            "device": "remote",
+            "drafters": [],
+            "exactness": EXACTNESS,
+            "capacity": self._served.num_positions,
+            "num_context_tokens": self._contexts.max_tokens,
+            "remote": {
+                "servers": self._servers.endpoint.authority,
+                "leaves": LEAVES,
+                "num_connections": self._servers.num_connections,
+            },
+        }
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._leave_unfinished()
+        self._servers.close()
+
+    def _complete(self, request: CompletionRequest) -> Completion:
+        begin = time.perf_counter()
+        cursor = cursor_of(request)
+        prompt = self._contexts.choose(request, cursor, Budget()).prompt
+        rules = StopRules(cursor)
+        limits = Limits.of(request, min(request.max_tokens, MAX_NEW_TOKENS), begin, cold_ms=0.0)
+        writing = self._going_on(request, prompt, limits)
+        writing.stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
+        place = self._place(request, prompt, writing)
+        with self._asked(request, prompt, limits) as others:
+            try:
+                finish = run(writing, rules, limits, request.cancellation)
+            except BaseException:
+                writing.close()
+                raise
+            finally:
+                place.has_ended = writing.has_ended
+                self._past.keep(place)
+            origins = Origins(self._tokenizer, request.index, prompt.num_context)
+            completion = answer(origins, rules, writing, finish, begin)
+            completion = with_alternatives(
+                completion, self._answers(others, rules, limits, origins), request.num_candidates
+            )
+        if finish.reason == "deadline" and writing.is_open:
+            until_s = time.perf_counter() + _REST_S
+            self._unfinished = _Unfinished(writing, rules, limits.max_tokens, place, until_s)
+        else:
+            writing.close()
+        return completion
+
+    def _going_on(self, request: CompletionRequest, prompt: Prompt, limits: Limits) -> RemoteWriting:
+        """What goes on behind all that is known to follow the prompt, by the stream that writes it."""
+        written = Written(self._tokenizer, prompt.healed)
+        setting = _setting(request)
+        known, is_whole = self._past.along(request.document, prompt, written, setting)
+        writing = self._writing(request, prompt, limits, known, is_whole=is_whole)
+        if self._unfinished is not None:
+            writing.take_over(self._unfinished.writing)
+            self._leave_unfinished()
+        return writing
+
+    def _writing(
+        self,
+        request: CompletionRequest,
+        prompt: Prompt,
+        limits: Limits,
+        known: list[int],
+        *,
+        is_whole: bool = False,
+    ) -> RemoteWriting:
+        def ask(remaining: Remaining, wait: Wait) -> TokenStream:
+            return self._servers.complete(self._question(request, remaining), self._served.name, wait)
+
+        return RemoteWriting(
+            ask,
+            self._servers.endpoint.authority,
+            prompt,
+            Written(self._tokenizer, prompt.healed),
+            known,
+            is_whole=is_whole,
+            limits=limits,
+            cancellation=request.cancellation,
+            stats=CompletionStats(device="remote", target=self._served.name),
+        )
+
+    def _question(self, request: CompletionRequest, remaining: Remaining) -> Question:
+        return Question(
+            remaining.path,
+            remaining.num_tokens,
+            tuple(sorted(self._tokenizer.end_ids)),
+            remaining.healed,
+            request.temperature,
+            request.seed,
+            self._names.salt,
+            self._names.session(request.document),
+        )
+
+    @contextlib.contextmanager
+    def _asked(
+        self, request: CompletionRequest, prompt: Prompt, limits: Limits
+    ) -> Iterator[list[RemoteWriting]]:
+        """Further candidates, begun beside the first answer; at the end nobody goes on with them."""
+        others: list[RemoteWriting] = []
+        try:
+            for seed in range(1, request.num_candidates):
+                temperature = request.temperature or _OTHERS_TEMPERATURE
+                other = replace(request, temperature=temperature, seed=request.seed + seed)
+                others.append(self._writing(other, prompt, limits, []))
+                with contextlib.suppress(RemoteError):
+                    others[-1].begin()
+            yield others
+        finally:
+            for writing in others:
+                writing.close()
+
+    @staticmethod
+    def _answers(
+        others: list[RemoteWriting], rules: StopRules, limits: Limits, origins: Origins
+    ) -> Iterator[Completion]:
+        """What the further candidates amount to, until patience ends."""
+        patient = replace(limits, deadline_at=limits.patience_at)
+        for writing in others:
+            begin = time.perf_counter()
+            if begin > limits.patience_at:
+                return
+            with contextlib.suppress(RemoteError):
+                finish = run(writing, rules, patient, writing.cancellation)
+                yield answer(origins, rules, writing, finish, begin)
+
+    def _place(self, request: CompletionRequest, prompt: Prompt, writing: RemoteWriting) -> Place:
+        """What is kept of an answer, also while it goes on."""
+        setting = _setting(request)
+        return Place(request.document, writing.path, len(prompt.tokens), prompt.healed, setting)
+
+    def _leave_unfinished(self) -> None:
+        if self._unfinished is not None:
+            self._unfinished.writing.close()
+            self._unfinished = None
+
+
+def _setting(request: CompletionRequest) -> Setting:
+    return request.temperature, request.seed if request.temperature else 0

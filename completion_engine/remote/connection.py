@@ -1,0 +1,298 @@
+"""HTTP/2 to one server: streams beside each other on one connection, each of which may be reset.
+
+Owns frames and flow control, by the h2 library. Must not know what requests mean. Used on one thread: whoever
+reads a stream takes in what comes for its siblings too. The server is hostile: whatever it may send without
+end is counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+from h2 import events
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.exceptions import H2Error, NoAvailableStreamIDError, TooManyStreamsError
+from h2.settings import SettingCodes, Settings
+
+from completion_engine.errors import RemoteError
+from completion_engine.remote.frame_bounds import MAX_FRAME_BYTES, FrameBounds, FrameError
+from completion_engine.remote.transport import Transport, Wait, silent
+
+WINDOW_BYTES = 256 << 10
+MAX_BODY_BYTES = 4 << 20
+MAX_HEADER_BYTES = 16 << 10
+# So many frames in a row that bring nobody anything, and the server is not one of ours.
+MAX_EMPTY_FRAMES = 1000
+SEND_S = 10.0
+_IDLE_S = 20.0  # a connection that was quiet for longer is asked whether it still stands
+_PROVE_S = 1.0  # and is given up when it does not say so within this
+
+_SETTINGS = {
+    SettingCodes.ENABLE_PUSH: 0,
+    SettingCodes.INITIAL_WINDOW_SIZE: WINDOW_BYTES,
+    SettingCodes.MAX_FRAME_SIZE: MAX_FRAME_BYTES,
+    SettingCodes.MAX_HEADER_LIST_SIZE: MAX_HEADER_BYTES,
+    SettingCodes.MAX_CONCURRENT_STREAMS: 0,
+}
+
+
+class Stream:
+    """One request's answer, as far as it is here. `status` is 0 until its headers have come."""
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self._connection = connection
+        self.number = number
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.chunks: deque[tuple[bytes, int]] = deque()  # with what each takes of the window
+        self.num_bytes = 0
+        self.has_ended = False
+        self.fault: RemoteError | None = None
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether anything of the answer is here."""
+        return bool(self.status or self.has_ended or self.fault)
+
+    def read(self, wait: Wait) -> bytes | None:
+        """What of the body has come; nothing at its end, None when time is up. Raises RemoteError."""
+        while not (self.chunks or self.has_ended or self.fault):
+            if not self._connection.pump(wait) or wait.is_over:
+                break
+        if self.chunks:
+            data, num_window = self.chunks.popleft()
+            self._connection.consumed(self, num_window)
+            return data
+        if self.fault is not None:
+            raise self.fault
+        return b"" if self.has_ended else None
+
+    def wait_for_status(self, wait: Wait) -> int:
+        """The answer's status; 0 when time is up. Raises RemoteError."""
+        while not self.status:
+            if self.fault is not None:
+                raise self.fault
+            if not self._connection.pump(wait) or wait.is_over:
+                break
+        return self.status
+
+    def reset(self) -> None:
+        """Nobody wants the rest: the server is told so, and nothing that comes counts."""
+        self._connection.reset(self)
+
+    def close(self) -> None:
+        """As `reset`; nothing is said where all of it is here already."""
+        self._connection.look()
+        self.reset()
+
+
+class Connection:
+    """Streams over an open transport. `is_usable` while further ones may be begun."""
+
+    def __init__(self, transport: Transport, authority: str, scheme: str) -> None:
+        """Says hello; the transport is open."""
+        self._transport, self._authority, self._scheme = transport, authority, scheme
+        self._h2 = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
+        self._h2.local_settings = Settings(client=True, initial_values=_SETTINGS)
+        self._h2.decoder.max_header_list_size = MAX_HEADER_BYTES
+        self._bounds = FrameBounds()
+        self._streams: dict[int, Stream] = {}
+        self._num_empty = 0
+        self._is_leaving = False
+        self._heard_s = time.perf_counter()
+        self._asked_s = 0.0
+        self._h2.initiate_connection()
+        self._h2.increment_flow_control_window(4 * WINDOW_BYTES)
+        self._flush()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a stream may be begun: it stands, and the server has not said goodbye."""
+        return self._transport.is_open and not self._is_leaving
+
+    @property
+    def num_streams(self) -> int:
+        """Streams that are under way."""
+        return len(self._streams)
+
+    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes, wait: Wait) -> Stream:
+        """Begin a stream and send all of the request. Raises RemoteError."""
+        self._prove_if_quiet()
+        pseudo = [
+            (":method", method), (":scheme", self._scheme), (":authority", self._authority), (":path", path)
+        ]  # fmt: skip
+        with self._faults():
+            number = self._h2.get_next_available_stream_id()
+            self._h2.send_headers(number, [*pseudo, *headers.items()], end_stream=not body)
+            stream = self._streams[number] = Stream(self, number)
+            self._send_body(stream, body, wait)
+        return stream
+
+    def pump(self, wait: Wait) -> bool:
+        """Take in what comes, for whichever stream; False when time is up. Raises RemoteError."""
+        data = self._transport.receive(self._proving(wait))
+        if data is None:
+            if not wait.is_over:
+                self._lost(RemoteError("truncated", f"The connection to {self._authority} is dead."))
+                return True
+            return False
+        self._heard_s, self._asked_s = time.perf_counter(), 0.0
+        with self._faults():
+            if not data:
+                self._lost(RemoteError("truncated", f"{self._authority} closed the connection."))
+                return True
+            self._bounds.check(data)
+            for event in self._h2.receive_data(data):
+                self._take(event)
+            self._flush()
+        return True
+
+    def look(self) -> None:
+        """Take in what is here already, without a wait."""
+        with contextlib.suppress(RemoteError):
+            while self.is_usable and self.pump(Wait(0.0)):
+                pass
+
+    def consumed(self, stream: Stream, num_window: int) -> None:
+        """The reader has taken so much: the server may send as much again."""
+        if num_window and self._transport.is_open:
+            with self._faults():
+                self._h2.acknowledge_received_data(num_window, stream.number)
+                self._flush()
+
+    def reset(self, stream: Stream) -> None:
+        """See `Stream.reset`."""
+        if self._streams.pop(stream.number, None) is None or not self._transport.is_open:
+            return
+        for _, num_window in stream.chunks:
+            self.consumed(stream, num_window)
+        stream.chunks.clear()
+        with contextlib.suppress(RemoteError), self._faults():
+            self._h2.reset_stream(stream.number, ErrorCodes.CANCEL)
+            self._flush()
+
+    def close(self) -> None:
+        """Say goodbye and let go of it."""
+        if self._transport.is_open:
+            with contextlib.suppress(RemoteError, H2Error):
+                self._h2.close_connection()
+                self._transport.send(self._h2.data_to_send(), Wait(0.0))
+        self._transport.close()
+        self._lost(RemoteError("truncated", f"The connection to {self._authority} was closed."))
+
+    def _send_body(self, stream: Stream, body: bytes, wait: Wait) -> None:
+        """As much at a time as the server lets us; it may answer before it has all of it."""
+        self._flush()
+        patient = wait.at_most(time.perf_counter() + SEND_S)
+        view = memoryview(body)
+        while view and not stream.has_answered:
+            room = min(self._h2.local_flow_control_window(stream.number), self._h2.max_outbound_frame_size)
+            if room <= 0:
+                if not self.pump(patient):
+                    raise silent(self._authority)
+                continue
+            part, view = view[:room], view[room:]
+            self._h2.send_data(stream.number, part.tobytes(), end_stream=not view)
+            self._flush()
+
+    def _take(self, event: events.Event) -> None:
+        stream = self._streams.get(getattr(event, "stream_id", None) or 0)
+        if isinstance(event, events.DataReceived) and event.data:
+            self._num_empty = 0
+            if stream is not None:
+                self._take_data(stream, event)
+            return
+        self._num_empty += 1
+        if self._num_empty > MAX_EMPTY_FRAMES:
+            raise _rubbish(self._authority, "frames without end that carry nothing")
+        if isinstance(event, events.ConnectionTerminated):
+            self._is_leaving = True
+            self._refuse_behind(event.last_stream_id or 0)
+        elif stream is None:
+            return
+        elif isinstance(event, events.ResponseReceived):
+            stream.headers = dict(event.headers or ())  # type: ignore[arg-type]  # decoded, as configured
+            stream.status = _status(stream.headers.get(":status", ""))
+        elif isinstance(event, events.StreamEnded):
+            stream.has_ended = True
+            del self._streams[stream.number]
+        elif isinstance(event, events.StreamReset):
+            stream.fault = RemoteError("truncated", f"{self._authority} broke the answer off.")
+            del self._streams[stream.number]
+
+    def _take_data(self, stream: Stream, event: events.DataReceived) -> None:
+        data = event.data or b""
+        stream.num_bytes += len(data)
+        if stream.num_bytes > MAX_BODY_BYTES:
+            stream.fault = _rubbish(self._authority, "an answer without end")
+            self.reset(stream)
+            return
+        stream.chunks.append((data, event.flow_controlled_length or 0))
+
+    def _refuse_behind(self, last: int) -> None:
+        """The server has said goodbye: streams behind `last` it never saw."""
+        for number, stream in list(self._streams.items()):
+            if number > last:
+                stream.fault = RemoteError("truncated", f"{self._authority} is going away.")
+                del self._streams[number]
+
+    def _lost(self, fault: RemoteError) -> None:
+        """The connection is no more, and no stream goes on."""
+        self._transport.is_open = False
+        for stream in self._streams.values():
+            stream.fault = stream.fault or fault
+        self._streams.clear()
+
+    def _prove_if_quiet(self) -> None:
+        """Ask a connection that was quiet for long whether it still stands."""
+        now_s = time.perf_counter()
+        if now_s - self._heard_s > _IDLE_S and not self._asked_s:
+            with self._faults():
+                self._h2.ping(b"standing")
+                self._asked_s = now_s
+
+    def _proving(self, wait: Wait) -> Wait:
+        """`wait`, but no longer than a connection that was asked may take to say that it stands."""
+        if not self._asked_s:
+            return wait
+        return wait.at_most(self._asked_s + _PROVE_S)
+
+    def _flush(self) -> None:
+        if data := self._h2.data_to_send():
+            self._transport.send(data, Wait.seconds(SEND_S))
+
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        """After any fault of the connection no stream on it goes on."""
+        try:
+            yield
+        except TooManyStreamsError as error:
+            raise RemoteError("busy", f"{self._authority} takes no further requests now.") from error
+        except NoAvailableStreamIDError as error:
+            self._is_leaving = True
+            raise RemoteError("truncated", f"The connection to {self._authority} is used up.") from error
+        except (H2Error, FrameError) as error:
+            fault = _rubbish(self._authority, str(error) or type(error).__name__)
+            self._lost(fault)
+            raise fault from error
+        except RemoteError as fault:
+            if not self._transport.is_open or fault.kind == "rubbish":
+                self._lost(fault)
+            raise
+
+
+def _status(text: str) -> int:
+    return int(text) if len(text) == 3 and text.isascii() and text.isdigit() else 599
+
+
+def _rubbish(authority: str, what: str) -> RemoteError:
+    return RemoteError(
+        "rubbish",
+        f"{authority} sends what is no HTTP/2 answer: {what[:200]}.",
+        advice="Check remote.url, and ask who runs the servers.",
+    )

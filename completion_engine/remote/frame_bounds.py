@@ -1,0 +1,45 @@
+"""The lengths that HTTP/2 frames give themselves, looked at before any of a frame is kept.
+
+Bytes in, an error out. The h2 library keeps all of a frame before it says that it is too long.
+"""
+
+from __future__ import annotations
+
+MAX_FRAME_BYTES = 16 << 10
+_HEADER_BYTES = 9  # three of the length, then type, flags and stream
+_SETTINGS_TYPE = 4
+
+
+class FrameError(ValueError):
+    """What came is no frame, or a longer one than was agreed upon."""
+
+
+class FrameBounds:
+    """Follows the bytes of one connection. The first frame tells the other side's settings."""
+
+    def __init__(self) -> None:
+        self._header = bytearray()
+        self._num_left = 0
+        self._has_begun = False
+
+    def check(self, data: bytes) -> None:
+        """Raises FrameError at the first header that cannot be."""
+        at = 0
+        while at < len(data):
+            if self._num_left:
+                num_skipped = min(self._num_left, len(data) - at)
+                self._num_left -= num_skipped
+                at += num_skipped
+                continue
+            part = data[at : at + _HEADER_BYTES - len(self._header)]
+            self._header += part
+            at += len(part)
+            if len(self._header) == _HEADER_BYTES:
+                self._take_header()
+
+    def _take_header(self) -> None:
+        num_bytes, kind = int.from_bytes(self._header[:3], "big"), self._header[3]
+        self._header.clear()
+        if num_bytes > MAX_FRAME_BYTES or (not self._has_begun and kind != _SETTINGS_TYPE):
+            raise FrameError("bytes that are no frames")
+        self._has_begun, self._num_left = True, num_bytes

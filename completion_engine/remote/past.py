@@ -1,0 +1,69 @@
+"""What the servers wrote lately behind which prompt, so that typing along it asks nobody.
+
+Owns the token ids that are kept. Knows no network.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from completion_engine.decoding.along import path_behind, tokens_along
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.written import Written
+
+MAX_PLACES = 16
+Setting = tuple[float, int]  # temperature and seed
+
+
+@dataclass(slots=True)
+class Place:
+    """`path[num_forced:]` was written under `setting`, its first tokens bound to spell `healed`."""
+
+    document: str
+    path: list[int] = field(default_factory=list)
+    num_forced: int = 0
+    healed: bytes = b""
+    setting: Setting = (0.0, 0)
+    has_ended: bool = False  # nothing follows what is written
+
+
+class Past:
+    """The last places, the newest last."""
+
+    def __init__(self) -> None:
+        self._places: OrderedDict[tuple[str, tuple[int, ...]], Place] = OrderedDict()
+
+    def known_after(self, prompt: Sequence[int]) -> list[int]:
+        """What some place shows to follow a prompt; nothing where none does."""
+        return path_behind((place.path for place in self._places.values()), prompt)
+
+    def num_missing(self, prompt: Sequence[int]) -> int:  # noqa: ARG002 - see `Slots`
+        """Whatever a prompt is, the servers compute it while nobody here does."""
+        return 0
+
+    def along(
+        self, document: str, prompt: Prompt, written: Written, setting: Setting
+    ) -> tuple[list[int], bool]:
+        """What is known to follow a prompt, and whether nothing follows that."""
+        for place in reversed(self._places.values()):
+            if place.document != document or place.setting != setting:
+                continue
+            known = tokens_along(place.path, place.num_forced, place.healed, prompt, written)
+            if known:
+                return known, place.has_ended
+        return [], False
+
+    def keep(self, place: Place) -> None:
+        """From now on this is known."""
+        key = place.document, tuple(place.path[: place.num_forced])
+        self._places[key] = place
+        self._places.move_to_end(key)
+        while len(self._places) > MAX_PLACES:
+            self._places.popitem(last=False)
+
+    def forget(self, document: str) -> None:
+        """A document is closed."""
+        for key in [key for key in self._places if key[0] == document]:
+            del self._places[key]

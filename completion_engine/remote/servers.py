@@ -1,0 +1,147 @@
+"""A team's servers, behind one address: whole answers, streamed ones, and a connection that is made anew.
+
+Owns the connection and when there is another one. Used on one thread. Must not know documents.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from completion_engine.errors import RemoteError
+from completion_engine.remote.answer import TokenStream, fault_of, rubbish, whole_body
+from completion_engine.remote.connection import Connection, Stream
+from completion_engine.remote.endpoint import Endpoint
+from completion_engine.remote.question import COMPLETIONS, MODELS, TOKENIZE, Question, tokenize_body
+from completion_engine.remote.transport import Address, Transport, Wait, Waker, addresses_of, silent
+from completion_engine.request import CancelledError
+
+_MAX_WHOLE_BYTES = 1 << 20
+_MAX_MODELS, _MAX_NAME_CHARS = 1000, 200
+
+
+class Servers:
+    """Whoever answers at `endpoint`. A wait ends when it is cancelled and `waker` is woken."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Resolves when first asked, and connects when there is no connection."""
+        self.endpoint = endpoint
+        self.waker = Waker()
+        self.num_connections = 0
+        self._addresses: list[Address] = []
+        self._opening: Transport | None = None
+        self._connection: Connection | None = None
+
+    def resolve(self) -> None:
+        """Find out where the host is; blocks as long as the system's resolver does. Raises RemoteError."""
+        self._addresses = addresses_of(self.endpoint)
+
+    def models(self, wait: Wait) -> dict[str, int]:
+        """The models that the servers have, by name, and how many tokens each takes. Raises RemoteError."""
+        entries = self._whole("GET", MODELS, b"", wait).get("data")
+        if not isinstance(entries, list):
+            raise rubbish(self.endpoint.authority, "no list of models")
+        models: dict[str, int] = {}
+        for entry in entries[:_MAX_MODELS]:
+            fields = entry if isinstance(entry, dict) else {}
+            name, num_positions = fields.get("id"), fields.get("max_model_len")
+            if isinstance(name, str) and 0 < len(name) <= _MAX_NAME_CHARS and name.isprintable():
+                models[name] = num_positions if type(num_positions) is int else 0
+        return models
+
+    def tokenize(self, model: str, text: str, wait: Wait) -> list[int]:
+        """How the servers cut a text into tokens. Raises RemoteError."""
+        tokens = self._whole("POST", TOKENIZE, tokenize_body(model, text), wait).get("tokens")
+        if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+            raise rubbish(self.endpoint.authority, "no token ids of a text")
+        return tokens
+
+    def complete(self, question: Question, model: str, wait: Wait) -> TokenStream:
+        """Ask; the answer streams. Raises RemoteError, CancelledError."""
+        more = {"accept": "text/event-stream"}
+        if question.session:
+            more["x-session-id"] = question.session
+        stream = self._request("POST", COMPLETIONS, question.body(model), more, wait)
+        return TokenStream(stream, self.endpoint.authority, question.max_tokens)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self.drop()
+        self.waker.close()
+
+    def drop(self) -> None:
+        """The next request takes a new connection."""
+        if self._opening is not None:
+            self._opening.close()
+            self._opening = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _whole(self, method: str, path: str, body: bytes, wait: Wait) -> dict[str, Any]:
+        stream = self._request(method, path, body, {"accept": "application/json"}, wait)
+        authority = self.endpoint.authority
+        if not stream.wait_for_status(wait):
+            stream.reset()
+            raise silent(authority)
+        if stream.status != 200:
+            raise fault_of(stream, authority, wait)
+        try:
+            value = json.loads(whole_body(stream, authority, wait, _MAX_WHOLE_BYTES))
+        except (ValueError, RecursionError) as error:
+            raise rubbish(authority, "no JSON") from error
+        if not isinstance(value, dict):
+            raise rubbish(authority, "JSON that is no object")
+        return value
+
+    def _request(self, method: str, path: str, body: bytes, more: Mapping[str, str], wait: Wait) -> Stream:
+        headers = {"user-agent": "slipstream", **more}
+        if body:
+            headers |= {"content-type": "application/json", "content-length": str(len(body))}
+        if self.endpoint.token:
+            headers["authorization"] = f"Bearer {self.endpoint.token}"
+        return self._connected(wait).request(method, self.endpoint.path + path, headers, body, wait)
+
+    def _connected(self, wait: Wait) -> Connection:
+        """A connection on which a stream may be begun."""
+        if self._connection is not None:
+            with contextlib.suppress(RemoteError):
+                self._connection.look()
+            if self._connection.is_usable:
+                return self._connection
+            if not self._connection.num_streams:
+                self._connection.close()
+            self._connection = None
+        transport = self._opened(wait)
+        self._connection = Connection(transport, self.endpoint.authority, self.endpoint.scheme)
+        self.num_connections += 1
+        return self._connection
+
+    def _opened(self, wait: Wait) -> Transport:
+        """A transport; one that a cancellation left half open goes on."""
+        if not self._addresses:
+            self.resolve()
+        if self._opening is not None and self._opening.is_late:
+            self._opening.close()
+            self._opening = None
+        places = self._addresses
+        for at, address in enumerate(places):
+            transport = self._opening or Transport(self.endpoint, address, self.waker)
+            self._opening = transport
+            try:
+                transport.open(wait)
+            except CancelledError:
+                raise
+            except BaseException as error:
+                self._opening = None
+                transport.close()
+                is_last = at == len(places) - 1
+                if is_last or not isinstance(error, RemoteError) or error.kind != "unreachable":
+                    raise
+            else:
+                self._opening = None
+                self._addresses = [address, *(other for other in places if other != address)]
+                return transport
+        raise AssertionError("a name has an address")

@@ -1,0 +1,200 @@
+"""One text that servers write: asked for, taken in as it comes, and asked for again where it broke off.
+
+Owns the tokens of one answer. Must not know documents, nor when a text is long enough.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from completion_engine.decoding.chances import UNKNOWN
+from completion_engine.decoding.run import Limits
+from completion_engine.decoding.writing import Ending, Finish, TextRules
+from completion_engine.errors import RemoteError
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.written import Written
+from completion_engine.remote.answer import Chunk, TokenStream
+from completion_engine.remote.transport import Wait, silent
+from completion_engine.request import Cancellation
+from completion_engine.stats import CompletionStats
+
+MAX_RESUMES = 3
+_PAUSES_S = (0.0, 0.05, 0.3)  # before it is asked again: a replica that died is soon known to be dead
+_STALL_S = 10.0  # without a deadline nobody waits longer for the next token
+_BROKEN = frozenset({"truncated"})
+_BROKEN_BEHIND = frozenset({"truncated", "unavailable", "unreachable"})  # of an answer that had begun
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What is still to be written behind `path`: at most `num_tokens`, the first spelling `healed`."""
+
+    path: tuple[int, ...]
+    num_tokens: int
+    healed: bytes
+
+
+Ask = Callable[[Remaining, Wait], TokenStream]
+
+
+class RemoteWriting:
+    """Tokens that servers write behind a prompt; satisfies `Writing`.
+
+    `known` is what they wrote there before. A first one that is new is waited for until patience ends; then
+    RemoteError is raised.
+    """
+
+    def __init__(  # noqa: PLR0913 - where it goes on, and for how long
+        self,
+        ask: Ask,
+        authority: str,
+        prompt: Prompt,
+        written: Written,
+        known: Sequence[int],
+        *,
+        is_whole: bool,
+        limits: Limits,
+        cancellation: Cancellation,
+        stats: CompletionStats,
+    ) -> None:
+        """`is_whole` says that nothing follows what is known."""
+        self.written, self.stats = written, stats
+        self.cancellation = cancellation
+        self.path = list(prompt.tokens)
+        self.has_ended = is_whole
+        self._ask, self._authority = ask, authority
+        self._num_prompt = len(prompt.tokens)
+        self._limits = limits
+        self._ending = Ending(written)
+        self._stream: TokenStream | None = None
+        self._num_chunks = self._num_resumes = self._num_asked = 0
+        self._is_stray = False
+        self._finish_reason = ""
+        for token in known:
+            self._add(token)
+        stats.num_prompt_tokens = self._num_prompt
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens written so far."""
+        return self.path[self._num_prompt :]
+
+    @property
+    def origins(self) -> list[None]:
+        """Every token is the target's own: what the server drafted for itself is not told."""
+        return [None] * len(self.written.ends)
+
+    @property
+    def next_ms(self) -> float:
+        """What comes next may be here already."""
+        return 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the servers go on writing."""
+        return self._stream is not None
+
+    def begin(self) -> None:
+        """Ask, without waiting for the answer. Raises RemoteError, CancelledError."""
+        if self._stream is None and not self.has_ended:
+            self._num_asked = len(self.path)
+            self._stream = self._ask(self._remaining(), Wait(self._limits.patience_at, self.cancellation))
+
+    def step(self, within_ms: float = float("inf")) -> None:
+        """Take in the next tokens, or wait for them as long as that. Raises RemoteError, CancelledError."""
+        begin_s = time.perf_counter()
+        wait = Wait(self._until(begin_s, within_ms), self.cancellation)
+        try:
+            self.begin()
+            chunk = self._stream.read(wait) if self._stream else None
+        except RemoteError as fault:
+            self._resume(fault)
+            return
+        finally:
+            stage = "verify" if self._has_begun else "prefill"
+            self.stats.ms[stage] += (time.perf_counter() - begin_s) * 1e3
+        if chunk is not None:
+            self._take(chunk)
+        elif self._stream is not None and self._stream.has_ended:
+            self.stats.num_cached_tokens = min(self._num_prompt, self._stream.num_cached)
+            self.has_ended = self._finish_reason != "length" or len(self.path) == self._num_asked
+            self.close()
+        elif within_ms == float("inf") and (self._has_no_deadline or not self._has_begun):
+            self.close()
+            raise silent(self._authority)
+
+    def finish(self, rules: TextRules, max_tokens: int, min_survival: float = 0.0) -> Finish | None:
+        """Whether what is written ends the completion; see `Ending`."""
+        tokens = self.tokens
+        found = self._ending.finish(tokens, [UNKNOWN] * len(tokens), rules, max_tokens, min_survival)
+        if found is None and self._is_stray:
+            return Finish("end", len(self.written.text), "stray-text")
+        if found is None and self.has_ended:
+            return Finish("end", len(self.written.text))
+        return found
+
+    def end(self) -> None:
+        """See `Writing`; a deadline ends nothing here, see `close`."""
+
+    def close(self) -> None:
+        """Nobody wants more: the servers stop writing."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def take_over(self, other: RemoteWriting) -> None:
+        """Go on with the stream of another text where that is known to be this one."""
+        is_known = self.tokens and not self.written.healing().bytes
+        if other.is_open and is_known and other.path == self.path:
+            self._stream, other._stream = other._stream, None
+
+    @property
+    def _has_begun(self) -> bool:
+        return self._num_chunks > 0
+
+    @property
+    def _has_no_deadline(self) -> bool:
+        return self._limits.deadline_at == float("inf")
+
+    def _until(self, begin_s: float, within_ms: float) -> float:
+        """When a step that begins now ends at the latest, in `time.perf_counter()` seconds."""
+        if within_ms < float("inf"):
+            return begin_s + within_ms / 1e3
+        if self._has_no_deadline and self._has_begun:
+            return begin_s + _STALL_S
+        return self._limits.patience_at
+
+    def _remaining(self) -> Remaining:
+        num_tokens = max(1, self._limits.max_tokens - len(self.tokens))
+        return Remaining(tuple(self.path), num_tokens, self.written.healing().bytes)
+
+    def _take(self, chunk: Chunk) -> None:
+        self._num_chunks += 1
+        self.stats.num_forwards += 1
+        self._finish_reason = chunk.finish_reason
+        for token in chunk.tokens:
+            is_end = self.written.is_end(token)
+            if not is_end and not self.written.allows(token):
+                self._is_stray = True  # not what was asked for, and no text for this place
+                return
+            self._add(token)
+            if is_end:
+                return
+
+    def _add(self, token: int) -> None:
+        self.path.append(token)
+        self.written.add(token)
+
+    def _resume(self, fault: RemoteError) -> None:
+        """Ask again, for the rest, where that helps. Raises RemoteError, CancelledError."""
+        self.close()
+        has_some = self._has_begun or self._num_resumes
+        if fault.kind not in (_BROKEN_BEHIND if has_some else _BROKEN) or self._num_resumes >= MAX_RESUMES:
+            raise fault
+        pause_s = _PAUSES_S[min(self._num_resumes, len(_PAUSES_S) - 1)]
+        self._num_resumes += 1
+        self.cancellation.check()
+        if pause_s:
+            self.cancellation.wait(pause_s)

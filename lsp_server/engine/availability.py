@@ -1,0 +1,50 @@
+"""Whether a team's servers are asked: how often they failed, and when they are looked for again.
+
+Owns that state. A plain machine: times are seconds of whichever clock the caller has.
+"""
+
+from __future__ import annotations
+
+from completion_engine.errors import RemoteError
+
+MAX_FAILURES = 3
+FIRST_PROBE_S, LAST_PROBE_S = 1.0, 60.0
+FIRST_BUSY_S, LAST_BUSY_S = 0.5, 8.0
+
+
+class Availability:
+    """Of one window's servers."""
+
+    def __init__(self) -> None:
+        self.is_down = False
+        self._num_failures = 0
+        self._busy_s = FIRST_BUSY_S
+        self._busy_until_s = 0.0
+        self._probe_s = FIRST_PROBE_S
+
+    def may_ask(self, now_s: float) -> bool:
+        """Whether a request may go there now."""
+        return not self.is_down and now_s >= self._busy_until_s
+
+    def answered(self) -> None:
+        """They answered a request."""
+        self._num_failures, self._busy_s, self._probe_s = 0, FIRST_BUSY_S, FIRST_PROBE_S
+
+    def failed(self, fault: RemoteError, now_s: float) -> None:
+        """They did not. One that has no room is given time, with which it is not down."""
+        if fault.kind == "busy":
+            self._busy_until_s = now_s + max(self._busy_s, fault.retry_s)
+            self._busy_s = min(2 * self._busy_s, LAST_BUSY_S)
+            return
+        self._num_failures += 1
+        self.is_down = self.is_down or fault.is_lasting or self._num_failures >= MAX_FAILURES
+
+    def go_down(self) -> float:
+        """They are down; the result says in how many seconds to look for them again."""
+        self.is_down = True
+        pause_s, self._probe_s = self._probe_s, min(2 * self._probe_s, LAST_PROBE_S)
+        return pause_s
+
+    def come_back(self) -> None:
+        """They stood a probe. What they answer next says for how long they are believed."""
+        self.is_down, self._num_failures, self._busy_until_s = False, 0, 0.0

@@ -1,0 +1,215 @@
+"""One window's engine where a team's servers write: they come first, the local engine stands behind them.
+
+Owns which of the two answers. The servers' engine is the window's own, for a round trip holds its thread; the
+local one is shared with other windows, and loaded when it is needed. Used on the event loop only. Must not
+know the protocol, nor how either writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+from completion_engine.errors import RemoteError
+from completion_engine.request import CompletionRequest
+from completion_engine.stats import Completion
+from lsp_server.engine.availability import Availability
+from lsp_server.engine.pool import EnginePool
+from lsp_server.engine.pooled import PooledEngine
+from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, Notice, OnTokens, empty
+from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.settings import RemoteSettings, Settings
+
+# So long after its last use the local engine is kept beside servers that answer.
+KEEP_LOCAL_S = 300.0
+
+
+class RemoteFirst:
+    """The servers that `settings` name, and the local engine of the same settings; `user` hears of both."""
+
+    def __init__(
+        self, engines: EnginePool, settings: Settings, user: EngineUser, on_tokens: OnTokens
+    ) -> None:
+        self._engines, self._user, self._on_tokens = engines, user, on_tokens
+        self._local_settings = settings.model_copy(update={"remote": RemoteSettings()})
+        self._loop = asyncio.get_running_loop()
+        self._availability = Availability()
+        self._tokens: TokenSource | None = None
+        self._fault = ""  # why the servers do not answer, for people
+        self._languages: dict[str, None] = {}
+        self._probe: asyncio.TimerHandle | None = None
+        self._release: asyncio.TimerHandle | None = None
+        self._local: PooledEngine | None = None
+        self._has_closed = False
+        self._probing: Literal["", "asked", "loading"] = ""
+        self._remote_user = replace(user, on_status=lambda status: self._call(self._on_remote, status))
+        self._local_user = replace(user, on_status=lambda _status: self._call(self._tell))
+        self._remote = engines.use(settings, self._remote_user, self._set_tokens)
+
+    @property
+    def status(self) -> EngineStatus:
+        """The state of whoever answers, and who that is."""
+        if not self._availability.is_down:
+            return _with_what_leaves(self._remote.status)
+        local = self._local.status if self._local else EngineStatus()
+        message = local.message or f"{self._fault} Suggestions come from this machine."
+        said = {"answers": False, "fault": self._fault}
+        return replace(local, message=message).with_details(remote=said)
+
+    @property
+    def can_complete(self) -> bool:
+        """Whether a request would be worked on now."""
+        return self._remote.can_complete or (self._local is not None and self._local.can_complete)
+
+    def submit(self, job: EngineJob) -> None:
+        """Ask the servers, or the local engine where they are down or must not see the place."""
+        if self._availability.is_down or not job.request.may_leave:
+            self._ask_local(job)
+        elif self._remote.can_complete and self._availability.may_ask(self._loop.time()):
+            attempt = replace(
+                job, user=self._remote_user, resolve=lambda answer: self._call(self._on_answer, job, answer)
+            )
+            job.request.cancellation.when_cancelled(attempt.cancel)
+            self._remote.submit(attempt)
+        else:
+            job.resolve(empty("servers-busy" if self._remote.can_complete else "engine-loading"))
+
+    def expect(self, _user: EngineUser, request: CompletionRequest) -> None:
+        """The local engine prepares for it, where it answers; the servers are not asked in vain."""
+        if self._local is not None and (self._availability.is_down or not request.may_leave):
+            self._local.expect(self._local_user, request)
+
+    def open(self, language: str) -> None:
+        """See `EngineThread`."""
+        self._languages[language] = None
+        for engine in self._all:
+            engine.open(language)
+
+    def forget(self, document: str) -> None:
+        """See `EngineThread`."""
+        for engine in self._all:
+            engine.forget(document)
+
+    def close(self) -> None:
+        """The window needs neither of them any more."""
+        self._has_closed = True
+        for timer in (self._probe, self._release):
+            if timer is not None:
+                timer.cancel()
+        self._engines.release(self._remote_user)
+        self._let_local_go()
+
+    @property
+    def _all(self) -> list[PooledEngine]:
+        return [self._remote, *([self._local] if self._local else [])]
+
+    def _ask_local(self, job: EngineJob) -> None:
+        local = self._with_local()
+        if local.can_complete:
+            attempt = replace(job, user=self._local_user)
+            job.request.cancellation.when_cancelled(attempt.cancel)
+            local.submit(attempt)
+        else:
+            job.resolve(empty(f"engine-{local.status.state}"))
+
+    def _on_answer(self, job: EngineJob, answer: Completion | BaseException) -> None:
+        """The servers' engine is done with a job."""
+        if isinstance(answer, RemoteError) and not self._has_closed:
+            was_down = self._availability.is_down
+            self._availability.failed(answer, self._loop.time())
+            if self._availability.is_down and not was_down:
+                self._go_down(str(answer))
+            if self._availability.is_down and not job.request.cancellation.is_cancelled:
+                self._ask_local(job)
+            else:
+                job.resolve(empty("servers-busy" if answer.kind == "busy" else "servers-failed"))
+            return
+        if isinstance(answer, Completion):
+            self._availability.answered()
+        job.resolve(answer)
+
+    def _on_remote(self, status: EngineStatus) -> None:
+        """The servers' engine has another state: loading, which is a probe too, ready, or an error."""
+        if self._has_closed:
+            return
+        if status.state == "loading":
+            self._probing = "loading" if self._probing else ""
+        elif status.state == "error":
+            self._go_down(f"{status.message} {status.advice}".strip())
+        elif self._probing == "loading":  # else it only has nothing to do
+            self._come_back()
+        self._tell()
+
+    def _go_down(self, fault: str) -> None:
+        """From now on the local engine answers, and the servers are probed."""
+        if fault != self._fault:
+            self._fault = fault
+            self._user.on_notice(Notice(fault, is_problem=True))
+        self._probing = ""
+        self._with_local()
+        if self._probe is not None:
+            self._probe.cancel()
+        self._probe = self._loop.call_later(self._availability.go_down(), self._look_again)
+        self._tell()
+
+    def _look_again(self) -> None:
+        """Load the servers' engine anew: whether that works is the probe."""
+        self._probe, self._probing = None, "asked"
+        if self._remote.load is not None:
+            self._remote.thread.load(self._remote.load)
+
+    def _come_back(self) -> None:
+        self._availability.come_back()
+        self._fault = self._probing = ""
+        self._user.on_notice(Notice("Suggestions come from your team's servers again."))
+        if self._tokens is not None:
+            self._on_tokens(self._tokens)
+        self._keep_local()
+
+    def _keep_local(self) -> None:
+        """The local engine is used, or was until now: without servers it stays, with them for a while."""
+        if self._release is not None:
+            self._release.cancel()
+            self._release = None
+        if not self._availability.is_down:
+            self._release = self._loop.call_later(KEEP_LOCAL_S, self._let_local_go)
+
+    def _with_local(self) -> PooledEngine:
+        """The local engine, which is loaded where it was not needed before."""
+        self._keep_local()
+        if self._local is None:
+            self._local = self._engines.use(self._local_settings, self._local_user, self._on_tokens)
+            for language in self._languages:
+                self._local.open(language)
+        return self._local
+
+    def _let_local_go(self) -> None:
+        if self._local is not None:
+            self._engines.release(self._local_user)
+            self._local = self._release = None
+
+    def _set_tokens(self, tokens: TokenSource) -> None:
+        """The servers' tokens are known. Called on any thread."""
+        self._tokens = tokens
+        self._on_tokens(tokens)
+
+    def _tell(self) -> None:
+        if not self._has_closed:
+            self._user.on_status(self.status)
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        """Call `function` on the loop, from any thread; nothing once the loop has ended."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(partial(function, *arguments))
+
+
+def _with_what_leaves(status: EngineStatus) -> EngineStatus:
+    """The state of servers that answer, in words."""
+    said = status.details.get("remote")
+    if status.state != "ready" or not said:
+        return status
+    return replace(status, message=f"Suggestions come from {said['servers']}, which sees {said['leaves']}.")

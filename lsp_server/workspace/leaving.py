@@ -1,0 +1,50 @@
+"""Which documents may leave for a team's servers: those that the rules of their folder let in.
+
+Owns what was found out lately. Rules are read from the disk, on a thread of its own; the loop never waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from pathlib import Path
+
+from lsp_server.supervision import on_own_thread
+from ngram_cache.repository import Repository, RepositoryOptions
+
+# Rules may change at any time: what was found out is believed for so long.
+VALID_S = 2.0
+_MAX_KEPT = 256
+
+
+class Leaving:
+    """Used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[Path, Path, tuple[str, ...]], tuple[float, bool]] = OrderedDict()
+
+    async def allows(self, folder: Path | None, path: Path | None, exclude: tuple[str, ...]) -> bool:
+        """Whether nothing leaves a document out: what is ignored or excluded stays here.
+
+        One that is no file has no rules; a file in no workspace folder has those of its own.
+        """
+        if path is None:
+            return True
+        key = folder or path.parent, path, exclude
+        found_s, may_leave = self._known.get(key, (0.0, False))
+        if not found_s or time.monotonic() - found_s > VALID_S:
+            may_leave = await on_own_thread(_allows, *key)
+            self._known[key] = time.monotonic(), may_leave
+            self._known.move_to_end(key)
+            if len(self._known) > _MAX_KEPT:
+                self._known.popitem(last=False)
+        return may_leave
+
+
+def _allows(folder: Path, path: Path, exclude: tuple[str, ...]) -> bool:
+    """What the rules say now; what cannot be read is left out."""
+    try:
+        repository = Repository(folder, RepositoryOptions(exclude=exclude))
+        return repository.allows(repository.document_path(path))
+    except (OSError, ValueError):
+        return False

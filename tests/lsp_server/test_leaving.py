@@ -1,0 +1,145 @@
+"""A server whose remote target records what it is sent: nothing of what is left out is among it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
+from lsp_server.app import MachineModels
+from lsp_server.engine.work import Load, OnTokens
+from lsp_server.workspace.settings import Settings
+from tests.conftest import write_tiny_tokenizer
+from tests.remote_server import RemoteServer
+from tests.windows import Window, load_scripted, windows_on
+
+SECRET = "ghp_" + "a8Fk2LmQ9xZr4TvB7nYc1WdE5uHj3GpS6oIk"
+FILES = {
+    ".gitignore": "ignored/\n",
+    "loans.py": "def lend_out(member, book):\n    return member, book\n",
+    "ignored/private.py": "IGNORED_WORD = 1\n",
+    "excluded/more.py": "EXCLUDED_WORD = 2\n",
+    ".env": "ENV_WORD=3\n",
+    "secret.py": f'SECRET_KEY = "{SECRET}"\n',
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    write_tiny_tokenizer(folder)
+    return folder
+
+
+@pytest.fixture
+def tokenizer(tokenizer_dir: Path) -> Tokenizer:
+    return load_tokenizer(tokenizer_dir)
+
+
+@pytest.fixture
+def server(tokenizer: Tokenizer) -> Any:
+    def brain(_prompt: Any, healed: bytes, *_: Any) -> list[int]:
+        return [*tokenizer.encode(healed.decode() + "a_word(1)\n"), min(tokenizer.end_ids)]
+
+    server = RemoteServer(brain, tokenizer.encode)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / "repository" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "repository"
+
+
+@pytest.fixture
+async def window(server: RemoteServer, tokenizer_dir: Path, root: Path) -> AsyncIterator[Window]:
+    """With servers for the target, and a scripted engine here."""
+    remote = MachineModels()
+
+    def load_for(settings: Settings, on_tokens: OnTokens) -> Load:
+        return (remote.load_for if settings.remote.url else load_scripted)(settings, on_tokens)
+
+    async with windows_on(load_for, linger_s=0.0) as windows:
+        window = await windows.open()
+        told = {"url": server.url, "tokenizer": str(tokenizer_dir)}
+        index, patient = {"exclude": ["excluded/"]}, {"deadlineMs": 30_000, "patienceMs": 30_000}
+        await window.begin(root, remote=told, index=index, target="tiny", **patient)
+        yield window
+        await window.end()
+
+
+async def answer(window: Window, uri: str, line: int, column: int) -> list[str]:
+    """What is suggested, once whoever suggests it is loaded."""
+    for _ in range(2000):
+        if found := await window.suggest(uri, line, column):
+            return found
+        if (await window.why(uri, line, column))["rule"] != "engine-loading":
+            break
+    return []
+
+
+def sent(server: RemoteServer, decode: Callable[[list[int]], str]) -> str:
+    """All that the server ever heard, prompts as text."""
+    prompts = [decode(asked.json["prompt"]) for asked in server.completions]
+    return "\n".join([*prompts, *(str(asked.headers) + asked.body.decode() for asked in server.asked)])
+
+
+async def test_what_is_left_out_is_written_here_and_never_sent(
+    window: Window,
+    server: RemoteServer,
+    tokenizer: Tokenizer,
+    root: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert "which sees the text around the cursor" in (await window.request("slipstream/stats"))["message"]
+    for name, text in FILES.items():
+        uri, line = (root / name).as_uri(), f"{name[:3].strip('.')} = "
+        window.open(uri, text + line)
+        found = await answer(window, uri, text.count("\n"), len(line))
+        is_left_out = name.startswith(("ignored", "excluded"))
+        by_servers = ["a_word(1)"] if name in {"loans.py", "secret.py", ".gitignore"} else []
+        assert found == ([f"{line}!"] if is_left_out else by_servers), name
+    heard = sent(server, tokenizer.decode)
+    assert "lend_out" in heard and "SECRET_KEY" in heard
+    assert "lend_out" not in caplog.text
+    for word in ("IGNORED_WORD", "EXCLUDED_WORD", "ENV_WORD", SECRET, SECRET[6:20], str(root)):
+        assert word not in heard
+
+
+async def test_a_rule_that_is_new_holds_soon(
+    window: Window, server: RemoteServer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lsp_server.workspace.leaving.VALID_S", 0.0)
+    uri = (root / "loans.py").as_uri()
+    window.open(uri, "x = ")
+    assert await answer(window, uri, 0, 4) == ["a_word(1)"]
+    (root / ".gitignore").write_text("loans.py\n")
+    assert await answer(window, uri, 0, 4) == ["x = !"]
+    assert len(server.completions) == 1
+
+
+async def test_a_repository_sends_nobody_s_text_anywhere(
+    server: RemoteServer, tokenizer_dir: Path, root: Path
+) -> None:
+    (root / ".slipstream.toml").write_text(
+        f'[remote]\nurl = "{server.url}"\ntokenizer = "{tokenizer_dir}"\ntokenFile = "/etc/passwd"\n'
+    )
+    async with windows_on(load_scripted) as windows:
+        window = await windows.open()
+        await window.begin(root)
+        uri = (root / "loans.py").as_uri()
+        window.open(uri, "x = ")
+        assert await answer(window, uri, 0, 4) == ["x = !"]
+        await window.end()
+    shown = [heard["params"]["message"] for heard in window.heard if "showMessage" in heard["method"]]
+    assert "may not set remote.url, remote.tokenFile, remote.tokenizer" in " ".join(shown)
+    assert server.asked == []
