@@ -131,15 +131,16 @@ class Processor(NamedTuple):
 
 
 # Pipes and widths: LLVM's scheduling models (AArch64SchedNeoverseN1.td, V1.td, V2.td), which follow Arm's
-# software optimization guides, and Dougall Johnson's measurements of Apple's M1. Clocks and memory: makers.
+# software optimization guides, and Dougall Johnson's measurements of Apple's M1. Clocks and Apple's memory:
+# what makers say. What four cores of a server have of its memory is assumed.
 PROCESSORS = {
     "Apple M1, 4 fast cores": Processor("sdot", 4, 3.2, 4, 3, 8, 68),
     "Apple M2, 4 fast cores": Processor("smmla", 4, 3.5, 4, 3, 8, 100),
-    "Neoverse N1, 4 cores": Processor("sdot", 4, 2.5, 2, 2, 4, 50),
+    "Neoverse N1, 4 cores": Processor("sdot", 4, 2.5, 2, 2, 8, 50),
     "Neoverse V1, 4 cores": Processor("smmla", 4, 2.6, 4, 3, 8, 75),
-    "Neoverse V2, 4 cores": Processor("smmla", 4, 2.8, 4, 3, 8, 100),
+    "Neoverse V2, 4 cores": Processor("smmla", 4, 2.8, 4, 3, 6, 100),
 }
-# Weights of Qwen2.5-Coder 0.5B: its layers in 5 bits, its head in 8.
+# Weights of Qwen2.5-Coder 0.5B, taken to be in 5 bits in its layers and in 8 in its head.
 _WEIGHTS = {5: 24 * (896 * (896 + 2 * 128) + 896 * 896 + 3 * 896 * 4864), 8: 151_936 * 896}
 
 
