@@ -11,6 +11,16 @@ code=0
 [ $code = 77 ] && exit 0
 [ $code = 0 ] || exit $code
 
+# First what kernels spend their time in, compiled here and run there: it takes seconds.
+export PYTHONPATH=$here/../..
+for machine in x86_64 aarch64; do
+    "$installer" -P -m tests.aarch64.loops $machine "$folder/loops.$machine"
+done
+"$installer" "$here/run_loops.py" "$folder/loops.x86_64" > "$folder/loops.x86_64.txt"
+"$folder/python" "$here/run_loops.py" "$folder/loops.aarch64" > "$folder/loops.aarch64.txt"
+diff "$folder/loops.x86_64.txt" "$folder/loops.aarch64.txt" || { echo "ARM's loops give other bits." >&2; exit 1; }
+echo "ARM's loops give the same bits in $(wc -l < "$folder/loops.aarch64.txt") cases."
+
 suites=(
     tests/completion_engine/cpu/test_golden_bits.py
     tests/completion_engine/cpu/test_processor.py
@@ -22,4 +32,4 @@ suites=(
 [ $# = 0 ] || suites=("$@")
 cd "$here/../.."
 # What takes a moment here takes a minute there. Times are not looked at, and nothing is run side by side.
-PYTHONPATH=$PWD HF_HUB_OFFLINE=1 exec "$folder/python" -m pytest -p no:cacheprovider -p no:xdist -o timeout=0 "${suites[@]}"
+HF_HUB_OFFLINE=1 PYTHONPATH=$PWD exec "$folder/python" -m pytest -p no:cacheprovider -p no:xdist -o timeout=0 "${suites[@]}"

@@ -169,8 +169,7 @@ def step_in(
     return Step(kernel, task_of(task), (table, queries))
 
 
-@instruction(num_literals=1)
-def _score(
+def write_scores(
     make: Vectors,
     size: int,
     queries: Any,
@@ -192,8 +191,7 @@ def _score(
         _write(make, totals, own_scores, score_step)
 
 
-@instruction(num_literals=2)
-def _sum_up(
+def write_sums(
     make: Vectors,
     size: int,
     num_vectors: int,
@@ -219,6 +217,9 @@ def _sum_up(
             factors = [(make.step(share, share_step, at), 0) for at in range(_NUM_QUERIES)]
             _add_products(make, size, value, factors, totals)
         _write(make, totals, own_sums, sum_step)
+
+
+_score, _sum_up = instruction(num_literals=1)(write_scores), instruction(num_literals=2)(write_sums)
 
 
 def _add_products(make: Vectors, size: int, numbers: Any, factors: Any, totals: Any) -> None:

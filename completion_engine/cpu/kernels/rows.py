@@ -159,8 +159,7 @@ def _round(x: Any, row: Any, memory: Any, shape: Any) -> None:
         _round_block(numbers, levels, start + size * BLOCK + 4 * place, 4 * size)
 
 
-@instruction(num_literals=0)
-def _round_block(make: Vectors, numbers: Any, levels: Any, beside: Any, step: Any) -> None:
+def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, step: Any) -> None:
     """Round 32 numbers to bytes. At `beside`, and on in steps of bytes, goes what a row holds beside them."""
     builder = make.builder
     parts = [make.load(numbers, 4 * LANES * at, many(F32)) for at in range(BLOCK // LANES)]
@@ -181,3 +180,7 @@ def _round_block(make: Vectors, numbers: Any, levels: Any, beside: Any, step: An
     share = builder.fmul(scale, builder.sitofp(total, F32))
     for at, number in enumerate((scale, *zeros, share)):
         make.store(number, make.step(beside, step, at), 0)
+
+
+# `write_rounded` as a part of a kernel.
+_round_block = instruction(num_literals=0)(write_rounded)

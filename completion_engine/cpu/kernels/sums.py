@@ -20,14 +20,19 @@ _AT_ONCE = 2 * LANES
 _KINDS = (types.float32, types.uint16, types.int8)  # float32, bf16, and levels
 
 
-class _Numbers:
-    """A row of numbers in memory, read as float32."""
+class Numbers:
+    """A row of `size` numbers in memory, read as float32; stored in 4 bytes, 2 (bf16) or 1 (levels)."""
 
-    def __init__(self, make: Vectors, context: Any, kind: types.Array, value: Any) -> None:
-        self._make, self._num_bytes = make, context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    def __init__(self, make: Vectors, num_bytes: int, start: Any, size: Any) -> None:
+        self._make, self._num_bytes, self._start, self.size = make, num_bytes, start, size
+
+    @classmethod
+    def of(cls, make: Vectors, context: Any, kind: types.Array, value: Any) -> Numbers:
+        """An array of numba's."""
         array = make_array(kind)(context, make.builder, value)
-        self._start = make.builder.ptrtoint(array.data, I64)
-        self.size = make.builder.extract_value(array.shape, 0)
+        num_bytes = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        start = make.builder.ptrtoint(array.data, I64)
+        return cls(make, num_bytes, start, make.builder.extract_value(array.shape, 0))
 
     def vector(self, index: Any) -> Any:
         """Sixteen from there on."""
@@ -47,7 +52,7 @@ class _Numbers:
         return self._make.step(self._start, index, self._num_bytes)
 
 
-def _sum(make: Vectors, left: _Numbers, right: _Numbers | None) -> Any:
+def summed(make: Vectors, left: Numbers, right: Numbers | None) -> Any:
     """The sum of numbers, or of their products; each product is added to it rounded once."""
     builder = make.builder
     totals, single = make.sums(2), cgutils.alloca_once_value(builder, F32(0))
@@ -75,7 +80,7 @@ def _is_row(kind: Any) -> bool:
 def _typed_sum(_: Any, numbers: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         make = Vectors(builder)
-        return _sum(make, _Numbers(make, context, signature.args[0], arguments[0]), None)
+        return summed(make, Numbers.of(make, context, signature.args[0], arguments[0]), None)
 
     return (types.float32(numbers), generate) if _is_row(numbers) else None
 
@@ -83,8 +88,8 @@ def _typed_sum(_: Any, numbers: Any) -> Any:
 def _typed_sum_of_products(_: Any, left: Any, right: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         make = Vectors(builder)
-        rows = (_Numbers(make, context, *row) for row in zip(signature.args, arguments, strict=True))
-        return _sum(make, *rows)
+        rows = (Numbers.of(make, context, *row) for row in zip(signature.args, arguments, strict=True))
+        return summed(make, *rows)
 
     return (types.float32(left, right), generate) if _is_row(left) and _is_row(right) else None
 
