@@ -22,6 +22,7 @@ from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
 
 _F32, _I32 = np.float32, np.int32
 _BLOCK = 256  # logits whose largest is found in vectors; then only promising blocks are searched
+_WIDE_BLOCK = 4096  # logits whose exponentials are summed up at once
 _SMALL_BLOCK = 16  # the same where many of them are wanted
 _SUM_BLOCK = 64  # logits of which the largest alone counts in a sum that need not be exact
 
@@ -53,7 +54,7 @@ def likeliest(logits: Array, temperature: float, places: Array, shares: Floats) 
     """
     num_tokens, num_best = logits.shape[1], places.shape[1]
     ranks = np.empty(num_best, np.int32)
-    raised = np.empty(_BLOCK, np.float32)
+    raised = np.empty(_WIDE_BLOCK, np.float32)
     inverse = _F32(1) / _F32(temperature)
     for row in range(logits.shape[0]):
         numbers, best_places = logits[row], places[row]
@@ -67,8 +68,8 @@ def likeliest(logits: Array, temperature: float, places: Array, shares: Floats) 
                         _enter(rank, at, ranks, best_places)
         top = widened(numbers[places[row, 0]])
         total = _F32(0)
-        for first in range(0, num_tokens, _BLOCK):
-            part = numbers[first : min(first + _BLOCK, num_tokens)]
+        for first in range(0, num_tokens, _WIDE_BLOCK):
+            part = numbers[first : min(first + _WIDE_BLOCK, num_tokens)]
             for at in range(part.shape[0]):
                 raised[at] = exponential((widened(part[at]) - top) * inverse)
             total += sum_of(raised[: part.shape[0]])
