@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from completion_engine.config import EngineConfig
 from completion_engine.cpu.attention import attend
 from completion_engine.cpu.kernels import heads, rows, top_k
 from completion_engine.cpu.kernels.dot import instruction_sets
@@ -27,11 +24,6 @@ from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm
 from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
 from completion_engine.cpu.quantised import quantise_rows
-from completion_engine.decoding.run import NoRules
-from completion_engine.engine import CompletionEngine
-from completion_engine.loading import precision
-from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
-from completion_engine.request import CompletionRequest
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import rotary_tables
 
@@ -161,20 +153,6 @@ def ranked(dtype: torch.dtype) -> str:
     return digest(*found, places, shares)
 
 
-def written(dtype: torch.dtype, *, has_drafts: bool) -> str:
-    """What a toy model writes whose keys and values are of this type."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        patch.object(precision, "can_pack", lambda _: dtype == torch.bfloat16),
-    ):
-        write_toy_model(Path(folder))
-        drafter = {"draft_model": str(Path(folder, DRAFTER))} if has_drafts else {"drafters": ()}
-        config = EngineConfig(TARGET, device="cpu", dtype="int8", **drafter)  # type: ignore[arg-type]
-        engine = CompletionEngine.from_folder(Path(folder, TARGET), config)
-        request = CompletionRequest("def add(a, b):\n    ", "\n", "python", "a.py", deadline_ms=0.0)
-        return str(engine.write(request, NoRules(), 40).tokens)
-
-
 def cases() -> Iterator[tuple[str, Callable[[], str]]]:
     """Names, and what computes the digest of each."""
     yield from (("exponentials", exponentials), ("sums", sums))
@@ -191,11 +169,6 @@ def cases() -> Iterator[tuple[str, Callable[[], str]]]:
             yield (
                 f"attention in {name}, heads of {size}",
                 lambda dtype=dtype, size=size: attended(dtype, size),
-            )
-        for has_drafts in (False, True):
-            yield (
-                f"a text in {name}, {'with' if has_drafts else 'without'} drafts",
-                lambda dtype=dtype, has_drafts=has_drafts: written(dtype, has_drafts=has_drafts),
             )
 
 
