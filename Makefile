@@ -24,7 +24,7 @@ QUIET := --pip-argument=--quiet --pip-argument=--quiet
 INSTALL := $(BIN)/python -I lsp_server/tools/supply/install.py $(QUIET) --locks . --also build
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test checks kernels fuzz mutation test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean
+.PHONY: demo test checks kernels fuzz mutation test-arm test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean
 .PHONY: help release
 
 help:
@@ -60,6 +60,11 @@ mutation: $(VENV)/installed-test
 # 200,000 hostile inputs of all kinds; GUIDED=--guided lets coverage choose them, by atheris in the same environment.
 fuzz: $(VENV)/installed-test
 	$(BIN)/python -m tests.fuzz --inputs 200000 $(GUIDED)
+
+# Kernels, the index and parts of the server on ARM: an interpreter for it runs in qemu, in .aarch64. What kernels spend
+# their time in takes seconds, all else very long; what was compiled stays, so that an interrupted run goes on.
+test-arm: $(VENV)/installed-test
+	@tests/aarch64/run.sh .aarch64 $(CURDIR)/$(BIN)/python
 
 test-gpu: $(VENV)/installed-test
 	@$(BIN)/slipstream models pull $(MODEL)
@@ -125,5 +130,5 @@ $(VENV)/installed-test: pyproject.toml $(LOCKS) | $(BIN)/python
 	@touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) $(EDITORS) mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EDITORS) .aarch64 mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

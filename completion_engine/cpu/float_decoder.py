@@ -1,8 +1,9 @@
 """The Llama family on the CPU with weights as they are, in float32 or bf16: kernel by kernel.
 
-Runs where weights in bytes cannot or shall not: on x86 processors without AVX2, FMA and F16C, on ARM, and
-anywhere with `dtype` float32 or bfloat16. Its products are torch's own; whether its bits depend on the rows
-of a pass differs by machine and is asked at load (`target_model.exactness`). All others run `int8_decoder`.
+Runs where weights in bytes cannot or shall not: on x86 processors without AVX2, FMA and F16C, on ARM ones
+without FEAT_DotProd, and anywhere with `dtype` float32 or bfloat16. Its products are torch's own; whether its
+bits depend on the rows of a pass differs by machine and is asked at load (`target_model.exactness`). All
+others run `int8_decoder`.
 """
 
 from __future__ import annotations

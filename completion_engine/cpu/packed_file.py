@@ -24,7 +24,7 @@ import numpy as np
 from platformdirs import user_cache_dir
 from safetensors import SafetensorError, safe_open
 
-from completion_engine.cpu.kernels import language, packing
+from completion_engine.cpu.kernels import language, packing, sums
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
 from completion_engine.cpu.kernels.language import Array
 from completion_engine.cpu.kernels.packing import BLOCK, RECORDS, TILE_OUTPUTS, PackedWeight
@@ -51,7 +51,7 @@ class Source(NamedTuple):
 def packed_path(files: Sequence[Path]) -> Path:
     """Where the packed weights of the model in these files lie. Raises OSError where a file is missing."""
     digest = hashlib.sha256()
-    for module in (packing, language):
+    for module in (packing, language, sums):
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:
         status = file.stat()

@@ -39,7 +39,8 @@ def choose_precision(name: str, device: torch.device) -> Precision:
     has_bytes = can_quantise(torch.empty(1, 1, device=device))
     if name == "int8" and not has_bytes:
         raise UserError(
-            "This machine does not multiply bytes fast (int8 needs an x86 CPU with AVX2, FMA and F16C).",
+            "This machine does not multiply bytes fast (int8 needs an x86 CPU with AVX2, FMA and F16C, or an "
+            "ARM one with FEAT_DotProd).",
             advice="Set dtype to auto.",
         )
     if name == "int4":

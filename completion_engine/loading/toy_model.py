@@ -75,7 +75,8 @@ def _weights(generator: torch.Generator) -> dict[str, Tensor]:
 
 
 def _random(generator: torch.Generator, *shape: int) -> Tensor:
-    return 0.1 * torch.randn(shape, generator=generator)
+    """Whole numbers times a power of two, which every machine draws alike."""
+    return torch.randint(-(1 << 11), (1 << 11) + 1, shape, generator=generator) / (1 << 13)
 
 
 def _on_grid(generator: torch.Generator, num_levels: int, num_outputs: int, num_inputs: int) -> Tensor:

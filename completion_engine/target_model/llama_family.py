@@ -218,15 +218,17 @@ def rotary_tables(
     """Cosines and signed sines [num_positions, 1, head_size] of a model of the family.
 
     Plain rotation by powers of theta is ours (Su et al. 2021, arXiv:2104.09864), with halves side by side
-    as transformers has them; stretched ones, as of Llama 3, are its module's.
+    as transformers has them; stretched ones, as of Llama 3, are its module's. Powers, cosines and sines are
+    computed in float64 and rounded, for float32's last bit differs from one machine's library to the next.
     """
     positions = torch.arange(num_positions)
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if (rope.get("rope_type") or rope.get("type") or "default") == "default":
         theta = float(rope.get(_THETA) or config[_THETA])
         powers = torch.arange(0, head_size, 2, dtype=torch.int64).float() / head_size
-        angles = torch.outer(positions.float(), 1.0 / theta**powers).repeat(1, 2)
-        cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
+        inverses = 1.0 / (theta ** powers.double()).float()
+        angles = torch.outer(positions.float(), inverses).repeat(1, 2).double()
+        cos, sin = angles.cos().float().to(dtype), angles.sin().float().to(dtype)
     else:
         cos, sin = _stretched(config, head_size, positions, dtype)
     half = head_size // 2

@@ -37,10 +37,12 @@ from completion_engine.cpu.kernels.language import (
     widened,
 )
 from completion_engine.cpu.kernels.program import Step
+from completion_engine.cpu.kernels.sums import sum_of
 from completion_engine.cpu.kernels.task import COUNTER, bits_of, places, task_of
 from completion_engine.cpu.kernels.vectors import (
     F32,
     LANES,
+    SUM_LANES,
     Vectors,
     bf16_at,
     claim,
@@ -167,8 +169,7 @@ def step_in(
     return Step(kernel, task_of(task), (table, queries))
 
 
-@instruction(num_literals=1)
-def _score(
+def write_scores(
     make: Vectors,
     size: int,
     queries: Any,
@@ -179,16 +180,18 @@ def _score(
     score_step: Any,
 ) -> None:
     """The products of eight queries [num_channels, 8] with 32 keys; steps, in bytes, lead to the next one."""
-    totals = make.sums(2 * _NUM_QUERIES)
-    with cgutils.for_range(make.builder, num_channels) as loop:
-        channel = make.step(keys, loop.index, channel_step)
-        query = make.step(queries, loop.index, 4 * _NUM_QUERIES)
-        _add_products(make, size, channel, [(query, 4 * at) for at in range(_NUM_QUERIES)], totals)
-    _write(make, totals, scores, score_step)
+    num_keys = 2 * SUM_LANES
+    with make.each(KEYS_AT_ONCE // num_keys) as part:
+        own_keys, own_scores = make.step(keys, part, size * num_keys), make.step(scores, part, 4 * num_keys)
+        totals = make.sums(2 * _NUM_QUERIES, SUM_LANES)
+        with cgutils.for_range(make.builder, num_channels) as loop:
+            channel = make.step(own_keys, loop.index, channel_step)
+            query = make.step(queries, loop.index, 4 * _NUM_QUERIES)
+            _add_products(make, size, channel, [(query, 4 * at) for at in range(_NUM_QUERIES)], totals)
+        _write(make, totals, own_scores, score_step)
 
 
-@instruction(num_literals=2)
-def _sum_up(
+def write_sums(
     make: Vectors,
     size: int,
     num_vectors: int,
@@ -201,20 +204,30 @@ def _sum_up(
     sum_step: Any,
 ) -> None:
     """Sixteen channels of values for each vector, summed up by each query's shares; steps as above."""
-    totals = make.sums(num_vectors * _NUM_QUERIES)
-    with cgutils.for_range(make.builder, num_keys) as loop:
-        value, share = make.step(values, loop.index, value_step), make.step(shares, loop.index, 4)
-        factors = [(make.step(share, share_step, at), 0) for at in range(_NUM_QUERIES)]
-        _add_products(make, size, value, factors, totals)
-    _write(make, totals, summed, sum_step)
+    num_at_once = num_vectors if SUM_LANES == LANES else 2
+    num_channels = num_at_once * SUM_LANES
+    with make.each(LANES * num_vectors // num_channels) as part:
+        own, own_sums = (
+            make.step(values, part, size * num_channels),
+            make.step(summed, part, 4 * num_channels),
+        )
+        totals = make.sums(num_at_once * _NUM_QUERIES, SUM_LANES)
+        with cgutils.for_range(make.builder, num_keys) as loop:
+            value, share = make.step(own, loop.index, value_step), make.step(shares, loop.index, 4)
+            factors = [(make.step(share, share_step, at), 0) for at in range(_NUM_QUERIES)]
+            _add_products(make, size, value, factors, totals)
+        _write(make, totals, own_sums, sum_step)
+
+
+_score, _sum_up = instruction(num_literals=1)(write_scores), instruction(num_literals=2)(write_sums)
 
 
 def _add_products(make: Vectors, size: int, numbers: Any, factors: Any, totals: Any) -> None:
     """Add stored numbers, times what stands at each factor's place, to that factor's vectors of sums."""
     num_vectors = len(totals) // len(factors)
-    vectors = [make.load_wide(numbers, LANES * size * at, size) for at in range(num_vectors)]
+    vectors = [make.load_wide(numbers, SUM_LANES * size * at, size, SUM_LANES) for at in range(num_vectors)]
     for place, (address, offset) in enumerate(factors):
-        factor = make.repeated(address, offset, F32)
+        factor = make.repeated(address, offset, F32, SUM_LANES)
         for at, vector in enumerate(vectors):
             make.add_product(totals[place * num_vectors + at], vector, factor)
 
@@ -223,7 +236,7 @@ def _write(make: Vectors, totals: Any, address: Any, step: Any) -> None:
     num_vectors = len(totals) // _NUM_QUERIES
     for at, total in enumerate(totals):
         row = make.step(address, step, at // num_vectors)
-        make.store(make.builder.load(total), row, 4 * LANES * (at % num_vectors))
+        make.store(make.builder.load(total), row, 4 * SUM_LANES * (at % num_vectors))
 
 
 @kernel
@@ -244,13 +257,10 @@ def _lay_out(
 def _exponentiate(scores: Floats, end: int, num_keys: int) -> Any:
     """Make shares of the first `end` scores, zeros of the others; what the shares add up to."""
     highest = number_of(highest_rank(scores[:end]))
-    total = _F32(0)
     for key in range(end):
-        share = exponential(scores[key] - highest)
-        scores[key] = share
-        total += share
+        scores[key] = exponential(scores[key] - highest)
     scores[end:num_keys] = 0
-    return total
+    return sum_of(scores[:end])
 
 
 @inlined

@@ -23,6 +23,7 @@ from completion_engine.cpu.kernels.language import (
     Array,
     Floats,
     SharedKernel,
+    fused,
     inlined,
     kernel,
     narrowed,
@@ -97,9 +98,9 @@ def _turn(numbers: Any, cos: Any, signed_sin: Any, turned: Any) -> None:
     half = numbers.shape[0] // 2
     for at in range(half):
         low, high = widened(numbers[at]), widened(numbers[half + at])
-        turned[at] = narrowed(low * widened(cos[at]) + high * widened(signed_sin[at]), turned)
+        turned[at] = narrowed(fused(low, widened(cos[at]), high * widened(signed_sin[at])), turned)
         turned[half + at] = narrowed(
-            high * widened(cos[half + at]) + low * widened(signed_sin[half + at]), turned
+            fused(high, widened(cos[half + at]), low * widened(signed_sin[half + at])), turned
         )
 
 

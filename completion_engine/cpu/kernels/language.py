@@ -1,7 +1,9 @@
 """What all kernels are written in: decorators that compile with numba, numbers in bf16, and shared functions.
 
-Numbers in bf16 come as uint16, for numpy has no such type; kernels compute in float32. numba compiles a
-kernel on its first call; `stored_kernels` says where the result stays. Knows no kernel.
+Numbers in bf16 come as uint16, for numpy has no such type; kernels compute in float32. The compiler may
+neither reorder nor fuse floats, so that every processor gives the same bits: what is fused says `fused`, and
+sums are those of `sums`. numba compiles a kernel on its first call; `stored_kernels` says where the result
+stays. Knows no kernel.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ import numpy as np
 import torch
 from numba import njit, types
 from numba.core.ccallback import CFunc
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 from torch import Tensor
 
+from completion_engine.cpu.kernels.processor import tell_compiler
 from completion_engine.cpu.kernels.stored_kernels import cache_of
+
+tell_compiler()
 
 LOWEST_RANK = np.int32(-0x7FFFFFFF)
 
@@ -27,14 +32,12 @@ Floats = NDArray[np.float32]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-# Sums may run in any order that is the same each time. Numbers that are none or infinite keep their meaning.
-_LIBERTIES = {"reassoc", "contract", "nsz", "arcp"}
 _F32, _U32, _I32 = np.float32, np.uint32, np.int32
 
 
 def kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """`function` on arrays, compiled; it runs without the interpreter's lock."""
-    compiled: Any = njit(fastmath=_LIBERTIES, nogil=True, error_model="numpy")(function)
+    compiled: Any = njit(nogil=True, error_model="numpy")(function)
     compiled._cache = cache_of(function)
     result: Callable[_P, _R] = compiled
     return result
@@ -100,6 +103,17 @@ def _nearest_bf16(number: Any, array: Any) -> Any:  # noqa: ARG001 - as above
     return np.uint16(_U32(bits + _U32(0x7FFF) + odd) >> _U32(16))
 
 
+def _typed_fused(_: Any, __: Any, ___: Any, ____: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float32(types.float32, types.float32, types.float32), generate
+
+
+# `fused(left, right, added)` is `left * right + added` in float32, rounded once; only within kernels.
+fused: Any = intrinsic(_typed_fused)
+
+
 @inlined
 def exponential(x: Any) -> Any:
     """e**x to 2e-7 of its size, between 2**-126 and 2**126.
@@ -110,12 +124,12 @@ def exponential(x: Any) -> Any:
     whole = np.floor(power + _F32(0.5))
     part = power - whole
     y = _F32(1.5403530e-4)
-    y = y * part + _F32(1.3333558e-3)
-    y = y * part + _F32(9.6181291e-3)
-    y = y * part + _F32(5.5504109e-2)
-    y = y * part + _F32(2.4022651e-1)
-    y = y * part + _F32(6.9314718e-1)
-    y = y * part + _F32(1.0)
+    y = fused(y, part, _F32(1.3333558e-3))
+    y = fused(y, part, _F32(9.6181291e-3))
+    y = fused(y, part, _F32(5.5504109e-2))
+    y = fused(y, part, _F32(2.4022651e-1))
+    y = fused(y, part, _F32(6.9314718e-1))
+    y = fused(y, part, _F32(1.0))
     return y * _U32(_U32(_I32(whole) + _I32(127)) << _U32(23)).view(np.float32)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from completion_engine.cpu.kernels.language import (
     rank_of,
     widened,
 )
+from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
 
 BLOCK = 32  # inputs that share a scale
 TILE_OUTPUTS = 16  # outputs side by side
@@ -57,6 +58,16 @@ RECORDS = {
     5: TileRecord(5, 352, scales_at=320, zero_level=ZERO_LEVELS[0], highs_at=256),
     8: TileRecord(8, 544, scales_at=512, zero_level=ZERO_LEVELS[1]),
 }
+
+
+class BlockRow(NamedTuple):
+    """Where a block of a rounded row lies, as LLVM's addresses; see `rounded.RoundedRows`.
+
+    `zero` is that of what its levels add up to times minus the zero level, None where that is zero.
+    """
+
+    levels: Any
+    zero: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +174,7 @@ def pack_levels(
     Shapes as in `PackedWeight`; scales and floors [num_tiles, num_blocks, TILE_OUTPUTS].
     """
     num_outputs, num_inputs = weight.shape
-    numbers = np.empty(BLOCK, np.float32)
+    numbers, steps, apart = np.empty(BLOCK, _F32), np.empty(BLOCK, _F32), np.empty(BLOCK, _F32)
     levels = np.zeros((TILE_OUTPUTS, BLOCK), np.uint8)
     for tile in range(first, end):
         for block in range(records.shape[1]):
@@ -176,9 +187,9 @@ def pack_levels(
                 for at in range(num_inputs - begin, BLOCK):
                     numbers[at] = _F32(0)
                 if bits == 4:
-                    fits, scale, floor = _fit_floor(numbers, levels[offset])
+                    fits, scale, floor = _fit_floor(numbers, steps, apart, levels[offset])
                 else:
-                    fits, scale, floor = _fit_zero(numbers, levels[offset], bits)
+                    fits, scale, floor = _fit_zero(numbers, steps, levels[offset], bits)
                 if not fits:
                     return False
                 scales[tile, block, offset], floors[tile, block, offset] = scale, floor
@@ -237,20 +248,17 @@ def _ends(numbers: Any) -> Any:
 
 
 @inlined
-def _fit_zero(numbers: Any, levels: Any, bits: Any) -> Any:
+def _fit_zero(numbers: Any, steps: Any, levels: Any, bits: Any) -> Any:
     """Levels to both sides of zero: whether they give the numbers (8 bits always do), and the scale."""
     zero = 1 << (bits - 1)
     low, high = _ends(numbers)
     top = low if -low > high else high
     scale = abs(top) / _F32(127) if bits == 8 else -top / _F32(zero)
     inverse = _F32(1) / scale if top != 0 else _F32(0)
-    shared, squares = _F32(0), _F32(0)
     for at in range(BLOCK):
-        level = min(max(np.rint(numbers[at] * inverse), _F32(-zero)), _F32(zero - 1))
-        levels[at] = _U8(_I32(level) + zero)
-        shared += level * numbers[at]
-        squares += level * level
-    scale = shared / max(squares, _SMALLEST)
+        steps[at] = min(max(np.rint(numbers[at] * inverse), _F32(-zero)), _F32(zero - 1))
+        levels[at] = _U8(_I32(steps[at]) + zero)
+    scale = sum_of_products(steps, numbers) / max(sum_of_products(steps, steps), _SMALLEST)
     num_off = _I32(0)
     if bits != 8:
         for at in range(BLOCK):
@@ -260,30 +268,28 @@ def _fit_zero(numbers: Any, levels: Any, bits: Any) -> Any:
 
 
 @inlined
-def _fit_floor(numbers: Any, levels: Any) -> Any:
+def _fit_floor(numbers: Any, steps: Any, apart: Any, levels: Any) -> Any:
     """Levels from the lowest number up: whether 16 of them give the numbers, the scale and the lowest."""
     low, high = _ends(numbers)
     off = _NEAR * max(abs(low), abs(high))
     scale, floor, fits = _F32(0), low, False
-    steps = 15
-    while steps > 0 and not fits:
-        inverse = _F32(steps) / (high - low) if high > low else _F32(0)
-        mean_level, mean = _F32(0), _F32(0)
+    mean = sum_of(numbers) / _F32(BLOCK)
+    for at in range(BLOCK):
+        apart[at] = numbers[at] - mean
+    num_steps = 15
+    while num_steps > 0 and not fits:
+        inverse = _F32(num_steps) / (high - low) if high > low else _F32(0)
         for at in range(BLOCK):
-            level = np.rint((numbers[at] - low) * inverse)
-            levels[at] = _U8(_I32(level))
-            mean_level += level / _F32(BLOCK)
-            mean += numbers[at] / _F32(BLOCK)
-        shared, squares = _F32(0), _F32(0)
+            steps[at] = np.rint((numbers[at] - low) * inverse)
+            levels[at] = _U8(_I32(steps[at]))
+        mean_level = sum_of(steps) / _F32(BLOCK)
         for at in range(BLOCK):
-            offset = _F32(levels[at]) - mean_level
-            shared += offset * (numbers[at] - mean)
-            squares += offset * offset
-        scale = shared / max(squares, _SMALLEST)
+            steps[at] -= mean_level
+        scale = sum_of_products(steps, apart) / max(sum_of_products(steps, steps), _SMALLEST)
         floor = mean - scale * mean_level
         num_off = _I32(0)
         for at in range(BLOCK):
             num_off += _I32(abs(scale * _F32(levels[at]) + floor - numbers[at]) > off)
         fits = num_off == 0
-        steps -= 1
+        num_steps -= 1
     return fits, scale, floor

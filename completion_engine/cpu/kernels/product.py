@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from completion_engine.cpu.kernels import matrix_unit
-from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, MatrixUnit, instruction_sets
+from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, instruction_sets
 from completion_engine.cpu.kernels.language import Floats, SharedKernel, inlined
 from completion_engine.cpu.kernels.matrix_unit import add_up as add_up_by_unit
 from completion_engine.cpu.kernels.matrix_unit import begin as begin_unit
@@ -25,6 +25,7 @@ from completion_engine.cpu.kernels.rounded import RoundedRows
 from completion_engine.cpu.kernels.task import COUNTER, places, task_of
 from completion_engine.cpu.kernels.vectors import claim
 from completion_engine.cpu.kernels.weight_tile import add_up
+from completion_engine.cpu.kernels.x86_dot import MatrixUnit
 
 _TURN_BYTES = 1 << 17  # of weights that a thread takes at a time
 _BLOCKS_AT_ONCE, _SIZES, _LINE = matrix_unit.BLOCKS_AT_ONCE, matrix_unit.SIZES, matrix_unit.LINE

@@ -19,6 +19,7 @@ from completion_engine.cpu.kernels.language import (
     widened,
 )
 from completion_engine.cpu.kernels.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
+from completion_engine.cpu.kernels.sums import sum_of_products
 from completion_engine.cpu.kernels.task import places
 from completion_engine.cpu.kernels.vectors import F32, I8, I32, LANES, Vectors, instruction, many
 
@@ -120,10 +121,7 @@ def round_whole_rows(x: Array, levels: Array, scales: Floats) -> None:
 @inlined
 def norm_factor(numbers: Any, eps: Any) -> Any:
     """What a row is multiplied with for its root mean square to be one."""
-    total = _F32(0)
-    for at in range(numbers.shape[0]):
-        total += widened(numbers[at]) * widened(numbers[at])
-    return _factor(total, numbers.shape[0], eps)
+    return _factor(sum_of_products(numbers, numbers), numbers.shape[0], eps)
 
 
 @inlined
@@ -139,12 +137,9 @@ def _gated(left: Any, right: Any) -> Any:
 @inlined
 def _add(x: Any, added: Any, eps: Any) -> Any:
     """`x += added`; returns what norms it."""
-    total = _F32(0)
     for at in range(x.shape[0]):
-        number = x[at] + widened(added[at])
-        x[at] = number
-        total += number * number
-    return _factor(total, x.shape[0], eps)
+        x[at] += widened(added[at])
+    return norm_factor(x, eps)
 
 
 @inlined
@@ -164,8 +159,7 @@ def _round(x: Any, row: Any, memory: Any, shape: Any) -> None:
         _round_block(numbers, levels, start + size * BLOCK + 4 * place, 4 * size)
 
 
-@instruction(num_literals=0)
-def _round_block(make: Vectors, numbers: Any, levels: Any, beside: Any, step: Any) -> None:
+def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, step: Any) -> None:
     """Round 32 numbers to bytes. At `beside`, and on in steps of bytes, goes what a row holds beside them."""
     builder = make.builder
     parts = [make.load(numbers, 4 * LANES * at, many(F32)) for at in range(BLOCK // LANES)]
@@ -186,3 +180,7 @@ def _round_block(make: Vectors, numbers: Any, levels: Any, beside: Any, step: An
     share = builder.fmul(scale, builder.sitofp(total, F32))
     for at, number in enumerate((scale, *zeros, share)):
         make.store(number, make.step(beside, step, at), 0)
+
+
+# `write_rounded` as a part of a kernel.
+_round_block = instruction(num_literals=0)(write_rounded)

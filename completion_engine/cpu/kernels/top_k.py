@@ -18,9 +18,11 @@ from completion_engine.cpu.kernels.language import (
     rank_of,
     widened,
 )
+from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
 
 _F32, _I32 = np.float32, np.int32
 _BLOCK = 256  # logits whose largest is found in vectors; then only promising blocks are searched
+_WIDE_BLOCK = 4096  # logits whose exponentials are summed up at once
 _SMALL_BLOCK = 16  # the same where many of them are wanted
 _SUM_BLOCK = 64  # logits of which the largest alone counts in a sum that need not be exact
 
@@ -52,6 +54,7 @@ def likeliest(logits: Array, temperature: float, places: Array, shares: Floats) 
     """
     num_tokens, num_best = logits.shape[1], places.shape[1]
     ranks = np.empty(num_best, np.int32)
+    raised = np.empty(_WIDE_BLOCK, np.float32)
     inverse = _F32(1) / _F32(temperature)
     for row in range(logits.shape[0]):
         numbers, best_places = logits[row], places[row]
@@ -65,8 +68,11 @@ def likeliest(logits: Array, temperature: float, places: Array, shares: Floats) 
                         _enter(rank, at, ranks, best_places)
         top = widened(numbers[places[row, 0]])
         total = _F32(0)
-        for at in range(num_tokens):
-            total += exponential((widened(numbers[at]) - top) * inverse)
+        for first in range(0, num_tokens, _WIDE_BLOCK):
+            part = numbers[first : min(first + _WIDE_BLOCK, num_tokens)]
+            for at in range(part.shape[0]):
+                raised[at] = exponential((widened(part[at]) - top) * inverse)
+            total += sum_of(raised[: part.shape[0]])
         for best in range(num_best):
             shares[row, best] = exponential((widened(numbers[places[row, best]]) - top) * inverse) / total
 
@@ -80,7 +86,7 @@ def best_few(logits: Array, places: Array, shares: Floats) -> None:
     """
     num_tokens, num_best = logits.shape[1], places.shape[1]
     num_whole = num_tokens // _SUM_BLOCK
-    tops = np.empty(num_whole + 1, np.int32)
+    tops, raised = np.empty(num_whole + 1, np.int32), np.empty(num_whole + 1, np.float32)
     ranks = np.empty(num_best, np.int32)
     for row in range(logits.shape[0]):
         numbers, best_places = logits[row], places[row]
@@ -94,16 +100,17 @@ def best_few(logits: Array, places: Array, shares: Floats) -> None:
                     rank = rank_of(numbers[at])
                     if rank > ranks[num_best - 1]:
                         _enter(rank, at, ranks, best_places)
-        _share(tops, ranks, best_places, shares[row])
+        _share(tops, ranks, best_places, raised, shares[row])
 
 
 @inlined
-def _share(tops: Any, ranks: Any, places: Any, shares: Any) -> None:
+def _share(tops: Any, ranks: Any, places: Any, raised: Any, shares: Any) -> None:
     """Shares of the best, of a sum over each block's largest and what else of the best lies beside it."""
-    top, total = number_of(ranks[0]), _F32(0)
+    top = number_of(ranks[0])
     for block in range(tops.shape[0]):
-        if tops[block] > LOWEST_RANK:
-            total += exponential(number_of(tops[block]) - top)
+        is_any = tops[block] > LOWEST_RANK
+        raised[block] = exponential(number_of(tops[block]) - top) if is_any else _F32(0)
+    total = sum_of(raised)
     for best in range(ranks.shape[0]):
         shares[best] = exponential(number_of(ranks[best]) - top)
         for better in range(best):
@@ -136,7 +143,7 @@ def score_promising(logits: Floats, states: Array, levels: Array, scales: Floats
             if tops[block] >= bound:
                 for at in range(block * _SMALL_BLOCK, min((block + 1) * _SMALL_BLOCK, num_tokens)):
                     if rank_of(numbers[at]) >= bound:
-                        numbers[at] = _product(state, levels[at]) * scales[at]
+                        numbers[at] = sum_of_products(state, levels[at]) * scales[at]
 
 
 @inlined
@@ -165,14 +172,6 @@ def _bound(tops: Any, num_best: Any) -> Any:
         else:
             high = middle - 1
     return _I32(low)
-
-
-@inlined
-def _product(state: Any, levels: Any) -> Any:
-    total = _F32(0)
-    for at in range(levels.shape[0]):
-        total += state[at] * _F32(levels[at])
-    return total
 
 
 @inlined

@@ -6,7 +6,8 @@ Used where a loop must keep its sums in registers, and by kernels that several t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -15,7 +16,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from completion_engine.cpu.kernels.processor import is_arm
+
 LANES = 16
+# How many numbers a vector has where sums of many are kept in registers: ARM's are short.
+SUM_LANES = 4 if is_arm() else LANES
 I1, I8, I16, I32, I64 = (ir.IntType(size) for size in (1, 8, 16, 32, 64))
 F32, F16 = ir.FloatType(), ir.HalfType()
 
@@ -30,16 +35,15 @@ class Vectors:
 
     def __init__(self, builder: Any) -> None:
         self.builder = builder
-        self._fuse = self.external("llvm.fma.v16f32", [many(F32)] * 3, many(F32))
 
     def external(self, name: str, arguments: list[Any], result: Any) -> Any:
         """A function or an instruction that LLVM knows by name."""
         kind = ir.FunctionType(result, arguments)
         return cgutils.get_or_insert_function(self.builder.module, kind, name)
 
-    def sums(self, number: int) -> list[Any]:
+    def sums(self, number: int, lanes: int = LANES) -> list[Any]:
         """So many vectors of zeros to add to."""
-        zero = ir.Constant(many(F32), None)
+        zero = ir.Constant(many(F32, lanes), None)
         return [cgutils.alloca_once_value(self.builder, zero) for _ in range(number)]
 
     def add_product(self, total: Any, left: Any, right: Any) -> None:
@@ -48,29 +52,32 @@ class Vectors:
 
     def fused(self, left: Any, right: Any, added: Any) -> Any:
         """`left * right + added`, rounded once."""
-        return self.builder.call(self._fuse, [left, right, added])
+        fuse = self.external(f"llvm.fma.v{left.type.count}f32", [left.type] * 3, left.type)
+        return self.builder.call(fuse, [left, right, added])
 
     def load(self, address: Any, offset: int, kind: Any) -> Any:
         """What stands there."""
         return self.builder.load(self.pointer(address, offset, kind), align=1)
 
-    def load_wide(self, address: Any, offset: int, num_bytes: int) -> Any:
-        """Sixteen numbers as float32 that are stored in float32 (4 bytes) or bf16 (2)."""
+    def load_wide(self, address: Any, offset: int, num_bytes: int, lanes: int = LANES) -> Any:
+        """Numbers as float32 that are stored in float32 (4 bytes), in bf16 (2) or as levels (1)."""
         if num_bytes == 4:
-            return self.load(address, offset, many(F32))
-        wide = self.builder.zext(self.load(address, offset, many(I16)), many(I32))
-        shifted = self.builder.shl(wide, ir.Constant(many(I32), [16] * LANES))
-        return self.builder.bitcast(shifted, many(F32))
+            return self.load(address, offset, many(F32, lanes))
+        if num_bytes == 1:
+            return self.builder.sitofp(self.load(address, offset, many(I8, lanes)), many(F32, lanes))
+        wide = self.builder.zext(self.load(address, offset, many(I16, lanes)), many(I32, lanes))
+        shifted = self.builder.shl(wide, ir.Constant(many(I32, lanes), [16] * lanes))
+        return self.builder.bitcast(shifted, many(F32, lanes))
 
-    def repeated(self, address: Any, offset: int, kind: Any) -> Any:
+    def repeated(self, address: Any, offset: int, kind: Any, lanes: int = LANES) -> Any:
         """The number there in every lane."""
-        return self.spread(self.load(address, offset, kind))
+        return self.spread(self.load(address, offset, kind), lanes)
 
-    def spread(self, number: Any) -> Any:
+    def spread(self, number: Any, lanes: int = LANES) -> Any:
         """A number in every lane."""
-        empty = ir.Constant(many(number.type), ir.Undefined)
+        empty = ir.Constant(many(number.type, lanes), ir.Undefined)
         first = self.builder.insert_element(empty, number, I32(0))
-        return self.builder.shuffle_vector(first, empty, ir.Constant(many(I32), [0] * LANES))
+        return self.builder.shuffle_vector(first, empty, ir.Constant(many(I32, lanes), [0] * lanes))
 
     def all_of(self, kind: Any, number: float) -> Any:
         """A constant in every lane."""
@@ -104,6 +111,15 @@ class Vectors:
     def store(self, vector: Any, address: Any, offset: int) -> None:
         """Write a vector or a number."""
         self.builder.store(vector, self.pointer(address, offset, vector.type), align=1)
+
+    @contextmanager
+    def each(self, number: int) -> Iterator[Any]:
+        """What is written in the block runs so many times; gives which time it is."""
+        if number == 1:
+            yield I64(0)
+            return
+        with cgutils.for_range(self.builder, I64(number)) as loop:
+            yield loop.index
 
     def pointer(self, address: Any, offset: int, kind: Any) -> Any:
         """To something of a kind."""

@@ -1,0 +1,124 @@
+"""Products of bytes on ARM: `sdot` (FEAT_DotProd) and `smmla` (FEAT_I8MM). See `dot.Dot`.
+
+Registers hold sixteen bytes, four outputs of a group of inputs. Both instructions want signed bytes: levels
+are taken to both sides of zero, so that no sum of inputs has to be taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from completion_engine.cpu.kernels import processor
+from completion_engine.cpu.kernels.packing import NUM_GROUPS, BlockRow, TileRecord
+from completion_engine.cpu.kernels.vectors import I8, I32, I64, Vectors, many
+
+_BYTES, _FOURS, _HALVES = many(I8, 16), many(I32, 4), many(I64, 2)
+
+
+class Sdot:
+    """`sdot`: four outputs and four inputs of one row at once."""
+
+    features = frozenset({processor.DOT})
+    num_outputs = 4
+    max_rows = 4
+
+    def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:
+        """See `dot.Dot`: for each group of inputs sixteen signed bytes."""
+        builder = make.builder
+        if record.bits == 8:
+            held = [make.load(place, 64 * group + 4 * first, _BYTES) for group in range(NUM_GROUPS)]
+            return [builder.xor(found, ir.Constant(_BYTES, [-128] * 16)) for found in held]
+        held = [make.load(place, 64 * pair + 4 * first, _BYTES) for pair in range(NUM_GROUPS // 2)]
+        if record.highs_at:
+            return _five_bits(make, record, place, first, held)
+        low = ir.Constant(_BYTES, [15] * 16)
+        return [builder.and_(found, low) for found in held] + [_shifted(make, found) for found in held]
+
+    def add_up(
+        self,
+        make: Vectors,
+        record: TileRecord,  # noqa: ARG002 - levels of any bits are bytes here
+        levels: list[Any],
+        rows: Sequence[BlockRow],
+    ) -> Iterator[Any]:
+        """See `dot.Dot`."""
+        for row in rows:
+            yield _by_fours(make, levels, row)
+
+
+class Smmla(Sdot):
+    """`smmla`: two outputs and eight inputs of two rows at once; a single row is multiplied by `sdot`."""
+
+    features = frozenset({processor.DOT, processor.MATRIX})
+    max_rows = 8
+
+    def add_up(
+        self, make: Vectors, record: TileRecord, levels: list[Any], rows: Sequence[BlockRow]
+    ) -> Iterator[Any]:
+        """See `dot.Dot`."""
+        if len(rows) == 1:
+            yield from super().add_up(make, record, levels, rows)
+            return
+        multiply = make.external("llvm.aarch64.neon.smmla.v4i32.v16i8", [_FOURS, _BYTES, _BYTES], _FOURS)
+        weights = [
+            [_woven(make, levels[group : group + 2], _FOURS, lanes) for lanes in ([0, 4, 1, 5], [2, 6, 3, 7])]
+            for group in range(0, NUM_GROUPS, 2)
+        ]
+        for pair in zip(rows[::2], rows[1::2], strict=True):
+            inputs = []
+            for offset in (0, 16):
+                held = [make.load(row.levels, offset, _BYTES) for row in pair]
+                inputs += [_woven(make, held, _HALVES, lanes) for lanes in ([0, 2], [1, 3])]
+            sums = [ir.Constant(_FOURS, None)] * 2
+            for numbers, halves in zip(inputs, weights, strict=True):
+                sums = [
+                    make.builder.call(multiply, [total, half, numbers])
+                    for total, half in zip(sums, halves, strict=True)
+                ]
+            for lanes in ([0, 2, 4, 6], [1, 3, 5, 7]):
+                yield _woven(make, sums, _FOURS, lanes, _FOURS)
+
+
+def _by_fours(make: Vectors, levels: list[Any], row: BlockRow) -> Any:
+    multiply = make.external("llvm.aarch64.neon.sdot.v4i32.v16i8", [_FOURS, _BYTES, _BYTES], _FOURS)
+    held = [make.load(row.levels, offset, _FOURS) for offset in (0, 16)]
+    found = ir.Constant(_FOURS, None)
+    for group, weights in enumerate(levels):
+        numbers = _woven(make, [held[group // 4]] * 2, _FOURS, [group % 4] * 4)
+        found = make.builder.call(multiply, [found, weights, numbers])
+    return found
+
+
+def _woven(make: Vectors, two: Sequence[Any], kind: Any, lanes: Sequence[int], result: Any = _BYTES) -> Any:
+    """Some lanes of two registers, counted through both as vectors of a kind."""
+    left, right = (make.builder.bitcast(found, kind) for found in two)
+    chosen = ir.Constant(many(I32, len(lanes)), list(lanes))
+    return make.builder.bitcast(make.builder.shuffle_vector(left, right, chosen), result)
+
+
+def _shifted(make: Vectors, held: Any) -> Any:
+    return make.builder.lshr(held, ir.Constant(_BYTES, [4] * 16))
+
+
+def _five_bits(make: Vectors, record: TileRecord, place: Any, first: int, held: Sequence[Any]) -> list[Any]:
+    """Levels minus sixteen: what has no fifth bit gets ones above its four.
+
+    The fifth bits of four outputs are two bytes, of which each is laid into eight lanes.
+    """
+    builder = make.builder
+    look_up = make.external("llvm.aarch64.neon.tbl1.v16i8", [_BYTES] * 2, _BYTES)
+    insert = make.external("llvm.aarch64.neon.vsli.v16i8", [_BYTES, _BYTES, I32], _BYTES)
+    one_each = ir.Constant(_BYTES, [(1 << at % 8) - (256 if at % 8 == 7 else 0) for at in range(16)])
+    ones = ir.Constant(_BYTES, [-1] * 16)
+    lows = [builder.xor(make.load(place, record.highs_at + 16 * at, _BYTES), ones) for at in range(4)]
+    found = []
+    for group, nibbles in enumerate([*held, *(_shifted(make, x) for x in held)]):
+        start = 8 * (group % 2) + first // 2
+        lanes = ir.Constant(_BYTES, [start] * 8 + [start + 1] * 8)
+        spread = builder.call(look_up, [lows[group // 2], lanes])
+        is_low = builder.icmp_unsigned("!=", builder.and_(spread, one_each), ir.Constant(_BYTES, None))
+        found.append(builder.call(insert, [nibbles, builder.sext(is_low, _BYTES), I32(4)]))
+    return found

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# The tests that say something about ARM, in the interpreter that setup.sh makes: run.sh FOLDER UV_PYTHON [pytest's arguments]
+# Where that cannot be had this says so and ends well.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$1 installer=$2
+shift 2
+code=0
+"$here/setup.sh" "$folder" "$installer" || code=$?
+[ $code = 77 ] && exit 0
+[ $code = 0 ] || exit $code
+
+# First what kernels spend their time in, compiled here and run there: it takes seconds.
+export PYTHONPATH=$here/../..
+for machine in x86_64 aarch64; do
+    "$installer" -P -m tests.aarch64.loops $machine "$folder/loops.$machine"
+done
+"$installer" "$here/run_loops.py" "$folder/loops.x86_64" > "$folder/loops.x86_64.txt"
+"$folder/python" "$here/run_loops.py" "$folder/loops.aarch64" > "$folder/loops.aarch64.txt"
+diff "$folder/loops.x86_64.txt" "$folder/loops.aarch64.txt" || { echo "ARM's loops give other bits." >&2; exit 1; }
+echo "ARM's loops give the same bits in $(wc -l < "$folder/loops.aarch64.txt") cases."
+
+suites=(
+    tests/completion_engine/cpu/test_golden_bits.py
+    tests/completion_engine/cpu/test_processor.py
+    tests/completion_engine/cpu/test_machine_code.py
+    tests/ngram_cache
+    tests/lsp_server/protocol
+    tests/lsp_server/workspace
+)
+[ $# = 0 ] || suites=("$@")
+cd "$here/../.."
+# What takes a moment here takes a minute there. Times are not looked at, and nothing is run side by side.
+HF_HUB_OFFLINE=1 PYTHONPATH=$PWD exec "$folder/python" -m pytest -p no:cacheprovider -p no:xdist -o timeout=0 "${suites[@]}"
