@@ -14,7 +14,7 @@ from typing import Any
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.answers import answer, other_answers, with_alternatives
 from completion_engine.decoding.background import Expected, NextLine, Unfinished
-from completion_engine.decoding.context import DecodingContext, TextRules
+from completion_engine.decoding.context import DecodingContext, Finish, TextRules
 from completion_engine.decoding.contexts import Contexts, longest_context
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.repository_memory import RepositoryMemory
@@ -150,6 +150,9 @@ class CompletionEngine:
         stats = self._new_stats()
         task, decoding = self._begin(request, stats, budget=self._budget_of(request))
         rules = StopRules(task.cursor)
+        if (surroundings := rules.site.surroundings) in request.silent_in:
+            self._ahead = Expected(task)
+            return answer(task, rules, decoding, Finish("silent", 0, f"in-{surroundings}"), begin)
         max_tokens = min(request.max_tokens, self._max_new_tokens)
         limits = Limits.of(request, max_tokens, begin, decoding.cold_ms)
         try:

@@ -15,7 +15,7 @@ from completion_engine.decoding.context import Finish
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.run import Limits, run
 from completion_engine.decoding.task import Task
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.stats import Completion, CompletionStats, Forecast
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import polish
 
@@ -37,7 +37,15 @@ def answer(task: Task, rules: StopRules, decoding: Decoding, finish: Finish, beg
     stats.ms["total"] = (now - begin) * 1e3
     # A blank text was blank because something ended it at once: that is the reason worth telling.
     rule = finish.rule or suggestion.rule if suggestion.rule in {"", "blank"} else suggestion.rule
-    return Completion(suggestion.text, suggestion.num_replaced, stats, pieces, rule)
+    forecast = _forecast(decoding, finish)
+    return Completion(suggestion.text, suggestion.num_replaced, stats, pieces, rule, forecast=forecast)
+
+
+def _forecast(decoding: Decoding, finish: Finish) -> Forecast:
+    """The tokens that a decoding has looked at, the one too many included."""
+    ends = tuple(decoding.written.ends[: decoding.num_checked])
+    shares = tuple(chance.share for chance in decoding.chances[: decoding.num_checked])
+    return Forecast(decoding.written.text[: ends[-1] if ends else 0], ends, shares, finish.num_chars)
 
 
 def other_answers(

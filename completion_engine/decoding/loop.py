@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from completion_engine.decoding.chances import UNKNOWN, Chance, calibrated
+from completion_engine.calibration import SHIPPED, Calibration
+from completion_engine.decoding.chances import UNKNOWN, Chance
 from completion_engine.decoding.context import DecodingContext, Finish, TextRules
 from completion_engine.decoding.device_steps import DeviceSteps
 from completion_engine.decoding.keeping import may_be_kept
@@ -135,16 +136,23 @@ class Decoding:
             self._prefill(self._known()[:num_rows])
         return self.num_pending > 1
 
-    def finish(self, rules: TextRules, max_tokens: int, min_survival: float = 0.0) -> Finish | None:
+    def finish(
+        self,
+        rules: TextRules,
+        max_tokens: int,
+        min_survival: float = 0.0,
+        calibration: Calibration = SHIPPED,
+    ) -> Finish | None:
         """Whether what is written ends the completion. Looks at each token once, in order.
 
-        A text ends too before the token with which it is less likely right than `min_survival`.
+        A text ends too before the token with which it is less likely right than `min_survival`, by
+        `calibration`.
         """
         tokens, ends = self.tokens, [0, *self.written.ends]
         while self._num_checked < len(tokens):
             at = self._num_checked
             self._num_checked += 1
-            self._survival *= calibrated(self._chances[at].share)
+            self._survival *= calibration.of(self._chances[at].share)
             finish = self._finish_with(tokens[at], ends[at + 1], rules, max_tokens)
             if self._survival < min_survival and (finish is None or finish.num_chars > ends[at]):
                 return Finish("unsure", rules.head(self.written.text[: ends[at + 1]], ends[at]), "unsure")

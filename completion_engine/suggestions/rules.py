@@ -26,6 +26,8 @@ RuleName = Literal[
     "no-change",
     "blank",
     "unsure",
+    "in-comment",
+    "in-string",
 ]
 
 RULES: dict[str, str] = {
@@ -45,6 +47,8 @@ RULES: dict[str, str] = {
     "does-not-fit-rest-of-line": "With the suggestion the rest of the line would not be whole.",
     "no-change": "The suggestion says what already stands at the cursor.",
     "blank": "Nothing but blanks was left of the suggestion.",
+    "in-comment": "The cursor stands in a comment, where the setting suggestInComments wants nothing.",
+    "in-string": "The cursor stands in a string, where the setting suggestInStrings wants nothing.",
     "unsure": "What would come is less likely to be right than the setting eagerness asks for.",
 }
 

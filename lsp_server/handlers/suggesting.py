@@ -57,7 +57,9 @@ async def suggest(
         return ()
     ahead = _rest_of(server, selected, snapshot) if selected else ""
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
-    if asked == "to choose":
+    if asked == "by typing":
+        request = replace(request, silent_in=settings.silent_in)
+    elif asked == "to choose":
         request = replace(request, num_candidates=settings.candidates, eagerness=1.0)
     try:
         completion = await server.scheduler.complete(request)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.alias_generators import to_camel
 
 from completion_engine.config import AUTO, DEFAULT_DRAFTERS, DRAFTERS
-from completion_engine.request import MemoryWish, Multiline
+from completion_engine.request import MemoryWish, Multiline, Surroundings
 from lsp_server.workspace.settings_limits import excess
 
 _MAX_NAMED = 3
@@ -55,6 +55,8 @@ class Settings(BaseModel):
     multiline: Multiline = "auto"
     trigger: Literal["automatic", "manual"] = "automatic"
     languages: dict[str, bool] = Field(default_factory=dict)
+    suggest_in_comments: bool = True
+    suggest_in_strings: bool = True
     context: bool = True
     index: IndexSettings = Field(default_factory=IndexSettings)
     repository_memory: MemoryWish = "auto"
@@ -82,6 +84,15 @@ class Settings(BaseModel):
         if not self.is_enabled_for(language):
             return "language-disabled"
         return "trigger-manual" if self.trigger == "manual" and not is_invoked else ""
+
+    @property
+    def silent_in(self) -> frozenset[Surroundings]:
+        """In what nothing is suggested while somebody types."""
+        wanted: dict[Surroundings, bool] = {
+            "comment": self.suggest_in_comments,
+            "string": self.suggest_in_strings,
+        }
+        return frozenset(place for place, is_wanted in wanted.items() if not is_wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +282,8 @@ _NARROWING: dict[str, Callable[[Any, Any], Any]] = {
     "trigger": lambda current, wanted: "manual" if "manual" in {current, wanted} else current,
     "multiline": lambda current, wanted: "never" if wanted == "never" else current,
     "languages": _only_off,
+    "suggestInComments": lambda current, wanted: current and wanted,
+    "suggestInStrings": lambda current, wanted: current and wanted,
     "maxTokens": min,
     "patienceMs": min,
     "candidates": min,

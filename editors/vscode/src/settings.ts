@@ -14,6 +14,8 @@ export const SERVER_KEYS = [
   "multiline",
   "trigger",
   "languages",
+  "suggestInComments",
+  "suggestInStrings",
   "temperature",
   "candidates",
   "eagerness",

@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from completion_engine.decoding.chances import Chance, calibrated
+from completion_engine.calibration import SHIPPED
+from completion_engine.decoding.chances import Chance
 from completion_engine.decoding.picking import OpenRows, Picker
 from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.decoding.sampling import Sampler
@@ -63,7 +64,7 @@ def test_what_is_typed_rules_out_rivals() -> None:
 
 def test_more_likely_tokens_are_right_more_often() -> None:
     shares = [0.0, 0.01, 0.2, 0.5, 0.8, 0.99, 1.0]
-    found = [calibrated(share) for share in shares]
+    found = [SHIPPED.of(share) for share in shares]
     assert found == sorted(found)
     assert 0 < found[0] < found[-1] < 1
 
