@@ -12,10 +12,12 @@ from dataclasses import replace
 from completion_engine.decoding.attribution import Origins
 from completion_engine.decoding.candidates import decode_behind, rank_runners_up
 from completion_engine.decoding.context import Finish
+from completion_engine.decoding.known_names import KnownNames
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.run import Limits, run
 from completion_engine.decoding.task import Task
 from completion_engine.stats import Completion, CompletionStats, Forecast
+from completion_engine.suggestions.doubts import num_sure_chars
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import polish
 
@@ -24,6 +26,8 @@ def answer(task: Task, rules: StopRules, decoding: Decoding, finish: Finish, beg
     """The completion that a decoding amounts to; `begin` is `time.perf_counter()` at its beginning."""
     polishing = time.perf_counter()
     stats = decoding.stats
+    forecast = _forecast(decoding, finish)
+    finish = _before_doubtful_names(task, rules, forecast, finish)
     generated = decoding.written.text[: finish.num_chars]
     suggestion = polish(rules, generated, is_complete=True)  # `num_chars` is a sensible end already
     stats.num_tokens = sum(end <= finish.num_chars for end in decoding.written.ends)
@@ -37,7 +41,6 @@ def answer(task: Task, rules: StopRules, decoding: Decoding, finish: Finish, beg
     stats.ms["total"] = (now - begin) * 1e3
     # A blank text was blank because something ended it at once: that is the reason worth telling.
     rule = finish.rule or suggestion.rule if suggestion.rule in {"", "blank"} else suggestion.rule
-    forecast = _forecast(decoding, finish)
     return Completion(suggestion.text, suggestion.num_replaced, stats, pieces, rule, forecast=forecast)
 
 
@@ -46,6 +49,17 @@ def _forecast(decoding: Decoding, finish: Finish) -> Forecast:
     ends = tuple(decoding.written.ends[: decoding.num_checked])
     shares = tuple(chance.share for chance in decoding.chances[: decoding.num_checked])
     return Forecast(decoding.written.text[: ends[-1] if ends else 0], ends, shares, finish.num_chars)
+
+
+def _before_doubtful_names(task: Task, rules: StopRules, forecast: Forecast, finish: Finish) -> Finish:
+    """`finish`, or an earlier end where a name would come that nobody knows."""
+    request, names = task.request, KnownNames(task.request, task.tokenizer)
+    if not task.context.weighs or not names.can_judge:
+        return finish
+    num_chars = num_sure_chars(
+        rules, forecast, request.eagerness, request.calibration, lambda name: name in names
+    )
+    return Finish("unsure", num_chars, "unknown-name") if num_chars < finish.num_chars else finish
 
 
 def other_answers(

@@ -61,6 +61,7 @@ class Settings(BaseModel):
     index: IndexSettings = Field(default_factory=IndexSettings)
     repository_memory: MemoryWish = "auto"
     eagerness: float = Field(default=0.8, ge=0, le=1)
+    learn_from_use: bool = False
     temperature: float = Field(default=0.0, ge=0, le=2)
     candidates: int = Field(default=1, ge=1, le=8)
     shadow: float = Field(default=0.0, ge=0, le=1)
@@ -288,6 +289,7 @@ _NARROWING: dict[str, Callable[[Any, Any], Any]] = {
     "patienceMs": min,
     "candidates": min,
     "eagerness": min,
+    "learnFromUse": lambda current, wanted: current and wanted,
     "repositoryMemory": lambda current, wanted: "off" if wanted == "off" else current,
     "context": lambda current, wanted: current and wanted,
     "index.enabled": lambda current, wanted: current and wanted,

@@ -19,6 +19,7 @@ export const SERVER_KEYS = [
   "temperature",
   "candidates",
   "eagerness",
+  "learnFromUse",
   "repositoryMemory",
   "shadow",
   "context",

@@ -13,19 +13,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from completion_engine.decoding.known_names import KnownNames
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Forecast
+from completion_engine.suggestions.doubts import Knows
 from lsp_server.tools.bench.context import context_of
 from lsp_server.tools.bench.prompts import repository_index, source_files
-from lsp_server.tools.replay.curve import Tally, shows, walk
+from lsp_server.tools.replay.curve import KnowsAt, Tally, shows, walk
 from lsp_server.tools.replay.forecasts import Forecasts
 from lsp_server.tools.replay.plan import TypingPlan
 from lsp_server.tools.replay.run import Options, planned
 from lsp_server.tools.source_file import language_id
 
-EAGERNESSES = (0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
-_RECORDED = 0.995  # what is less likely right than this leaves is never shown
+EAGERNESSES = (0.97, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)
+_RECORDED = 0.98  # what is less likely right than this leaves is never shown
 _MIN_BYTES, _MAX_BYTES = 5_000, 60_000
 _ENDINGS = {".py", ".ts", ".js"}
 
@@ -67,16 +69,24 @@ def typings(modules: Iterable[tuple[Path, Path]], num_keystrokes: int) -> list[T
     return [Typing(project, path, planned(path, options, 1)) for project, path in modules]
 
 
-def forecasts_of(engine: CompletionEngine, typing: Typing, recording: Path | None) -> Forecasts:
-    """What the target writes in a module, as an editor has it after a moment's rest."""
-    language, name = language_id(typing.path), typing.name
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A typed module, what the target writes in it, and which names are known there."""
+
+    typing: Typing
+    forecasts: Forecasts
+    knows_at: KnowsAt
+
+
+def recorded(engine: CompletionEngine, typing: Typing, path: Path | None) -> Recorded:
+    """What is written in a module as an editor has it after a moment's rest; kept in `path`."""
     request = CompletionRequest(
         typing.plan.text[: typing.plan.start],
         typing.plan.text[typing.plan.end :],
-        language,
+        language_id(typing.path),
         document=str(typing.path),
         index=repository_index(typing.project, engine.tokenizer.encode_many),
-        indexed_as=name,
+        indexed_as=typing.name,
         deadline_ms=0,
         patience_ms=float("inf"),
         eagerness=_RECORDED,
@@ -87,18 +97,24 @@ def forecasts_of(engine: CompletionEngine, typing: Typing, recording: Path | Non
     def ask(left: str, right: str) -> Forecast:
         return engine.complete(replace(request, prefix=left, suffix=right)).forecast
 
-    return Forecasts(recording, ask)
+    def knows_at(left: str, right: str) -> Knows | None:
+        names = KnownNames(replace(request, prefix=left, suffix=right), engine.tokenizer)
+        return names.__contains__ if names.can_judge else None
+
+    return Recorded(typing, Forecasts(path, ask), knows_at)
 
 
 def curve(
-    typed: Sequence[tuple[Typing, Forecasts]], eagernesses: Sequence[float], tell: Callable[[int, int], None]
+    modules: Sequence[Recorded], eagernesses: Sequence[float], tell: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
     """The figures of each eagerness, over all that is typed."""
     tallies = {eagerness: Tally() for eagerness in eagernesses}
-    for num_done, (typing, forecasts) in enumerate(typed):
+    for num_done, module in enumerate(modules):
+        language = language_id(module.typing.path)
         for number, eagerness in enumerate(eagernesses):
-            tallies[eagerness] += walk(typing.plan, shows(forecasts.at, language_id(typing.path), eagerness))
-            tell(num_done * len(eagernesses) + number + 1, len(typed) * len(eagernesses))
+            show = shows(module.forecasts.at, language, eagerness, knows_at=module.knows_at)
+            tallies[eagerness] += walk(module.typing.plan, show)
+            tell(num_done * len(eagernesses) + number + 1, len(modules) * len(eagernesses))
     return [{"eagerness": eagerness, **tally.as_dict()} for eagerness, tally in tallies.items()]
 
 

@@ -10,7 +10,7 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
-from lsp_server.tools.bench.eagerness import EAGERNESSES, curve, drawn_modules, forecasts_of, typings
+from lsp_server.tools.bench.eagerness import EAGERNESSES, curve, drawn_modules, recorded, typings
 from lsp_server.tools.bench.released_sources import RELEASES, released_sources
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import progress_bar, show_rows, write_json
@@ -43,7 +43,7 @@ def eagerness(  # noqa: PLR0913 - one argument per option
     with progress_bar(quiet=json) as report:
         engine = CompletionEngine.load(EngineConfig(target=target), report)
         typed = [
-            (typing, forecasts_of(engine, typing, recording and recording / _name_of(target, typing.path)))
+            recorded(engine, typing, recording and recording / _name_of(target, typing.path))
             for typing in typings(chosen, keystrokes)
         ]
         rows = curve(typed, EAGERNESSES, lambda done, total: report("Typing", done, total))
@@ -66,8 +66,8 @@ def eagerness(  # noqa: PLR0913 - one argument per option
             "bench": "eagerness",
             "target": target,
             "default": default,
-            "modules": [f"{typing.project.name}/{typing.name}" for typing, _ in typed],
-            "num_asked": sum(forecasts.num_asked for _, forecasts in typed),
+            "modules": [f"{module.typing.project.name}/{module.typing.name}" for module in typed],
+            "num_asked": sum(module.forecasts.num_asked for module in typed),
             "curve": rows,
         }
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from completion_engine.calibration import SHIPPED, Calibration
 from completion_engine.stats import Forecast
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.doubts import Knows, num_sure_chars
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import polish
 from lsp_server.tools.replay.buffer import Buffer
@@ -18,6 +19,7 @@ from lsp_server.tools.replay.plan import TypingPlan
 from lsp_server.tools.replay.typist import ShownSuggestion, Typist
 
 ForecastAt = Callable[[str, str], Forecast]
+KnowsAt = Callable[[str, str], Knows | None]
 Show = Callable[[str, str], ShownSuggestion]
 
 
@@ -48,26 +50,20 @@ class Tally:
         }
 
 
-def num_shown_chars(
-    forecast: Forecast, rules: StopRules, eagerness: float, calibration: Calibration = SHIPPED
-) -> int:
-    """How much of a forecast is shown before it is polished, as `Decoding.finish` decides it."""
-    num_sure = calibration.num_sure(forecast.shares, 1 - eagerness)
-    start = forecast.ends[num_sure - 1] if num_sure else 0
-    if num_sure == len(forecast.shares) or forecast.num_chars <= start:
-        return forecast.num_chars
-    return rules.head(forecast.text[: forecast.ends[num_sure]], start)
-
-
 def shows(
-    forecast_at: ForecastAt, language: str, eagerness: float, calibration: Calibration = SHIPPED
+    forecast_at: ForecastAt,
+    language: str,
+    eagerness: float,
+    calibration: Calibration = SHIPPED,
+    knows_at: KnowsAt | None = None,
 ) -> Show:
-    """What is shown between two texts with that eagerness."""
+    """What is shown between two texts with that eagerness, as the engine decides it."""
 
     def show(left: str, right: str) -> ShownSuggestion:
         forecast = forecast_at(left, right)
         rules = StopRules(CursorContext(left, right, language))
-        num_chars = num_shown_chars(forecast, rules, eagerness, calibration)
+        knows = knows_at(left, right) if knows_at else None
+        num_chars = num_sure_chars(rules, forecast, eagerness, calibration, knows)
         suggestion = polish(rules, forecast.text[:num_chars], is_complete=True)
         return ShownSuggestion(suggestion.text, suggestion.num_replaced)
 

@@ -22,7 +22,7 @@ json_values = st.recursive(
 keys = st.sampled_from(
     ["target", "drafters", "maxTokens", "deadlineMs", "multiline", "trigger", "languages", "index",
      "index.exclude", "index.maxFiles", "temperature", "candidates", "shadow", "device", "nonsense",
-     "suggestInComments", "suggestInStrings"]
+     "suggestInComments", "suggestInStrings", "learnFromUse"]
 )  # fmt: skip
 
 
@@ -106,6 +106,7 @@ def test_a_repository_never_widens(values: dict[str, Any]) -> None:
     for name in ("max_tokens", "candidates", "patience_ms"):
         assert getattr(narrowed, name) <= getattr(base, name)
     assert narrowed.silent_in >= base.silent_in
+    assert not narrowed.learn_from_use
     assert narrowed.index.max_files <= base.index.max_files
     assert set(base.index.exclude) <= set(narrowed.index.exclude)
 
