@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from completion_engine.calibration import SHIPPED, Calibration
 from completion_engine.stats import Forecast
-from completion_engine.suggestions.names import names_in
+from completion_engine.suggestions.names import is_imported, names_in
 from completion_engine.suggestions.stopping import StopRules
 
 # The odds that a name is right which neither the file nor the repository holds, beside those by its shares.
@@ -48,7 +48,7 @@ def _doubt(chances: list[float], rules: StopRules, forecast: Forecast, knows: Kn
     """Lower the chance of each unknown name's first token, so that the whole name has what it deserves."""
     is_ended = forecast.num_chars == len(forecast.text)
     for name in names_in(rules.site, forecast.text, is_ended=is_ended):
-        if knows(name.text):
+        if knows(name.text) or (name.root and is_imported(name.root, rules.site.cursor.prefix)):
             continue
         first = bisect_right(forecast.ends, max(0, name.start))
         last = min(bisect_right(forecast.ends, name.end - 1), len(chances) - 1)

@@ -14,6 +14,10 @@ from dataclasses import dataclass
 
 from completion_engine.suggestions.site import Site
 
+_MAX_CHARS_BEFORE = 128  # that are looked at, of a line and of what a name is a part of
+_CHAIN = re.compile(r"(?<![\w$.])([\w$]+)\.(?:[\w$]+\.)*\Z")
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t][^\n]*", re.MULTILINE)
+_WORD = re.compile(r"[\w$]+")
 _MIN_CHARS = 3  # shorter ones are made up as they are needed
 _NAME = re.compile(r"(?<![\w$])(?:[^\W\d]|\$)[\w$]*")
 
@@ -42,11 +46,15 @@ _KNOWN = {
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name that ends behind `end` characters of a text; its first `start` < 0 stand before the text."""
+    """A name that ends behind `end` characters of a text; where `start` < 0 it begins before the text.
+
+    It is a part of `root`, as in `root.part.name`, if that is not empty.
+    """
 
     start: int
     end: int
     text: str
+    root: str = ""
 
 
 def judges_names(language: str) -> bool:
@@ -60,16 +68,21 @@ def names_in(site: Site, text: str, *, is_ended: bool) -> Iterator[Name]:
     `is_ended` says that a name at the text's end does not go on.
     """
     known = _KNOWN.get(site.cursor.language, frozenset())
-    typed = re.search(r"[\w$]*\Z", site.line_prefix)
-    num_typed = len(typed.group()) if typed else 0
-    joined = site.line_prefix[len(site.line_prefix) - num_typed :] + text
+    before = site.line_prefix[-_MAX_CHARS_BEFORE:]
+    joined, num_before = before + text, len(before)
     spans = list(_without_code(site, text))
     for found in _NAME.finditer(joined):
-        start, end = found.start() - num_typed, found.end() - num_typed
+        start, end = found.start() - num_before, found.end() - num_before
         is_whole = 0 < end < len(text) + is_ended
         is_code = not any(first < end and start < last for first, last in spans)
         if is_whole and is_code and len(found.group()) >= _MIN_CHARS and found.group() not in known:
-            yield Name(start, end, found.group())
+            chain = _CHAIN.search(joined, max(0, found.start() - _MAX_CHARS_BEFORE), found.start())
+            yield Name(start, end, found.group(), chain[1] if chain else "")
+
+
+def is_imported(name: str, text: str) -> bool:
+    """Whether a line of `text` imports a name: what that has, another repository says."""
+    return any(name in _WORD.findall(line) for line in _IMPORT.findall(text) if name in line)
 
 
 def _without_code(site: Site, text: str) -> Iterator[tuple[int, int]]:
