@@ -60,7 +60,7 @@ class Settings(BaseModel):
     context: bool = True
     index: IndexSettings = Field(default_factory=IndexSettings)
     repository_memory: MemoryWish = "auto"
-    eagerness: float = Field(default=0.8, ge=0, le=1)
+    eagerness: float = Field(default=0.6, ge=0, le=1)
     learn_from_use: bool = False
     temperature: float = Field(default=0.0, ge=0, le=2)
     candidates: int = Field(default=1, ge=1, le=8)

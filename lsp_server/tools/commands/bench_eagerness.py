@@ -23,7 +23,7 @@ def eagerness(  # noqa: PLR0913 - one argument per option
     *,
     modules: Annotated[int, typer.Option(min=1, help="Without FILEs: how many modules to type.")] = 3,
     language: Annotated[str, typer.Option(help=f"Without FILEs: of {', '.join(RELEASES)}.")] = "python",
-    keystrokes: Annotated[int, typer.Option(min=1, help="About so many characters of each.")] = 1500,
+    keystrokes: Annotated[int, typer.Option(min=1, help="About so many characters of each.")] = 600,
     seed: Annotated[int, typer.Option(help="Without FILEs: other modules.")] = 0,
     recording: Annotated[
         Path | None, typer.Option(help="A folder: what is recorded there is not asked again.")
