@@ -6,20 +6,8 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest
 from completion_engine.suggestions.names import judges_names
 
-_LEADS = (
-    " ",
-    "",
-    ".",
-    "(",
-    "\n",
-    "@",
-    "[",
-    "{",
-    '"',
-    "'",
-    "`",
-    "_",
-)  # decide with which tokens a name begins
+# What stands before a name decides with which tokens it begins; the most usual first.
+_LEADS = (" ", "", ".", "(", "\n", "@", "[", "{", '"', "'", "`", "_")  # fmt: skip
 _MAX_OCCURRENCES = 16  # that are looked at
 _MAX_CHARS = 128
 _MIN_TOKENS = 8_000  # a smaller repository does not know what is usual
@@ -45,7 +33,7 @@ class KnownNames:
         if name in request.prefix or name in request.suffix:
             return True
         own = request.indexed_as or request.document
-        for tokens in self._tokenizer.encode_many([lead + name for lead in _LEADS]):
-            if request.index.find(tokens, max_occurrences=_MAX_OCCURRENCES, exclude=own):
-                return True
-        return False
+        spelt = (self._tokenizer.encode(lead + name) for lead in _LEADS)
+        return any(
+            request.index.find(tokens, max_occurrences=_MAX_OCCURRENCES, exclude=own) for tokens in spelt
+        )

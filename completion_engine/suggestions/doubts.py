@@ -48,6 +48,8 @@ def _doubt(chances: list[float], rules: StopRules, forecast: Forecast, knows: Kn
     """Lower the chance of each unknown name's first token, so that the whole name has what it deserves."""
     is_ended = forecast.num_chars == len(forecast.text)
     for name in names_in(rules.site, forecast.text, is_ended=is_ended):
+        if name.start >= forecast.num_chars:
+            return
         if knows(name.text) or (name.root and is_imported(name.root, rules.site.cursor.prefix)):
             continue
         first = bisect_right(forecast.ends, max(0, name.start))

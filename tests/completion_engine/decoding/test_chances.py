@@ -78,6 +78,21 @@ def test_drafts_change_nothing_about_where_a_text_ends(make_engine: Make, eagern
         assert (found.text, found.rule) == (expected.text, expected.rule)
 
 
+def test_drafts_change_nothing_about_where_a_name_is_unknown(make_engine: Make) -> None:
+    plain, drafted = make_engine(drafters=()), make_engine()
+    index = NgramIndex([("b.py", drafted.tokenizer.encode(HEAD * 250))])
+    rules = set()
+    for text in [*TEXTS, *TEXTS]:
+        asked = request(text, 0.999, index=index, repository_memory="off")
+        found, expected = drafted.complete(asked), plain.complete(asked)
+        assert (found.text, found.rule) == (expected.text, expected.rule)
+        assert found.forecast == expected.forecast
+        rules.add(found.rule)
+        known = drafted.complete(request(text, 0.999))
+        assert known.text.startswith(found.text)
+    assert "unknown-name" in rules
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_less_eager_shows_a_head_of_all(make_engine: Make, text: str) -> None:
     shown = [make_engine().complete(request(text, eagerness)) for eagerness in (0.0, *EAGERNESSES, 1.0)]
