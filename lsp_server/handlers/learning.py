@@ -33,8 +33,9 @@ def learn(server: SlipstreamServer, now: DocumentSnapshot, settings: Settings) -
 def foretell(
     server: SlipstreamServer, now: DocumentSnapshot, request: CompletionRequest, completion: Completion
 ) -> None:
-    """Have a completion judged later, where it says how likely its tokens are."""
+    """Have a completion judged later, where that is wanted and it says how likely its tokens are."""
     stats = completion.stats
+    is_wanted = server.learned is not None and server.session.settings_for(now.uri).learn_from_use
     is_weighed = request.eagerness < 1 and stats.device == "cpu" and not request.temperature
-    if server.learned is not None and is_weighed and not stats.is_provisional:
+    if is_wanted and is_weighed and not stats.is_provisional:
         server.session.outcomes.expect(stats.target, now, completion.forecast)

@@ -28,11 +28,18 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """A forecast of a target, and the place that it was made for."""
+    """A forecast of a target, and the place that it was made for: a line with what stood before and after it.
+
+    The whole document had `num_chars`.
+    """
 
     target: str
-    snapshot: DocumentSnapshot
     forecast: Forecast
+    uri: str
+    line: int
+    before: str
+    after: str
+    num_chars: int
 
 
 class Outcomes:
@@ -41,60 +48,58 @@ class Outcomes:
     def __init__(self) -> None:
         self._awaited: deque[Awaited] = deque(maxlen=NUM_AWAITED)
 
-    def expect(self, target: str, snapshot: DocumentSnapshot, forecast: Forecast) -> None:
+    def expect(self, target: str, now: DocumentSnapshot, forecast: Forecast) -> None:
         """Judge a forecast later, unless it only goes on with one that waits."""
-        if forecast.text and len(forecast.text) <= _MAX_CHARS and not self._is_known(snapshot):
-            self._awaited.append(Awaited(target, snapshot, forecast))
+        before, after = now.text_before(), now.text_after()
+        is_short = max(len(forecast.text), len(before), len(after)) <= _MAX_CHARS
+        if forecast.text and is_short and not self._is_known(now.uri, now.line, before):
+            self._awaited.append(Awaited(target, forecast, now.uri, now.line, before, after, now.num_chars))
 
     def judged(self, document: Document, now: DocumentSnapshot) -> Iterator[tuple[str, Token]]:
         """The tokens of what can be judged now that the cursor stands at `now`, each with its target.
 
         What the document has left behind in any other way is forgotten.
         """
-        waiting = [awaited for awaited in self._awaited if awaited.snapshot.uri == now.uri]
-        for awaited in waiting:
-            if now.line == awaited.snapshot.line:
+        for awaited in [awaited for awaited in self._awaited if awaited.uri == now.uri]:
+            if now.line == awaited.line:
                 continue
             self._awaited.remove(awaited)
-            written = _written_since(awaited.snapshot, document, now)
-            if written:
-                yield from ((awaited.target, token) for token in _tokens(awaited.forecast, written))
+            for token in _tokens(awaited.forecast, _written_since(awaited, document, now)):
+                yield awaited.target, token
 
     def forget(self, uri: str) -> None:
         """A document is open no more."""
-        kept = [awaited for awaited in self._awaited if awaited.snapshot.uri != uri]
-        self._awaited = deque(kept, NUM_AWAITED)
+        self._awaited = deque((awaited for awaited in self._awaited if awaited.uri != uri), NUM_AWAITED)
 
-    def _is_known(self, snapshot: DocumentSnapshot) -> bool:
+    def _is_known(self, uri: str, line: int, before: str) -> bool:
         """Whether somebody who typed along a forecast that waits stands at this place."""
-        for awaited in self._awaited:
-            then = awaited.snapshot
-            if then.uri == snapshot.uri and then.line == snapshot.line and then.column <= snapshot.column:
-                typed = snapshot.text_before()[then.column :]
-                if snapshot.text_before()[: then.column] == then.text_before() and (
-                    awaited.forecast.text.startswith(typed)
-                ):
-                    return True
-        return False
+        return any(
+            awaited.uri == uri
+            and awaited.line == line
+            and before.startswith(awaited.before)
+            and awaited.forecast.text.startswith(before[len(awaited.before) :])
+            for awaited in self._awaited
+        )
 
 
-def _written_since(then: DocumentSnapshot, document: Document, now: DocumentSnapshot) -> str:
+def _written_since(then: Awaited, document: Document, now: DocumentSnapshot) -> str:
     """What stands between the place of `then` and the cursor if all of it was written since, else nothing."""
     num_new = now.num_chars - then.num_chars
     if not 0 < now.line - then.line <= num_new <= _MAX_CHARS:
         return ""
     lines = [document.content(line) for line in range(then.line, now.line)]
-    before = then.text_before()
-    if not lines[0].startswith(before):
+    if not lines[0].startswith(then.before):
         return ""
-    written = "\n".join([lines[0][len(before) :], *lines[1:], now.text_before()])
-    is_new = len(written) <= num_new + len(then.text_after())
+    written = "\n".join([lines[0][len(then.before) :], *lines[1:], now.text_before()])
+    is_new = len(written) <= num_new + len(then.after)
     return written if is_new else ""
 
 
 def _tokens(forecast: Forecast, written: str) -> Iterator[Token]:
     """The tokens of a forecast up to the first wrong one, as far as what was written decides about them."""
     start = 0
+    if not written:
+        return
     for end, share in zip(forecast.ends, forecast.shares, strict=True):
         token = forecast.text[start:end]
         if token:

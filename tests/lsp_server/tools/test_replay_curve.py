@@ -8,6 +8,7 @@ import pytest
 
 from completion_engine.errors import UserError
 from completion_engine.stats import Forecast
+from lsp_server.tools.bench.eagerness import drawn_modules
 from lsp_server.tools.replay.curve import Tally, shows, walk
 from lsp_server.tools.replay.forecasts import Forecasts
 from lsp_server.tools.replay.plan import plan_typing
@@ -61,3 +62,16 @@ def test_what_is_no_recording_is_said(tmp_path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match="is no recording"):
         Forecasts(path, Model().ask)
+
+
+def test_modules_are_drawn_from_as_many_projects_as_can_be(tmp_path: Path) -> None:
+    for project, num_files in (("one", 3), ("two", 1), ("three", 2)):
+        for number in range(num_files):
+            path = tmp_path / project / f"{number}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("x = 1\n" * 1_000)
+    (tmp_path / "two" / "small.py").write_text("x = 1\n")
+    drawn = drawn_modules(tmp_path, 3, seed=1)
+    assert {project.name for project, _ in drawn} == {"one", "two", "three"}
+    assert drawn == drawn_modules(tmp_path, 3, seed=1)
+    assert len(drawn_modules(tmp_path, 99, seed=1)) == 6
