@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,30 +48,27 @@ def eagerness(  # noqa: PLR0913 - one argument per option
             for typing in typings(chosen, keystrokes)
         ]
         rows = curve(typed, EAGERNESSES, lambda done, total: report("Typing", done, total))
-    default = Settings().eagerness
     if not json:
-        shown = [
-            (
-                f"{row['eagerness']}{' (default)' * (row['eagerness'] == default)}",
-                f"{row['share_not_typed']:.1%}",
-                f"{row['shown_wrong_per_100']:.1f}",
-                str(row["num_shown"]),
-            )
-            for row in rows
-        ]
-        show_rows(
-            f"{rows[0]['num_chars']} characters", ("eagerness", "not typed", "wrong for 100", "shown"), shown
+        _show(rows)
+    names = [f"{module.typing.project.name}/{module.typing.name}" for module in typed]
+    num_asked = sum(module.forecasts.num_asked for module in typed)
+    about = {"target": target, "default": Settings().eagerness, "modules": names, "num_asked": num_asked}
+    write_json({"bench": "eagerness", **about, "curve": rows})
+
+
+def _show(rows: Sequence[Mapping[str, Any]]) -> None:
+    default = Settings().eagerness
+    shown = [
+        (
+            f"{row['eagerness']}{' (default)' * (row['eagerness'] == default)}",
+            f"{row['share_not_typed']:.1%}",
+            f"{row['shown_wrong_per_100']:.1f}",
+            str(row["num_shown"]),
         )
-    write_json(
-        {
-            "bench": "eagerness",
-            "target": target,
-            "default": default,
-            "modules": [f"{module.typing.project.name}/{module.typing.name}" for module in typed],
-            "num_asked": sum(module.forecasts.num_asked for module in typed),
-            "curve": rows,
-        }
-    )
+        for row in rows
+    ]
+    columns = ("eagerness", "not typed", "shown wrong for 100", "shown")
+    show_rows(f"{rows[0]['num_chars']} characters", columns, shown)
 
 
 def _name_of(target: str, path: Path) -> str:
