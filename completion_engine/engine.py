@@ -13,10 +13,11 @@ from typing import Any
 
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.alternatives import other_answers
-from completion_engine.decoding.answers import answer, with_alternatives
+from completion_engine.decoding.answers import answer, silence, with_alternatives
 from completion_engine.decoding.background import Expected, NextLine, Unfinished
 from completion_engine.decoding.context import DecodingContext
 from completion_engine.decoding.contexts import Contexts, longest_context
+from completion_engine.decoding.judged_answers import judged_answer
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.place import cursor_of
 from completion_engine.decoding.repository_memory import RepositoryMemory
@@ -156,6 +157,9 @@ class CompletionEngine:
         stats = self._new_stats()
         task, decoding = self._begin(request, stats, budget=self._budget_of(request))
         rules = StopRules(task.cursor)
+        if nothing := silence(rules, request):
+            self._ahead = Expected(task)
+            return answer(task.origins(), rules, decoding, nothing, begin)
         max_tokens = min(request.max_tokens, self._max_new_tokens)
         limits = Limits.of(request, max_tokens, begin, decoding.cold_ms)
         try:
@@ -166,7 +170,7 @@ class CompletionEngine:
             self._ahead = Expected(task)
             raise
         self._shadow.take(Answer.of(request, task.prompt, decoding), request.shadow)
-        completion = answer(task.origins(), rules, decoding, finish, begin)
+        completion = judged_answer(task, rules, decoding, finish, begin)
         if request.num_candidates > 1:
             others = other_answers(task, rules, decoding, finish, limits)
             completion = with_alternatives(completion, others, request.num_candidates)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from completion_engine.calibration import SHIPPED, Calibration
+
 if TYPE_CHECKING:  # the program's help must not load numpy
     from ngram_cache import NgramIndex
 
@@ -14,6 +16,7 @@ Progress = Callable[[str, int, int], None]  # what is being done, and how much o
 ShouldStop = Callable[[], bool]  # whether the caller no longer wants the result
 Multiline = Literal["auto", "never", "always"]
 MemoryWish = Literal["auto", "on", "off"]
+Surroundings = Literal["code", "comment", "string"]
 
 
 class Cancellation:
@@ -105,8 +108,9 @@ class CompletionRequest:
     `id` names the request in logs. `shadow` is the share of such requests, 0 to 1, that is checked afterwards
     against plain decoding. `repository_memory` mixes what the index saw into what the target writes; `auto`
     does where that is usual for the target. A text is shown as far as it is right with a chance of at least
-    1 - `eagerness`, by the target's own estimate; with 1 all of it is. The place leaves this machine only
-    where `may_leave` says that nothing excludes the document.
+    1 - `eagerness`, by the target's own estimate as `calibration` reads it; with 1 all of it is. Nothing is
+    written where the cursor stands in what is named by `silent_in`. The place leaves this machine only where
+    `may_leave` says that nothing excludes the document.
     """
 
     prefix: str
@@ -128,5 +132,7 @@ class CompletionRequest:
     shadow: float = 0.0
     repository_memory: MemoryWish = "auto"
     eagerness: float = 1.0
+    calibration: Calibration = SHIPPED
+    silent_in: frozenset[Surroundings] = frozenset()
     may_leave: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation)

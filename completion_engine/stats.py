@@ -91,13 +91,27 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the target wrote at a cursor, whether it was shown or not, and how likely each token was.
+
+    Token i ends behind `ends[i]` characters of `text`; `shares[i]` is the target's own probability of it, 1
+    where that is unknown. `num_chars` of the text counted; what stands behind was too unlikely to be right.
+    """
+
+    text: str = ""
+    ends: tuple[int, ...] = ()
+    shares: tuple[float, ...] = ()
+    num_chars: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """The engine's answer.
 
     `text` is to be inserted at the cursor and replaces the first `num_replaced` characters of the
     suffix (an auto-closed bracket, an overlapping rest of the line). It is empty when there is nothing
-    worth showing; `rule` then names why. `alternatives` are other texts for the same place, the likeliest
-    first; there are none unless the request wants several candidates.
+    worth showing; `rule` then names why. `forecast` is all that was written for it. `alternatives` are other
+    texts for the same place, the likeliest first; there are none unless the request wants several candidates.
     """
 
     text: str
@@ -106,3 +120,4 @@ class Completion:
     pieces: tuple[Piece, ...] = ()
     rule: str = ""
     alternatives: tuple[Completion, ...] = ()
+    forecast: Forecast = Forecast()

@@ -40,6 +40,7 @@ from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.indexing_job import IndexingJobs
+from lsp_server.workspace.learned import Learned
 from lsp_server.workspace.leaving import Leaving
 from lsp_server.workspace.session import Session
 
@@ -62,7 +63,8 @@ class SlipstreamServer(LanguageServer):
     """One editor's server, on an engine out of `engines`. `has_stopped` once all its threads have ended.
 
     `has_ended` from the moment on that its client is gone: whatever was under way then begins nothing more.
-    `window` tells its documents from those of other servers on the same engine.
+    `window` tells its documents from those of other servers on the same engine. What becomes of suggestions
+    goes into `learned`, if there is one.
     """
 
     protocol: SlipstreamProtocol
@@ -72,9 +74,12 @@ class SlipstreamServer(LanguageServer):
     has_ended = False
     has_stopped = False
 
-    def __init__(self, version: str, engines: EnginePool, window: int = 0) -> None:
+    def __init__(
+        self, version: str, engines: EnginePool, window: int = 0, learned: Learned | None = None
+    ) -> None:
         super().__init__("slipstream", version, protocol_cls=SlipstreamProtocol, converter_factory=_converter)
         self.session = Session(window=window)
+        self.learned = learned
         self._engines = engines
         self._progress: dict[object, WorkDone] = {}
         self._status_line = StatusLine(lambda status: self.protocol.notify("didChangeStatus", status))
@@ -248,5 +253,7 @@ class SlipstreamServer(LanguageServer):
         for uri in self.session.documents:
             self.scheduler.forget(self.session.document_key(uri))
         self.scheduler.close()
+        if self.learned is not None:
+            await self.learned.store()
         has_ended = await on_own_thread(self.contexts.stop)
         self.has_stopped = await on_own_thread(self.indexing.stop) and has_ended

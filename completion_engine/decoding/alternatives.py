@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from completion_engine.decoding.answers import answer
 from completion_engine.decoding.candidates import decode_behind, rank_runners_up
+from completion_engine.decoding.judged_answers import judged_answer
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.run import Limits, run
 from completion_engine.decoding.task import Task
@@ -31,7 +31,7 @@ def other_answers(
     if finish.reason == "deadline":  # what the deadline cut off is the likeliest of all
         begin, first = time.perf_counter(), task.decoding(new_stats())
         finish = run(first, rules, patient, task.request.cancellation)
-        yield answer(task.origins(), rules, first, finish, begin)
+        yield judged_answer(task, rules, first, finish, begin)
     for branch in rank_runners_up(task, first, finish.num_chars):
         begin = time.perf_counter()
         if begin > limits.patience_at or limits.is_turn_over(task.request.cancellation):
@@ -39,4 +39,4 @@ def other_answers(
         decoding = decode_behind(task, first, branch, new_stats())
         end = run(decoding, rules, patient, task.request.cancellation)
         if end.reason != "deadline" or end.num_chars >= decoding.written.ends[branch.num_shared]:
-            yield answer(task.origins(), rules, decoding, end, begin)
+            yield judged_answer(task, rules, decoding, end, begin)

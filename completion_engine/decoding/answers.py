@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from completion_engine.decoding.attribution import Origins
 from completion_engine.decoding.writing import Finish, Writing
+from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import polish
@@ -32,6 +33,12 @@ def answer(origins: Origins, rules: StopRules, decoding: Writing, finish: Finish
     # A blank text was blank because something ended it at once: that is the reason worth telling.
     rule = finish.rule or suggestion.rule if suggestion.rule in {"", "blank"} else suggestion.rule
     return Completion(suggestion.text, suggestion.num_replaced, stats, pieces, rule)
+
+
+def silence(rules: StopRules, request: CompletionRequest) -> Finish | None:
+    """The end of a text that is not begun: the cursor stands in what the request names by `silent_in`."""
+    surroundings = rules.site.surroundings
+    return Finish("silent", 0, f"in-{surroundings}") if surroundings in request.silent_in else None
 
 
 def with_alternatives(shown: Completion, others: Iterable[Completion], num_candidates: int) -> Completion:

@@ -1,19 +1,12 @@
-"""How likely each written token was, and from that how likely a whole text is what a person wants to write.
+"""How likely the target found each token that it wrote, among all that may be written there.
 
-A token's share is the target's probability of it among all that could be written there. Shares are calibrated
-on real positions (Platt 1999): a share of p means that the token is right, behind right ones, as often as
-`calibrated` says. Knows no text.
+Knows no text.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-
-# The log odds of being right are OFFSET + SLOPE * log odds of the share; see docs/experiments.md.
-OFFSET, SLOPE = 0.4, 0.64
-_NARROWEST = 1e-6  # shares closer to 0 and 1 say no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +25,3 @@ class Chance:
 
 UNKNOWN = Chance(1.0)
 """Of a token that nothing is known of: nothing speaks against it."""
-
-
-def calibrated(share: float) -> float:
-    """How often a token of that share is what a person writes, behind text that was."""
-    bounded = min(max(share, _NARROWEST), 1 - _NARROWEST)
-    odds = OFFSET + SLOPE * (math.log(bounded) - math.log1p(-bounded))
-    return 1 / (1 + math.exp(-odds))
-
-
-def num_sure(chances: Sequence[Chance], min_survival: float) -> int:
-    """How many tokens are right all together at least that likely."""
-    survival = 1.0
-    for at, chance in enumerate(chances):
-        survival *= calibrated(chance.share)
-        if survival < min_survival:
-            return at
-    return len(chances)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from completion_engine.calibration import SHIPPED, Calibration
 from completion_engine.decoding.chances import UNKNOWN, Chance
 from completion_engine.decoding.context import DecodingContext
 from completion_engine.decoding.device_steps import DeviceSteps
@@ -135,9 +136,15 @@ class Decoding:
             self._prefill(self._known()[:num_rows])
         return self.num_pending > 1
 
-    def finish(self, rules: TextRules, max_tokens: int, min_survival: float = 0.0) -> Finish | None:
+    def finish(
+        self,
+        rules: TextRules,
+        max_tokens: int,
+        min_survival: float = 0.0,
+        calibration: Calibration = SHIPPED,
+    ) -> Finish | None:
         """Whether what is written ends the completion; see `Ending`."""
-        return self._ending.finish(self.tokens, self._chances, rules, max_tokens, min_survival)
+        return self._ending.finish(self.tokens, self._chances, rules, max_tokens, min_survival, calibration)
 
     def end(self) -> None:
         """Let the drafters learn from what was written, unless it holds what looks like a secret."""

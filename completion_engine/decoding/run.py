@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from completion_engine.calibration import SHIPPED, Calibration
 from completion_engine.decoding.writing import Finish, TextRules, Writing
 from completion_engine.prompting.windows import Budget
 from completion_engine.request import Cancellation, CompletionRequest
@@ -40,7 +41,7 @@ class Limits:
     """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds.
 
     Behind `turn_until` it is somebody else's turn, if anybody waits. Text that is less likely right than
-    `min_survival` is not wanted.
+    `min_survival`, by `calibration`, is not wanted.
     """
 
     max_tokens: int
@@ -48,6 +49,7 @@ class Limits:
     patience_at: float = float("inf")
     turn_until: float = float("inf")
     min_survival: float = 0.0
+    calibration: Calibration = SHIPPED
 
     @classmethod
     def of(cls, request: CompletionRequest, max_tokens: int, begin_s: float, cold_ms: float) -> Limits:
@@ -61,7 +63,9 @@ class Limits:
             deadline_ms = max(deadline_ms, _COLD_SHARE * request.patience_ms)
         patience_ms = max(request.patience_ms, request.deadline_ms)
         deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (deadline_ms, patience_ms))
-        return cls(max_tokens, deadline_at, patience_at, begin_s + MAX_TURN_S, 1 - request.eagerness)
+        turn_until = begin_s + MAX_TURN_S
+        min_survival, calibration = 1 - request.eagerness, request.calibration
+        return cls(max_tokens, deadline_at, patience_at, turn_until, min_survival, calibration)
 
     def is_turn_over(self, cancellation: Cancellation) -> bool:
         """Whether others waited long enough."""
@@ -86,7 +90,7 @@ def run(decoding: Writing, rules: TextRules, limits: Limits, cancellation: Cance
     """
     try:
         while True:
-            finish = decoding.finish(rules, limits.max_tokens, limits.min_survival)
+            finish = decoding.finish(rules, limits.max_tokens, limits.min_survival, limits.calibration)
             if finish is not None:
                 return finish
             cancellation.check()

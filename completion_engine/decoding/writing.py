@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from completion_engine.decoding.chances import Chance, calibrated
+from completion_engine.calibration import SHIPPED, Calibration
+from completion_engine.decoding.chances import Chance
 from completion_engine.prompting.written import Written
 from completion_engine.stats import CompletionStats
 
@@ -66,7 +67,13 @@ class Writing(Protocol):
         """Write on; nothing is begun that takes longer than `within_ms` where something quicker does."""
         ...
 
-    def finish(self, rules: TextRules, max_tokens: int, min_survival: float = 0.0) -> Finish | None:
+    def finish(
+        self,
+        rules: TextRules,
+        max_tokens: int,
+        min_survival: float = 0.0,
+        calibration: Calibration = SHIPPED,
+    ) -> Finish | None:
         """Whether what is written ends the completion."""
         ...
 
@@ -83,23 +90,25 @@ class Ending:
         self._survival = 1.0
         self.num_checked = 0
 
-    def finish(
+    def finish(  # noqa: PLR0913 - what is written, and when that is enough
         self,
         tokens: Sequence[int],
         chances: Sequence[Chance],
         rules: TextRules,
         max_tokens: int,
         min_survival: float = 0.0,
+        calibration: Calibration = SHIPPED,
     ) -> Finish | None:
         """Whether what is written ends the completion: `tokens`, of which `chances` says how likely they are.
 
-        A text ends too before the token with which it is less likely right than `min_survival`.
+        A text ends too before the token with which it is less likely right than `min_survival`, by
+        `calibration`.
         """
         ends = [0, *self._written.ends]
         while self.num_checked < len(tokens):
             at = self.num_checked
             self.num_checked += 1
-            self._survival *= calibrated(chances[at].share)
+            self._survival *= calibration.of(chances[at].share)
             finish = self._finish_with(tokens[at], ends[at + 1], rules, max_tokens)
             if self._survival < min_survival and (finish is None or finish.num_chars > ends[at]):
                 return Finish("unsure", rules.head(self._written.text[: ends[at + 1]], ends[at]), "unsure")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from completion_engine.decoding.answers import answer, with_alternatives
+from completion_engine.decoding.answers import answer, silence, with_alternatives
 from completion_engine.decoding.attribution import Origins
 from completion_engine.decoding.contexts import Contexts
 from completion_engine.decoding.place import cursor_of
@@ -166,8 +166,10 @@ class RemoteCompleter:
     def _complete(self, request: CompletionRequest) -> Completion:
         begin = time.perf_counter()
         cursor = cursor_of(request)
-        prompt = self._contexts.choose(request, cursor, Budget()).prompt
         rules = StopRules(cursor)
+        if nothing := silence(rules, request):
+            return Completion("", 0, CompletionStats(finish_reason=nothing.reason), rule=nothing.rule)
+        prompt = self._contexts.choose(request, cursor, Budget()).prompt
         limits = Limits.of(request, min(request.max_tokens, MAX_NEW_TOKENS), begin, cold_ms=0.0)
         writing = self._going_on(request, prompt, limits)
         writing.stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from completion_engine.calibration import SHIPPED, Calibration
 from completion_engine.decoding.chances import UNKNOWN
 from completion_engine.decoding.run import Limits
 from completion_engine.decoding.writing import Ending, Finish, TextRules
@@ -125,10 +126,17 @@ class RemoteWriting:
             self.close()
             raise silent(self._authority)
 
-    def finish(self, rules: TextRules, max_tokens: int, min_survival: float = 0.0) -> Finish | None:
+    def finish(
+        self,
+        rules: TextRules,
+        max_tokens: int,
+        min_survival: float = 0.0,
+        calibration: Calibration = SHIPPED,
+    ) -> Finish | None:
         """Whether what is written ends the completion; see `Ending`."""
         tokens = self.tokens
-        found = self._ending.finish(tokens, [UNKNOWN] * len(tokens), rules, max_tokens, min_survival)
+        chances = [UNKNOWN] * len(tokens)
+        found = self._ending.finish(tokens, chances, rules, max_tokens, min_survival, calibration)
         if found is None and self._is_stray:
             return Finish("end", len(self.written.text), "stray-text")
         if found is None and self.has_ended:

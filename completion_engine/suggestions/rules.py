@@ -26,6 +26,9 @@ RuleName = Literal[
     "no-change",
     "blank",
     "unsure",
+    "unknown-name",
+    "in-comment",
+    "in-string",
 ]
 
 RULES: dict[str, str] = {
@@ -45,6 +48,9 @@ RULES: dict[str, str] = {
     "does-not-fit-rest-of-line": "With the suggestion the rest of the line would not be whole.",
     "no-change": "The suggestion says what already stands at the cursor.",
     "blank": "Nothing but blanks was left of the suggestion.",
+    "unknown-name": "What would come is a name that neither this file nor the repository holds.",
+    "in-comment": "The cursor stands in a comment, where the setting suggestInComments wants nothing.",
+    "in-string": "The cursor stands in a string, where the setting suggestInStrings wants nothing.",
     "unsure": "What would come is less likely to be right than the setting eagerness asks for.",
 }
 

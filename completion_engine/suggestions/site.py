@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from completion_engine.request import Surroundings
 from completion_engine.suggestions.closing import closed_by
 from completion_engine.suggestions.cursor_context import CursorContext, indent_width
 from completion_engine.suggestions.lexer import Event, Stack, num_brackets, scanner_of
@@ -67,6 +68,13 @@ class Site:
     def inside(self) -> str:
         """The mark of the string or comment that the cursor stands in, or empty."""
         return self.stack[-1].mark if self.stack and not self.stack[-1].is_bracket else ""
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What the cursor stands in; a Python docstring is a string, code in a template string is code."""
+        if not self.inside:
+            return "code"
+        return "comment" if self.scanner.is_comment(self.inside) else "string"
 
     def read(self, text: str) -> Reading:
         """Scan text written at the cursor."""

@@ -57,6 +57,7 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     """The file on disk is the truth again."""
     uri = params.text_document.uri
     server.session.drop(uri)
+    server.session.outcomes.forget(uri)
     server.show_status()
     server.scheduler.forget(server.session.document_key(uri))
     server.contexts.forget(server.session.document_key(uri))

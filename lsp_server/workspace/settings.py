@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.alias_generators import to_camel
 
 from completion_engine.config import AUTO, DEFAULT_DRAFTERS, DRAFTERS
-from completion_engine.request import MemoryWish, Multiline
+from completion_engine.request import MemoryWish, Multiline, Surroundings
 from lsp_server.workspace.settings_limits import excess
 
 _MAX_NAMED = 3
@@ -67,11 +67,14 @@ class Settings(BaseModel):
     multiline: Multiline = "auto"
     trigger: Literal["automatic", "manual"] = "automatic"
     languages: dict[str, bool] = Field(default_factory=dict)
+    suggest_in_comments: bool = True
+    suggest_in_strings: bool = True
     context: bool = True
     index: IndexSettings = Field(default_factory=IndexSettings)
     remote: RemoteSettings = Field(default_factory=RemoteSettings)
     repository_memory: MemoryWish = "auto"
-    eagerness: float = Field(default=0.8, ge=0, le=1)
+    eagerness: float = Field(default=0.6, ge=0, le=1)
+    learn_from_use: bool = False
     temperature: float = Field(default=0.0, ge=0, le=2)
     candidates: int = Field(default=1, ge=1, le=8)
     shadow: float = Field(default=0.0, ge=0, le=1)
@@ -95,6 +98,15 @@ class Settings(BaseModel):
         if not self.is_enabled_for(language):
             return "language-disabled"
         return "trigger-manual" if self.trigger == "manual" and not is_invoked else ""
+
+    @property
+    def silent_in(self) -> frozenset[Surroundings]:
+        """In what nothing is suggested while somebody types."""
+        wanted: dict[Surroundings, bool] = {
+            "comment": self.suggest_in_comments,
+            "string": self.suggest_in_strings,
+        }
+        return frozenset(place for place, is_wanted in wanted.items() if not is_wanted)
 
 
 @dataclass(frozen=True, slots=True)

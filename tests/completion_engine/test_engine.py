@@ -72,6 +72,18 @@ def test_a_deadline_returns_what_is_verified_and_the_rest_follows_in_the_backgro
     assert whole.startswith(later.written.text[:8])
 
 
+def test_nothing_is_written_where_nobody_wants_it(make_engine: Make) -> None:
+    engine = make_engine()
+    in_comment, in_code = CODE + "        # the fir", CODE + "        res"
+    silent = engine.complete(request(in_comment, silent_in=frozenset({"comment"})))
+    assert (silent.text, silent.rule, silent.stats.num_forwards) == ("", "in-comment", 0)
+    plain, wanted = (
+        engine.complete(request(in_code, silent_in=places))
+        for places in (frozenset(), frozenset({"comment"}))
+    )
+    assert wanted.text == plain.text
+
+
 @pytest.mark.parametrize("gives_way", [True, False])
 def test_a_long_completion_ends_with_what_it_has_if_somebody_else_waits(
     make_engine: Make, monkeypatch: pytest.MonkeyPatch, gives_way: bool

@@ -143,6 +143,11 @@ async def test_settings_decide_where_completions_come(editor: Editor, tiny_model
     assert await editor.suggest(uri, *PLACE) == []
     assert (await editor.why(uri, *PLACE))["rule"] == "trigger-manual"
     assert await editor.suggest(uri, *PLACE, kind=INVOKED)
+    comment = editor.open("comment.py", f"{TEXT}# the fir")
+    editor.client.configure({**settings, "suggestInComments": False})
+    assert await editor.suggest(comment, 6, 9) == []
+    assert (await editor.why(comment, 6, 9))["rule"] == "in-comment"
+    assert await editor.suggest(uri, *PLACE)
     editor.client.configure({**settings, "languages": {"python": False}})
     assert await editor.suggest(uri, *PLACE, kind=INVOKED) == []
     editor.client.configure(settings)

@@ -59,6 +59,7 @@ class Options:
             "deadlineMs": self.deadline_ms,
             "eagerness": self.eagerness,
             "repositoryMemory": self.repository_memory,
+            "learnFromUse": False,  # neither is anything learned from a script, nor does it get what was
         }
         return {name: value for name, value in given.items() if value is not None}
 

@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from completion_engine.decoding.chances import Chance, calibrated
+from completion_engine.calibration import SHIPPED
+from completion_engine.decoding.chances import Chance
 from completion_engine.decoding.picking import OpenRows, Picker
 from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.decoding.sampling import Sampler
@@ -63,7 +64,7 @@ def test_what_is_typed_rules_out_rivals() -> None:
 
 def test_more_likely_tokens_are_right_more_often() -> None:
     shares = [0.0, 0.01, 0.2, 0.5, 0.8, 0.99, 1.0]
-    found = [calibrated(share) for share in shares]
+    found = [SHIPPED.of(share) for share in shares]
     assert found == sorted(found)
     assert 0 < found[0] < found[-1] < 1
 
@@ -75,6 +76,21 @@ def test_drafts_change_nothing_about_where_a_text_ends(make_engine: Make, eagern
         found = drafted.complete(request(text, eagerness))
         expected = plain.complete(request(text, eagerness))
         assert (found.text, found.rule) == (expected.text, expected.rule)
+
+
+def test_drafts_change_nothing_about_where_a_name_is_unknown(make_engine: Make) -> None:
+    plain, drafted = make_engine(drafters=()), make_engine()
+    index = NgramIndex([("b.py", drafted.tokenizer.encode(HEAD * 250))])
+    rules = set()
+    for text in [*TEXTS, *TEXTS]:
+        asked = request(text, 0.999, index=index, repository_memory="off")
+        found, expected = drafted.complete(asked), plain.complete(asked)
+        assert (found.text, found.rule) == (expected.text, expected.rule)
+        assert found.forecast == expected.forecast
+        rules.add(found.rule)
+        known = drafted.complete(request(text, 0.999))
+        assert known.text.startswith(found.text)
+    assert "unknown-name" in rules
 
 
 @pytest.mark.parametrize("text", TEXTS)

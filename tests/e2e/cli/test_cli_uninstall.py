@@ -21,6 +21,7 @@ from completion_engine.cpu.packed_file import packed_path
 from completion_engine.models.storage import default_root
 from lsp_server.sharing import hangs
 from lsp_server.sharing.log import log_path
+from lsp_server.workspace.learned import learned_path
 from lsp_server.workspace.settings_file import user_file
 from ngram_cache.snapshot import index_directory, snapshot_path
 import sys
@@ -29,7 +30,7 @@ model = "qwen2.5-coder-0.5b"
 files = [
     KERNEL_FOLDER / "kernel.nbi", packed_path([Path(sys.argv[1])]), default_root() / model / "file.gguf",
     default_root() / "locks" / "a.lock", default_root() / f"{model}.loading",
-    snapshot_path(index_directory(), Path("/project"), "tokens"), log_path(), user_file(),
+    snapshot_path(index_directory(), Path("/project"), "tokens"), log_path(), learned_path(), user_file(),
 ]
 for file in files:
     file.parent.mkdir(parents=True, exist_ok=True)

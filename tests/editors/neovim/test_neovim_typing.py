@@ -166,6 +166,18 @@ def test_an_answer_that_comes_late_shows_the_rest_of_what_was_typed_along(
         editor.call("require('slipstream.config').get().debounce_ms = 0")
 
 
+def test_a_new_line_is_asked_about_at_once(editor: Neovim, write: Write) -> None:
+    write("shapes.py", PERIMETER)
+    editor.call("require('slipstream.config').get().debounce_ms = 600000")
+    try:
+        editor.call("Drawn.delays_ms = { 100 }")
+        editor.type("<CR>")
+        editor.until("return Drawn.num_held == 1")
+        editor.until("return Drawn.num_held == 0")
+    finally:
+        editor.call("require('slipstream.config').get().debounce_ms = 0")
+
+
 def test_candidates_go_round(editor: Neovim, write: Write, model_says: str) -> None:
     write("shapes.py", PERIMETER)
     editor.type("ret")

@@ -23,7 +23,7 @@ json_values = st.recursive(
 keys = st.sampled_from(
     ["target", "drafters", "maxTokens", "deadlineMs", "multiline", "trigger", "languages", "index",
      "index.exclude", "index.maxFiles", "temperature", "candidates", "shadow", "device", "remote",
-     "remote.url", "nonsense"]
+     "remote.url", "nonsense", "suggestInComments", "suggestInStrings", "learnFromUse"]
 )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def test_no_value_of_a_group_keeps_the_group() -> None:
 
 @given(st.dictionaries(keys, json_values, max_size=6))
 def test_a_repository_never_widens(values: dict[str, Any]) -> None:
-    base = Settings(max_tokens=32, candidates=2, patience_ms=500.0)
+    base = Settings(max_tokens=32, candidates=2, patience_ms=500.0, suggest_in_comments=False)
     narrowed = narrow(base, values, "r").settings
     for name in (
         "target",
@@ -106,6 +106,8 @@ def test_a_repository_never_widens(values: dict[str, Any]) -> None:
         assert getattr(narrowed, name) == getattr(base, name)
     for name in ("max_tokens", "candidates", "patience_ms"):
         assert getattr(narrowed, name) <= getattr(base, name)
+    assert narrowed.silent_in >= base.silent_in
+    assert not narrowed.learn_from_use
     assert narrowed.index.max_files <= base.index.max_files
     assert set(base.index.exclude) <= set(narrowed.index.exclude)
 

@@ -83,10 +83,10 @@ local function ask(kind, delta)
   asked.request_id = is_sent and request_id or nil
 end
 
---- Asks after something was typed, at once or when typing pauses.
+--- Asks after something was typed, at once or when typing pauses. On a new line typing has paused already.
 function M.after_typing()
   local delay = config.get().debounce_ms
-  if delay == 0 then
+  if delay == 0 or not places.here().before:find('%S') then
     ask(AUTOMATIC)
     return
   end

@@ -60,6 +60,8 @@ const RULES: Readonly<Record<string, string>> = {
   "engine-failed": "the engine failed",
   "language-disabled": "off for the language",
   "trigger-manual": "only when asked",
+  "in-comment": "off in comments",
+  "in-string": "off in strings",
   "document-changed": "the document changed meanwhile",
   blank: "nothing but blanks",
   nothing: "the model had nothing to add",

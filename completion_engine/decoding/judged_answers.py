@@ -1,0 +1,41 @@
+"""An answer of a target that tells how sure it is: what it wrote in all, and no name that nobody knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from completion_engine.decoding.answers import answer
+from completion_engine.decoding.known_names import KnownNames
+from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.task import Task
+from completion_engine.decoding.writing import Finish
+from completion_engine.stats import Completion, Forecast
+from completion_engine.suggestions.doubts import num_sure_chars
+from completion_engine.suggestions.stopping import StopRules
+
+
+def judged_answer(
+    task: Task, rules: StopRules, decoding: Decoding, finish: Finish, begin: float
+) -> Completion:
+    """As `answer`, with its forecast, and ended before a name that is too unlikely to exist."""
+    forecast = _forecast(decoding, finish)
+    end = _before_doubtful_names(task, rules, forecast, finish)
+    return replace(answer(task.origins(), rules, decoding, end, begin), forecast=forecast)
+
+
+def _forecast(decoding: Decoding, finish: Finish) -> Forecast:
+    """The tokens that a decoding has looked at, the one too many included."""
+    ends = tuple(decoding.written.ends[: decoding.num_checked])
+    shares = tuple(chance.share for chance in decoding.chances[: decoding.num_checked])
+    return Forecast(decoding.written.text[: ends[-1] if ends else 0], ends, shares, finish.num_chars)
+
+
+def _before_doubtful_names(task: Task, rules: StopRules, forecast: Forecast, finish: Finish) -> Finish:
+    """`finish`, or an earlier end where a name would come that nobody knows."""
+    request, names = task.request, KnownNames(task.request, task.tokenizer)
+    if not task.context.weighs or not names.can_judge:
+        return finish
+    num_chars = num_sure_chars(
+        rules, forecast, request.eagerness, request.calibration, lambda name: name in names
+    )
+    return Finish("unsure", num_chars, "unknown-name") if num_chars < finish.num_chars else finish

@@ -1,0 +1,36 @@
+"""What the cursor stands in: the languages' own comments and strings."""
+
+from __future__ import annotations
+
+import pytest
+
+from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.site import Site
+
+
+@pytest.mark.parametrize(
+    ("language", "prefix", "expected"),
+    [
+        ("python", "x = 1\n", "code"),
+        ("python", "x = 1  # the fir", "comment"),
+        ("python", "x = 1  # the first\n", "code"),
+        ("python", "call(", "code"),
+        ("python", 'call("the fir', "string"),
+        ("python", 'call("the # fir', "string"),
+        ("python", 'call("it")', "code"),
+        ("python", 'def f():\n    """Say what', "string"),
+        ("typescript", "const a = 1; // the fir", "comment"),
+        ("typescript", "/* the\n * fir", "comment"),
+        ("typescript", "/* the first */\n", "code"),
+        ("typescript", "const a = `the fir", "string"),
+        ("typescript", "const a = `the ${fir", "code"),
+        ("typescript", "const a = 'http://", "string"),
+        ("lua", "local a = 1 -- the fir", "comment"),
+        ("rust", "let a: &'a str = x", "code"),
+        ("shellscript", "echo $# ", "code"),
+        ("markdown", "# The fir", "code"),
+        ("", "anything", "code"),
+    ],
+)
+def test_the_cursor_stands_in(language: str, prefix: str, expected: str) -> None:
+    assert Site(CursorContext(prefix, "\n", language)).surroundings == expected
