@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ _LANGUAGES = {
     ".py": "python", ".ts": "typescript", ".js": "javascript", ".go": "go", ".rs": "rust",
     ".c": "c", ".h": "c",
 }  # fmt: skip
+T = TypeVar("T")
 _MIN_BYTES = 2_000
 _MAX_BYTES = 200_000
 
@@ -145,7 +147,7 @@ def _draw(path: Path, name: Path, rng: random.Random) -> Sample | None:
     )
 
 
-def interleaved(*groups: list[Sample]) -> Iterator[Sample]:
+def interleaved(*groups: list[T]) -> Iterator[T]:
     """One of each group in turn, until all are used."""
     for at in range(max(map(len, groups), default=0)):
         yield from (group[at] for group in groups if at < len(group))

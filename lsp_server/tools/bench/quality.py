@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from completion_engine.context.choosing import INGREDIENTS
 from completion_engine.decoding.run import NoRules
@@ -19,7 +20,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS
-from completion_engine.request import CompletionRequest, MemoryWish
+from completion_engine.request import CompletionRequest, MemoryWish, RepositoryContext
 from completion_engine.suggestions.rules import Stop
 from lsp_server.tools.bench.context import context_of
 from lsp_server.tools.bench.judging import judge
@@ -64,6 +65,14 @@ class FirstLine(NoRules):
         return None if end < 0 else Stop("single-line", end)
 
 
+class Position(NamedTuple):
+    """A cursor in a project, which is a folder below `root`; what it counts for is `language`."""
+
+    language: str
+    sample: Sample
+    root: Path
+
+
 @dataclass(slots=True)
 class QualityRun:
     """One engine, the ways to ask it, and how long it may go on. No new position is begun `until_s`."""
@@ -80,26 +89,56 @@ class QualityRun:
         facts = self.engine.describe()
         return f"{facts['target']} {facts['dtype']}, {facts['num_context_tokens']} tokens of context"
 
-    def measure(self, language: str, samples: Sequence[Sample], root: Path, progress: Progress) -> None:
-        """Ask at positions in the projects, each a folder below `root`, where that is not done yet."""
-        for num_done, sample in enumerate(samples):
+    def measure(self, positions: Sequence[Position], progress: Progress) -> None:
+        """Ask at the positions where that is not done yet."""
+        for num_done, position in enumerate(positions):
+            language, sample = position.language, position.sample
             asked = {Asked(self.model, language, sample.name, way.name): way for way in self.ways}
             missing = {key: way for key, way in asked.items() if key not in self.results.found}
             if missing and time.monotonic() >= self.until_s:
                 return
-            self._ask(sample, root, missing)
-            progress(num_done + 1, len(samples))
+            self._ask(position, missing)
+            progress(num_done + 1, len(positions))
 
-    def _ask(self, sample: Sample, root: Path, missing: Mapping[Asked, Way]) -> None:
+    def _ask(self, position: Position, missing: Mapping[Asked, Way]) -> None:
+        sample, request = position.sample, self._request_at(position)
+        contexts: dict[tuple[str, ...], RepositoryContext | None] = {(): None}
         for key, way in missing.items():
-            ask = _plain_answer if way.is_plain else _answer
-            text, num_prompt_tokens = ask(self.engine, sample, self._index_of(sample, root), way)
+            if way.is_plain:
+                text, num_prompt_tokens = plain_text(self.engine, sample, _document(sample, way))
+                text = text.partition("\n")[0]
+            else:
+                if way.ingredients not in contexts:
+                    project = sample.document.partition("/")[0]
+                    contexts[way.ingredients] = context_of(self.engine, request, project, way.ingredients)
+                text, num_prompt_tokens = _answer(
+                    self.engine,
+                    replace(
+                        request,
+                        document=_document(sample, way),
+                        context=contexts[way.ingredients],
+                        repository_memory=way.memory,
+                    ),
+                )
             self.results.add(key, judge(sample, text, num_prompt_tokens), text)
         for document in {_document(sample, way) for way in missing.values()}:
             self.engine.forget(document)
 
-    def _index_of(self, sample: Sample, root: Path) -> NgramIndex:
-        project = root / sample.document.partition("/")[0]
+    def _request_at(self, position: Position) -> CompletionRequest:
+        sample = position.sample
+        return CompletionRequest(
+            sample.prefix,
+            sample.suffix,
+            sample.language,
+            index=self._index_of(position),
+            indexed_as=sample.document.partition("/")[2],
+            max_tokens=_MAX_TOKENS,
+            deadline_ms=0,
+            patience_ms=float("inf"),
+        )
+
+    def _index_of(self, position: Position) -> NgramIndex:
+        project = position.root / position.sample.document.partition("/")[0]
         if project not in self.projects:
             self.projects[project] = repository_index(project, self.engine.tokenizer.encode_many)
         return self.projects[project]
@@ -110,31 +149,11 @@ def _document(sample: Sample, way: Way) -> str:
     return f"{'plain' if way.is_plain else '+'.join(way.ingredients)} {sample.document}"
 
 
-def _answer(engine: CompletionEngine, sample: Sample, index: NgramIndex, way: Way) -> tuple[str, int]:
+def _answer(engine: CompletionEngine, request: CompletionRequest) -> tuple[str, int]:
     """The suggestion that an editor would show, however long it takes, and the length of its prompt."""
-    project, _, path = sample.document.partition("/")
-    request = CompletionRequest(
-        sample.prefix,
-        sample.suffix,
-        sample.language,
-        document=_document(sample, way),
-        index=index,
-        indexed_as=path,
-        max_tokens=_MAX_TOKENS,
-        deadline_ms=0,
-        patience_ms=float("inf"),
-        repository_memory=way.memory,
-    )
-    request = replace(request, context=context_of(engine, request, project, way.ingredients))
     engine.prepare_context(request)
     completion = engine.complete(request)
     return completion.text, completion.stats.num_prompt_tokens
-
-
-def _plain_answer(engine: CompletionEngine, sample: Sample, _index: NgramIndex, way: Way) -> tuple[str, int]:
-    """The first line that the target alone writes behind the plain prompt."""
-    text, num_prompt_tokens = plain_text(engine, sample, _document(sample, way))
-    return text.partition("\n")[0], num_prompt_tokens
 
 
 def plain_text(engine: CompletionEngine, sample: Sample, document: str) -> tuple[str, int]:

@@ -13,7 +13,7 @@ import tempfile
 from functools import cache
 
 from completion_engine.errors import MachineError
-from lsp_server.tools.bench import confined
+from lsp_server.tools.bench import bounded_program
 
 _MAX_WALL_S = 60.0  # on a busy machine the processor's time may take so long
 
@@ -23,7 +23,7 @@ def runs_to_its_end(program: str) -> bool:
     if sys.platform == "win32":
         raise MachineError("Programs cannot be confined here.", advice="Measure on Linux or macOS.")
     word = secrets.token_hex(8)  # it proves that the last line was reached
-    command = [*_without_network(), sys.executable, "-I", "-S", str(confined.__file__)]
+    command = [*_without_network(), sys.executable, "-I", "-S", str(bounded_program.__file__)]
     with tempfile.TemporaryDirectory() as folder:
         try:
             done = subprocess.run(

@@ -13,12 +13,13 @@ from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.prompting.context_budget import MAX_TOKENS
-from lsp_server.tools.bench.prompts import from_folder
+from lsp_server.tools.bench.prompts import from_folder, interleaved
 from lsp_server.tools.bench.quality import (
     COLUMNS,
     PLAIN,
     SWITCHES,
     WHOLE,
+    Position,
     QualityRun,
     table_rows,
     way_without,
@@ -67,10 +68,12 @@ def quality(  # noqa: PLR0913 - one argument per option
     with progress_bar(quiet=json) as report:
         config = EngineConfig(target=target, dtype=dtype, context_tokens=context_tokens)
         run = QualityRun(CompletionEngine.load(config, report), ways, kept, until_s)
-        for name in ["sources"] if sources else languages:
-            root = sources or released_sources(name)
-            samples = from_folder(root, prompts, endings=ENDINGS.get(name))
-            run.measure(name, samples, root, partial(report, f"Asking in {name}"))
+        roots = {"sources": sources} if sources else {name: released_sources(name) for name in languages}
+        drawn = [
+            [Position(name, sample, root) for sample in from_folder(root, prompts, endings=ENDINGS.get(name))]
+            for name, root in roots.items()
+        ]
+        run.measure(list(interleaved(*drawn)), partial(report, "Asking"))
     if not json:
         show_rows("First suggestions; pairs are everything against the row", COLUMNS, table_rows(kept))
     write_json({"bench": "quality", "rows": list(kept.rows(WHOLE.name))})

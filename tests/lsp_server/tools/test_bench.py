@@ -23,7 +23,7 @@ from lsp_server.tools.bench.exactness import compare
 from lsp_server.tools.bench.judging import judge, parses_as_well
 from lsp_server.tools.bench.judging import summary as judged
 from lsp_server.tools.bench.prompts import Sample, from_folder, from_tasks, interleaved
-from lsp_server.tools.bench.quality import PLAIN, WHOLE, QualityRun, table_rows, way_without
+from lsp_server.tools.bench.quality import PLAIN, WHOLE, Position, QualityRun, table_rows, way_without
 from lsp_server.tools.bench.quality_results import QualityResults
 from lsp_server.tools.commands.bench import Dtype, app
 
@@ -137,9 +137,8 @@ def test_each_way_of_asking_is_measured_at_each_position_and_context_is_what_dif
     ways = [PLAIN, *map(way_without, ("similar", "context", "context+memory")), WHOLE]
     results = QualityResults(tmp_path / "results.jsonl")
     done: list[tuple[int, int]] = []
-    QualityRun(engine, ways, results).measure(
-        "python", [sample] * 2, tmp_path, lambda *counts: done.append(counts)
-    )
+    positions = [Position("python", sample, tmp_path)] * 2
+    QualityRun(engine, ways, results).measure(positions, lambda *counts: done.append(counts))
     assert done == [(1, 2), (2, 2)]
     assert [asked.way for asked in results.found] == [way.name for way in ways]
     tokens = {asked.way: found.num_prompt_tokens for asked, found in results.found.items()}
@@ -150,14 +149,14 @@ def test_each_way_of_asking_is_measured_at_each_position_and_context_is_what_dif
     known = QualityResults(tmp_path / "results.jsonl")
     assert known.found == results.found
     nothing_is_left = QualityRun(engine, ways, known, until_s=0.0)
-    nothing_is_left.measure("python", [sample], tmp_path, lambda *counts: done.append(counts))
+    nothing_is_left.measure(positions[:1], lambda *counts: done.append(counts))
     assert done[2:] == [(1, 1)]
 
 
 def test_a_measurement_ends_in_time(tiny_model_dir: Path, tmp_path: Path) -> None:
     results = QualityResults()
     run = QualityRun(engine_of(tiny_model_dir), [WHOLE], results, until_s=0.0)
-    run.measure("python", [SUM], tmp_path, lambda *_: None)
+    run.measure([Position("python", SUM, tmp_path)], lambda *_: None)
     assert not results.found
 
 
