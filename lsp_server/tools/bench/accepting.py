@@ -19,7 +19,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
 from lsp_server.tools.bench.json_lines import JsonLines
 from lsp_server.tools.bench.judging import tree_of
-from lsp_server.tools.bench.prompts import Sample, repository_index
+from lsp_server.tools.bench.prompts import Position, Sample, repository_index
 from ngram_cache import NgramIndex
 
 _MAX_HOLE_LINES = 10
@@ -102,10 +102,9 @@ def num_unopened(text: str, language: str) -> int:
     return num_found
 
 
-def measure_accepting(  # noqa: PLR0913 - whom to ask, where, what is known, whom to tell, how long
+def measure_accepting(
     engine: CompletionEngine,
-    samples: Sequence[Sample],
-    root: Path,
+    positions: Sequence[Position],
     results: JsonLines,
     progress: Callable[[int, int], None],
     until_s: float = float("inf"),
@@ -113,14 +112,14 @@ def measure_accepting(  # noqa: PLR0913 - whom to ask, where, what is known, who
     """Add the places that `results` does not hold yet; no place is begun `until_s`."""
     model = engine.describe()["target"]
     known = {(found["model"], found["place"]) for found in results.objects}
-    projects: dict[str, NgramIndex] = {}
-    for num_done, sample in enumerate(samples):
+    projects: dict[Path, NgramIndex] = {}
+    for num_done, (_, sample, root) in enumerate(positions):
         if (model, sample.name) not in known:
             if time.monotonic() >= until_s:
                 return
-            project = sample.document.partition("/")[0]
+            project = root / sample.document.partition("/")[0]
             if project not in projects:
-                projects[project] = repository_index(root / project, engine.tokenizer.encode_many)
+                projects[project] = repository_index(project, engine.tokenizer.encode_many)
             place = _written(engine, sample, projects[project])
             results.add(
                 {
@@ -132,7 +131,7 @@ def measure_accepting(  # noqa: PLR0913 - whom to ask, where, what is known, who
                     "repeated_brackets": place.repeated_brackets,
                 }
             )
-        progress(num_done + 1, len(samples))
+        progress(num_done + 1, len(positions))
 
 
 def _written(engine: CompletionEngine, sample: Sample, index: NgramIndex) -> Place:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,14 @@ class Sample:
     prefix: str
     suffix: str
     expected: str
+
+
+class Position(NamedTuple):
+    """A cursor in a project, which is a folder below `root`; what it counts for is `language`."""
+
+    language: str
+    sample: Sample
+    root: Path
 
 
 @dataclass(frozen=True, slots=True)

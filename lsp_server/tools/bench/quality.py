@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from completion_engine.context.choosing import INGREDIENTS
 from completion_engine.decoding.run import NoRules
@@ -24,7 +23,7 @@ from completion_engine.request import CompletionRequest, MemoryWish, RepositoryC
 from completion_engine.suggestions.rules import Stop
 from lsp_server.tools.bench.context import context_of
 from lsp_server.tools.bench.judging import judge
-from lsp_server.tools.bench.prompts import Sample, repository_index
+from lsp_server.tools.bench.prompts import Position, Sample, repository_index
 from lsp_server.tools.bench.quality_results import Asked, QualityResults
 from ngram_cache import NgramIndex
 
@@ -63,14 +62,6 @@ class FirstLine(NoRules):
         """Stops behind the first line end."""
         end = generated.find("\n")
         return None if end < 0 else Stop("single-line", end)
-
-
-class Position(NamedTuple):
-    """A cursor in a project, which is a folder below `root`; what it counts for is `language`."""
-
-    language: str
-    sample: Sample
-    root: Path
 
 
 @dataclass(slots=True)

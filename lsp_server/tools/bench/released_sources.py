@@ -17,7 +17,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from completion_engine.errors import DataError, MachineError
+from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.models import ModelStore
 from lsp_server.tools.bench import unbuilt
 from lsp_server.tools.bench.releases import RELEASES, Release
@@ -28,8 +28,11 @@ _BACKENDS = ("maturin.py", "hatchling/build.py", "setuptools/build_meta.py")
 def released_sources(language: str = "usual") -> Path:
     """A folder that holds a folder with the sources of each release in a language.
 
-    Raises MachineError when they cannot be fetched, DataError when an archive is another than it was.
+    Raises UserError for another language, MachineError when they cannot be fetched, DataError when an archive
+    is another than it was.
     """
+    if language not in RELEASES:
+        raise UserError(f"Unknown: {language}.", advice=f"Choose out of {', '.join(RELEASES)}.")
     releases = RELEASES[language]
     key = hashlib.sha256("\n".join(map(str, releases)).encode()).hexdigest()[:16]
     folder = ModelStore().root.parent / "releases" / key

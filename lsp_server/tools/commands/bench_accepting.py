@@ -13,7 +13,7 @@ from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
 from lsp_server.tools.bench.accepting import accepting_rows, measure_accepting
 from lsp_server.tools.bench.json_lines import JsonLines
-from lsp_server.tools.bench.prompts import from_folder
+from lsp_server.tools.bench.prompts import Position, from_folder, interleaved
 from lsp_server.tools.bench.released_sources import released_sources
 from lsp_server.tools.bench.releases import ENDINGS
 from lsp_server.tools.commands.engine import named_target
@@ -42,12 +42,17 @@ def accepting(  # noqa: PLR0913 - one argument per option
     kept = JsonLines(results)
     with progress_bar(quiet=json) as report:
         engine = CompletionEngine.load(EngineConfig(target=target, context_tokens=0), report)
-        for name in language or _LANGUAGES:
-            root = released_sources(name)
-            samples = from_folder(root, prompts, seed=1, endings=ENDINGS[name])
-            measure_accepting(engine, samples, root, kept, partial(report, f"Accepting in {name}"), until_s)
+        drawn = [_positions(name, prompts) for name in language or _LANGUAGES]
+        positions = list(interleaved(*drawn))
+        measure_accepting(engine, positions, kept, partial(report, "Accepting"), until_s)
     rows = accepting_rows(kept)
     if not json:
         for row in rows:
             console().print(*(f"{name}: {value}" for name, value in row.items()), sep="\n  ", markup=False)
     write_json({"bench": "accepting", "rows": rows})
+
+
+def _positions(language: str, count: int) -> list[Position]:
+    """Other ones than those at which quality is measured."""
+    root = released_sources(language)
+    return [Position(language, sample, root) for sample in from_folder(root, count, 1, ENDINGS[language])]

@@ -11,15 +11,13 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
-from completion_engine.errors import UserError
 from completion_engine.prompting.context_budget import MAX_TOKENS
-from lsp_server.tools.bench.prompts import from_folder, interleaved
+from lsp_server.tools.bench.prompts import Position, from_folder, interleaved
 from lsp_server.tools.bench.quality import (
     COLUMNS,
     PLAIN,
     SWITCHES,
     WHOLE,
-    Position,
     QualityRun,
     table_rows,
     way_without,
@@ -60,15 +58,13 @@ def quality(  # noqa: PLR0913 - one argument per option
 ) -> None:
     """First suggestions beside the rest of the line that a person wrote: exact, near, no worse to parse."""
     until_s = time.monotonic() + minutes * 60
-    languages = language or ["python"]
-    if unknown := [name for name in languages if name not in RELEASES]:
-        raise UserError(f"Unknown: {unknown[0]}.", advice=f"Choose out of {', '.join(RELEASES)}.")
     ways = [*([PLAIN] if plain else []), *map(way_without, without or []), WHOLE]
     kept = QualityResults(results)
     with progress_bar(quiet=json) as report:
         config = EngineConfig(target=target, dtype=dtype, context_tokens=context_tokens)
         run = QualityRun(CompletionEngine.load(config, report), ways, kept, until_s)
-        roots = {"sources": sources} if sources else {name: released_sources(name) for name in languages}
+        names = language or ["python"]
+        roots = {"sources": sources} if sources else {name: released_sources(name) for name in names}
         drawn = [
             [Position(name, sample, root) for sample in from_folder(root, prompts, endings=ENDINGS.get(name))]
             for name, root in roots.items()

@@ -22,8 +22,8 @@ from lsp_server.tools.bench.cold import ColdAnswer, one_of_each_file, summary
 from lsp_server.tools.bench.exactness import compare
 from lsp_server.tools.bench.judging import judge, parses_as_well
 from lsp_server.tools.bench.judging import summary as judged
-from lsp_server.tools.bench.prompts import Sample, from_folder, from_tasks, interleaved
-from lsp_server.tools.bench.quality import PLAIN, WHOLE, Position, QualityRun, table_rows, way_without
+from lsp_server.tools.bench.prompts import Position, Sample, from_folder, from_tasks, interleaved
+from lsp_server.tools.bench.quality import PLAIN, WHOLE, QualityRun, table_rows, way_without
 from lsp_server.tools.bench.quality_results import QualityResults
 from lsp_server.tools.commands.bench import Dtype, app
 

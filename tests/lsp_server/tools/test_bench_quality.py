@@ -190,6 +190,11 @@ def test_metadata_of_an_archive_are_found_without_running_it(
     assert (tmp_path / name / "METADATA").read_text(encoding="utf-8").startswith("Metadata-Version")
 
 
+def test_an_unknown_language_is_a_clear_error() -> None:
+    with pytest.raises(UserError, match="cobol"):
+        released_sources.released_sources("cobol")
+
+
 def test_every_set_of_releases_says_which_files_count_and_which_archives_they_are() -> None:
     assert RELEASES.keys() == ENDINGS.keys()
     for releases in RELEASES.values():
