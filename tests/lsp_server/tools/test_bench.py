@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -18,11 +19,22 @@ from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.precision import choose_precision
 from completion_engine.prompting.tokenizer import load_tokenizer
+from lsp_server.tools.bench.accepting import measure_accepting
 from lsp_server.tools.bench.cold import ColdAnswer, one_of_each_file, summary
 from lsp_server.tools.bench.exactness import compare
+from lsp_server.tools.bench.infilling import OURS, measure_infilling
+from lsp_server.tools.bench.infilling import PLAIN as PLAIN_TEXT
+from lsp_server.tools.bench.json_lines import JsonLines
 from lsp_server.tools.bench.judging import judge, parses_as_well
 from lsp_server.tools.bench.judging import summary as judged
-from lsp_server.tools.bench.prompts import Position, Sample, from_folder, from_tasks, interleaved
+from lsp_server.tools.bench.prompts import (
+    InfillingTask,
+    Position,
+    Sample,
+    from_folder,
+    from_tasks,
+    interleaved,
+)
 from lsp_server.tools.bench.quality import PLAIN, WHOLE, QualityRun, table_rows, way_without
 from lsp_server.tools.bench.quality_results import QualityResults
 from lsp_server.tools.commands.bench import Dtype, app
@@ -158,6 +170,37 @@ def test_a_measurement_ends_in_time(tiny_model_dir: Path, tmp_path: Path) -> Non
     run = QualityRun(engine_of(tiny_model_dir), [WHOLE], results, until_s=0.0)
     run.measure([Position("python", SUM, tmp_path)], lambda *_: None)
     assert not results.found
+
+
+def test_what_was_accepted_at_a_place_is_not_asked_again(tiny_model_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "a.py").write_text("def f(a, b):\n    return sum(a, b)\n")
+    position = Position("python", replace(SUM, document="library/a.py"), tmp_path)
+    results = JsonLines()
+    for _ in range(2):
+        measure_accepting(engine_of(tiny_model_dir), [position], results, lambda *_: None)
+    (found,) = results.objects
+    assert (found["place"], found["language"]) == ("a", "python")
+    assert 0 <= found["num_accepted"] <= 12
+
+
+def test_a_task_is_passed_by_what_its_own_tests_accept(tiny_model_dir: Path) -> None:
+    tasks = [
+        InfillingTask(replace(SUM, name="any"), "f", "def check(candidate):\n    pass"),
+        InfillingTask(replace(SUM, name="none"), "f", "def check(candidate):\n    assert False"),
+    ]
+    before = Sample("", "x.py", "python", "def f():\n    pass\n\n\n# ", "\n", "")
+    results = JsonLines()
+    for _ in range(2):
+        measure_infilling(
+            engine_of(tiny_model_dir),
+            [replace(task, sample=replace(before, name=task.sample.name)) for task in tasks],
+            results,
+            lambda *_: None,
+        )
+    passed = {found["task"]: found["passed"] for found in results.objects}
+    assert passed == {name: {OURS: name == "any", PLAIN_TEXT: name == "any"} for name in ("any", "none")}
+    assert len(results.objects) == 2
 
 
 def test_what_can_be_left_out_is_known() -> None:
