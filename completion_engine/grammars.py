@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import time
 from functools import cache
+from typing import Any
 
 from tree_sitter import Language, Parser, Tree
 
@@ -60,21 +61,26 @@ def new_parser(language: str) -> Parser | None:
     return Parser(grammar) if grammar is not None else None
 
 
-def parse_within(parser: Parser, source: bytes, max_s: float) -> Tree | None:
+def parse_within(parser: Parser, source: bytes, max_s: float, old: Tree | None = None) -> Tree | None:
     """The tree of a text in UTF-8; None where that takes longer than `max_s`.
+
+    What did not change since the tree `old` is taken from there; its edits must have been told to it.
 
     What is no code of its language takes the parser a time that grows faster than the text, and the parser
     keeps the interpreter to itself: so it is given the text in pieces, and asked to stop.
     """
     until_s = time.perf_counter() + max_s
+    known: dict[str, Any] = {} if old is None else {"old_tree": old}
     try:
-        return parser.parse(
+        tree: Tree = parser.parse(
             lambda at, _point: source[at : at + _PIECE_BYTES],
             progress_callback=lambda *_: time.perf_counter() > until_s,
+            **known,
         )
     except ValueError:  # how it says that it was stopped
         parser.reset()
         return None
+    return tree
 
 
 @cache

@@ -9,9 +9,10 @@ from functools import cache, cached_property
 
 from tree_sitter import Node, Parser, Tree
 
-from completion_engine.grammars import new_parser
+from completion_engine.grammars import new_parser, parse_within
 
 _DEFINITION_SUFFIXES = ("_definition", "_declaration", "_item", "_specifier")
+_MAX_PARSE_S = 0.1  # what is no code of its language takes a parser seconds, other text a hundredth of this
 _DEFINITIONS = frozenset({"method", "singleton_method", "class", "module", "rule_set"})
 
 
@@ -25,17 +26,19 @@ class SyntaxWindow:
     """The text before the cursor, parsed once on first use; each question parses only what is new.
 
     The tree of unfinished code is a guess, and so are the answers: rules may use them to end a
-    suggestion well, not to hold one to be correct.
+    suggestion well, not to hold one to be correct. A text that once takes the parser too long is unknown
+    from then on, so that a completion waits for it once at most.
     """
 
     def __init__(self, language: str, before: str) -> None:
         self._language = language
         self._before = before.encode("utf-8", "replace")
+        self._is_too_slow = False
 
     @cached_property
     def _base(self) -> Tree | None:
         parser = _parser(self._language)
-        return parser.parse(self._before) if parser else None
+        return self._within_time(parser, self._before) if parser else None
 
     def ends_with_definition(self, text: str) -> bool:
         """Whether `text`, written at the cursor, ends with a definition that began in it, body and all."""
@@ -62,7 +65,7 @@ class SyntaxWindow:
     def _parse(self, text: str) -> tuple[Tree | None, bytes]:
         parser, base = _parser(self._language), self._base
         source = self._before + text.encode("utf-8", "replace")
-        if parser is None or base is None:
+        if parser is None or base is None or self._is_too_slow:
             return None, source
         old = base.copy()
         point = (self._before.count(b"\n"), len(self._before) - self._before.rfind(b"\n") - 1)
@@ -74,7 +77,12 @@ class SyntaxWindow:
             old_end_point=point,
             new_end_point=(point[0] + text.count("\n"), len(source) - source.rfind(b"\n") - 1),
         )
-        return parser.parse(source, old), source
+        return self._within_time(parser, source, old), source
+
+    def _within_time(self, parser: Parser, source: bytes, old: Tree | None = None) -> Tree | None:
+        tree = parse_within(parser, source, _MAX_PARSE_S, old)
+        self._is_too_slow = tree is None
+        return tree
 
 
 def _is_definition(node: Node) -> bool:
@@ -91,9 +99,12 @@ def _first_byte(node: Node, source: bytes) -> int:
     )
 
 
-def _has_error_within(node: Node, start: int, end: int) -> bool:
-    if not node.has_error or node.start_byte > end or node.end_byte < start:
-        return False
-    if node.is_error or node.is_missing:
-        return True
-    return any(_has_error_within(child, start, end) for child in node.children)
+def _has_error_within(root: Node, start: int, end: int) -> bool:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.has_error and node.start_byte <= end and node.end_byte >= start:
+            if node.is_error or node.is_missing:
+                return True
+            waiting += node.children
+    return False

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lsp_server.tools.bench.judging import QualityReport
+from lsp_server.tools.bench import judging
 from lsp_server.tools.bench.prompts import Sample
 from lsp_server.tools.client import LanguageClient
 from lsp_server.tools.replay.server_process import running_server, stats_of, wait_until_ready
@@ -55,16 +55,14 @@ def one_of_each_file(samples: Sequence[Sample]) -> list[Sample]:
 def summary(answers: Sequence[ColdAnswer]) -> dict[str, Any]:
     """The figures; times in ms, of the answered places alone."""
     shown = [answer for answer in answers if answer.text]
-    quality = QualityReport("cold places")
-    for answer in answers:
-        quality.add(answer.sample, answer.text)
+    judged = judging.summary([judging.judge(answer.sample, answer.text) for answer in answers])
     took = percentiles(answer.ms for answer in shown)
     return {
         "num_places": len(answers),
         "share_answered": round(len(shown) / max(1, len(answers)), 3),
         **{f"ms_{name}": took[name] for name in ("p50", "p90", "p95", "max")},
-        "exact": quality.as_dict()["exact"],
-        "similarity": quality.as_dict()["similarity"],
+        "exact": judged["exact"],
+        "similarity": judged["similarity"],
         "share_whole": _share(shown, lambda stats: stats["finish_reason"] != "deadline"),
         "share_provisional": _share(shown, lambda stats: stats["is_provisional"]),
         "written_by": dict(Counter(answer.stats["target"] for answer in shown)),

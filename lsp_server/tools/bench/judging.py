@@ -5,11 +5,12 @@ Knows text and grammars; no engine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from tree_sitter import Node
+from tree_sitter import Node, Tree
 
 from completion_engine.grammars import new_parser, parse_within
 from lsp_server.tools.bench.prompts import Sample
@@ -17,42 +18,43 @@ from lsp_server.tools.bench.prompts import Sample
 _MAX_PARSE_S = 5.0
 
 
-@dataclass(slots=True)
-class QualityReport:
-    """Judgements of one way of asking, over positions of one language."""
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One suggestion at one position. Its first line is compared; all of it is parsed, in its file."""
 
-    name: str
-    num_positions: int = 0
-    num_exact: int = 0
-    num_shown: int = 0
-    num_parsed: int = 0
+    is_shown: bool
+    is_exact: bool
+    similarity: float
+    is_no_worse_to_parse: bool
     num_prompt_tokens: int = 0
-    similarities: list[float] = field(default_factory=list)
 
-    def add(self, sample: Sample, suggested: str, num_prompt_tokens: int = 0) -> None:
-        """Count one answer. Its first line is compared; all of it stands in the file that is parsed."""
-        expected = sample.expected.rstrip()
-        line = suggested.split("\n", maxsplit=1)[0].rstrip()
-        self.num_positions += 1
-        self.num_shown += bool(suggested)
-        self.num_exact += line == expected
-        self.num_parsed += parses_as_well(sample, suggested)
-        self.num_prompt_tokens += num_prompt_tokens
-        self.similarities.append(SequenceMatcher(None, line, expected, autojunk=False).ratio())
 
-    def as_dict(self) -> dict[str, Any]:
-        """One JSON object. `parses` counts what was shown alone."""
-        count = max(1, self.num_positions)
-        num_empty = self.num_positions - self.num_shown
-        return {
-            "name": self.name,
-            "num_positions": self.num_positions,
-            "num_shown": self.num_shown,
-            "exact": round(self.num_exact / count, 3),
-            "similarity": round(sum(self.similarities) / count, 3),
-            "parses": round((self.num_parsed - num_empty) / max(1, self.num_shown), 3),
-            "prompt_tokens": round(self.num_prompt_tokens / count),
-        }
+def judge(sample: Sample, suggested: str, num_prompt_tokens: int = 0) -> Judgement:
+    """A suggestion beside what stood there."""
+    expected = sample.expected.rstrip()
+    line = suggested.split("\n", maxsplit=1)[0].rstrip()
+    return Judgement(
+        bool(suggested),
+        line == expected,
+        round(SequenceMatcher(None, line, expected, autojunk=False).ratio(), 4),
+        parses_as_well(sample, suggested),
+        num_prompt_tokens,
+    )
+
+
+def summary(judgements: Sequence[Judgement]) -> dict[str, Any]:
+    """One JSON object. `parses` counts what was shown alone."""
+    count = max(1, len(judgements))
+    shown = [found for found in judgements if found.is_shown]
+    num_prompt_tokens = sum(found.num_prompt_tokens for found in judgements)
+    return {
+        "num_positions": len(judgements),
+        "num_shown": len(shown),
+        "exact": round(sum(found.is_exact for found in judgements) / count, 3),
+        "similarity": round(sum(found.similarity for found in judgements) / count, 3),
+        "parses": round(sum(found.is_no_worse_to_parse for found in shown) / max(1, len(shown)), 3),
+        "prompt_tokens": round(num_prompt_tokens / count),
+    }
 
 
 def parses_as_well(sample: Sample, suggested: str) -> bool:
@@ -63,10 +65,15 @@ def parses_as_well(sample: Sample, suggested: str) -> bool:
     return _num_errors(sample.prefix + suggested + sample.suffix, sample) <= _num_errors(with_truth, sample)
 
 
+def tree_of(text: str, language: str) -> Tree | None:
+    """The tree of a text; None where there is no grammar, or where it takes too long."""
+    parser = new_parser(language)
+    return parse_within(parser, text.encode("utf-8", "replace"), _MAX_PARSE_S) if parser else None
+
+
 def _num_errors(text: str, sample: Sample) -> int:
     """Errors in the tree of a text; none where there is no grammar."""
-    parser = new_parser(sample.language)
-    tree = parse_within(parser, text.encode("utf-8", "replace"), _MAX_PARSE_S) if parser else None
+    tree = tree_of(text, sample.language)
     num_errors, waiting = 0, [tree.root_node] if tree is not None else []
     while waiting:
         node: Node = waiting.pop()

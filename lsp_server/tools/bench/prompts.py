@@ -11,13 +11,18 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from completion_engine.errors import UserError
 from ngram_cache import NgramIndex
 
-_LANGUAGES = {".py": "python", ".ts": "typescript", ".js": "javascript", ".go": "go", ".rs": "rust"}
+_LANGUAGES = {
+    ".py": "python", ".ts": "typescript", ".js": "javascript", ".go": "go", ".rs": "rust",
+    ".c": "c", ".h": "c",
+}  # fmt: skip
+T = TypeVar("T")
 _MIN_BYTES = 2_000
 _MAX_BYTES = 200_000
 
@@ -37,7 +42,24 @@ class Sample:
     expected: str
 
 
-def from_tasks(path: Path) -> list[Sample]:
+class Position(NamedTuple):
+    """A cursor in a project, which is a folder below `root`; what it counts for is `language`."""
+
+    language: str
+    sample: Sample
+    root: Path
+
+
+@dataclass(frozen=True, slots=True)
+class InfillingTask:
+    """A hole in a function, and the program that tests the function called `entry_point`."""
+
+    sample: Sample
+    entry_point: str
+    test: str
+
+
+def infilling_tasks(path: Path) -> list[InfillingTask]:
     """Infilling tasks (JSON lines, gzip) with the fields task_id, prompt, suffix, canonical_solution.
 
     The line of the hole gets a line end of its own, as it has in an editor.
@@ -46,13 +68,17 @@ def from_tasks(path: Path) -> list[Sample]:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             tasks = [json.loads(line) for line in lines]
         return [
-            Sample(
-                t["task_id"],
-                t["task_id"],
-                "python",
-                t["prompt"],
-                "\n" + t["suffix"],
-                t["canonical_solution"].rstrip("\n"),
+            InfillingTask(
+                Sample(
+                    t["task_id"],
+                    t["task_id"],
+                    "python",
+                    t["prompt"],
+                    "\n" + t["suffix"],
+                    t["canonical_solution"].rstrip("\n"),
+                ),
+                t.get("entry_point", ""),
+                t.get("test", ""),
             )
             for t in tasks
         ]
@@ -62,12 +88,19 @@ def from_tasks(path: Path) -> list[Sample]:
         ) from error
 
 
-def from_folder(root: Path, num_samples: int, seed: int = 0) -> list[Sample]:
+def from_tasks(path: Path) -> list[Sample]:
+    """The holes of infilling tasks."""
+    return [task.sample for task in infilling_tasks(path)]
+
+
+def from_folder(
+    root: Path, num_samples: int, seed: int = 0, endings: Collection[str] | None = None
+) -> list[Sample]:
     """Positions inside code lines of the source files under `root`; the rest of the line is the hole.
 
-    The same seed draws the same positions.
+    The same seed draws the same positions, and the first of more. `endings` bound which files they lie in.
     """
-    files = [path for path in source_files(root) if _is_fit(path)]
+    files = [path for path in source_files(root, endings or _LANGUAGES) if _is_fit(path)]
     if not files:
         raise UserError(f"No source files under {root}.", advice="Name a folder with source code.")
     rng = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
@@ -122,7 +155,7 @@ def _draw(path: Path, name: Path, rng: random.Random) -> Sample | None:
     )
 
 
-def interleaved(*groups: list[Sample]) -> Iterator[Sample]:
+def interleaved(*groups: list[T]) -> Iterator[T]:
     """One of each group in turn, until all are used."""
     for at in range(max(map(len, groups), default=0)):
         yield from (group[at] for group in groups if at < len(group))

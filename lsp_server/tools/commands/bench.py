@@ -42,9 +42,11 @@ from lsp_server.tools.bench.prompts import (
 )
 from lsp_server.tools.bench.released_sources import released_sources
 from lsp_server.tools.bench.server import measure_server
+from lsp_server.tools.commands.bench_accepting import accepting
 from lsp_server.tools.commands.bench_cold import cold
 from lsp_server.tools.commands.bench_eagerness import eagerness
 from lsp_server.tools.commands.bench_gpu import gpu
+from lsp_server.tools.commands.bench_infilling import infilling
 from lsp_server.tools.commands.bench_quality import quality
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
@@ -54,7 +56,7 @@ _MIN_CHARS = 1_000  # shorter files say nothing about lookups
 _HELD_OUT = 20  # one file in so many is looked up instead of indexed
 
 app = typer.Typer(
-    help="Measure: exactness, peers, drafting, quality, eagerness, cold, index, server, gpu.",
+    help="Measure: exactness, peers, drafting, quality, infilling, accepting, eagerness, cold, index, server, gpu.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -62,6 +64,8 @@ app.command()(gpu)
 app.command()(cold)
 app.command()(quality)
 app.command()(eagerness)
+app.command()(infilling)
+app.command()(accepting)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many prompts.")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,24 +11,42 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
-from completion_engine.errors import UserError
-from lsp_server.tools.bench.prompts import from_folder
-from lsp_server.tools.bench.quality import COLUMNS, SWITCHES, measure_quality, table_rows, ways_without
-from lsp_server.tools.bench.released_sources import RELEASES, released_sources
+from completion_engine.prompting.context_budget import MAX_TOKENS
+from lsp_server.tools.bench.prompts import Position, from_folder, interleaved
+from lsp_server.tools.bench.quality import (
+    COLUMNS,
+    PLAIN,
+    SWITCHES,
+    WHOLE,
+    QualityRun,
+    table_rows,
+    way_without,
+)
+from lsp_server.tools.bench.quality_results import QualityResults
+from lsp_server.tools.bench.released_sources import released_sources
+from lsp_server.tools.bench.releases import ENDINGS, RELEASES
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import progress_bar, show_rows, write_json
 
 
 def quality(  # noqa: PLR0913 - one argument per option
     *,
-    prompts: Annotated[int, typer.Option("--prompts", min=1, help="Positions of each language.")] = 150,
+    prompts: Annotated[int, typer.Option("--prompts", min=1, help="Positions of each language.")] = 120,
     language: Annotated[
         list[str] | None, typer.Option("--language", help=f"One of {', '.join(RELEASES)}; may be repeated.")
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option("--without", help=f"Also leave out {', '.join(SWITCHES)}; may be repeated."),
+        typer.Option("--without", help=f"Also leave out {', '.join(SWITCHES)}, or some joined by +."),
     ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Also ask with the plain prompt.")] = False,
+    results: Annotated[
+        Path | None, typer.Option("--results", help="JSON lines to go on with; what is there is not asked.")
+    ] = None,
+    minutes: Annotated[float, typer.Option("--minutes", min=0, help="Begin nothing after so long.")] = 1e9,
+    context_tokens: Annotated[
+        int, typer.Option("--context-tokens", min=0, help="The longest context.")
+    ] = MAX_TOKENS,
     sources: Annotated[
         Path | None, typer.Option("--sources", help="A folder of projects instead of recent releases.")
     ] = None,
@@ -37,30 +57,19 @@ def quality(  # noqa: PLR0913 - one argument per option
     json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
 ) -> None:
     """First suggestions beside the rest of the line that a person wrote: exact, near, no worse to parse."""
-    _check(language or [], list(RELEASES))
-    _check(without or [], list(SWITCHES))
-    roots = {name: released_sources(name) for name in language or ["python"]}
-    roots = {"sources": sources} if sources else roots
+    until_s = time.monotonic() + minutes * 60
+    ways = [*([PLAIN] if plain else []), *map(way_without, without or []), WHOLE]
+    kept = QualityResults(results)
     with progress_bar(quiet=json) as report:
-        engine = CompletionEngine.load(EngineConfig(target=target, dtype=dtype), report)
-        found = {
-            name: measure_quality(
-                engine,
-                from_folder(root, prompts),
-                root,
-                ways_without(without or []),
-                lambda done, total, name=name: report(f"Asking in {name}", done, total),  # type: ignore[misc]
-            )
+        config = EngineConfig(target=target, dtype=dtype, context_tokens=context_tokens)
+        run = QualityRun(CompletionEngine.load(config, report), ways, kept, until_s)
+        names = language or ["python"]
+        roots = {"sources": sources} if sources else {name: released_sources(name) for name in names}
+        drawn = [
+            [Position(name, sample, root) for sample in from_folder(root, prompts, endings=ENDINGS.get(name))]
             for name, root in roots.items()
-        }
-        facts = engine.describe()
+        ]
+        run.measure(list(interleaved(*drawn)), partial(report, "Asking"))
     if not json:
-        show_rows(f"First suggestions of {facts['target']}", COLUMNS, table_rows(found))
-    about = {name: facts[name] for name in ("target", "device", "dtype", "num_context_tokens")}
-    rows = {name: [report.as_dict() for report in reports] for name, reports in found.items()}
-    write_json({"bench": "quality", **about, "languages": rows})
-
-
-def _check(named: list[str], known: list[str]) -> None:
-    if unknown := [name for name in named if name not in known]:
-        raise UserError(f"Unknown: {unknown[0]}.", advice=f"Choose out of {', '.join(known)}.")
+        show_rows("First suggestions; pairs are everything against the row", COLUMNS, table_rows(kept))
+    write_json({"bench": "quality", "rows": list(kept.rows(WHOLE.name))})

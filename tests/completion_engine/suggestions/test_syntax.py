@@ -63,6 +63,18 @@ def test_a_grammar_is_loaded_once_and_a_language_needs_none() -> None:
     assert syntax._parser.cache_info().misses == num_loaded == 2
 
 
+def test_a_text_that_takes_the_parser_too_long_is_unknown_from_then_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(syntax, "_MAX_PARSE_S", 0.0)
+    window = SyntaxWindow("shellscript", "")
+    hostile = "f() {\n" + "if x: y = (\n" * 2_000
+    assert not window.ends_with_definition(hostile)
+    monkeypatch.undo()
+    assert not window.ends_with_definition("f() {\n  ls\n}")
+    assert SyntaxWindow("shellscript", "").ends_with_definition("f() {\n  ls\n}")
+
+
 def test_only_errors_on_the_cursors_line_count() -> None:
     window = SyntaxWindow("python", "x = = 1\ny = ")
     assert not window.has_error("f(1)", " + 2\n")

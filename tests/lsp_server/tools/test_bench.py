@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -18,19 +19,24 @@ from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.precision import choose_precision
 from completion_engine.prompting.tokenizer import load_tokenizer
+from lsp_server.tools.bench.accepting import measure_accepting
 from lsp_server.tools.bench.cold import ColdAnswer, one_of_each_file, summary
 from lsp_server.tools.bench.exactness import compare
-from lsp_server.tools.bench.judging import QualityReport, parses_as_well
-from lsp_server.tools.bench.prompts import Sample, from_folder, from_tasks, interleaved
-from lsp_server.tools.bench.quality import (
-    DEFAULT,
-    NO_CONTEXT,
-    PLAIN,
-    SWITCHES,
-    measure_quality,
-    table_rows,
-    ways_without,
+from lsp_server.tools.bench.infilling import OURS, measure_infilling
+from lsp_server.tools.bench.infilling import PLAIN as PLAIN_TEXT
+from lsp_server.tools.bench.json_lines import JsonLines
+from lsp_server.tools.bench.judging import judge, parses_as_well
+from lsp_server.tools.bench.judging import summary as judged
+from lsp_server.tools.bench.prompts import (
+    InfillingTask,
+    Position,
+    Sample,
+    from_folder,
+    from_tasks,
+    interleaved,
 )
+from lsp_server.tools.bench.quality import PLAIN, WHOLE, QualityRun, table_rows, way_without
+from lsp_server.tools.bench.quality_results import QualityResults
 from lsp_server.tools.commands.bench import Dtype, app
 
 SOURCES = Path(__file__).parents[2] / "completion_engine"
@@ -116,11 +122,9 @@ SUM = Sample("a", "a.py", "python", "def f(a, b):\n    return sum", "\n\n\nf(1, 
 
 
 def test_only_the_first_line_of_an_answer_is_compared() -> None:
-    report = QualityReport("x")
-    for text in ("(a, b)  \n    more(", "(a, c)", ""):
-        report.add(SUM, text, num_prompt_tokens=9)
-    assert (report.num_exact, report.num_shown, report.num_positions) == (1, 2, 3)
-    shown = report.as_dict()
+    found = [judge(SUM, text, num_prompt_tokens=9) for text in ("(a, b)  \n    more(", "(a, c)", "")]
+    assert [(one.is_exact, one.is_shown) for one in found] == [(True, True), (False, True), (False, False)]
+    shown = judged(found)
     assert shown["similarity"] == pytest.approx((1 + 5 / 6 + 0) / 3, abs=1e-3)
     assert (shown["parses"], shown["prompt_tokens"]) == (0.5, 9)
 
@@ -142,16 +146,66 @@ def test_each_way_of_asking_is_measured_at_each_position_and_context_is_what_dif
     use = "from shelf import put_on_shelf\n\n\ndef tidy(book: str) -> bool:\n    return put_on_shelf"
     sample = Sample("a", "library/tidy.py", "python", use, "\n", "(book, 1)")
     engine = engine_of(tiny_model_dir, context_tokens=120)
-    ways = ways_without(SWITCHES)
+    ways = [PLAIN, *map(way_without, ("similar", "context", "context+memory")), WHOLE]
+    results = QualityResults(tmp_path / "results.jsonl")
     done: list[tuple[int, int]] = []
-    reports = measure_quality(engine, [sample] * 2, tmp_path, ways, lambda *counts: done.append(counts))
-    assert [report.name for report in reports] == [way.name for way in ways]
-    assert (ways[0], ways[1], ways[-1]) == (PLAIN, NO_CONTEXT, DEFAULT)
-    assert {report.num_positions for report in reports} == {2}
+    positions = [Position("python", sample, tmp_path)] * 2
+    QualityRun(engine, ways, results).measure(positions, lambda *counts: done.append(counts))
     assert done == [(1, 2), (2, 2)]
-    tokens = {way: report.num_prompt_tokens for way, report in zip(ways, reports, strict=True)}
-    assert tokens[DEFAULT] > tokens[NO_CONTEXT] + 10
-    assert len(table_rows({"python": reports})) == len(ways)
+    assert [asked.way for asked in results.found] == [way.name for way in ways]
+    tokens = {asked.way: found.num_prompt_tokens for asked, found in results.found.items()}
+    assert tokens["with everything"] > tokens["without context"] + 10
+    assert tokens["without context"] == tokens["without context and memory"]
+    assert len(table_rows(results)) == 2 * len(ways)  # of the language, and of all languages
+
+    known = QualityResults(tmp_path / "results.jsonl")
+    assert known.found == results.found
+    nothing_is_left = QualityRun(engine, ways, known, until_s=0.0)
+    nothing_is_left.measure(positions[:1], lambda *counts: done.append(counts))
+    assert done[2:] == [(1, 1)]
+
+
+def test_a_measurement_ends_in_time(tiny_model_dir: Path, tmp_path: Path) -> None:
+    results = QualityResults()
+    run = QualityRun(engine_of(tiny_model_dir), [WHOLE], results, until_s=0.0)
+    run.measure([Position("python", SUM, tmp_path)], lambda *_: None)
+    assert not results.found
+
+
+def test_what_was_accepted_at_a_place_is_not_asked_again(tiny_model_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "a.py").write_text("def f(a, b):\n    return sum(a, b)\n")
+    position = Position("python", replace(SUM, document="library/a.py"), tmp_path)
+    results = JsonLines()
+    for _ in range(2):
+        measure_accepting(engine_of(tiny_model_dir), [position], results, lambda *_: None)
+    (found,) = results.objects
+    assert (found["place"], found["language"]) == ("a", "python")
+    assert 0 <= found["num_accepted"] <= 12
+
+
+def test_a_task_is_passed_by_what_its_own_tests_accept(tiny_model_dir: Path) -> None:
+    tasks = [
+        InfillingTask(replace(SUM, name="any"), "f", "def check(candidate):\n    pass"),
+        InfillingTask(replace(SUM, name="none"), "f", "def check(candidate):\n    assert False"),
+    ]
+    before = Sample("", "x.py", "python", "def f():\n    pass\n\n\n# ", "\n", "")
+    results = JsonLines()
+    for _ in range(2):
+        measure_infilling(
+            engine_of(tiny_model_dir),
+            [replace(task, sample=replace(before, name=task.sample.name)) for task in tasks],
+            results,
+            lambda *_: None,
+        )
+    passed = {found["task"]: found["passed"] for found in results.objects}
+    assert passed == {name: {OURS: name == "any", PLAIN_TEXT: name == "any"} for name in ("any", "none")}
+    assert len(results.objects) == 2
+
+
+def test_what_can_be_left_out_is_known() -> None:
+    with pytest.raises(UserError, match="memry"):
+        way_without("context+memry")
 
 
 def cold(text: str, ms: float = 1.0, **stats: object) -> ColdAnswer:

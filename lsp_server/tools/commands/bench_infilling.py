@@ -1,0 +1,46 @@
+"""`slipstream bench infilling`: how often a function with the suggestion in it passes its tests."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from completion_engine.config import DEFAULT_TARGET, EngineConfig
+from completion_engine.engine import CompletionEngine
+from lsp_server.tools.bench.infilling import OURS, PLAIN, infilling_rows, measure_infilling
+from lsp_server.tools.bench.json_lines import JsonLines
+from lsp_server.tools.bench.prompts import infilling_tasks
+from lsp_server.tools.commands.engine import named_target
+from lsp_server.tools.commands.terminal import progress_bar, show_rows, write_json
+
+
+def infilling(  # noqa: PLR0913 - one argument per option
+    *,
+    tasks: Annotated[Path, typer.Option("--tasks", help="Infilling tasks with their tests (.jsonl.gz).")],
+    num_tasks: Annotated[int, typer.Option("--prompts", min=1, help="How many, evenly spread.")] = 150,
+    results: Annotated[
+        Path | None, typer.Option("--results", help="JSON lines to go on with; what is there is not asked.")
+    ] = None,
+    minutes: Annotated[float, typer.Option("--minutes", min=0, help="Begin nothing after so long.")] = 1e9,
+    target: Annotated[
+        str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)
+    ] = DEFAULT_TARGET,
+    json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
+) -> None:
+    """pass@1 of suggestions and of the raw model's continuation, by the tasks' own tests, confined."""
+    until_s = time.monotonic() + minutes * 60
+    found = infilling_tasks(tasks)
+    chosen = [found[at * len(found) // num_tasks] for at in range(min(num_tasks, len(found)))]
+    kept = JsonLines(results)
+    with progress_bar(quiet=json) as report:
+        engine = CompletionEngine.load(EngineConfig(target=target), report)
+        measure_infilling(engine, chosen, kept, partial(report, "Asking and testing"), until_s)
+    rows = infilling_rows(kept)
+    if not json:
+        columns = ("model", "num_tasks", OURS, PLAIN, "num_won", "num_lost", "chance")
+        show_rows("Share that passes", columns, [[str(row[name]) for name in columns] for row in rows])
+    write_json({"bench": "infilling", "rows": rows})
