@@ -26,6 +26,15 @@ RELEASES = {
     "javascript": ("undici@7.16.0:lib", "fastify@5.6.1:lib", "express@5.1.0:lib"),
 }
 
+# Real modules of different people, of several hundred lines, for who types at length.
+MODULES = ("cyclopts/cyclopts/bind.py", "pygls/pygls/feature_manager.py", "watchfiles/watchfiles/main.py")
+
+
+def released_modules() -> list[Path]:
+    """The files of `MODULES`; raises as `released_sources`."""
+    root = released_sources()
+    return [root / name for name in MODULES]
+
 
 def released_sources(language: str = "python") -> Path:
     """A folder that holds a folder with the sources of each release in a language.

@@ -44,30 +44,40 @@ def write(pipeline: Pipeline, message: dict[str, Any]) -> dict[str, Any]:
     The pipeline keeps what it computed of earlier prompts, so a prompt is asked once.
     """
     numpy, openvino = importlib.import_module("numpy"), importlib.import_module("openvino")
-    genai, steps = pipeline.genai, list[list[int]]()
-    times: list[float] = []
+    streamer = _streamer(pipeline.genai)
+    ids = openvino.Tensor(numpy.array([message["tokens"]], dtype=numpy.int64))
+    config = _generation(pipeline, message)
+    begin = time.perf_counter()
+    pipeline.model.generate(ids, config, streamer)
+    end = time.perf_counter()
+    steps, first_at = streamer.steps, streamer.first_at
+    return {
+        "tokens": _up_to_end(steps, message),
+        "num_first": len(steps[0]),
+        "first_ms": (first_at - begin) * 1e3,
+        "decode_ms": (end - first_at) * 1e3,
+        "num_passes": len(steps) - 1,
+    }
+
+
+def _streamer(genai: Any) -> Any:
+    """What notes the tokens that each pass hands over, and when the first came."""
 
     class Streamer(genai.StreamerBase):  # type: ignore[misc]  # known only once it is imported
+        def __init__(self) -> None:
+            super().__init__()
+            self.steps: list[list[int]] = []
+            self.first_at = 0.0
+
         def write(self, tokens: int | list[int]) -> Any:
-            times.append(time.perf_counter())
-            steps.append([tokens] if isinstance(tokens, int) else list(tokens))
+            self.first_at = self.first_at or time.perf_counter()
+            self.steps.append([tokens] if isinstance(tokens, int) else list(tokens))
             return genai.StreamingStatus.RUNNING
 
         def end(self) -> None:
             pass
 
-    ids = openvino.Tensor(numpy.array([message["tokens"]], dtype=numpy.int64))
-    config = _generation(pipeline, message)
-    begin = time.perf_counter()
-    pipeline.model.generate(ids, config, Streamer())
-    end = time.perf_counter()
-    return {
-        "tokens": _up_to_end(steps, message),
-        "num_first": len(steps[0]),
-        "first_ms": (times[0] - begin) * 1e3,
-        "decode_ms": (end - times[0]) * 1e3,
-        "num_passes": len(steps) - 1,
-    }
+    return Streamer()
 
 
 def _generation(pipeline: Pipeline, message: dict[str, Any]) -> Any:
