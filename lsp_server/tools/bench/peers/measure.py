@@ -35,7 +35,8 @@ from lsp_server.tools.bench.peers.tasks import tasks_for
 from lsp_server.tools.bench.peers.worker_process import Engine, Worker, running_worker
 from lsp_server.tools.bench.prompts import Sample, repository_index
 
-FAMILIES = ("transformers", LLAMA.name, openvino.OPENVINO.name)  # that can be left out
+_TRANSFORMERS, _PARTS = "transformers", "parts of Slipstream"  # each drafter by itself, and more of them
+FAMILIES = (_TRANSFORMERS, LLAMA.name, openvino.OPENVINO.name, _PARTS)  # that can be left out
 _WARM_UP = "def add(left, right):\n    return "
 _WARM_UP_TOKENS = 8
 _SPARE_POSITIONS = 64  # a draft may reach beyond the last token asked for
@@ -132,17 +133,18 @@ def _line_up(
 ) -> list[Peer | Absent]:
     target, tokenizer = plain.target, plain.tokenizer
     assistant = find_assistant(folder, tokenizer)
-    draft_model = str(assistant.absolute()) if isinstance(assistant, Path) else ""
+    few = _PARTS in asked.without
+    draft_model = str(assistant.absolute()) if isinstance(assistant, Path) and not few else ""
     index = repository_index(asked.sources, tokenizer.encode_many) if asked.sources else None
     on_gpu = target.device.type == "cuda"
     found: list[Peer | Absent] = []
-    if FAMILIES[0] not in asked.without:
+    if _TRANSFORMERS not in asked.without:
         found += transformers_peers(folder, target, tokenizer, assistant)
     found += llama_peers(workers.llama, asked.target, num_positions, tokenizer.end_ids, on_gpu=on_gpu)
     found += openvino.openvino_peers(
         workers.openvino, asked.target, tokenizer.end_ids, workers.folder, on_gpu=on_gpu
     )
-    return [*found, *our_peers(plain, draft_model, index)]
+    return [*found, *our_peers(plain, draft_model, index, few=few)]
 
 
 def _facts(plain: CompletionEngine, workers: _Workers) -> dict[str, Any]:
