@@ -107,6 +107,11 @@ class ThreadGovernor:
         self._last_s = now_s
         torch.set_num_threads(self.num_threads)
 
+    def look_anew(self) -> None:
+        """Forget what others used so far: the next look is at a tenth of a second, for which this blocks."""
+        self._idle_cores()
+        time.sleep(_LOOK_S)
+
     def release(self) -> None:
         """Have torch use all threads again for what this thread computes next, beside the target."""
         torch.set_num_threads(self._counts[0])

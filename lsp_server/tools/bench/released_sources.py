@@ -24,6 +24,15 @@ from lsp_server.tools.bench.releases import RELEASES, Release
 
 _BACKENDS = ("maturin.py", "hatchling/build.py", "setuptools/build_meta.py")
 
+# Real modules of different people, of several hundred lines, for who types at length.
+MODULES = ("cyclopts/cyclopts/bind.py", "pygls/pygls/feature_manager.py", "watchfiles/watchfiles/main.py")
+
+
+def released_modules() -> list[Path]:
+    """The files of `MODULES`; raises as `released_sources`."""
+    root = released_sources()
+    return [root / name for name in MODULES]
+
 
 def released_sources(language: str = "usual") -> Path:
     """A folder that holds a folder with the sources of each release in a language.

@@ -29,7 +29,7 @@ from lsp_server.tools.bench.drafting_plot import write_drafting_plot
 from lsp_server.tools.bench.drafting_record import record
 from lsp_server.tools.bench.drafting_trace import Traces, load, save
 from lsp_server.tools.bench.exactness import ExactnessReport, compare
-from lsp_server.tools.bench.peers import PeerOptions, measure_peers
+from lsp_server.tools.bench.peers import FAMILIES, PeerOptions, measure_peers
 from lsp_server.tools.bench.peers.report import COLUMNS, absent_lines, table_rows
 from lsp_server.tools.bench.plot import check_plot, write_plot
 from lsp_server.tools.bench.prompts import (
@@ -56,7 +56,8 @@ _MIN_CHARS = 1_000  # shorter files say nothing about lookups
 _HELD_OUT = 20  # one file in so many is looked up instead of indexed
 
 app = typer.Typer(
-    help="Measure: exactness, peers, drafting, quality, infilling, accepting, eagerness, cold, index, server, gpu.",
+    help="Measure: exactness, peers, drafting, quality, infilling, accepting, eagerness, cold, index, server, "
+    "gpu.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -161,15 +162,23 @@ def peers(  # noqa: PLR0913 - one argument per option
     llama_python: Annotated[
         Path | None, typer.Option("--llama-python", help="A Python interpreter that has llama-cpp-python.")
     ] = None,
+    openvino_python: Annotated[
+        Path | None, typer.Option("--openvino-python", help="A Python interpreter that has openvino-genai.")
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", help=f"Leave out, of {', '.join(FAMILIES)}.")
+    ] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Transformers, llama.cpp and Slipstream, plain and drafted: the same prompts in turn, one run."""
+    """Transformers, llama.cpp, OpenVINO and Slipstream, plain and drafted: the same prompts in turn."""
     if plot:
         check_plot(plot)
     samples = _samples(prompts, tasks or [], sources)
     with progress_bar(quiet=json) as report:
-        found = measure_peers(samples, PeerOptions(target, tokens, dtype, llama_python, sources), report)
+        left_out = tuple(without or ())
+        asked = PeerOptions(target, tokens, dtype, llama_python, openvino_python, sources, left_out)
+        found = measure_peers(samples, asked, report)
     if plot:
         write_plot(found, plot)
     if not json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from completion_engine.errors import UserError
 from lsp_server.tools.commands.engine import told_settings, with_target
 from lsp_server.tools.commands.terminal import console, progress_bar, write_json
 
@@ -16,8 +17,13 @@ if TYPE_CHECKING:
 
 
 def replay(  # noqa: PLR0913 - one argument for each option
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Source files.", show_default=False)],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Source files.", show_default=False)
+    ] = None,
     *,
+    released: Annotated[
+        bool, typer.Option("--released", help="Type three modules of recent releases, fetched once.")
+    ] = False,
     limit_keystrokes: Annotated[int, typer.Option(min=1, help="Type about so many keys in all.")] = 400,
     start_line: Annotated[int | None, typer.Option(min=0, help="First line to type, from 0.")] = None,
     pace: Annotated[float, typer.Option(min=0, help="Milliseconds between keys; 0 awaits answers.")] = 0.0,
@@ -37,9 +43,13 @@ def replay(  # noqa: PLR0913 - one argument for each option
     compare: Annotated[bool, typer.Option("--compare", help="Time transformers at the same places.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
 ) -> None:
-    """Type FILES through a server as a person would, and report what it is like."""
+    """Type files through a server as a person would, and report what it is like."""
+    from lsp_server.tools.bench.released_sources import released_modules  # noqa: PLC0415 - as below
     from lsp_server.tools.replay.run import Options, replay_files  # noqa: PLC0415 - not needed for help
 
+    typed = [*(files or ()), *(released_modules() if released else ())]
+    if not typed:
+        raise UserError("There is nothing to type.", advice="Name files, or say --released.")
     settings = told_settings(Path.cwd())
     named = with_target(settings.model_copy(update={"target": target or settings.target})).target
     options = Options(
@@ -56,7 +66,7 @@ def replay(  # noqa: PLR0913 - one argument for each option
         memory,
     )
     with progress_bar(quiet=as_json) as report:
-        result = asyncio.run(replay_files(files, options, report))
+        result = asyncio.run(replay_files(typed, options, report))
     if not as_json:
         show(result)
     write_json(result)

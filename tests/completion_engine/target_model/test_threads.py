@@ -133,3 +133,12 @@ def test_idle_cores_are_those_of_this_machine() -> None:
 def test_the_number_of_threads_changes_no_bit(target: LanguageModel) -> None:
     most = torch.get_num_threads()
     assert threads_agree(target, ThreadGovernor({most: 1.0}), ThreadGovernor({1: 1.0}))
+
+
+def test_what_is_over_can_be_forgotten_before_the_first_pass() -> None:
+    idle = iter([0.0, 64.0])  # until the looking anew, and since then
+    governor = ThreadGovernor(FREE, lambda: next(idle))
+    governor.apply(1.0)
+    governor.look_anew()
+    governor.apply(9.0)
+    assert governor.num_threads == 4

@@ -70,6 +70,12 @@ def test_an_error_is_told_on_stderr_with_advice(run_cli: RunCli, tmp_path: Path)
     )
 
 
+def test_a_replay_of_nothing_says_how_to_name_files(run_cli: RunCli) -> None:
+    done = run_cli("replay")
+    assert (done.code, done.out) == (1, "")
+    assert "--released" in done.err
+
+
 def test_the_version_is_told(run_cli: RunCli) -> None:
     assert run_cli("--version").out.startswith("slipstream ")
 

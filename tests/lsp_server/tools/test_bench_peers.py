@@ -148,6 +148,11 @@ def test_a_peer_that_never_decoded_has_no_figures_instead_of_wrong_ones() -> Non
     assert row[1:5] == ("-", "0.00", "-", "-")
 
 
+def test_without_transformers_nothing_is_compared_with_it() -> None:
+    row = table_rows(found_of(plain=[run_of([1, 2], 9.0)], drafted=[run_of([1, 2], 3.0)]))[1]
+    assert row[3:] == ("3.00 (3.00 - 3.00), 3.00", "-", "-", "1 of 1")
+
+
 def test_a_hole_takes_the_next_lines_and_loses_nothing() -> None:
     for sample in from_folder(SOURCES, 20):
         wide = widened(sample, 5)
@@ -191,6 +196,13 @@ def test_our_engines_write_the_same_tokens_and_count_their_passes(plain_engine: 
     }
     assert [run.num_passes for run in plain] == [run.num_decoded for run in plain]
     assert all(run.first_ms > 0 and run.decode_ms > 0 for own in runs.values() for run in own)
+
+
+def test_a_few_of_our_engines_are_plain_and_default(plain_engine: CompletionEngine) -> None:
+    assert [peer.name for peer in our_peers(plain_engine, few=True)] == [
+        "Slipstream plain",
+        "Slipstream default",
+    ]
 
 
 def test_transformers_counts_what_each_pass_handed_over(

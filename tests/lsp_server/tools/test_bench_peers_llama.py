@@ -14,8 +14,9 @@ import pytest
 
 from completion_engine.errors import MachineError, UserError
 from completion_engine.models import ModelStore
-from lsp_server.tools.bench.peers.llama import LlamaWorker, gguf_of, llama_peers, llama_worker
+from lsp_server.tools.bench.peers.llama import LLAMA, gguf_of, llama_peers
 from lsp_server.tools.bench.peers.runs import Absent, PeerTask
+from lsp_server.tools.bench.peers.worker_process import Worker, running_worker
 
 LIBRARY = """
 __version__ = "1.2.3"
@@ -57,18 +58,18 @@ class LlamaPromptLookupDecoding:
 
 
 @pytest.fixture
-def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LlamaWorker]:
+def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     package = tmp_path / "llama_cpp"
     package.mkdir()
     (package / "__init__.py").write_text(LIBRARY)
     (package / "llama_speculative.py").write_text(SPECULATIVE)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with llama_worker(Path(sys.executable)) as found:
-        assert isinstance(found, LlamaWorker)
+    with running_worker(LLAMA, Path(sys.executable)) as found:
+        assert isinstance(found, Worker)
         yield found
 
 
-def test_both_ways_are_measured_and_their_passes_counted(worker: LlamaWorker) -> None:
+def test_both_ways_are_measured_and_their_passes_counted(worker: Worker) -> None:
     assert worker.version == "1.2.3"
     plain, lookup = llama_peers(worker, "/models/x.gguf", 512, frozenset({18}), on_gpu=False)
     assert not isinstance(plain, Absent)
@@ -82,20 +83,20 @@ def test_both_ways_are_measured_and_their_passes_counted(worker: LlamaWorker) ->
     assert (run.tokens, run.num_first, run.num_passes) == ((10, 11, 12, 13, 14), 1, 2)
 
 
-def test_an_end_token_is_the_last_one_written(worker: LlamaWorker) -> None:
+def test_an_end_token_is_the_last_one_written(worker: Worker) -> None:
     plain, _ = llama_peers(worker, "/models/x.gguf", 512, frozenset({12}), on_gpu=False)
     assert not isinstance(plain, Absent)
     assert plain.write(PeerTask((1,)), 9).tokens == (10, 11, 12)
 
 
-def test_a_model_that_the_library_cannot_load_leaves_both_out(worker: LlamaWorker) -> None:
+def test_a_model_that_the_library_cannot_load_leaves_both_out(worker: Worker) -> None:
     peers = llama_peers(worker, "/models/broken.gguf", 512, frozenset(), on_gpu=False)
     assert [peer.reason for peer in peers if isinstance(peer, Absent)] == [
         "llama.cpp: ValueError: no such model: /models/broken.gguf"
     ] * 2
 
 
-def test_a_worker_that_dies_is_an_error_with_its_exit_code(worker: LlamaWorker) -> None:
+def test_a_worker_that_dies_is_an_error_with_its_exit_code(worker: Worker) -> None:
     plain, _ = llama_peers(worker, "/models/x.gguf", 512, frozenset(), on_gpu=False)
     assert not isinstance(plain, Absent)
     for _ in range(2):
@@ -116,19 +117,19 @@ def test_a_program_that_is_no_such_interpreter_is_a_clear_error(
     program = tmp_path / "python"
     program.write_text(f"#!{sys.executable}\n{content}\n")
     program.chmod(0o755)
-    with pytest.raises(UserError, match=message) as caught, llama_worker(program):
+    with pytest.raises(UserError, match=message) as caught, running_worker(LLAMA, program):
         pass
     assert "llama-cpp-python" in caught.value.advice
 
 
 def test_an_interpreter_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be started"), llama_worker(tmp_path / "python"):
+    with pytest.raises(UserError, match="cannot be started"), running_worker(LLAMA, tmp_path / "python"):
         pass
 
 
 def test_without_the_library_the_reader_learns_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
-    with llama_worker(None) as found:
+    with running_worker(LLAMA, None) as found:
         assert isinstance(found, Absent)
         assert "--llama-python" in found.reason
         peers = llama_peers(found, "/models/x.gguf", 512, frozenset(), on_gpu=False)
@@ -143,7 +144,7 @@ def test_a_named_interpreter_without_the_library_is_a_clear_error(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with (
         pytest.raises(UserError, match="built for another machine") as caught,
-        llama_worker(Path(sys.executable)),
+        running_worker(LLAMA, Path(sys.executable)),
     ):
         pass
     assert "llama-cpp-python" in caught.value.advice

@@ -3,6 +3,6 @@
 Every peer continues the very same token ids and is timed in the same way (`runs`). Knows no command line.
 """
 
-from lsp_server.tools.bench.peers.measure import PeerOptions, measure_peers
+from lsp_server.tools.bench.peers.measure import FAMILIES, PeerOptions, measure_peers
 
-__all__ = ["PeerOptions", "measure_peers"]
+__all__ = ["FAMILIES", "PeerOptions", "measure_peers"]

@@ -42,6 +42,7 @@ class OurPeer:
         request = CompletionRequest(
             "", "", document=task.document, index=self.index, deadline_ms=0, repository_memory="off"
         )
+        self.engine.target.governor.look_anew()  # whoever had the turn before took all cores, and is done
         begin = time.perf_counter()
         decoding = self.engine.write(request, clock, max_tokens, Prompt(task.tokens, b""))
         end = time.perf_counter()
@@ -60,13 +61,13 @@ class OurPeer:
 
 
 def our_peers(
-    plain: CompletionEngine, draft_model: str = "", index: NgramIndex | None = None
+    plain: CompletionEngine, draft_model: str = "", index: NgramIndex | None = None, *, few: bool = False
 ) -> list[Peer | Absent]:
     """Engines on the target of `plain`: plain, one per drafter, as configured by default, with everything.
 
     `draft_model` is a smaller model of the same family: it drafts for a peer of its own, and takes the
     neural drafter's place where the target has no trained one. One more peer drafts from `index` too, and
-    one plans on the host what the default leaves to a GPU.
+    one plans on the host what the default leaves to a GPU. `few` are plain and default alone.
     """
     alone = {name: _drafted(plain, name, (name,)) for name in DRAFTERS}
     if draft_model:
@@ -77,6 +78,8 @@ def our_peers(
         usable.add("neural")
     default = tuple(name for name in DEFAULT_DRAFTERS if name in usable)
     everything = tuple(name for name in DRAFTERS if name in usable)
+    if few:
+        return [OurPeer(PLAIN, plain), _drafted(plain, "default", default, stand_in)]
     found: list[Peer | Absent] = [OurPeer(PLAIN, plain), *alone.values()]
     if len(default) > 1:
         found.append(_drafted(plain, "default", default, stand_in))

@@ -60,14 +60,16 @@ def num_same(runs: Sequence[Run], baseline: Sequence[Run], spell: Spell) -> int:
 def summarise(
     runs: Mapping[str, Sequence[Run]], plain: str, greedy: str, spell: Spell
 ) -> list[dict[str, Any]]:
-    """One JSON object per peer. `plain` and `greedy` name the two peers the others are compared with."""
-    return [
-        _row(name, own, {"plain": runs[plain], "greedy": runs[greedy]}, spell) for name, own in runs.items()
-    ]
+    """One JSON object per peer. `plain` and `greedy` name the two peers the others are compared with.
+
+    What is compared with one that takes no part is None.
+    """
+    baselines = {"plain": runs.get(plain), "greedy": runs.get(greedy)}
+    return [_row(name, own, baselines, spell) for name, own in runs.items()]
 
 
 def _row(
-    name: str, runs: Sequence[Run], baselines: Mapping[str, Sequence[Run]], spell: Spell
+    name: str, runs: Sequence[Run], baselines: Mapping[str, Sequence[Run] | None], spell: Spell
 ) -> dict[str, Any]:
     decoded, passes = sum(run.num_decoded for run in runs), sum(run.num_passes for run in runs)
     row: dict[str, Any] = {
@@ -81,8 +83,8 @@ def _row(
         "first_ms": _plain(Spread.of([run.first_ms for run in runs])),
     }
     for key, baseline in baselines.items():
-        row[f"over_{key}"] = _plain(Spread.of(ratios(runs, baseline)))
-        row[f"same_as_{key}"] = num_same(runs, baseline, spell)
+        row[f"over_{key}"] = _plain(Spread.of(ratios(runs, baseline))) if baseline else None
+        row[f"same_as_{key}"] = num_same(runs, baseline, spell) if baseline else None
     return row
 
 
@@ -107,9 +109,12 @@ def _cells(row: Mapping[str, Any], num_prompts: int) -> tuple[str, ...]:
         f"{row['tokens_per_pass']:.2f}",
         _ratio(row["over_plain"]),
         _ratio(row["over_greedy"]),
-        f"{row['same_as_greedy']} of {num_prompts}",
-        f"{row['same_as_plain']} of {num_prompts}",
+        *(_of(row[f"same_as_{key}"], num_prompts) for key in ("greedy", "plain")),
     )
+
+
+def _of(count: int | None, total: int) -> str:
+    return "-" if count is None else f"{count} of {total}"
 
 
 def _middle(spread: Mapping[str, float] | None, digits: int) -> str:

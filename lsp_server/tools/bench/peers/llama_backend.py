@@ -1,23 +1,20 @@
-"""llama.cpp in a process of its own: JSON lines in, JSON lines out. Runs on any interpreter with llama_cpp.
+"""llama.cpp for `worker_program`: a model that counts its passes, and a prompt continued.
 
-Stands alone: imports the standard library and llama_cpp, nothing of Slipstream.
-
-    at the start                                                   -> {"version"}
-    {"op": "load", "name", "path", "num_lookup_tokens", ...}       -> {}
-    {"op": "write", "name", "tokens", "max_tokens", "end_ids"}     -> the fields of a run
-    whatever goes wrong                                            -> {"error"}
-
-The end of the input is the end of the process.
+Stands alone: llama_cpp is handed in.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
-import os
-import sys
 import time
-from typing import Any, TextIO
+from typing import Any
+
+MODULE = "llama_cpp"
+
+
+def version(llama_cpp: Any) -> str:
+    """The version of the library."""
+    return str(llama_cpp.__version__)
 
 
 def load(llama_cpp: Any, message: dict[str, Any]) -> Any:
@@ -69,40 +66,3 @@ def write(model: Any, message: dict[str, Any]) -> dict[str, Any]:
         "decode_ms": (end - first_at) * 1e3,
         "num_passes": model.num_passes - 1,
     }
-
-
-def serve(lines: TextIO, answers: TextIO) -> None:
-    """Answer every line until there are no more."""
-
-    def answer(found: dict[str, Any]) -> None:
-        answers.write(json.dumps(found) + "\n")
-        answers.flush()
-
-    try:
-        llama_cpp = importlib.import_module("llama_cpp")
-    except (ImportError, OSError, RuntimeError) as error:
-        answer({"error": str(error)})
-        return
-    answer({"version": llama_cpp.__version__})
-    models: dict[str, Any] = {}
-    for line in lines:
-        message = json.loads(line)
-        try:
-            if message["op"] == "load":
-                models[message["name"]] = load(llama_cpp, message)
-                answer({})
-            else:
-                answer(write(models[message["name"]], message))
-        except Exception as error:  # the other side decides what it means
-            answer({"error": f"{type(error).__name__}: {error}"})
-
-
-def main() -> None:
-    """Keep the answers' channel to ourselves: what libraries print goes to stderr."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    serve(sys.stdin, answers)
-
-
-if __name__ == "__main__":
-    main()
