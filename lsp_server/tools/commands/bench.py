@@ -56,8 +56,8 @@ _MIN_CHARS = 1_000  # shorter files say nothing about lookups
 _HELD_OUT = 20  # one file in so many is looked up instead of indexed
 
 app = typer.Typer(
-    help="Measure: exactness, peers, drafting, quality, infilling, accepting, eagerness, cold, index, server, "
-    "gpu.",
+    help="Measure: exactness, peers, drafting, quality, infilling, accepting, eagerness, cold, index, "
+    "server, gpu.",
     no_args_is_help=True,
     add_completion=False,
 )
