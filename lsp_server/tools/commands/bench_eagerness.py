@@ -12,7 +12,8 @@ import typer
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
 from lsp_server.tools.bench.eagerness import EAGERNESSES, curve, drawn_modules, recorded, typings
-from lsp_server.tools.bench.released_sources import RELEASES, released_sources
+from lsp_server.tools.bench.released_sources import released_sources
+from lsp_server.tools.bench.releases import RELEASES
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.tools.source_file import repository_of
@@ -23,7 +24,7 @@ def eagerness(  # noqa: PLR0913 - one argument per option
     files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", show_default=False)] = None,
     *,
     modules: Annotated[int, typer.Option(min=1, help="Without FILEs: how many modules to type.")] = 3,
-    language: Annotated[str, typer.Option(help=f"Without FILEs: of {', '.join(RELEASES)}.")] = "python",
+    language: Annotated[str, typer.Option(help=f"Without FILEs: of {', '.join(RELEASES)}.")] = "usual",
     keystrokes: Annotated[int, typer.Option(min=1, help="About so many characters of each.")] = 600,
     seed: Annotated[int, typer.Option(help="Without FILEs: other modules.")] = 0,
     recording: Annotated[
