@@ -30,10 +30,15 @@ class ServerProcess:
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], url: str, log: Path) -> None:
         self.url, self.log = url, log
-        with log.open("wb") as output:
+        self._command, self._env = command, env
+        self.start()
+
+    def start(self) -> None:
+        """Start it, also once more after `kill`."""
+        with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                command,
-                env={**os.environ, **env},
+                self._command,
+                env={**os.environ, **self._env},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

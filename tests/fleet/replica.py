@@ -14,6 +14,7 @@ from tests.parts import FLEET
 
 MODEL = "target"
 _SAMPLE = re.compile(r"^([\w:]+)(?:\{.*\})? (\S+)$", re.MULTILINE)
+_LENGTHS = re.compile(r'^vllm:request_generation_tokens_bucket{.*le="(500.0|\+Inf)".*} (\S+)$', re.MULTILINE)
 # Two replicas and the tests share two cores: one thread each, bound to none.
 _ENV = {
     "HF_HUB_OFFLINE": "1",
@@ -25,7 +26,7 @@ _ENV = {
 }
 _DRAFTS = '{"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2}'
 _OPTIONS = (
-    *("--served-model-name", MODEL, "--host", "127.0.0.1", "--dtype", "bfloat16", "--block-size", "32"),
+    *("--served-model-name", MODEL, "--host", "127.0.0.1", "--block-size", "32"),
     *("--max-model-len", "4096", "--max-num-seqs", "64", "--enforce-eager", "--enable-prompt-tokens-details"),
     *("--speculative-config", _DRAFTS),
 )
@@ -68,6 +69,14 @@ class Replica(ServerProcess):
         """Requests that it works on, or has waiting."""
         found = self.metrics()
         return int(found["vllm:num_requests_running"] + found["vllm:num_requests_waiting"])
+
+    @property
+    def num_long(self) -> int:
+        """Requests so far that ended with more than 500 tokens."""
+        counts = {"500.0": 0, "+Inf": 0}
+        for limit, count in _LENGTHS.findall(self.read("/metrics")):
+            counts[limit] += int(float(count))
+        return counts["+Inf"] - counts["500.0"]
 
     @property
     def num_cached(self) -> int:
