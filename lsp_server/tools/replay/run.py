@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ class Options:
     About `num_keystrokes` in all files together; from line `start_line` on, counted from 0, or from
     `START_SHARE` of each file; `pace_ms` 0 waits for each answer. An empty `target` is the user's own;
     `is_plain` switches the drafters off. `multiline` and `deadline_ms` are settings, the user's own where
-    they are not given; so are `eagerness` and `repository_memory`.
+    they are not given; so are `eagerness`, `repository_memory` and `remote`.
     """
 
     num_keystrokes: int = 400
@@ -48,6 +48,7 @@ class Options:
     deadline_ms: float | None = None
     eagerness: float | None = None
     repository_memory: MemoryWish | None = None
+    remote: Mapping[str, str] | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -59,6 +60,7 @@ class Options:
             "deadlineMs": self.deadline_ms,
             "eagerness": self.eagerness,
             "repositoryMemory": self.repository_memory,
+            "remote": self.remote,
         }
         return {name: value for name, value in given.items() if value is not None}
 
