@@ -86,6 +86,11 @@ class Editor:
         writing.begin()
         return writing
 
+    @staticmethod
+    def read(writing: RemoteWriting) -> None:
+        """Take in what comes next, however long it takes."""
+        writing.step(PATIENCE_S * 1e3)
+
     def close(self) -> None:
         """The window is closed."""
         self._servers.close()
@@ -118,15 +123,15 @@ class Editor:
             writing = self.ask(prompt, UNWANTED if is_taken_back else ANSWER)
             if is_taken_back:
                 if chance.random() < 0.5:  # at once, or with the first of it on the screen
-                    writing.step()
+                    self.read(writing)
                 writing.close()
                 seen.num_taken_back += 1
                 return
             while not writing.tokens:
-                writing.step()
+                self.read(writing)
             seen.first_s.append(time.perf_counter() - begin_s)
             while not writing.has_ended:
-                writing.step()
+                self.read(writing)
         except RemoteError as fault:
             seen.lost.append(str(fault))
             return

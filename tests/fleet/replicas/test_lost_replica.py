@@ -71,10 +71,10 @@ def written_by_all(
         try:
             writing = editor.ask(prompt_tokens(1000 + number, 320), NUM_TOKENS)
             while not writing.tokens:
-                writing.step()
+                editor.read(writing)
             all_under_way.wait(PATIENCE_S)
             while not writing.has_ended:
-                writing.step()
+                editor.read(writing)
             return writing.tokens, editor.num_asked
         finally:
             editor.close()
