@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass
 class ScriptedReplica:
-    """Answers each completion with `tokens`; without `goes_on` with one, and then waits for the reader to leave."""
+    """Answers each completion with `tokens`; without `goes_on` with one, and waits to be left."""
 
     tokens: tuple[int, ...] = (5, 6, 7)
     goes_on: bool = True

@@ -50,6 +50,7 @@ def remote(  # noqa: PLR0913 - one argument per option
     round_trip: Annotated[
         list[float] | None, typer.Option("--round-trip", min=0, help="Simulate so many ms; may be repeated.")
     ] = None,
+    patience: Annotated[float, typer.Option("--patience", help="The setting patienceMs.")] = 1500.0,
     metrics: Annotated[
         list[str] | None, typer.Option("--metrics", help="Where a replica tells its metrics.")
     ] = None,
@@ -65,7 +66,7 @@ def remote(  # noqa: PLR0913 - one argument per option
                 config, target, samples[:: max(1, len(samples) // prompts)][:prompts], tokens, report
             )
         if typed:
-            options = Options(keystrokes, target=target)
+            options = Options(keystrokes, target=target, patience_ms=patience, has_index=False)
             way = distance.typed_from_afar(
                 typed, options, _settings(config), round_trip or [0.0], metrics or [], report
             )

@@ -58,8 +58,19 @@ def rows(found: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
         counts = replayed.get("counts", Counts())
         asked = (f"{counts.share_cached:.0%}", str(counts.num_requests)) if counts.num_requests else ("", "")
         not_typed = f"{replayed['share_not_typed']:.0%}"
-        shown.append([name, *times, not_typed, str(replayed["num_requests"]), *asked])
+        num_here = sum(num for device, num in replayed["answered_on"].items() if device != "remote")
+        shown.append([name, *times, not_typed, str(replayed["num_requests"]), str(num_here), *asked])
     return shown
 
 
-COLUMNS = ("", "key to answer, p50", "p95", "the first", "not typed", "keys", "prompt cached", "asked")
+COLUMNS = (
+    "",
+    "key to answer, p50",
+    "p95",
+    "the first",
+    "not typed",
+    "keys",
+    "answered here",
+    "cached",
+    "asked",
+)

@@ -21,9 +21,11 @@ async def delaying_relay(host: str, port: int, round_trip_ms: float) -> AsyncIte
     Bandwidth is not bounded, and nothing is lost: that is a good network far away.
     """
     passing: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far_reader, far_writer = await asyncio.open_connection(host, port)
+        writers.extend((writer, far_writer))
         for source, sink in ((reader, far_writer), (far_reader, writer)):
             task = asyncio.create_task(_pass_on(source, sink, round_trip_ms / 2e3))
             passing.add(task)
@@ -36,6 +38,9 @@ async def delaying_relay(host: str, port: int, round_trip_ms: float) -> AsyncIte
         server.close()
         for task in passing:
             task.cancel()
+        for writer in writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
 
 
 async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter, delay_s: float) -> None:
