@@ -91,6 +91,12 @@ class Editor:
         """Take in what comes next, however long it takes."""
         writing.step(PATIENCE_S * 1e3)
 
+    def read_all(self, writing: RemoteWriting, num_tokens: int) -> None:
+        """Until so many tokens are there, or no more will be."""
+        while len(writing.tokens) < num_tokens and not writing.has_ended:
+            self.read(writing)
+        writing.close()
+
     def close(self) -> None:
         """The window is closed."""
         self._servers.close()
@@ -130,8 +136,7 @@ class Editor:
             while not writing.tokens:
                 self.read(writing)
             seen.first_s.append(time.perf_counter() - begin_s)
-            while not writing.has_ended:
-                self.read(writing)
+            self.read_all(writing, ANSWER)
         except RemoteError as fault:
             seen.lost.append(str(fault))
             return

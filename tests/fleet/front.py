@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,8 +71,11 @@ class Front(ServerProcess):
     def client(self, token: str) -> RemoteConfig:
         """What a user's settings say."""
         file = self._folder / f"token-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
-        file.touch(mode=0o600)
-        file.write_text(token)
+        if not file.exists():
+            new = file.with_name(f"{file.name}-{threading.get_ident()}")
+            new.touch(mode=0o600)
+            new.write_text(token)
+            new.replace(file)  # others may be reading it
         return RemoteConfig(f"https://localhost:{self.port}", str(file), str(self.certificate.ca), "target")
 
     def num_up(self) -> int:

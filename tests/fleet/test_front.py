@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.errors import RemoteError
-from completion_engine.remote.answer import TokenStream
+from completion_engine.remote.answer import Chunk, TokenStream
 from completion_engine.remote.question import Question
 from completion_engine.remote.transport import Wait
 from tests.fleet.conftest import Connect
@@ -98,6 +98,16 @@ def test_a_dead_replicas_requests_are_answered_by_the_other(tmp_path: Path, conn
     """Also before any check has noticed."""
     with front_of(tmp_path, ScriptedReplica()) as front:
         assert [ask(connect, front, session=f"document {at}") for at in range(6)] == [[5, 6, 7]] * 6
+
+
+def test_a_dead_replica_is_not_offered_again_because_the_other_has_much_to_do(
+    tmp_path: Path, connect: Connect
+) -> None:
+    with front_of(tmp_path, ScriptedReplica(goes_on=False)) as front:
+        servers = connect(front.client(ADA))
+        questions = [Question((1, 2, 3), 8, session=f"document {number}") for number in range(12)]
+        streams = [servers.complete(question, "target", patience()) for question in questions]
+        assert [stream.read(patience()) for stream in streams] == [Chunk((5,))] * 12
 
 
 def test_with_no_replica_left_the_front_says_so(tmp_path: Path, connect: Connect) -> None:
