@@ -6,6 +6,7 @@ VENV := .venv
 # Where a virtual environment has its programs; untried on Windows.
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 EDITORS := .editors
+FLEET := .fleet
 MODEL := qwen2.5-coder-0.5b
 # Many tests wait for programs, which leaves a third worker room on two cores; some hold 1.5 GB of a model.
 WORKERS := 3
@@ -24,8 +25,8 @@ QUIET := --pip-argument=--quiet --pip-argument=--quiet
 INSTALL := $(BIN)/python -I lsp_server/tools/supply/install.py $(QUIET) --locks . --also build
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test checks kernels fuzz mutation test-arm test-gpu editors bench bench-gpu distill-gpu lock lock-check sbom clean
-.PHONY: help release
+.PHONY: demo test checks kernels fuzz mutation test-arm test-gpu test-fleet front editors bench bench-gpu distill-gpu
+.PHONY: lock lock-check sbom clean help release
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -34,7 +35,7 @@ demo: $(VENV)/installed
 	@$(BIN)/slipstream demo
 
 test: $(VENV)/installed-test
-	@$(MAKE) --no-print-directory -j 2 editors checks kernels
+	@$(MAKE) --no-print-directory -j 2 editors front checks kernels
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 # What can be said without running anything; beside the editors, most of which is waiting for a network.
@@ -69,6 +70,16 @@ test-arm: $(VENV)/installed-test
 test-gpu: $(VENV)/installed-test
 	@$(BIN)/slipstream models pull $(MODEL)
 	$(BIN)/python -m pytest tests/completion_engine/gpu tests/e2e/test_gpu.py
+
+# Real servers of a team: vLLM for CPUs (3.4 GB) and HAProxy. 200 editors type for a minute while a replica is lost.
+test-fleet: $(VENV)/installed-test
+	@tests/fleet/install/all.sh $(FLEET) $(BIN)/python
+	@$(BIN)/slipstream models pull $(MODEL)
+	SLIPSTREAM_FLEET_EDITORS=200 SLIPSTREAM_FLEET_SECONDS=60 $(BIN)/python -m pytest tests/fleet
+
+# The front of a fleet alone, which is small; replicas are set up by `make test-fleet`.
+front: $(VENV)/installed-test
+	@tests/fleet/install/all.sh $(FLEET) $(BIN)/python haproxy
 
 # What this machine cannot have is named, and the tests that need it are skipped.
 editors: $(VENV)/installed-test
@@ -130,5 +141,5 @@ $(VENV)/installed-test: pyproject.toml $(LOCKS) | $(BIN)/python
 	@touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) $(EDITORS) .aarch64 mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EDITORS) $(FLEET) .aarch64 mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -72,7 +72,7 @@ def write_tiny_tokenizer(folder: Path) -> int:
     return tokenizer.get_vocab_size()
 
 
-def write_tiny_model(folder: Path, *, seed: int = 0, num_layers: int = 2) -> Path:
+def write_tiny_model(folder: Path, *, seed: int = 0, num_layers: int = 2, num_heads: int = 4) -> Path:
     """A randomly initialised Qwen2 small enough for fast tests, saved as transformers saves models."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
@@ -85,8 +85,8 @@ def write_tiny_model(folder: Path, *, seed: int = 0, num_layers: int = 2) -> Pat
         hidden_size=64,
         intermediate_size=160,
         num_hidden_layers=num_layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
+        num_attention_heads=num_heads,
+        num_key_value_heads=num_heads // 2,
         max_position_embeddings=4096,
         tie_word_embeddings=False,
         initializer_range=0.2,

@@ -42,6 +42,8 @@ def test_timed(number):
         ("tests/editors/vscode/test_package.py::test_c", "tests/editors/vscode/"),
         ("tests/editors/vscode/test_fresh_profile.py::test_c", "tests/editors/vscode/test_fresh_profile.py"),
         ("tests/editors/test_checks.py::test_c", "tests/editors/test_checks.py"),
+        ("tests/fleet/replicas/test_promises.py::test_c", "tests/fleet/replicas/"),
+        ("tests/fleet/test_front.py::test_c", "tests/fleet/test_front.py"),
         ("tests/completion_engine/gpu/drafting/test_a.py::test_b", "tests/completion_engine/gpu/"),
     ],
 )

@@ -18,6 +18,8 @@ FRESH = "tests/editors/vscode/test_fresh_profile.py"
 # One interpreted target, whose check at load takes as long as most of its tests; compiling needs none.
 GPU = "tests/completion_engine/gpu/"
 COMPILING = "tests/completion_engine/gpu/test_kernels_compile.py"
+# Two real replicas are started for all of these.
+REPLICAS = "tests/fleet/replicas/"
 # What takes longest is begun first: it would be waited for in the end.
 FIRST = (VSCODE, GPU, "tests/editors/", "tests/e2e/")
 
@@ -31,6 +33,8 @@ def unit_of(nodeid: str) -> str:
         return VSCODE
     if file.startswith(GPU) and file != COMPILING:
         return GPU
+    if file.startswith(REPLICAS):
+        return REPLICAS
     if found := NEOVIM.match(nodeid):
         return f"tests/editors/neovim/ {found[1]}"
     return file

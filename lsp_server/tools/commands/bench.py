@@ -48,6 +48,7 @@ from lsp_server.tools.commands.bench_eagerness import eagerness
 from lsp_server.tools.commands.bench_gpu import gpu
 from lsp_server.tools.commands.bench_infilling import infilling
 from lsp_server.tools.commands.bench_quality import quality
+from lsp_server.tools.commands.bench_remote import remote
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
 from ngram_cache.measure import measure_index
@@ -56,8 +57,8 @@ _MIN_CHARS = 1_000  # shorter files say nothing about lookups
 _HELD_OUT = 20  # one file in so many is looked up instead of indexed
 
 app = typer.Typer(
-    help="Measure: exactness, peers, drafting, quality, infilling, accepting, eagerness, cold, index, "
-    "server, gpu.",
+    help="Measure: exactness, peers, drafting, quality, infilling, accepting, eagerness, cold, "
+    "remote, index, server, gpu.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -67,6 +68,7 @@ app.command()(quality)
 app.command()(eagerness)
 app.command()(infilling)
 app.command()(accepting)
+app.command()(remote)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many prompts.")]

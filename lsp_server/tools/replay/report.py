@@ -62,6 +62,7 @@ def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
         "latency_ms": _latencies(in_time),
         "cancel_ms": percentiles(answer.ms for answer in answers if answer.outcome == "cancelled"),
         "tokens": _tokens(in_time),
+        "answered_on": dict(Counter(answer.stats["device"] for answer in in_time if answer.stats)),
         "rules": dict(Counter(answer.why.get("rule") or "none" for answer in _empty(in_time)).most_common()),
     }
 

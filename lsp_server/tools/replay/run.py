@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,8 @@ class Options:
     About `num_keystrokes` in all files together; from line `start_line` on, counted from 0, or from
     `START_SHARE` of each file; `pace_ms` 0 waits for each answer. An empty `target` is the user's own;
     `is_plain` switches the drafters off. `multiline` and `deadline_ms` are settings, the user's own where
-    they are not given; so are `eagerness` and `repository_memory`.
+    they are not given; so are `eagerness`, `repository_memory`, `patience_ms` and `remote`. What an index
+    leaves out stays here, so servers are only asked without one.
     """
 
     num_keystrokes: int = 400
@@ -48,6 +49,9 @@ class Options:
     deadline_ms: float | None = None
     eagerness: float | None = None
     repository_memory: MemoryWish | None = None
+    patience_ms: float | None = None
+    remote: Mapping[str, str] | None = None
+    has_index: bool = True
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -60,6 +64,8 @@ class Options:
             "eagerness": self.eagerness,
             "repositoryMemory": self.repository_memory,
             "learnFromUse": False,  # neither is anything learned from a script, nor does it get what was
+            "patienceMs": self.patience_ms,
+            "remote": self.remote,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -119,7 +125,8 @@ def stretch_end(text: str, start: int, num_chars: int) -> int:
 async def _replay_repository(
     root: Path, jobs: Sequence[ReplayJob], options: Options, report: Progress, comparison: Comparison
 ) -> list[Answer]:
-    index = {"exclude": [f"/{job.path.relative_to(root)}" for job in jobs]}
+    typed = [f"/{job.path.relative_to(root)}" for job in jobs]
+    index = {"exclude": typed} if options.has_index else {"enabled": False}
     settings = {**options.settings, "index": index}
     answers: list[Answer] = []
     with ExitStack() as stack:

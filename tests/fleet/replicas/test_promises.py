@@ -1,0 +1,108 @@
+"""What a fleet of real vLLM replicas promises: streams that end when nobody wants them, users kept apart."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+import pytest
+
+from completion_engine.remote.answer import TokenStream
+from completion_engine.remote.question import Names, Question
+from completion_engine.remote.transport import Wait
+from tests.fleet.conftest import Connect
+from tests.fleet.replica import MODEL
+from tests.fleet.team import ADA, BEN, Team
+from tests.parts import ROOT
+
+pytestmark = [pytest.mark.fleet, pytest.mark.timeout(1200)]
+PATIENCE_S = 300.0
+LONG = 2000  # tokens, far more than are written before the test's next move
+# What may be written while a reset is on its way: the step under way, and what was written and not read yet.
+IN_FLIGHT = 200
+
+
+METRIC = re.compile(r"(?:vllm:|haproxy_)\w+")
+
+
+def metrics_of_the_board() -> set[str]:
+    """The names of all that it asks for."""
+    board = json.loads((ROOT / "docs/fleet/grafana.json").read_text())
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    return {name for expression in asked for name in METRIC.findall(expression)}
+
+
+def patience() -> Wait:
+    return Wait.seconds(PATIENCE_S)
+
+
+def read_until(stream: TokenStream, num_tokens: int) -> list[int]:
+    """The first tokens, at least so many, or all that there are."""
+    tokens: list[int] = []
+    while len(tokens) < num_tokens:
+        chunk = stream.read(patience())
+        if chunk is None:
+            assert stream.has_ended, "the servers do not answer"
+            break
+        tokens += chunk.tokens
+    return tokens
+
+
+def wait_until_running(team: Team, num_requests: int) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while team.num_running != num_requests:
+        assert time.monotonic() < until, "the replicas still work"
+
+
+def prompt(seed: int, num_tokens: int = 320) -> tuple[int, ...]:
+    """Some tokens that no other seed begins with."""
+    return tuple(300 + (seed * 7919 + at * at * 31 + at) % 600 for at in range(num_tokens))
+
+
+def test_a_reset_frees_the_server_and_its_sibling_goes_on(
+    team: Team, connect: Connect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = connect(team.front.client(ADA))
+    wait_until_running(team, 0)
+    before = team.num_written
+    unwanted = servers.complete(Question(prompt(1), LONG, session="one"), MODEL, patience())
+    sibling = servers.complete(Question(prompt(2), LONG, session="one"), MODEL, patience())
+    num_read = len(read_until(unwanted, 20))
+    unwanted.close()
+    wait_until_running(team, 1)
+    assert len(read_until(sibling, LONG)) == LONG
+    assert servers.num_connections == 1
+    wait_until_running(team, 0)
+    num_vain = team.num_written - before - LONG - num_read
+    with capsys.disabled():
+        print(f"\ntokens written behind what was read when it was reset: {num_vain}")  # noqa: T201
+    assert num_vain < IN_FLIGHT
+
+
+def test_a_users_own_prompt_is_cached_and_nobody_elses_is(team: Team, connect: Connect) -> None:
+    """Who could read off that a text is cached would know that somebody else has it."""
+    text = prompt(3)
+
+    def cached_for(token: str) -> int:
+        salt = Names(token).salt
+        stream = connect(team.front.client(token)).complete(
+            Question(text, 4, salt=salt, session="same"), MODEL, patience()
+        )
+        read_until(stream, LONG)
+        return stream.num_cached
+
+    wait_until_running(team, 0)
+    before = team.num_cached
+    assert cached_for(ADA) == 0
+    assert cached_for(BEN) == 0
+    assert team.num_cached == before  # by the replicas' own count
+    own = cached_for(ADA)
+    assert own > len(text) - 64
+    assert team.num_cached == before + own
+
+
+@pytest.mark.parametrize("metric", sorted(metrics_of_the_board()))
+def test_what_the_board_shows_is_what_a_fleet_measures(team: Team, metric: str) -> None:
+    named = "".join([team.front.read("/metrics"), *(replica.read("/metrics") for replica in team.replicas)])
+    assert f"\n{metric}{{" in named
