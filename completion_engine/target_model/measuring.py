@@ -47,7 +47,8 @@ def measure(target: Target) -> Findings:
     """The findings of this load; leaves `target` with the threads that are best now.
 
     They are settled where all threads ran and each pass came twice alike; its quickest time counts. A branch
-    takes little beside what a pass varies by: it is measured by many, as the median.
+    takes little beside what a pass varies by: it is measured by many, as the median, and
+    what is below nothing is noise.
     """
     is_free = torch.get_num_threads() == max(thread_counts())
     found = _time_passes(target, _shapes(target))
@@ -61,7 +62,7 @@ def measure(target: Target) -> Findings:
         target.verifies_drafts,
         target.verifies_trees,
         pass_ms,
-        branch_ms / max(1, _num_more_branches(target)),
+        max(0.0, branch_ms) / max(1, _num_more_branches(target)),
         target.governor.paces,
         min(chunk),
         are_settled,

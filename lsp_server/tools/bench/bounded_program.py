@@ -26,11 +26,12 @@ def forbid(event: str, details: tuple[object, ...]) -> None:
         raise PermissionError(event)
 
 
-def main() -> None:
-    """Read the program, go behind the limits, run it."""
+def bound() -> None:
+    """From here on little processor and memory, and no files, for this process."""
+    if sys.platform == "win32":
+        raise OSError("Windows has no such limits: programs are not run there")
     import resource  # noqa: PLC0415 - POSIX alone has it
 
-    program = compile(sys.stdin.read(), "program", "exec")
     for limit, most in (
         (resource.RLIMIT_CPU, MAX_CPU_S),
         (resource.RLIMIT_AS, MAX_BYTES),
@@ -38,6 +39,12 @@ def main() -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(limit, (most, most))
+
+
+def main() -> None:
+    """Read the program, go behind the limits, run it."""
+    program = compile(sys.stdin.read(), "program", "exec")
+    bound()
     sys.addaudithook(forbid)
     exec(program, {"__name__": "__main__"})  # noqa: S102 - what this process is for
 

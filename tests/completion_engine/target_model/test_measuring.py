@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from completion_engine.target_model import measuring
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 
@@ -76,3 +77,15 @@ def test_a_verdict_that_is_known_holds(target: LanguageModel) -> None:
     again, _ = load_again(target, is_row_invariant=False, verifies_drafts=False, verifies_trees=False)
     assert again.exactness == "no drafts"
     assert not again.verifies_trees
+
+
+def test_noise_makes_no_branch_cost_less_than_nothing(
+    target: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again, _ = load_again(target)
+
+    def times(_: LanguageModel, shapes: dict[Any, Any], **__: Any) -> dict[Any, list[float]]:
+        return {shape: [1.0 if shape in again.widths else 0.5] for shape in shapes}
+
+    monkeypatch.setattr(measuring, "_time_passes", times)
+    assert measuring.measure(again).branch_ms == 0
