@@ -26,10 +26,10 @@ _MAX_NAMES = 64
 _MAX_FILES = 12  # that are read for one place
 _MAX_FILE_TOKENS = 12_000
 _IMPORTED, _RECENT, _NEAR = 2.0, 1.0, 0.3  # what a file's standing counts beside the names that it shares
-_FAMILIES = (
-    frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact"}),
-    frozenset({"c", "cpp"}),
-)
+_SCRIPTS = frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact"})
+_FAMILIES = (_SCRIPTS, frozenset({"c", "cpp"}))
+# In these languages definitions were measured to cost more lines than they won; see docs/experiments.md.
+_USUAL = dict.fromkeys(_SCRIPTS, ("own", "similar"))
 _SHARES = {"definitions": 0.6, "own": 0.4, "similar": 1.0}  # of what is left of the budget, in this order
 MIN_KEPT = 0.5  # of a new choice: what stands there already stays if it holds so much of it
 
@@ -56,10 +56,15 @@ class Place:
 
 
 def choose(
-    place: Place, view: RepositoryView, max_chars: int, ingredients: Collection[str] = INGREDIENTS
+    place: Place, view: RepositoryView, max_chars: int, ingredients: Collection[str] | None = None
 ) -> RepositoryContext:
-    """The context for a place, `max_chars` characters at most; without pieces where nothing is known."""
+    """The context for a place, `max_chars` characters at most; without pieces where nothing is known.
+
+    Without `ingredients` it is made of those that are usual for the language.
+    """
     survey = _Survey(place, view)
+    if ingredients is None:
+        ingredients = _USUAL.get(place.language, INGREDIENTS)
     pieces: list[ContextPiece] = []
     for name in INGREDIENTS:
         if name in ingredients:

@@ -102,6 +102,25 @@ def test_an_ingredient_can_be_left_out(ingredient: str) -> None:
     assert all(mark[name] not in alone for name in others)
 
 
+SCRIPT = """import { explainOverdue } from './errors';
+
+export function renew(register: Register, member: Member): string {
+  return explainOverdue("""
+SCRIPTS = {
+    "src/errors.ts": """export function explainOverdue(error: Error, numDays: number): string {
+  return `${error} for ${numDays} days`;
+}
+"""
+}
+
+
+def test_a_script_is_shown_no_definitions_unless_they_are_asked_for() -> None:
+    place, view = Place("src/renewals.ts", "typescript", SCRIPT, "\n}\n"), view_of(SCRIPTS, "src/renewals.ts")
+    assert "explainOverdue(error: Error" in text_of(choose(place, view, 2_000, ["definitions"]))
+    assert choose(place, view, 2_000) == choose(place, view, 2_000, ["own", "similar"])
+    assert choose(place, view, 2_000) != choose(place, view, 2_000, INGREDIENTS)
+
+
 @pytest.mark.parametrize("max_chars", [0, 1, 10, 100, 200, 400, 800, 1_600, 100_000])
 def test_a_context_keeps_to_its_budget(max_chars: int) -> None:
     context = choose(PLACE, view_of(FILES), max_chars)
