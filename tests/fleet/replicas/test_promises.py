@@ -12,6 +12,7 @@ from completion_engine.remote.answer import TokenStream
 from completion_engine.remote.question import Names, Question
 from completion_engine.remote.transport import Wait
 from tests.fleet.conftest import Connect
+from tests.fleet.editors import prompt_tokens
 from tests.fleet.replica import MODEL
 from tests.fleet.team import ADA, BEN, Team
 from tests.parts import ROOT
@@ -21,6 +22,8 @@ PATIENCE_S = 300.0
 LONG = 2000  # tokens, far more than are written before the test's next move
 # What may be written while a reset is on its way: the step under way, and what was written and not read yet.
 IN_FLIGHT = 200
+# Seeds of prompts that no other test has asked for, and how long those are.
+FRESH, NUM_TOKENS = 400, 320
 
 
 METRIC = re.compile(r"(?:vllm:|haproxy_)\w+")
@@ -55,19 +58,18 @@ def wait_until_running(team: Team, num_requests: int) -> None:
         assert time.monotonic() < until, "the replicas still work"
 
 
-def prompt(seed: int, num_tokens: int = 320) -> tuple[int, ...]:
-    """Some tokens that no other seed begins with."""
-    return tuple(300 + (seed * 7919 + at * at * 31 + at) % 600 for at in range(num_tokens))
-
-
 def test_a_reset_frees_the_server_and_its_sibling_goes_on(
     team: Team, connect: Connect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     servers = connect(team.front.client(ADA))
     wait_until_running(team, 0)
     before = team.num_written
-    unwanted = servers.complete(Question(prompt(1), LONG, session="one"), MODEL, patience())
-    sibling = servers.complete(Question(prompt(2), LONG, session="one"), MODEL, patience())
+    unwanted = servers.complete(
+        Question(prompt_tokens(FRESH, NUM_TOKENS), LONG, session="one"), MODEL, patience()
+    )
+    sibling = servers.complete(
+        Question(prompt_tokens(FRESH + 1, NUM_TOKENS), LONG, session="one"), MODEL, patience()
+    )
     num_read = len(read_until(unwanted, 20))
     unwanted.close()
     wait_until_running(team, 1)
@@ -82,7 +84,7 @@ def test_a_reset_frees_the_server_and_its_sibling_goes_on(
 
 def test_a_users_own_prompt_is_cached_and_nobody_elses_is(team: Team, connect: Connect) -> None:
     """Who could read off that a text is cached would know that somebody else has it."""
-    text = prompt(3)
+    text = prompt_tokens(FRESH + 2, NUM_TOKENS)
 
     def cached_for(token: str) -> int:
         salt = Names(token).salt
