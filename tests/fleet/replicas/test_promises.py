@@ -23,7 +23,7 @@ LONG = 2000  # tokens, far more than are written before the test's next move
 # What may be written while a reset is on its way: the step under way, and what was written and not read yet.
 IN_FLIGHT = 200
 # Seeds of prompts that no other test has asked for, and how long those are.
-FRESH, NUM_TOKENS = 400, 320
+FRESH, NUM_TOKENS = 500, 320
 
 
 METRIC = re.compile(r"(?:vllm:|haproxy_)\w+")
