@@ -47,9 +47,9 @@ from lsp_server.tools.commands.bench_cold import cold
 from lsp_server.tools.commands.bench_eagerness import eagerness
 from lsp_server.tools.commands.bench_gpu import gpu
 from lsp_server.tools.commands.bench_infilling import infilling
+from lsp_server.tools.commands.bench_options import Json, Target
 from lsp_server.tools.commands.bench_quality import quality
 from lsp_server.tools.commands.bench_remote import remote
-from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
 from ngram_cache.measure import measure_index
 
@@ -70,14 +70,12 @@ app.command()(infilling)
 app.command()(accepting)
 app.command()(remote)
 
-Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many prompts.")]
 Tokens = Annotated[int, typer.Option("--tokens", min=1, help="Tokens asked for each prompt.")]
 Tasks = Annotated[list[Path] | None, typer.Option("--tasks", help="Infilling tasks (.jsonl.gz).")]
 Sources = Annotated[
     Path | None, typer.Option("--sources", help="A folder of source code instead of recent releases.")
 ]
-Target = Annotated[str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)]
 Dtype = Annotated[str, typer.Option("--dtype", help="auto, bfloat16, float32, int8, or int4 on a GPU.")]
 DraftModel = Annotated[
     str, typer.Option("--draft-model", help="A smaller model of its family, or a trained drafter's folder.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,7 +15,7 @@ from lsp_server.tools.bench.json_lines import JsonLines
 from lsp_server.tools.bench.prompts import Position, from_folder, interleaved
 from lsp_server.tools.bench.released_sources import released_sources
 from lsp_server.tools.bench.releases import ENDINGS
-from lsp_server.tools.commands.engine import named_target
+from lsp_server.tools.commands.bench_options import Json, Minutes, Results, Target
 from lsp_server.tools.commands.terminal import console, progress_bar, write_json
 
 _LANGUAGES = ("python", "typescript", "rust", "go", "c")
@@ -28,14 +27,10 @@ def accepting(  # noqa: PLR0913 - one argument per option
     language: Annotated[
         list[str] | None, typer.Option("--language", help=f"As {', '.join(_LANGUAGES)}; may be repeated.")
     ] = None,
-    results: Annotated[
-        Path | None, typer.Option("--results", help="JSON lines to go on with; what is there is not asked.")
-    ] = None,
-    minutes: Annotated[float, typer.Option("--minutes", min=0, help="Begin nothing after so long.")] = 1e9,
-    target: Annotated[
-        str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)
-    ] = DEFAULT_TARGET,
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
+    results: Results = None,
+    minutes: Minutes = 1e9,
+    target: Target = DEFAULT_TARGET,
+    json: Json = False,
 ) -> None:
     """Accept suggestion after suggestion in holes of real files, and count repeated lines and brackets."""
     until_s = time.monotonic() + minutes * 60

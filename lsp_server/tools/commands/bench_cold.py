@@ -11,6 +11,7 @@ from completion_engine.config import AUTO
 from lsp_server.tools.bench.cold import cold_answers, one_of_each_file, summary
 from lsp_server.tools.bench.prompts import from_folder
 from lsp_server.tools.bench.released_sources import released_sources
+from lsp_server.tools.commands.bench_options import Json
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
 
 _DRAWN_FOR_EACH = 4  # positions for each that is asked: several may lie in one file
@@ -24,7 +25,7 @@ def cold(
     prompts: Prompts = 60,
     sources: Annotated[Path | None, typer.Option("--sources", help="A folder of source code.")] = None,
     target: Target = AUTO,
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
+    json: Json = False,
 ) -> None:
     """Files opened and asked once, as an editor without settings does: how soon, how many, how right."""
     root = sources or released_sources()

@@ -14,7 +14,7 @@ from completion_engine.engine import CompletionEngine
 from lsp_server.tools.bench.eagerness import EAGERNESSES, curve, drawn_modules, recorded, typings
 from lsp_server.tools.bench.released_sources import released_sources
 from lsp_server.tools.bench.releases import RELEASES
-from lsp_server.tools.commands.engine import named_target
+from lsp_server.tools.commands.bench_options import Json, Target
 from lsp_server.tools.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.tools.source_file import repository_of
 from lsp_server.workspace.settings import Settings
@@ -30,10 +30,8 @@ def eagerness(  # noqa: PLR0913 - one argument per option
     recording: Annotated[
         Path | None, typer.Option(help="A folder: what is recorded there is not asked again.")
     ] = None,
-    target: Annotated[
-        str, typer.Option(help="Model id, path or auto.", callback=named_target)
-    ] = DEFAULT_TARGET,
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
+    target: Target = DEFAULT_TARGET,
+    json: Json = False,
 ) -> None:
     """Type modules at every eagerness, over one recording: what is spared, and what is shown wrong for it."""
     if files:

@@ -22,6 +22,7 @@ from lsp_server.tools.bench.peers.report import COLUMNS, absent_lines, table_row
 from lsp_server.tools.bench.plot import check_plot
 from lsp_server.tools.bench.prompts import from_folder
 from lsp_server.tools.bench.released_sources import released_sources
+from lsp_server.tools.commands.bench_options import Json
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
 
@@ -56,7 +57,7 @@ def gpu(  # noqa: PLR0913 - one argument per option
     ] = "cuda",
     tune: Annotated[bool, typer.Option("--tune", help="Try tiles for every product; minutes.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", help="Draw a picture (.svg, .png, .pdf).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
+    json: Json = False,
 ) -> None:
     """Ceilings first; then plain and drafted decoding, transformers, stages, memory, and the aims."""
     unknown = [name for name in size or () if name not in GEOMETRIES]

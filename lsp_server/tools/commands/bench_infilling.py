@@ -14,7 +14,7 @@ from completion_engine.engine import CompletionEngine
 from lsp_server.tools.bench.infilling import OURS, PLAIN, infilling_rows, measure_infilling
 from lsp_server.tools.bench.json_lines import JsonLines
 from lsp_server.tools.bench.prompts import infilling_tasks
-from lsp_server.tools.commands.engine import named_target
+from lsp_server.tools.commands.bench_options import Json, Minutes, Results, Target
 from lsp_server.tools.commands.terminal import progress_bar, show_rows, write_json
 
 
@@ -22,14 +22,10 @@ def infilling(  # noqa: PLR0913 - one argument per option
     *,
     tasks: Annotated[Path, typer.Option("--tasks", help="Infilling tasks with their tests (.jsonl.gz).")],
     num_tasks: Annotated[int, typer.Option("--prompts", min=1, help="How many, evenly spread.")] = 150,
-    results: Annotated[
-        Path | None, typer.Option("--results", help="JSON lines to go on with; what is there is not asked.")
-    ] = None,
-    minutes: Annotated[float, typer.Option("--minutes", min=0, help="Begin nothing after so long.")] = 1e9,
-    target: Annotated[
-        str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)
-    ] = DEFAULT_TARGET,
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
+    results: Results = None,
+    minutes: Minutes = 1e9,
+    target: Target = DEFAULT_TARGET,
+    json: Json = False,
 ) -> None:
     """pass@1 of suggestions and of the raw model's continuation, by the tasks' own tests, confined."""
     until_s = time.monotonic() + minutes * 60

@@ -25,7 +25,7 @@ from lsp_server.tools.bench.quality import (
 from lsp_server.tools.bench.quality_results import QualityResults
 from lsp_server.tools.bench.released_sources import released_sources
 from lsp_server.tools.bench.releases import ENDINGS, RELEASES
-from lsp_server.tools.commands.engine import named_target
+from lsp_server.tools.commands.bench_options import Json, Minutes, Results, Target
 from lsp_server.tools.commands.terminal import progress_bar, show_rows, write_json
 
 
@@ -40,21 +40,17 @@ def quality(  # noqa: PLR0913 - one argument per option
         typer.Option("--without", help=f"Also leave out {', '.join(SWITCHES)}, or some joined by +."),
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Also ask with the plain prompt.")] = False,
-    results: Annotated[
-        Path | None, typer.Option("--results", help="JSON lines to go on with; what is there is not asked.")
-    ] = None,
-    minutes: Annotated[float, typer.Option("--minutes", min=0, help="Begin nothing after so long.")] = 1e9,
+    results: Results = None,
+    minutes: Minutes = 1e9,
     context_tokens: Annotated[
         int, typer.Option("--context-tokens", min=0, help="The longest context.")
     ] = MAX_TOKENS,
     sources: Annotated[
         Path | None, typer.Option("--sources", help="A folder of projects instead of recent releases.")
     ] = None,
-    target: Annotated[
-        str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)
-    ] = DEFAULT_TARGET,
+    target: Target = DEFAULT_TARGET,
     dtype: Annotated[str, typer.Option("--dtype", help="As the setting of that name.")] = "auto",
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
+    json: Json = False,
 ) -> None:
     """First suggestions beside the rest of the line that a person wrote: exact, near, no worse to parse."""
     until_s = time.monotonic() + minutes * 60

@@ -23,6 +23,7 @@ from lsp_server.tools.bench.prompts import Sample, from_folder, from_tasks
 from lsp_server.tools.bench.released_sources import released_sources
 from lsp_server.tools.bench.remote import arithmetic, distance, matching, streams
 from lsp_server.tools.bench.remote.counters import Counts
+from lsp_server.tools.commands.bench_options import Json
 from lsp_server.tools.commands.engine import named_target
 from lsp_server.tools.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.tools.replay.run import Options
@@ -54,7 +55,7 @@ def remote(  # noqa: PLR0913 - one argument per option
     metrics: Annotated[
         list[str] | None, typer.Option("--metrics", help="Where a replica tells its metrics.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the JSON line only.")] = False,
+    json: Json = False,
 ) -> None:
     """The same texts? How many tokens a second? How long from key to suggestion, from how far away?"""
     config = RemoteConfig(url, token_file, ca_file, model)
