@@ -1,4 +1,4 @@
-"""From a token's share to how often such a token is right, and how far a text is sure. Knows no text.
+"""From a token's share to how often such a token is right. Knows no text.
 
 A share is the target's probability of a token among all that may be written there. A share of p is right,
 behind right tokens, as often as `Calibration.of` says (Platt 1999).
@@ -7,7 +7,6 @@ behind right tokens, as often as `Calibration.of` says (Platt 1999).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 _NARROWEST = 1e-6  # shares closer to 0 and 1 say no more
@@ -29,15 +28,6 @@ class Calibration:
     def of(self, share: float) -> float:
         """How often a token of that share is what a person writes, behind text that was."""
         return 1 / (1 + math.exp(-(self.offset + self.slope * log_odds(share))))
-
-    def num_sure(self, shares: Sequence[float], min_survival: float) -> int:
-        """How many of the tokens are right all together at least that likely."""
-        survival = 1.0
-        for at, share in enumerate(shares):
-            survival *= self.of(share)
-            if survival < min_survival:
-                return at
-        return len(shares)
 
 
 SHIPPED = Calibration(0.4, 0.64)

@@ -81,6 +81,7 @@ class TransformersDecoder:
     """Forward pass through transformers' modules; see `target_model.decoder.Decoder`."""
 
     row_step = ROWS
+    computes_in_torch = True
 
     def __init__(self, model: Any, num_positions: int) -> None:
         config = model.config

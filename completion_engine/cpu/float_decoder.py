@@ -45,6 +45,7 @@ class FloatDecoder(FamilyDecoder):
     """The Llama family on the CPU in float32 or bf16: rotary grouped attention and a gated MLP."""
 
     row_step = ROWS
+    computes_in_torch = True
 
     def __init__(self, model: FamilyModel, num_positions: int) -> None:
         super().__init__(model, num_positions)

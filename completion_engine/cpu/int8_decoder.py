@@ -74,6 +74,7 @@ class Int8Decoder(FamilyDecoder):
     """See the module. Raises UserError for a model that it cannot hold."""
 
     row_step = 1
+    computes_in_torch = False
 
     def __init__(self, model: FamilyModel, num_positions: int, stored_at: Path | None = None) -> None:
         """Packed weights lie in the file `stored_at`, which is made where it is missing, or in memory."""

@@ -67,6 +67,7 @@ class GraphedDecoder(FamilyDecoder):
     """
 
     row_step = ROWS
+    computes_in_torch = True
 
     def __init__(
         self,

@@ -20,7 +20,6 @@ from typing import Any
 import numba
 import torch
 
-from completion_engine.cpu.kernels import openmp
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, folder_for, machine_mark
 from completion_engine.target_model.findings import Findings
@@ -39,7 +38,7 @@ def findings_path(packed: Path, capacity: int) -> Path:
     """Where findings lie about the weights packed at `packed`, in caches of `capacity` positions."""
     facts = (
         packed.name, capacity, _code(), machine_mark(), instruction_sets(), thread_counts(),
-        torch.__version__, numba.__version__, openmp.openmp() is not None,
+        torch.__version__, numba.__version__,
     )  # fmt: skip
     digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
     return packed.with_name(f"{packed.stem}-{digest}.json")

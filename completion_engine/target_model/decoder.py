@@ -27,6 +27,7 @@ class Decoder(Protocol):
     vocab_size: int
     num_weight_bytes: int
     row_step: int  # passes run a multiple of so many rows
+    computes_in_torch: bool  # whose operations then want threads too
 
     @property
     def embedding(self) -> Tensor:

@@ -26,7 +26,7 @@ from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.measuring import measure, resume
 from completion_engine.target_model.precision import Precision
 from completion_engine.target_model.rows import ROWS, pad_rows
-from completion_engine.target_model.threads import ThreadGovernor
+from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, use_threads
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class LanguageModel:
         self.capacity = capacity
         self._keys_by_channel = device.type == "cpu" and branches is None
         self._branches = branches or BranchCaches(self.cache_shape)
-        self.governor = ThreadGovernor({torch.get_num_threads(): 1.0})
+        self.governor = ThreadGovernor({num_threads_here(): 1.0})
         self._row_step = decoder.row_step
         self.is_row_invariant = True
         self.is_row_invariant = known.is_row_invariant if known else rows_are_invariant(self, PREFILL_ROWS)
@@ -72,7 +72,7 @@ class LanguageModel:
         fits = known and known.are_settled and known.pass_ms.keys() == set(self.widths)
         self.findings = resume(self, known) if known and fits else self._measure()
         self.clock = PassClock(self.findings.pass_ms, self.findings.branch_ms)
-        self.governor.apply(time.monotonic())
+        self._take_threads()
 
     @property
     def pass_ms(self) -> dict[int, float]:
@@ -190,7 +190,7 @@ class LanguageModel:
             raise ValueError(f"{num_rows} rows do not fit behind {cache.num_cached} of {cache.capacity}")
         padding = [0] * (num_rows - len(tokens))
         rows = torch.tensor([*tokens, *padding])
-        self.governor.apply(time.monotonic())
+        self._take_threads()
         caches = self._branches.open(cache, layout)
         # Where bits depend on how many rows run, the head runs all of them too, whatever is asked of it.
         num_before = 0 if self.is_row_invariant else len(tokens) - num_logits
@@ -204,6 +204,10 @@ class LanguageModel:
     ) -> None:
         """Keep the rows `path` of the pass just run, whose tokens are `tokens`; `parents` as in `forward`."""
         self._branches.keep(cache, lay_out(parents), path, tokens)
+
+    def _take_threads(self) -> None:
+        """For what this thread computes next."""
+        use_threads(self.governor.chosen(time.monotonic()), in_torch=self.decoder.computes_in_torch)
 
     def _widths(self) -> tuple[int, ...]:
         """Rows of the passes that the policy may choose from."""

@@ -19,7 +19,7 @@ from completion_engine.target_model.exactness import Passes, hold_same
 from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.rows import ROWS
-from completion_engine.target_model.threads import ThreadGovernor, thread_counts
+from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, thread_counts
 
 _NUM_ROUNDS = 5  # of measuring passes, at most
 _ALIKE = 1.1  # times of a pass that differ by less are not worth another round
@@ -50,7 +50,7 @@ def measure(target: Target) -> Findings:
     takes little beside what a pass varies by: it is measured by many, as the median, and
     what is below nothing is noise.
     """
-    is_free = torch.get_num_threads() == max(thread_counts())
+    is_free = num_threads_here() == max(thread_counts())
     found = _time_passes(target, _shapes(target))
     are_settled = is_free and all(_came_twice(taken) for taken in found.values())
     with_branches, chunk = found.pop(_BRANCHES, found[ROWS]), found.pop(_CHUNK)
@@ -72,7 +72,7 @@ def measure(target: Target) -> Findings:
 def resume(target: Target, known: Findings) -> Findings:
     """Go on with what is known; every shape of pass runs once, lest the first keystroke waits for it."""
     _time_passes(target, _shapes(target), num_rounds=0)
-    paces, num_free = dict(known.thread_paces), torch.get_num_threads()
+    paces, num_free = dict(known.thread_paces), num_threads_here()
     target.governor = ThreadGovernor(paces, num_threads=num_free if num_free in paces else None)
     return known
 
@@ -92,11 +92,11 @@ def _shapes(target: Target) -> _Shapes:
 
 
 def _choose_threads(target: Target) -> ThreadGovernor:
-    """As many threads as torch was given, and fewer for when others need the cores; each with its pace.
+    """As many threads as there are, and fewer for when others need the cores; each with its pace.
 
     Only those of now where the number of threads would change a bit.
     """
-    used = torch.get_num_threads()
+    used = num_threads_here()
     counts = {used, *thread_counts()} if target.device.type == "cpu" else {used}
     governors = {count: ThreadGovernor({count: 1.0}) for count in sorted(counts, reverse=True)}
     if not all(threads_agree(target, governors[used], governors[count]) for count in counts - {used}):

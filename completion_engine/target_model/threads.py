@@ -1,13 +1,14 @@
 """How many threads compute a pass: all of them while the machine is free, fewer while others need its cores.
 
-A pass shares its work among threads hundreds of times, and each time waits for the last of them. Threads that
-wait spin, because waking up takes longer than most of what is shared. But where another program holds a
-core, all wait for the thread that has none: on two busy cores a pass took 110 to 480 ms with two threads and
-45 ms with one (docs/experiments.md). What helps is seen in what passes take. Knows no model.
+A pass shares its work among threads hundreds of times, and each time waits for the last that came in. Threads
+that wait spin, because waking up takes longer than most of what is shared. But where another program holds a
+core, all wait for the thread that has none (docs/experiments.md). What helps is seen in what passes take.
+Each thread that computes has a number of its own. Knows no model.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,22 @@ _PAUSE_S = 0.5  # without a pass, after which idle cores were left idle by other
 _LOOK_S = 0.1  # to see how many cores others leave idle
 
 _MOST = torch.get_num_threads()  # as torch was given them, before any was sent away
+_chosen = threading.local()
+
+
+def num_threads_here() -> int:
+    """With which this thread computes: as `use_threads` was told on it, or as torch was given them."""
+    return getattr(_chosen, "num_threads", _MOST)
+
+
+def use_threads(num_threads: int, *, in_torch: bool = True) -> None:
+    """What this thread computes next takes so many threads.
+
+    Torch takes one, where it computes nothing large (`in_torch` False): its own spin for a while behind each
+    operation, and would take the cores from those of kernels.
+    """
+    _chosen.num_threads = num_threads
+    torch.set_num_threads(num_threads if in_torch else 1)
 
 
 class IdleCores:
@@ -49,7 +66,7 @@ def thread_counts() -> list[int]:
 
 
 def take_free_threads(idle_cores: Callable[[], float] | None = None) -> int:
-    """Have torch use as many threads on this thread as there are idle cores; returns their number.
+    """Take as many threads on this thread as there are idle cores; returns their number.
 
     Looks for a tenth of a second.
     """
@@ -57,7 +74,7 @@ def take_free_threads(idle_cores: Callable[[], float] | None = None) -> int:
     time.sleep(_LOOK_S)
     counts = thread_counts()
     num_threads = counts[_fitting(counts, idle_cores())]
-    torch.set_num_threads(num_threads)
+    use_threads(num_threads)
     return num_threads
 
 
@@ -97,27 +114,23 @@ class ThreadGovernor:
 
     @property
     def num_threads(self) -> int:
-        """For the next pass."""
+        """For the next pass, unless a pause comes before it."""
         return self._counts[self._at]
 
-    def apply(self, now_s: float) -> None:
-        """Have torch use this number for what this thread computes next; `now_s` on a monotonic clock."""
+    def chosen(self, now_s: float) -> int:
+        """The number for a pass that begins now; `now_s` on a monotonic clock."""
         if now_s - self._last_s > _PAUSE_S:
             self._look_around()
         self._last_s = now_s
-        torch.set_num_threads(self.num_threads)
+        return self.num_threads
 
     def look_anew(self) -> None:
         """Forget what others used so far: the next look is at a tenth of a second, for which this blocks."""
         self._idle_cores()
         time.sleep(_LOOK_S)
 
-    def release(self) -> None:
-        """Have torch use all threads again for what this thread computes next, beside the target."""
-        torch.set_num_threads(self._counts[0])
-
     def record(self, pace: float, now_s: float) -> None:
-        """A pass took `pace` times as long as at load; `now_s` as for `apply`."""
+        """A pass took `pace` times as long as at load; `now_s` as for `chosen`."""
         self._seen.append(pace)
         if self._at + 1 < len(self._counts) and self._is_worse_than(self._paces[self._at + 1]):
             self._move(1)

@@ -65,12 +65,3 @@ def test_old_outcomes_count_less_and_less() -> None:
     for _ in range(4_000):
         evidence = evidence.plus(0.9, is_right=False)
     assert sum(evidence.wrong) > sum(evidence.right)
-
-
-@given(shares, st.floats(0, 1))
-def test_what_is_sure_is_a_beginning_that_shrinks_with_what_is_asked(
-    given_shares: list[float], least: float
-) -> None:
-    num_sure = [SHIPPED.num_sure(given_shares, asked) for asked in (0.0, least, 1.0)]
-    assert num_sure == sorted(num_sure, reverse=True)
-    assert num_sure[0] == len(given_shares)

@@ -8,6 +8,7 @@ stays. Knows no kernel.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
@@ -57,6 +58,14 @@ class SharedKernel:
         compiled._cache = cache_of(self._function)
         compiled.compile()
         return int(compiled.address)
+
+    def run(self, task: Array) -> None:
+        """Call it on this thread, which lets other threads of Python run meanwhile."""
+        self._plain(task.ctypes.data)
+
+    @cached_property
+    def _plain(self) -> Callable[[int], None]:
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
 
 
 def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:

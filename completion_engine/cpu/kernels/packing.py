@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from completion_engine.cpu.kernels.language import (
     Array,
@@ -26,6 +25,7 @@ from completion_engine.cpu.kernels.language import (
     widened,
 )
 from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
+from completion_engine.target_model.threads import num_threads_here
 
 BLOCK = 32  # inputs that share a scale
 TILE_OUTPUTS = 16  # outputs side by side
@@ -107,10 +107,10 @@ def pack(weight: Array) -> PackedWeight:
 
 
 def _pack_in_parts(weight: Array, bits: int, units: Floats, packed: tuple[Array, Floats, Floats]) -> bool:
-    """`pack_levels` on as many threads as torch has here, once the first tile has shown that it may do."""
+    """`pack_levels` on as many threads as this one takes, once the first tile has shown that it may do."""
     if not pack_levels(weight, bits, units, *packed, 0, 1):
         return False
-    num_parts = torch.get_num_threads()
+    num_parts = num_threads_here()
     places = np.linspace(1, len(packed[0]), num_parts + 1).astype(int).tolist()
 
     def pack_part(part: tuple[int, int]) -> bool:

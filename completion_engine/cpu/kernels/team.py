@@ -1,9 +1,10 @@
-"""Threads of our own for programs of kernels, where OpenMP's cannot be asked for.
+"""The threads that programs of kernels run on.
 
-They sleep between programs and spin while one runs, as OpenMP's do. Whoever runs the program opens a step,
-computes it himself, closes it, and waits for those alone who came in: a helper that is late, or has no core,
-holds nobody up, because a kernel's work is taken from a counter. One program at a time has the helpers;
-another one meanwhile runs on its own thread.
+They sleep between programs and spin while one runs. Whoever runs the program opens a step, computes it
+himself, closes it, and waits for those alone who came in: a helper that is late, or has no core, holds nobody
+up, because a kernel's work is taken from a counter. OpenMP's threads wait for each other at every step, which
+costs two to four times as much where other programs need the cores (docs/experiments.md). One program at a
+time has the helpers; another one meanwhile runs on its own thread.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from completion_engine.cpu.kernels import openmp
 from completion_engine.cpu.kernels.language import SharedKernel, inlined
 from completion_engine.cpu.kernels.task import places, task_of
 from completion_engine.cpu.kernels.vectors import I64, int64_at
@@ -167,10 +167,9 @@ class Team:
 
     def _helper(self, number: int, wake: threading.Lock) -> None:
         task = task_of(HelperTask(self.words, number))
-        function = _help.address
         while True:
             wake.acquire()  # it is given back by who wants help
-            openmp.call(function, task.ctypes.data)
+            _help.run(task)
 
 
 TEAM = Team()

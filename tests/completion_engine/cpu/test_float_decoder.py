@@ -11,6 +11,7 @@ from torch import Tensor
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.rows import ROWS, pad_rows
+from completion_engine.target_model.threads import num_threads_here, use_threads
 from tests.completion_engine.cpu.passes import CAPACITY, TOKENS, model_of, new_cache, run
 
 TYPES = [torch.float32, torch.bfloat16]
@@ -90,10 +91,10 @@ def test_the_same_passes_give_the_same_bits_again(
     decoder: FloatDecoder, dtype: torch.dtype, num_threads: int
 ) -> None:
     """Whether numbers of threads agree is asked at load; each has to agree with itself."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(num_threads)
+    before = num_threads_here()
+    use_threads(num_threads)
     try:
         first, again = (run_fixed(decoder, new_cache(decoder, dtype), TOKENS, (ROWS,) * 7) for _ in range(2))
     finally:
-        torch.set_num_threads(before)
+        use_threads(before)
     assert torch.equal(first, again)

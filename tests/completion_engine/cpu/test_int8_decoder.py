@@ -8,10 +8,10 @@ from torch import Tensor
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
-from completion_engine.cpu.kernels import openmp
 from completion_engine.cpu.quantised import can_quantise
 from completion_engine.errors import UserError
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
+from completion_engine.target_model.threads import num_threads_here, use_threads
 from tests.completion_engine.cpu.passes import CAPACITY, TOKENS, model_of, new_cache, run
 
 FAMILIES = {
@@ -84,19 +84,12 @@ def test_the_trunk_holds_what_its_own_rows_wrote(decoder: Int8Decoder) -> None:
 
 @pytest.mark.parametrize("num_threads", [1, 2, 3])
 def test_threads_change_no_bit(decoder: Int8Decoder, wanted: Tensor, num_threads: int) -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(num_threads)
+    before = num_threads_here()
+    use_threads(num_threads)
     try:
         assert torch.equal(run(decoder, new_cache(decoder), TOKENS), wanted)
     finally:
-        torch.set_num_threads(before)
-
-
-def test_neither_do_threads_of_our_own_where_openmp_is_not(
-    decoder: Int8Decoder, wanted: Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(openmp, "openmp", lambda: None)
-    assert torch.equal(run(decoder, new_cache(decoder), TOKENS), wanted)
+        use_threads(before)
 
 
 def test_caches_of_another_size_are_served_too(decoder: Int8Decoder, wanted: Tensor) -> None:

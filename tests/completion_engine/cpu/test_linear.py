@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from completion_engine.cpu.gated_mlp import GatedMlp
-from completion_engine.cpu.kernels import openmp
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.language import Array, array_of
 from completion_engine.cpu.kernels.packing import pack
@@ -19,6 +18,7 @@ from completion_engine.cpu.quantised import can_quantise, quantise_rows
 from completion_engine.target_model.llama_family import stacked
 from completion_engine.target_model.model_files import Affine
 from completion_engine.target_model.precision import WeightKind
+from completion_engine.target_model.threads import num_threads_here, use_threads
 
 EPS = 1e-6
 TYPES = (torch.bfloat16, torch.float32)
@@ -197,18 +197,13 @@ def test_weights_of_any_size_are_held(factor: float) -> None:
 
 
 @needs_bytes
-@pytest.mark.parametrize("has_openmp", [True, False])
-def test_the_number_and_kind_of_threads_changes_no_bit(
-    monkeypatch: pytest.MonkeyPatch, *, has_openmp: bool
-) -> None:
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+def test_the_number_of_threads_changes_no_bit(num_threads: int) -> None:
     linear, x = Linear(random(4096, 448, dtype=torch.bfloat16), kind="int8"), random(24, 448, seed=1)
-    before, wanted = torch.get_num_threads(), linear(x)
-    if not has_openmp:
-        monkeypatch.setattr(openmp, "openmp", lambda: None)
+    before, wanted = num_threads_here(), linear(x)
+    use_threads(num_threads)
     try:
-        for num_threads in (1, 2, 3):
-            torch.set_num_threads(num_threads)
-            for _ in range(20):
-                assert torch.equal(linear(x), wanted)
+        for _ in range(20):
+            assert torch.equal(linear(x), wanted)
     finally:
-        torch.set_num_threads(before)
+        use_threads(before)

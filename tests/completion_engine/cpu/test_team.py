@@ -1,4 +1,4 @@
-"""Threads of our own do every step once and in order, whoever is late, missing or at work elsewhere."""
+"""Threads do every step once and in order, whoever is late, missing or at work elsewhere."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numba import carray
 
-from completion_engine.cpu.kernels import openmp, team
+from completion_engine.cpu.kernels import team
 from completion_engine.cpu.kernels.language import Array, SharedKernel
 from completion_engine.cpu.kernels.program import Program, Step
 from completion_engine.cpu.kernels.task import COUNTER, task_of
 from completion_engine.cpu.kernels.vectors import claim, int64_at
+from completion_engine.target_model.threads import num_threads_here, use_threads
 
 NUM_CELLS = 64
 
@@ -33,12 +33,11 @@ def _pass_on(task: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def without_openmp(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(openmp, "openmp", lambda: None)
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
+def more_threads_than_cores() -> Iterator[None]:
+    before = num_threads_here()
+    use_threads(3)
     yield
-    torch.set_num_threads(before)
+    use_threads(before)
 
 
 def steps(rows: Array) -> list[Step]:
@@ -61,7 +60,7 @@ def runs_right(num_steps: int = 200, num_runs: int = 20) -> bool:
 
 @pytest.mark.parametrize("num_threads", [1, 2, 3, 8])
 def test_each_step_is_done_once_and_after_the_one_before(num_threads: int) -> None:
-    torch.set_num_threads(num_threads)
+    use_threads(num_threads)
     assert runs_right()
 
 
@@ -98,13 +97,3 @@ def test_helpers_that_another_has_are_not_waited_for() -> None:
     with team.TEAM.gathered(2) as mine, team.TEAM.gathered(2) as others:
         assert (mine > 0, others) == (True, 0)
         assert runs_right(num_runs=1)
-
-
-def test_the_environment_can_forbid_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    monkeypatch.setenv(openmp.VARIABLE, "0")
-    openmp.openmp.cache_clear()
-    try:
-        assert openmp.openmp() is None
-    finally:
-        openmp.openmp.cache_clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -11,14 +12,21 @@ import torch
 
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.measuring import threads_agree
-from completion_engine.target_model.threads import IdleCores, ThreadGovernor, take_free_threads, thread_counts
+from completion_engine.target_model.threads import (
+    IdleCores,
+    ThreadGovernor,
+    num_threads_here,
+    take_free_threads,
+    thread_counts,
+    use_threads,
+)
 
 
 @pytest.fixture(autouse=True)
 def threads_as_before() -> Iterator[None]:
-    before = torch.get_num_threads()
+    before = num_threads_here()
     yield
-    torch.set_num_threads(before)
+    use_threads(before)
 
 
 FREE = {4: 1.0, 2: 1.5, 1: 2.6}
@@ -69,7 +77,7 @@ def test_a_machine_that_was_busy_at_load_gets_all_its_threads_later() -> None:
 @pytest.mark.parametrize("num_idle", [0.0, 0.6, 1.0, 1000.0])
 def test_a_load_takes_the_cores_that_others_leave_idle(num_idle: float) -> None:
     num_threads = take_free_threads(lambda: num_idle)
-    assert num_threads == torch.get_num_threads()
+    assert num_threads == num_threads_here() == torch.get_num_threads()
     assert num_threads == (max(thread_counts()) if num_idle == 1000 else 1)
 
 
@@ -116,12 +124,8 @@ def test_while_no_core_is_idle_it_does_not_try() -> None:
 @pytest.mark.parametrize(("num_idle", "wanted"), [(8.0, 4), (3.0, 4), (2.0, 2), (0.1, 1)])
 def test_after_a_pause_it_takes_the_cores_that_others_leave_idle(num_idle: float, wanted: int) -> None:
     governor = ThreadGovernor(FREE, lambda: num_idle)
-    governor.apply(1.0)
-    assert governor.num_threads == 4
-    governor.apply(9.0)
-    assert governor.num_threads == wanted == torch.get_num_threads()
-    governor.release()
-    assert torch.get_num_threads() == 4
+    assert governor.chosen(1.0) == 4
+    assert governor.chosen(9.0) == wanted == governor.num_threads
 
 
 def test_idle_cores_are_those_of_this_machine() -> None:
@@ -131,14 +135,27 @@ def test_idle_cores_are_those_of_this_machine() -> None:
 
 
 def test_the_number_of_threads_changes_no_bit(target: LanguageModel) -> None:
-    most = torch.get_num_threads()
+    most = num_threads_here()
     assert threads_agree(target, ThreadGovernor({most: 1.0}), ThreadGovernor({1: 1.0}))
 
 
 def test_what_is_over_can_be_forgotten_before_the_first_pass() -> None:
     idle = iter([0.0, 64.0])  # until the looking anew, and since then
     governor = ThreadGovernor(FREE, lambda: next(idle))
-    governor.apply(1.0)
+    governor.chosen(1.0)
     governor.look_anew()
-    governor.apply(9.0)
-    assert governor.num_threads == 4
+    assert governor.chosen(9.0) == 4
+
+
+@pytest.mark.parametrize(("in_torch", "wanted"), [(True, 3), (False, 1)])
+def test_torch_keeps_to_one_thread_where_it_computes_nothing_large(*, in_torch: bool, wanted: int) -> None:
+    use_threads(3, in_torch=in_torch)
+    assert (num_threads_here(), torch.get_num_threads()) == (3, wanted)
+
+
+def test_each_thread_that_computes_has_a_number_of_its_own() -> None:
+    use_threads(1)
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(num_threads_here).result() == max(thread_counts())
+        other.submit(use_threads, 3).result()
+    assert num_threads_here() == 1

@@ -11,6 +11,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.request import CompletionRequest
+from completion_engine.target_model.threads import thread_counts, use_threads
 from lsp_server.tools.bench.peers.runs import Absent, Peer, PeerTask, Run, up_to_end
 from ngram_cache import NgramIndex
 
@@ -46,7 +47,7 @@ class OurPeer:
         begin = time.perf_counter()
         decoding = self.engine.write(request, clock, max_tokens, Prompt(task.tokens, b""))
         end = time.perf_counter()
-        self.engine.target.governor.release()  # peers in this process take their own number of threads
+        use_threads(max(thread_counts()))  # peers in this process take their own number of threads
         first_at = clock.first_at or end
         tokens = up_to_end(decoding.tokens, max_tokens, self.engine.tokenizer.end_ids)
         origins = decoding.origins  # every pass closes with a token of the target's own
