@@ -160,8 +160,7 @@ class CompletionEngine:
         if nothing := silence(rules, request):
             self._ahead = Expected(task)
             return answer(task.origins(), rules, decoding, nothing, begin)
-        max_tokens = min(request.max_tokens, self._max_new_tokens)
-        limits = Limits.of(request, max_tokens, begin, decoding.cold_ms)
+        limits = Limits.of(request, self._max_tokens_of(request), begin, decoding.cold_ms)
         try:
             with self.energy.measured() as count:
                 finish = run(decoding, rules, limits, request.cancellation)
@@ -176,10 +175,10 @@ class CompletionEngine:
             completion = with_alternatives(completion, others, request.num_candidates)
         is_unfinished = finish.reason == "deadline" or (finish.reason == "unsure" and not completion.text)
         if is_unfinished or not task.shows_all:
-            self._ahead = Unfinished(self._showing_all(task), rules, limits.max_tokens)
+            self._ahead = Unfinished(self._showing_all(task), rules, Limits(limits.max_tokens))
         elif completion.text:
             num_tokens = completion.stats.num_tokens + _MAX_TOKENS_AHEAD
-            self._ahead = Unfinished(task, NextLine(completion.text), num_tokens)
+            self._ahead = Unfinished(task, NextLine(completion.text), Limits(num_tokens))
         return completion
 
     def prepare(self, request: CompletionRequest, prompt: Prompt | None = None) -> None:
@@ -192,9 +191,17 @@ class CompletionEngine:
         """As `prepare`, behind the request's context, which the document has from now on."""
         self.prepare(request, self._prompts.settle(request, cursor_of(request)))
 
-    def expect(self, request: CompletionRequest) -> None:
-        """The request may come soon: `idle` computes the prompt for who waits, then all of the text."""
-        self._ahead = Expected(*self._begin(request, self._new_stats(), budget=self._budget_of(request)))
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+        """The request may come soon: `idle` computes the prompt for who waits, then all of the text.
+
+        Between the two it writes what the request will get, where it `writes`.
+        """
+        task, decoding = self._begin(request, self._new_stats(), budget=self._budget_of(request))
+        self._ahead = Expected(task, decoding)
+        rules = StopRules(task.cursor)
+        if writes and not silence(rules, request):
+            limits = Limits.of(request, self._max_tokens_of(request), time.perf_counter(), 0.0)
+            self._ahead = Unfinished(task, rules, limits, decoding)
 
     def is_in_time(self, request: CompletionRequest) -> bool:
         """Whether somebody would be answered soon, with all of the text that a prompt may show."""
@@ -268,6 +275,9 @@ class CompletionEngine:
 
     def _new_stats(self) -> CompletionStats:
         return CompletionStats(device=str(self._target.device), target=self.config.target)
+
+    def _max_tokens_of(self, request: CompletionRequest) -> int:
+        return min(request.max_tokens, self._max_new_tokens)
 
     def _budget_of(self, request: CompletionRequest) -> Budget:
         """What the prompt of somebody who waits may take."""

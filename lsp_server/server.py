@@ -39,6 +39,7 @@ from lsp_server.sharing import watchdog
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_report import FolderReport
+from lsp_server.workspace.foresight import Foresight
 from lsp_server.workspace.indexing_job import IndexingJobs
 from lsp_server.workspace.learned import Learned
 from lsp_server.workspace.leaving import Leaving
@@ -87,6 +88,7 @@ class SlipstreamServer(LanguageServer):
         self._unfinished: list[Awaitable[None]] = []
         self.reading_folders = asyncio.Lock()
         self.leaving = Leaving()
+        self.foresight = Foresight()
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
         """Answer messages until the client goes; returns the exit code, 0 after a proper `shutdown`."""
@@ -247,6 +249,7 @@ class SlipstreamServer(LanguageServer):
     async def _end(self) -> None:
         """Stop everything that works, within seconds; nothing begins after this."""
         self.has_ended = True
+        self.foresight.stop()
         self._status_line.stop()
         self.notices.stop()
         await self.protocol.end(END_S)

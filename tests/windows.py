@@ -59,7 +59,7 @@ class ScriptedEngine:
                 raise CancelledError
         return Completion(f"{line}!", 0, CompletionStats())
 
-    def expect(self, request: CompletionRequest) -> None:
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
         del request
 
     def idle(self, cancellation: Cancellation) -> bool:

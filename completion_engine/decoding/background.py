@@ -1,4 +1,4 @@
-"""What an idle engine goes on with: text that a deadline cut short, the line after a suggestion, a prompt.
+"""What an idle engine goes on with: a text that will be asked for, was cut short, or comes next; a prompt.
 
 Owns the state of such work between its steps. Knows nothing of when to do it.
 """
@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.run import Limits
 from completion_engine.decoding.task import Task
 from completion_engine.decoding.writing import Finish, TextRules
 from completion_engine.stats import CompletionStats
@@ -31,11 +32,11 @@ class _Steps:
 
 @dataclass(slots=True)
 class Unfinished:
-    """Writing that goes on where an answer ended, when there is nothing else to do."""
+    """Writing that goes on where an answer ended, or begins where one is asked for in a moment."""
 
     task: Task
     rules: TextRules
-    max_tokens: int
+    limits: Limits
     decoding: Decoding | None = None
     steps: _Steps = field(default_factory=_Steps)
 
@@ -43,10 +44,12 @@ class Unfinished:
         """One pass more. False when the text is whole."""
         if self.decoding is None:
             self.decoding = self.task.decoding(stats)
-        if self.decoding.finish(self.rules, self.max_tokens) is not None:
+        limits = self.limits
+        finish = self.decoding.finish(self.rules, limits.max_tokens, limits.min_survival, limits.calibration)
+        if finish is not None:
             self.decoding.end()
             return False
-        if self.decoding.num_pending > 1:
+        if self.decoding.must_prepare:
             self.decoding.prepare(self.steps.ms)
         else:
             self.decoding.step()

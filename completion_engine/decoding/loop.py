@@ -92,6 +92,11 @@ class Decoding:
         return len(self._path) - self._cache.num_cached
 
     @property
+    def must_prepare(self) -> bool:
+        """Whether the next pass only brings known tokens into the cache."""
+        return self._num_prefilled(self.num_pending) > 0
+
+    @property
     def next_ms(self) -> float:
         """What the next step takes at least, by what passes take now."""
         if num_rows := self._num_prefilled(self.num_pending):

@@ -110,7 +110,7 @@ class RemoteCompleter:
         with woken_by(self._servers.waker, request.cancellation):
             return self._complete(request)
 
-    def expect(self, request: CompletionRequest) -> None:
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """Nothing is asked of servers that nobody waits for."""
 
     def idle(self, cancellation: Cancellation) -> bool:

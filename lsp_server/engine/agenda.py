@@ -5,8 +5,17 @@ Owns the waiting work. Must not know threads, nor how any of it is done.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from completion_engine.request import CompletionRequest
 from lsp_server.engine.work import EngineJob, EngineUser
+
+
+class Expectation(NamedTuple):
+    """A request that may come soon, and whether its text is to be written before it comes."""
+
+    request: CompletionRequest
+    writes: bool = False
 
 
 class Agenda:
@@ -20,7 +29,7 @@ class Agenda:
         self._jobs: dict[EngineUser, EngineJob] = {}
         self._turns: dict[EngineUser, int] = {}
         self._num_turns = 0
-        self._expected: tuple[EngineUser, CompletionRequest] | None = None
+        self._expected: tuple[EngineUser, Expectation] | None = None
         self._closed: dict[str, None] = {}
         self._languages: dict[str, None] = {}
 
@@ -41,9 +50,9 @@ class Agenda:
         if job.user not in self._turns:
             self._turns[job.user] = self._next_turn()
 
-    def expect(self, user: EngineUser, request: CompletionRequest) -> None:
+    def expect(self, user: EngineUser, expectation: Expectation) -> None:
         """A user may soon make this request."""
-        self._expected = (user, request)
+        self._expected = (user, expectation)
 
     def open(self, language: str) -> None:
         """A document of this language is open."""
@@ -86,7 +95,7 @@ class Agenda:
         jobs, self._jobs = list(self._jobs.values()), {}
         return jobs
 
-    def take_expected(self) -> CompletionRequest | None:
+    def take_expected(self) -> Expectation | None:
         """The request that may come soon."""
         expected, self._expected = self._expected, None
         return expected[1] if expected else None

@@ -115,10 +115,11 @@ class PooledEngine:
         if self._next is not None:
             self._next.thread.expect(job.user, job.request)
 
-    def expect(self, user: EngineUser, request: CompletionRequest) -> None:
-        """See `EngineThread`."""
-        for thread in self._threads:
-            thread.expect(user, request)
+    def expect(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
+        """See `EngineThread`; a larger model that is about to take over only prepares."""
+        self.thread.expect(user, request, writes=writes)
+        if self._next is not None:
+            self._next.thread.expect(user, request)
 
     def open(self, language: str) -> None:
         """See `EngineThread`."""

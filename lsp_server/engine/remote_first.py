@@ -78,10 +78,10 @@ class RemoteFirst:
         else:
             job.resolve(empty("servers-busy" if self._remote.can_complete else "engine-loading"))
 
-    def expect(self, _user: EngineUser, request: CompletionRequest) -> None:
+    def expect(self, _user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """The local engine prepares for it, where it answers; the servers are not asked in vain."""
         if self._local is not None and (self._availability.is_down or not request.may_leave):
-            self._local.expect(self._local_user, request)
+            self._local.expect(self._local_user, request, writes=writes)
 
     def open(self, language: str) -> None:
         """See `EngineThread`."""

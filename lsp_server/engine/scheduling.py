@@ -102,10 +102,10 @@ class Scheduler:
             if self._current is not None and self._current[0] is job:
                 self._current = None
 
-    def expect(self, request: CompletionRequest) -> None:
-        """The request may come soon: an idle engine prepares for it."""
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+        """The request may come soon: an idle engine prepares for it, and `writes` its text."""
         if self._engine is not None:
-            self._engine.expect(self._user, request)
+            self._engine.expect(self._user, request, writes=writes)
 
     def open(self, language: str) -> None:
         """A document of a language is open: this engine, and each one to come, is told so."""

@@ -51,9 +51,13 @@ class SmallFirst:
         completion.stats.is_provisional = True
         return completion
 
-    def expect(self, request: CompletionRequest) -> None:
-        """See `Completer`; the smaller one is ready first."""
-        self.small.expect(request)
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+        """See `Completer`; who would answer is ready first."""
+        if writes and self.large.is_in_time(request):
+            self._expected, self._is_small_behind = None, False
+            self.large.expect(request, writes=True)
+            return
+        self.small.expect(request, writes=writes)
         self._expected, self._is_small_behind = request, True
 
     def idle(self, cancellation: Cancellation) -> bool:

@@ -17,7 +17,7 @@ from completion_engine.errors import RemoteError, SlipstreamError
 from completion_engine.memory import give_back
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.stats import Completion
-from lsp_server.engine.agenda import Agenda
+from lsp_server.engine.agenda import Agenda, Expectation
 from lsp_server.engine.work import (
     Closable,
     Completer,
@@ -124,11 +124,14 @@ class EngineThread:
                 self._job.request.cancellation.give_way()
             self._wake()
 
-    def expect(self, user: EngineUser, request: CompletionRequest) -> None:
-        """Work ahead for a request that may come soon, once nothing else was heard for a moment."""
+    def expect(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
+        """Work ahead for a request that may come soon, once nothing else was heard for a moment.
+
+        What it will get is written too, and at once, where it `writes`.
+        """
         with self._changed:
-            self._agenda.expect(user, request)
-            self._idle_from_s = time.perf_counter() + IDLE_PAUSE_S
+            self._agenda.expect(user, Expectation(request, writes))
+            self._idle_from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
             self._changed.notify()
 
     def open(self, language: str) -> None:
@@ -275,9 +278,9 @@ class EngineThread:
         completion.stats.ms["total"] += queue_ms
         return completion
 
-    def _do_idle(self, expected: CompletionRequest | None) -> None:
+    def _do_idle(self, expected: Expectation | None) -> None:
         if expected is not None:
-            self._guarded(lambda engine: engine.expect(expected))
+            self._guarded(lambda engine: engine.expect(expected.request, writes=expected.writes))
         more = self._guarded(lambda engine: engine.idle(self._interrupt))
         self._may_idle = bool(more) or self._interrupt.is_cancelled
         if not self._may_idle:

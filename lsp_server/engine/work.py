@@ -25,8 +25,8 @@ class Completer(Protocol):
         """One completion; raises CancelledError when its cancellation is set."""
         ...
 
-    def expect(self, request: CompletionRequest) -> None:
-        """The request may come soon; what it takes is for `idle`."""
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+        """The request may come soon; what it takes is for `idle`, which `writes` its text too."""
         ...
 
     def idle(self, cancellation: Cancellation) -> bool:

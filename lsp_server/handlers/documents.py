@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from lsprotocol import types
 
 from lsp_server.handlers.position_params import line_column_of
+from lsp_server.handlers.suggesting import foresee
 from lsp_server.protocol.parsing import CUT
 from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
@@ -44,6 +45,7 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
         _take(server, num_chars, lambda: _changed(twin, version, changes, session.encoding))
     else:
         _put(server, _changed(document, version, changes, session.encoding))
+    foresee(server, uri, _typed(changes))
     session.measurements.add_change((time.perf_counter() - begin) * 1000)
 
 
@@ -107,6 +109,14 @@ def _changed(
             document.apply(Edit(*place, text), encoding)
     document.version = version
     return document
+
+
+def _typed(changes: Sequence[types.TextDocumentContentChangeEvent]) -> Edit | None:
+    """The edit that a key makes, if this is one; several at once come from several cursors, or from tools."""
+    if len(changes) != 1 or isinstance(changes[0], types.TextDocumentContentChangeWholeDocument):
+        return None
+    place = changes[0].range
+    return Edit(line_column_of(place.start), line_column_of(place.end), changes[0].text)
 
 
 def _hide_from_index(server: SlipstreamServer, uri: str) -> None:

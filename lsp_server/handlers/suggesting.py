@@ -17,7 +17,8 @@ from lsp_server.engine.work import empty
 from lsp_server.handlers.learning import calibration_for, foretell, learn
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.context_jobs import ContextWish
-from lsp_server.workspace.documents import DocumentSnapshot, LineColumn
+from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn
+from lsp_server.workspace.foresight import cursor_after
 from lsp_server.workspace.measurements import Answered
 from lsp_server.workspace.session import CompletionRecord, Offer
 from lsp_server.workspace.settings import Settings
@@ -50,6 +51,7 @@ async def suggest(
     begin = time.perf_counter()
     session = server.session
     session.measurements.num_requests += 1
+    server.foresight.asked(by_itself=asked == "by typing")
     snapshot = session.snapshot(uri, place)
     if snapshot is None:
         return ()
@@ -96,15 +98,24 @@ def _measure(
         server.session.measurements.last = Answered(best.id, best.text, response_ms, completion.stats)
 
 
-def expect(server: SlipstreamServer, uri: str, place: LineColumn) -> None:
-    """Somebody looks at a place and may write there: what a suggestion takes is prepared when it is quiet."""
+def foresee(server: SlipstreamServer, uri: str, edit: Edit | None) -> None:
+    """A document changed: if a key did that, the editor may ask in a moment, and is answered ahead."""
+    place = cursor_after(edit, server.session.encoding) if edit else None
+    server.foresight.changed((lambda: expect(server, uri, place, writes=True)) if place else None)
+
+
+def expect(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: bool = False) -> None:
+    """Somebody may write at a place: what a suggestion takes is prepared when it is quiet.
+
+    The suggestion itself too, where it `writes`.
+    """
     snapshot = server.session.snapshot(uri, place)
     if snapshot is None:
         return
     settings = server.session.settings_for(uri)
     if not server.session.refusal(uri, snapshot.language, is_invoked=False):
-        request = request_for(server, snapshot, settings)
-        server.scheduler.expect(request)
+        request = replace(request_for(server, snapshot, settings), silent_in=settings.silent_in)
+        server.scheduler.expect(request, writes=writes)
         _want_context(server, snapshot, request)
 
 

@@ -253,6 +253,36 @@ def test_what_is_expected_is_computed_in_idle_moments_and_changes_no_answer(make
     assert completion.text == other.complete(wanted).text
 
 
+def test_what_is_written_before_somebody_asks_is_what_would_be_written_then(make_engine: Make) -> None:
+    ahead, other = make_engine(), make_engine()
+    asked = request(CODE * 8 + "        res", max_tokens=12)
+    ahead.expect(asked, writes=True)
+    while ahead.idle(Cancellation()):
+        pass
+    completion = ahead.complete(asked)
+    assert completion.stats.num_forwards == 0
+    assert completion.text == other.complete(asked).text
+
+
+@pytest.mark.parametrize("num_steps", [1, 2, 3, 5])
+def test_who_asks_while_it_is_being_written_gets_the_rest_too(make_engine: Make, num_steps: int) -> None:
+    ahead = make_engine()
+    asked = request(CODE + "        res", max_tokens=24)
+    ahead.expect(asked, writes=True)
+    for _ in range(num_steps):
+        ahead.idle(Cancellation())
+    assert ahead.complete(asked).text == make_engine().complete(asked).text
+
+
+def test_nothing_is_written_ahead_where_nothing_would_be_shown(make_engine: Make) -> None:
+    engine = make_engine()
+    asked = request(CODE + "# a note", silent_in=frozenset({"comment"}))
+    engine.expect(asked, writes=True)
+    while engine.idle(Cancellation()):
+        pass
+    assert engine.write(replace(asked, silent_in=frozenset()), NoRules(), 4).stats.num_forwards > 0
+
+
 def test_the_grammar_of_an_opened_document_waits_for_no_keystroke(make_engine: Make) -> None:
     engine = make_engine()
     syntax._parser.cache_clear()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion_engine.request import CompletionRequest
-from lsp_server.engine.agenda import Agenda
+from lsp_server.engine.agenda import Agenda, Expectation
 from lsp_server.engine.work import EngineJob, EngineUser
 
 
@@ -62,7 +62,7 @@ def test_users_that_come_and_go_overtake_nobody() -> None:
 
 def test_a_request_ends_what_its_own_user_expected_and_no_other_does() -> None:
     agenda, one, other = Agenda(), user(), user()
-    agenda.expect(one, request("looked at"))
+    agenda.expect(one, Expectation(request("looked at")))
     agenda.submit(job(other, "typed"))
     assert agenda.is_expecting
     agenda.submit(job(one, "typed too"))
@@ -71,11 +71,11 @@ def test_a_request_ends_what_its_own_user_expected_and_no_other_does() -> None:
 
 def test_of_places_that_were_looked_at_the_last_one_counts() -> None:
     agenda, one, other = Agenda(), user(), user()
-    agenda.expect(one, request("first"))
-    agenda.expect(other, request("second"))
+    agenda.expect(one, Expectation(request("first")))
+    agenda.expect(other, Expectation(request("second")))
     expected = agenda.take_expected()
     assert expected is not None
-    assert expected.prefix == "second"
+    assert expected.request.prefix == "second"
     assert agenda.take_expected() is None
 
 
@@ -83,7 +83,7 @@ def test_who_leaves_takes_all_that_it_wanted_along_but_its_documents_are_closed(
     agenda, one, other = Agenda(), user(), user()
     agenda.submit(job(other, "stays"))
     agenda.submit(job(one, "goes"))
-    agenda.expect(one, request("goes too"))
+    agenda.expect(one, Expectation(request("goes too")))
     agenda.close("document")
     agenda.leave(one)
     assert (taken(agenda), taken(agenda)) == ("stays", "")

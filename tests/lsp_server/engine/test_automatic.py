@@ -87,7 +87,7 @@ class Scripted:
     def is_in_time(self, request: CompletionRequest) -> bool:
         return self.machine.is_warm
 
-    def expect(self, request: CompletionRequest) -> None:
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
         self.expected = request.prefix
 
     def idle(self, cancellation: Cancellation) -> bool:

@@ -54,7 +54,7 @@ class ScriptedEngine:
             raise self.failure
         return Completion(f"{request.prefix} by {self.target}", 0, CompletionStats())
 
-    def expect(self, request: CompletionRequest) -> None:
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
         del request
 
     def idle(self, cancellation: Cancellation) -> bool:

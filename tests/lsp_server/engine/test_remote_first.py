@@ -42,7 +42,7 @@ class Engine:
                 raise CancelledError
         return Completion(f"{request.prefix} by {self.name}", 0, CompletionStats())
 
-    def expect(self, request: CompletionRequest) -> None:
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
         pass
 
     def idle(self, cancellation: Cancellation) -> bool:

@@ -57,8 +57,8 @@ class ScriptedEngine:
         self.log.append(f"end {request.prefix}")
         return Completion(f"{request.prefix}!", 0, CompletionStats())
 
-    def expect(self, request: CompletionRequest) -> None:
-        self.log.append(f"expect {request.prefix}")
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+        self.log.append(f"{'write' if writes else 'expect'} {request.prefix}")
 
     def idle(self, cancellation: Cancellation) -> bool:
         self.threads.add(threading.current_thread().name)
@@ -283,6 +283,13 @@ async def test_of_places_that_were_looked_at_only_the_last_is_prepared_for(workp
     await task
     await until(lambda: len(engine.log) > 2)
     assert engine.log == ["begin typed", "end typed", "expect c"]
+
+
+async def test_what_will_be_asked_for_in_a_moment_is_begun_at_once(workplace: Workplace) -> None:
+    engine = ScriptedEngine()
+    await workplace.load(engine)
+    workplace.scheduler.expect(request("typed"), writes=True)
+    await until(lambda: engine.log == ["write typed"])
 
 
 async def test_a_place_looked_at_while_the_engine_loads_is_prepared_for_when_it_is_ready(

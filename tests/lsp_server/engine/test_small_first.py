@@ -38,8 +38,8 @@ class Scripted:
             self._left = request.prefix, self.num_steps
         return Completion(f"{request.prefix} by {self.name}", 0, stats)
 
-    def expect(self, request: CompletionRequest) -> None:
-        self._left = request.prefix, self.num_steps
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+        self._left = f"{request.prefix}{'!' if writes else ''}", self.num_steps
 
     def idle(self, cancellation: Cancellation) -> bool:
         if self._left is None:
@@ -156,3 +156,13 @@ def test_without_the_small_one_the_larger_answers_alone() -> None:
     large = Scripted("large", [])
     load = small_first(loads(DataError("It is damaged.")), loads(large))
     assert load(lambda *_: None, lambda: False) is large
+
+
+def test_before_somebody_asks_the_one_that_would_answer_writes() -> None:
+    both, log = pair()
+    both.expect(request("x"), writes=True)
+    idle(both)
+    assert log == ["small x!", "large x", "large x"]
+    both.expect(request("x"), writes=True)
+    idle(both)
+    assert log[3:] == ["large x!", "large x!"]
