@@ -16,6 +16,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 INVOKED = 1
 TEXT = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    \n"
 PLACE = (6, 0)
+REST_S = 0.3  # of who types
+PATIENCE_S = 120.0
 
 
 def place(line: int, character: int) -> dict[str, int]:
@@ -46,6 +48,19 @@ async def test_a_suggestion_is_the_same_each_time_and_costs_no_pass_the_second_t
         "start": {"line": 6, "character": 0},
         "end": {"line": 6, "character": 0},
     }
+
+
+async def test_who_asks_a_while_after_a_key_finds_the_answer_written(editor: Editor) -> None:
+    uri = editor.open("late.py", TEXT)
+    await editor.suggest(uri, *PLACE)
+    async with asyncio.timeout(PATIENCE_S):
+        for column in range(1_000):
+            editor.type(uri, PLACE[0], column, "zqxjv"[column % 5])
+            await asyncio.sleep(REST_S)
+            await editor.suggest(uri, PLACE[0], column + 1)
+            if not (await editor.why(uri, PLACE[0], column + 1))["stats"]["num_forwards"]:
+                return
+    pytest.fail("every answer took a pass")
 
 
 async def test_a_keystroke_only_adds_to_what_the_engine_has_computed(editor: Editor) -> None:
