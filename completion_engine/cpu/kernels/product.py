@@ -1,4 +1,4 @@
-"""Products of rows in bytes with packed weights, shared among torch's threads tile by tile.
+"""Products of rows in bytes with packed weights, shared among threads tile by tile.
 
 Sums run in whole numbers within a block of inputs, and block behind block in floats: a row's result is the
 same beside any rows and on any number of threads.
@@ -58,7 +58,7 @@ _AT = places(ProductTask)
 
 
 class Product:
-    """Multiplies with one weight. Calls belong to one thread; they use all that torch was given."""
+    """Multiplies with one weight. Calls belong to one thread, and take as many more as it takes."""
 
     def __init__(self, weight: PackedWeight, bias: Floats, instruction_set: int | None = None) -> None:
         """`bias` has an entry for each output of all tiles.
