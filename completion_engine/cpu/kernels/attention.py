@@ -1,4 +1,4 @@
-"""Attention of some rows to cached keys and values, in float32, shared among torch's threads.
+"""Attention of some rows to cached keys and values, in float32, shared among threads.
 
 Eight queries that read the same keys are a unit of work, so that what is read is used eight times. Keys are
 read by channel, thirty-two at a time. A query's sums run over channels, and over keys, one behind the other:
