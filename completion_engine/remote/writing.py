@@ -70,7 +70,7 @@ class RemoteWriting:
         self._limits = limits
         self._ending = Ending(written)
         self._stream: TokenStream | None = None
-        self._num_chunks = self._num_resumes = self._num_asked = 0
+        self._num_chunks = self.num_resumes = self._num_asked = 0
         self._is_stray = False
         self._finish_reason = ""
         for token in known:
@@ -198,11 +198,11 @@ class RemoteWriting:
     def _resume(self, fault: RemoteError) -> None:
         """Ask again, for the rest, where that helps. Raises RemoteError, CancelledError."""
         self.close()
-        has_some = self._has_begun or self._num_resumes
-        if fault.kind not in (_BROKEN_BEHIND if has_some else _BROKEN) or self._num_resumes >= MAX_RESUMES:
+        has_some = self._has_begun or self.num_resumes
+        if fault.kind not in (_BROKEN_BEHIND if has_some else _BROKEN) or self.num_resumes >= MAX_RESUMES:
             raise fault
-        pause_s = _PAUSES_S[min(self._num_resumes, len(_PAUSES_S) - 1)]
-        self._num_resumes += 1
+        pause_s = _PAUSES_S[min(self.num_resumes, len(_PAUSES_S) - 1)]
+        self.num_resumes += 1
         self.cancellation.check()
         if pause_s:
             self.cancellation.wait(pause_s)
