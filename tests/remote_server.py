@@ -24,7 +24,7 @@ from h2.exceptions import H2Error
 from h2.settings import Settings
 
 PATIENCE_S = 30.0
-_ANYTHING = r"[\s\S]*"
+_ANYTHING = r"([\s\S])*"
 
 # prompt, healed, end ids, most tokens -> tokens
 Brain = Callable[[Sequence[int], bytes, Sequence[int], int], Iterable[int]]
