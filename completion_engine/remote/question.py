@@ -12,6 +12,8 @@ import re
 import secrets
 from dataclasses import dataclass
 
+from completion_engine.decoding.chances import NUM_RIVALS
+
 COMPLETIONS, MODELS, TOKENIZE = "/v1/completions", "/v1/models", "/tokenize"
 _META = re.compile(r"[\\.^$*+?()\[\]{}|]")
 # Grouped, so that grammars of vLLM share what they know of it: else each takes ten times as long to compile.
@@ -23,7 +25,7 @@ class Question:
     """Go on behind `prompt`, with text that begins with `healed`, until one of `end_ids` or `max_tokens`.
 
     Only what is asked with the same `salt` shares what the servers cached of it. Questions of one `session`
-    are best answered by one server.
+    are best answered by one server. With `weighs` the answer tells how likely each token is, and its rivals.
     """
 
     prompt: tuple[int, ...]
@@ -34,6 +36,7 @@ class Question:
     seed: int = 0
     salt: str = ""
     session: str = ""
+    weighs: bool = False
 
     def body(self, model: str) -> bytes:
         """The request's JSON."""
@@ -49,6 +52,8 @@ class Question:
         }
         if self.temperature:
             fields["seed"] = self.seed
+        if self.weighs:
+            fields |= {"logprobs": NUM_RIVALS, "return_tokens_as_token_ids": True}
         if self.salt:
             fields["cache_salt"] = self.salt
         if pattern := healing_pattern(self.healed):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from completion_engine.decoding.along import Known
 from completion_engine.decoding.run import Limits, NoRules
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt
@@ -103,8 +104,7 @@ def paces(  # noqa: PLR0913 - who is asked what, how often
                     servers.endpoint.authority,
                     Prompt(tuple(prompts[at % len(prompts)]), b""),
                     Written(tokenizer, b""),
-                    (),
-                    is_whole=False,
+                    Known(),
                     limits=limits,
                     cancellation=Cancellation(),
                     stats=CompletionStats(),
