@@ -42,8 +42,9 @@ SAMPLES = [
 ]
 METRICS = b"""# HELP vllm:generation_tokens_total Tokens.
 vllm:generation_tokens_total{model_name="target"} 40.0
+vllm:time_to_first_token_seconds_count{model_name="target"} 4.0
 vllm:request_success_total{finished_reason="stop"} 3.0
-vllm:request_success_total{finished_reason="abort"} 1.0
+vllm:request_success_total{finished_reason="abort"} 0.0
 vllm:prefix_cache_queries_total{model_name="target"} 1000.0
 vllm:prefix_cache_hits_total{model_name="target"} 900.0
 """
@@ -137,6 +138,13 @@ def test_streams_beside_each_other_are_read_to_their_ends(server: RemoteServer, 
     assert server.num_connections == 1
     salts = [asked.json["cache_salt"] for asked in server.completions]
     assert len(set(salts)) == len(salts) == 4
+
+
+def test_streams_write_no_more_than_they_are_to(server: RemoteServer, tokenizer: Tokenizer) -> None:
+    with closing(Servers(Endpoint.of(RemoteConfig(server.url)))) as servers:
+        (found,) = paces(servers, "tiny", tokenizer, [[1, 2, 3]], (3,), 2, lambda _: None, 60.0)
+    assert (found.num_tokens, found.lost) == (3 * 2, ())
+    assert [asked.json["max_tokens"] for asked in server.completions] == [2] * 3
 
 
 def test_a_stream_that_breaks_off_is_gone_on_with(server: RemoteServer, tokenizer: Tokenizer) -> None:

@@ -56,22 +56,24 @@ class _Written:
         self.writing, self._num_tokens = writing, num_tokens
         self.begun_s: float | None = None
         self.fault = ""
+        self.is_open = True
         self._try(writing.begin)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether more of it is to come."""
-        return not self.fault and self.writing.finish(NoRules(), self._num_tokens) is None
 
     def look(self) -> None:
         """Take in what has come."""
         self._try(lambda: self.writing.step(_LOOK_MS))
+        if self.writing.finish(NoRules(), self._num_tokens) is not None:
+            self._end()
         if self.begun_s is None and self.writing.tokens:
             self.begun_s = time.perf_counter()
 
     def lose(self, why: str) -> None:
         """It is given up."""
         self.fault = why
+        self._end()
+
+    def _end(self) -> None:
+        self.is_open = False
         self.writing.close()
 
     def _try(self, act: Callable[[], None]) -> None:
@@ -133,8 +135,6 @@ def _read(streams: Sequence[_Written], begin_s: float, patience_s: float) -> Pac
                 stream.lose(f"It has not ended after {patience_s:g} s.")
             else:
                 stream.look()
-    for stream in streams:
-        stream.writing.close()
     firsts = [stream.begun_s - begin_s for stream in streams if stream.begun_s is not None]
     return Pace(
         len(streams),
