@@ -83,7 +83,6 @@ def _match(asked: Asked, found: dict[str, Any], report: Progress) -> None:
     kind = here.target.device.type
     windows = {"prefix_chars": PREFIX_CHARS[kind], "suffix_chars": SUFFIX_CHARS[kind]}
     config = RemoteConfig(**(asdict(asked.config) | windows))
-    before = read_counts(asked.metrics)
     matches: list[matching.Match] = []
     with closing(RemoteCompleter.load(config, here.tokenizer, report)) as there:
         for match in matching.matches(
@@ -95,8 +94,6 @@ def _match(asked: Asked, found: dict[str, Any], report: Progress) -> None:
         ):
             matches.append(match)
             found["match"] = matching.summary(matches)
-    if asked.metrics:
-        found["match"]["counts"] = asdict(read_counts(asked.metrics) - before)
 
 
 def _stream(asked: Asked, found: dict[str, Any], report: Progress) -> None:
