@@ -66,14 +66,16 @@ class _Unfinished:
 
     writing: RemoteWriting
     rules: StopRules
-    max_tokens: int
+    limits: Limits
     place: Place
     until_s: float
 
     @property
     def is_written(self) -> bool:
-        """Whether all of it is here."""
-        return self.writing.finish(self.rules, self.max_tokens) is not None
+        """Whether all of it is here that is wanted."""
+        limits = self.limits
+        wanted = limits.max_tokens, limits.min_survival, limits.calibration
+        return self.writing.finish(self.rules, *wanted) is not None
 
 
 class RemoteCompleter:
@@ -207,7 +209,7 @@ class RemoteCompleter:
             )
         if finish.reason == "deadline" and writing.is_open:
             until_s = time.perf_counter() + REST_S
-            self._unfinished = _Unfinished(writing, rules, limits.max_tokens, place, until_s)
+            self._unfinished = _Unfinished(writing, rules, limits, place, until_s)
         else:
             writing.close()
         return completion

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,9 +13,10 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.logprobs import chances_of
-from completion_engine.request import CompletionRequest
+from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import Completion
 from ngram_cache import NgramIndex
+from tests.completion_engine.remote.conftest import STORY
 from tests.remote_server import PATIENCE_S, Answering, Brain, RemoteServer, WeighedToken, logprobs
 
 At = Callable[..., CompletionRequest]
@@ -102,6 +104,41 @@ def test_the_servers_write_no_further_than_they_are_sure(
     assert (found.rule, found.stats.finish_reason) == ("unsure", "unsure")
     assert found.text and "(first,".startswith(found.text)
     assert server.completions[0].was_reset.wait(PATIENCE_S)
+
+
+def test_the_rest_of_a_late_answer_is_taken_in_as_far_as_it_is_sure(
+    load: Callable[..., RemoteCompleter],
+    serve: Callable[..., RemoteServer],
+    tokenizer: Tokenizer,
+    request_at: At,
+) -> None:
+    words = tokenizer.encode(STORY)
+    shares = [0.999 if at < 20 else 0.01 for at in range(len(words))]
+    may_go_on = threading.Event()
+
+    def write_slowly(answering: Answering) -> None:
+        answering.head()
+        for at, (token, reason) in enumerate(answering.written()):
+            if at == 18:
+                assert may_go_on.wait(PATIENCE_S)
+            answering.tokens([token], reason)
+        answering.done()
+
+    server = serve(
+        lambda *_: [WeighedToken(token, Chance(s)) for token, s in zip(words, shares, strict=True)]
+    )
+    server.faults.append(write_slowly)
+    completer = load(server)
+    request = request_at(eagerness=0.6, deadline_ms=200)
+    assert completer.complete(request).stats.finish_reason == "deadline"
+    may_go_on.set()
+    while completer.idle(Cancellation()):
+        pass
+    known = tokenizer.decode(words[:21]).removeprefix(" mul")
+    completer.complete(replace(request, prefix=request.prefix + known[:-1]))
+    assert len(server.completions) == 1
+    completer.complete(replace(request, prefix=request.prefix + tokenizer.decode(words[:25])[4:]))
+    assert len(server.completions) == 2
 
 
 def test_chances_are_asked_for_where_they_decide(
