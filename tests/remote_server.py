@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import socket
 import ssl
@@ -23,8 +24,22 @@ from h2.errors import ErrorCodes
 from h2.exceptions import H2Error
 from h2.settings import Settings
 
+from completion_engine.decoding.chances import Chance
+
 PATIENCE_S = 30.0
-_ANYTHING = r"[\s\S]*"
+_ANYTHING = r"([\s\S])*"
+
+
+class WeighedToken(int):
+    """A token of a brain that says how likely it was."""
+
+    chance: Chance
+
+    def __new__(cls, token: int, chance: Chance) -> WeighedToken:
+        made = super().__new__(cls, token)
+        made.chance = chance
+        return made
+
 
 # prompt, healed, end ids, most tokens -> tokens
 Brain = Callable[[Sequence[int], bytes, Sequence[int], int], Iterable[int]]
@@ -74,6 +89,8 @@ class Answering:
 
     def tokens(self, tokens: Sequence[int], finish_reason: str | None = None) -> None:
         choice = {"index": 0, "text": "?", "token_ids": list(tokens), "finish_reason": finish_reason}
+        if "logprobs" in self.asked.json and all(isinstance(token, WeighedToken) for token in tokens):
+            choice["logprobs"] = logprobs([token.chance for token in tokens], tokens)
         self.event({"id": "cmpl-1", "object": "text_completion", "choices": [choice]})
         self.asked.num_written += len(tokens)
 
@@ -121,6 +138,20 @@ def whole(answering: Answering) -> None:
     """All that the brain writes."""
     if answering.write():
         answering.done()
+
+
+def logprobs(chances: Sequence[Chance], tokens: Sequence[int]) -> dict[str, Any]:
+    """Chances in vLLM's words."""
+    tops = [
+        {f"token_id:{one}": _log(share) for one, share in ((token, chance.share), *chance.rivals)}
+        for token, chance in zip(tokens, chances, strict=True)
+    ]
+    own = [_log(chance.share) for chance in chances]
+    return {"tokens": list(tops), "token_logprobs": own, "top_logprobs": tops, "text_offset": []}
+
+
+def _log(share: float) -> float:
+    return max(math.log(share), -9999.0) if share else -9999.0
 
 
 class RemoteServer:

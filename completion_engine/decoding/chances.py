@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+NUM_RIVALS = 8  # of the likeliest in a token's place, so many are kept
+
 
 @dataclass(frozen=True, slots=True)
 class Chance:

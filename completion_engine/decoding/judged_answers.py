@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 from completion_engine.decoding.answers import answer
+from completion_engine.decoding.attribution import Origins
 from completion_engine.decoding.known_names import KnownNames
-from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.task import Task
-from completion_engine.decoding.writing import Finish
+from completion_engine.decoding.writing import Finish, Writing
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, Forecast
 from completion_engine.suggestions.doubts import num_sure_chars
 from completion_engine.suggestions.stopping import StopRules
 
 
+class Judged(Protocol):
+    """What is asked for, and whether whoever writes tells how likely each token is."""
+
+    @property
+    def request(self) -> CompletionRequest:
+        """What is asked for."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of whoever writes."""
+        ...
+
+    @property
+    def weighs(self) -> bool:
+        """Whether chances are known."""
+        ...
+
+    def origins(self) -> Origins:
+        """Tells where characters came from."""
+        ...
+
+
 def judged_answer(
-    task: Task, rules: StopRules, decoding: Decoding, finish: Finish, begin: float
+    task: Judged, rules: StopRules, decoding: Writing, finish: Finish, begin: float
 ) -> Completion:
     """As `answer`, with its forecast, and ended before a name that is too unlikely to exist."""
     forecast = _forecast(decoding, finish)
@@ -23,17 +48,17 @@ def judged_answer(
     return replace(answer(task.origins(), rules, decoding, end, begin), forecast=forecast)
 
 
-def _forecast(decoding: Decoding, finish: Finish) -> Forecast:
+def _forecast(decoding: Writing, finish: Finish) -> Forecast:
     """The tokens that a decoding has looked at, the one too many included."""
     ends = tuple(decoding.written.ends[: decoding.num_checked])
     shares = tuple(chance.share for chance in decoding.chances[: decoding.num_checked])
     return Forecast(decoding.written.text[: ends[-1] if ends else 0], ends, shares, finish.num_chars)
 
 
-def _before_doubtful_names(task: Task, rules: StopRules, forecast: Forecast, finish: Finish) -> Finish:
+def _before_doubtful_names(task: Judged, rules: StopRules, forecast: Forecast, finish: Finish) -> Finish:
     """`finish`, or an earlier end where a name would come that nobody knows."""
     request, names = task.request, KnownNames(task.request, task.tokenizer)
-    if not task.context.weighs or not names.can_judge:
+    if not task.weighs or not names.can_judge:
         return finish
     num_chars = num_sure_chars(
         rules, forecast, request.eagerness, request.calibration, lambda name: name in names

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from completion_engine.decoding.along import tokens_along
+from completion_engine.decoding.along import among_spelt, tokens_along
 from completion_engine.decoding.chances import Chance
 from completion_engine.decoding.slots import Setting, Slot
 from completion_engine.drafting.draft import DraftToken
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.written import HealingConstraint, Written
+from completion_engine.prompting.written import Written
 from completion_engine.target_model.chunks import ChunkRule
 
 Known = tuple[list[int], list[DraftToken | None], list[Chance]]
@@ -30,14 +30,5 @@ def known_after(slot: Slot, prompt: Prompt, written: Written, setting: Setting, 
     if known is None:
         return [], [], []
     num_typed = num_prompt - slot.num_forced
-    chances = _among_spelt(known, slot.chances[num_typed:], written.healing())
+    chances = among_spelt(known, slot.chances[num_typed:], written.healing())
     return known, slot.origins[num_typed:], chances
-
-
-def _among_spelt(tokens: list[int], chances: list[Chance], healing: HealingConstraint) -> list[Chance]:
-    """The chances of `tokens` among what spells `healing`: more is typed than when they were written."""
-    found: list[Chance] = []
-    for token, chance in zip(tokens, chances, strict=True):
-        found.append(chance.among(healing.allows) if healing.bytes else chance)
-        healing = healing.after(token)
-    return found

@@ -36,6 +36,11 @@ class Task:
         written = Written(self.tokenizer, self.prompt.healed)
         return Decoding(self.context, slot or self.slot, self.prompt, written, stats)
 
+    @property
+    def weighs(self) -> bool:
+        """Whether the target tells how likely each token is."""
+        return self.context.weighs
+
     def origins(self) -> Origins:
         """Tells where the characters of what is written here came from."""
         return Origins(self.tokenizer, self.request.index, self.prompt.num_context)

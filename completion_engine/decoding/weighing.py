@@ -12,11 +12,9 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import likeliest
-from completion_engine.decoding.chances import Chance
+from completion_engine.decoding.chances import NUM_RIVALS, Chance
 from completion_engine.decoding.repository_memory import RepositoryMemory
 from completion_engine.prompting.written import HealingConstraint
-
-_NUM_RIVALS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class Weighed:
         """The share of what is picked, and of the likeliest others."""
         shares = {token: math.exp(min(0.0, logit - self.log_sum)) for token, logit in self.rivals.items()}
         others = sorted((-share, token) for token, share in shares.items() if token != picked)
-        return Chance(shares[picked], tuple((token, -share) for share, token in others[:_NUM_RIVALS]))
+        return Chance(shares[picked], tuple((token, -share) for share, token in others[:NUM_RIVALS]))
 
 
 def weigh(  # noqa: PLR0913 - what a pick depends on
@@ -63,10 +61,10 @@ def _likeliest(logits: Tensor, num_tokens: int) -> tuple[dict[int, float], float
     """The best few of a row with their logits, and the logarithm of the sum of all e**logit."""
     row = logits[:num_tokens]
     if row.device.type != "cpu":
-        best = row.float().topk(min(_NUM_RIVALS, num_tokens))
+        best = row.float().topk(min(NUM_RIVALS, num_tokens))
         rivals = dict(zip(best.indices.tolist(), best.values.tolist(), strict=True))
         return rivals, float(torch.logsumexp(row.float(), -1))
-    places = np.empty((1, min(_NUM_RIVALS, num_tokens)), np.int64)
+    places = np.empty((1, min(NUM_RIVALS, num_tokens)), np.int64)
     shares = np.empty(places.shape, np.float32)
     likeliest(array_of(row[None]), 1.0, places, shares)
     tokens = places[0].tolist()
@@ -78,6 +76,6 @@ def _among(logits: Tensor, allowed: Sequence[int]) -> tuple[dict[int, float], fl
     """The same of some tokens alone."""
     tokens = torch.tensor(allowed, device=logits.device)
     row = logits[tokens].float()
-    best = row.topk(min(_NUM_RIVALS, len(allowed)))
+    best = row.topk(min(NUM_RIVALS, len(allowed)))
     rivals = dict(zip(tokens[best.indices].tolist(), best.values.tolist(), strict=True))
     return rivals, float(torch.logsumexp(row, -1))

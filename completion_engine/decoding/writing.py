@@ -54,6 +54,16 @@ class Writing(Protocol):
         ...
 
     @property
+    def chances(self) -> Sequence[Chance]:
+        """How likely each was, as far as that is known."""
+        ...
+
+    @property
+    def num_checked(self) -> int:
+        """Of these the ones that `finish` has looked at."""
+        ...
+
+    @property
     def origins(self) -> Sequence[DraftToken | None]:
         """For each the draft it was accepted from; None where the target wrote it itself."""
         ...

@@ -10,9 +10,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from completion_engine.decoding.chances import Chance
 from completion_engine.errors import RemoteError
 from completion_engine.remote.connection import Stream
 from completion_engine.remote.event_stream import EventParser, EventStreamError
+from completion_engine.remote.logprobs import chances_of
 from completion_engine.remote.transport import Wait
 
 _DONE = "[DONE]"
@@ -32,10 +34,14 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Token ids that were written, and why the server stopped behind them, if it did."""
+    """Token ids that were written, and why the server stopped behind them, if it did.
+
+    `chances` says how likely each is; nothing where the server does not tell.
+    """
 
     tokens: tuple[int, ...]
     finish_reason: str = ""
+    chances: tuple[Chance, ...] = ()
 
 
 class TokenStream:
@@ -122,7 +128,7 @@ class TokenStream:
         if self._num_left < 0:
             raise self._rubbish("more tokens than were asked for")
         if tokens or reason:
-            self._chunks.append(Chunk(tuple(tokens), reason))
+            self._chunks.append(Chunk(tuple(tokens), reason, chances_of(fields.get("logprobs"), tokens)))
 
     def _take_usage(self, usage: object) -> None:
         details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from completion_engine.decoding.answers import answer, silence, with_alternatives
+from completion_engine.decoding.along import Known
+from completion_engine.decoding.answers import silence, with_alternatives
 from completion_engine.decoding.attribution import Origins
 from completion_engine.decoding.contexts import Contexts
+from completion_engine.decoding.judged_answers import judged_answer
 from completion_engine.decoding.place import cursor_of
 from completion_engine.decoding.run import MAX_NEW_TOKENS, Limits, run
 from completion_engine.errors import RemoteError
@@ -28,7 +30,7 @@ from completion_engine.remote.answer import TokenStream
 from completion_engine.remote.config import RemoteConfig
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.leaving import LEAVES, mask, refusal
-from completion_engine.remote.past import Past, Place, Setting
+from completion_engine.remote.past import Past, Place, setting_of
 from completion_engine.remote.question import Names, Question
 from completion_engine.remote.servers import Servers
 from completion_engine.remote.tokenizer_proof import Served, prove
@@ -40,8 +42,22 @@ from completion_engine.suggestions.stopping import StopRules, load_grammar
 
 EXACTNESS = "verified by the server"
 _OTHERS_TEMPERATURE = 0.8  # of further candidates, where the first one is the likeliest text
-_IDLE_MS, _REST_S = 1000.0, 10.0  # of a step, and of all that comes after an answer
+_IDLE_MS, REST_S = 1000.0, 10.0  # of a step, and of all that comes after an answer
 _LOAD_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What an answer is judged by; satisfies `Judged`."""
+
+    request: CompletionRequest
+    tokenizer: Tokenizer
+    weighs: bool
+    told: Origins
+
+    def origins(self) -> Origins:
+        """Tells where characters came from."""
+        return self.told
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +66,16 @@ class _Unfinished:
 
     writing: RemoteWriting
     rules: StopRules
-    max_tokens: int
+    limits: Limits
     place: Place
     until_s: float
 
     @property
     def is_written(self) -> bool:
-        """Whether all of it is here."""
-        return self.writing.finish(self.rules, self.max_tokens) is not None
+        """Whether all of it is here that is wanted."""
+        limits = self.limits
+        wanted = limits.max_tokens, limits.min_survival, limits.calibration
+        return self.writing.finish(self.rules, *wanted) is not None
 
 
 class RemoteCompleter:
@@ -184,13 +202,14 @@ class RemoteCompleter:
                 place.has_ended = writing.has_ended
                 self._past.keep(place)
             origins = Origins(self._tokenizer, request.index, prompt.num_context)
-            completion = answer(origins, rules, writing, finish, begin)
+            task = _Task(request, self._tokenizer, writing.weighs, origins)
+            completion = judged_answer(task, rules, writing, finish, begin)
             completion = with_alternatives(
-                completion, self._answers(others, rules, limits, origins), request.num_candidates
+                completion, self._answers(task, others, rules, limits), request.num_candidates
             )
         if finish.reason == "deadline" and writing.is_open:
-            until_s = time.perf_counter() + _REST_S
-            self._unfinished = _Unfinished(writing, rules, limits.max_tokens, place, until_s)
+            until_s = time.perf_counter() + REST_S
+            self._unfinished = _Unfinished(writing, rules, limits, place, until_s)
         else:
             writing.close()
         return completion
@@ -198,22 +217,16 @@ class RemoteCompleter:
     def _going_on(self, request: CompletionRequest, prompt: Prompt, limits: Limits) -> RemoteWriting:
         """What goes on behind all that is known to follow the prompt, by the stream that writes it."""
         written = Written(self._tokenizer, prompt.healed)
-        setting = _setting(request)
-        known, is_whole = self._past.along(request.document, prompt, written, setting)
-        writing = self._writing(request, prompt, limits, known, is_whole=is_whole)
+        setting = setting_of(request)
+        known = self._past.along(request.document, prompt, written, setting)
+        writing = self._writing(request, prompt, limits, known)
         if self._unfinished is not None:
             writing.take_over(self._unfinished.writing)
             self._leave_unfinished()
         return writing
 
     def _writing(
-        self,
-        request: CompletionRequest,
-        prompt: Prompt,
-        limits: Limits,
-        known: list[int],
-        *,
-        is_whole: bool = False,
+        self, request: CompletionRequest, prompt: Prompt, limits: Limits, known: Known
     ) -> RemoteWriting:
         def ask(remaining: Remaining, wait: Wait) -> TokenStream:
             return self._servers.complete(self._question(request, remaining), self._served.name, wait)
@@ -224,7 +237,6 @@ class RemoteCompleter:
             prompt,
             Written(self._tokenizer, prompt.healed),
             known,
-            is_whole=is_whole,
             limits=limits,
             cancellation=request.cancellation,
             stats=CompletionStats(device="remote", target=self._served.name),
@@ -240,6 +252,7 @@ class RemoteCompleter:
             request.seed,
             self._names.salt,
             self._names.session(request.document),
+            weighs=request.eagerness < 1,
         )
 
     @contextlib.contextmanager
@@ -252,7 +265,7 @@ class RemoteCompleter:
             for seed in range(1, request.num_candidates):
                 temperature = request.temperature or _OTHERS_TEMPERATURE
                 other = replace(request, temperature=temperature, seed=request.seed + seed)
-                others.append(self._writing(other, prompt, limits, []))
+                others.append(self._writing(other, prompt, limits, Known()))
                 with contextlib.suppress(RemoteError):
                     others[-1].begin()
             yield others
@@ -262,7 +275,7 @@ class RemoteCompleter:
 
     @staticmethod
     def _answers(
-        others: list[RemoteWriting], rules: StopRules, limits: Limits, origins: Origins
+        task: _Task, others: list[RemoteWriting], rules: StopRules, limits: Limits
     ) -> Iterator[Completion]:
         """What the further candidates amount to, until patience ends."""
         patient = replace(limits, deadline_at=limits.patience_at)
@@ -272,18 +285,15 @@ class RemoteCompleter:
                 return
             with contextlib.suppress(RemoteError):
                 finish = run(writing, rules, patient, writing.cancellation)
-                yield answer(origins, rules, writing, finish, begin)
+                yield judged_answer(replace(task, weighs=writing.weighs), rules, writing, finish, begin)
 
     def _place(self, request: CompletionRequest, prompt: Prompt, writing: RemoteWriting) -> Place:
         """What is kept of an answer, also while it goes on."""
-        setting = _setting(request)
-        return Place(request.document, writing.path, len(prompt.tokens), prompt.healed, setting)
+        setting = setting_of(request)
+        path, chances = writing.path, writing.chances
+        return Place(request.document, path, chances, len(prompt.tokens), prompt.healed, setting)
 
     def _leave_unfinished(self) -> None:
         if self._unfinished is not None:
             self._unfinished.writing.close()
             self._unfinished = None
-
-
-def _setting(request: CompletionRequest) -> Setting:
-    return request.temperature, request.seed if request.temperature else 0

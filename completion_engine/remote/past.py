@@ -9,9 +9,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from completion_engine.decoding.along import path_behind, tokens_along
+from completion_engine.decoding.along import Known, among_spelt, path_behind, tokens_along
+from completion_engine.decoding.chances import Chance
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.written import Written
+from completion_engine.request import CompletionRequest
 
 MAX_PLACES = 16
 Setting = tuple[float, int]  # temperature and seed
@@ -19,14 +21,23 @@ Setting = tuple[float, int]  # temperature and seed
 
 @dataclass(slots=True)
 class Place:
-    """`path[num_forced:]` was written under `setting`, its first tokens bound to spell `healed`."""
+    """`path[num_forced:]` was written under `setting`, its first tokens bound to spell `healed`.
+
+    `chances` says how likely each of these tokens was.
+    """
 
     document: str
     path: list[int] = field(default_factory=list)
+    chances: list[Chance] = field(default_factory=list)
     num_forced: int = 0
     healed: bytes = b""
     setting: Setting = (0.0, 0)
     has_ended: bool = False  # nothing follows what is written
+
+
+def setting_of(request: CompletionRequest) -> Setting:
+    """What decides about the text beside the prompt."""
+    return request.temperature, request.seed if request.temperature else 0
 
 
 class Past:
@@ -43,17 +54,17 @@ class Past:
         """Whatever a prompt is, the servers compute it while nobody here does."""
         return 0
 
-    def along(
-        self, document: str, prompt: Prompt, written: Written, setting: Setting
-    ) -> tuple[list[int], bool]:
-        """What is known to follow a prompt, and whether nothing follows that."""
+    def along(self, document: str, prompt: Prompt, written: Written, setting: Setting) -> Known:
+        """What is known to follow a prompt."""
         for place in reversed(self._places.values()):
             if place.document != document or place.setting != setting:
                 continue
             known = tokens_along(place.path, place.num_forced, place.healed, prompt, written)
             if known:
-                return known, place.has_ended
-        return [], False
+                chances = place.chances[len(place.chances) - len(known) :]
+                among = among_spelt(known, chances, written.healing())
+                return Known(tuple(known), tuple(among), place.has_ended)
+        return Known()
 
     def keep(self, place: Place) -> None:
         """From now on this is known."""

@@ -6,11 +6,13 @@ Owns the tokens of one answer. Must not know documents, nor when a text is long 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
 
 from completion_engine.calibration import SHIPPED, Calibration
-from completion_engine.decoding.chances import UNKNOWN
+from completion_engine.decoding.along import Known
+from completion_engine.decoding.chances import UNKNOWN, Chance
 from completion_engine.decoding.run import Limits
 from completion_engine.decoding.writing import Ending, Finish, TextRules
 from completion_engine.errors import RemoteError
@@ -23,7 +25,7 @@ from completion_engine.stats import CompletionStats
 
 MAX_RESUMES = 3
 _PAUSES_S = (0.0, 0.05, 0.3)  # before it is asked again: a replica that died is soon known to be dead
-_STALL_S = 10.0  # without a deadline nobody waits longer for the next token
+STALL_S = 10.0  # without a deadline nobody waits longer for the next token
 _BROKEN = frozenset({"truncated"})
 _BROKEN_BEHIND = frozenset({"truncated", "unavailable", "unreachable"})  # of an answer that had begun
 
@@ -53,34 +55,43 @@ class RemoteWriting:
         authority: str,
         prompt: Prompt,
         written: Written,
-        known: Sequence[int],
+        known: Known,
         *,
-        is_whole: bool,
         limits: Limits,
         cancellation: Cancellation,
         stats: CompletionStats,
     ) -> None:
-        """`is_whole` says that nothing follows what is known."""
         self.written, self.stats = written, stats
         self.cancellation = cancellation
         self.path = list(prompt.tokens)
-        self.has_ended = is_whole
+        self.chances: list[Chance] = []
+        self.has_ended = known.is_whole
         self._ask, self._authority = ask, authority
         self._num_prompt = len(prompt.tokens)
         self._limits = limits
         self._ending = Ending(written)
         self._stream: TokenStream | None = None
-        self._num_chunks = self._num_resumes = self._num_asked = 0
+        self._num_chunks = self.num_resumes = self._num_asked = 0
         self._is_stray = False
         self._finish_reason = ""
-        for token in known:
-            self._add(token)
+        for token, chance in zip(known.tokens, known.chances, strict=True):
+            self._add(token, chance)
         stats.num_prompt_tokens = self._num_prompt
 
     @property
     def tokens(self) -> list[int]:
         """The tokens written so far."""
         return self.path[self._num_prompt :]
+
+    @property
+    def num_checked(self) -> int:
+        """Of these the ones that `finish` has looked at."""
+        return self._ending.num_checked
+
+    @property
+    def weighs(self) -> bool:
+        """Whether the servers told of every token how likely it is."""
+        return all(chance is not UNKNOWN for chance in self.chances)
 
     @property
     def origins(self) -> list[None]:
@@ -134,9 +145,7 @@ class RemoteWriting:
         calibration: Calibration = SHIPPED,
     ) -> Finish | None:
         """Whether what is written ends the completion; see `Ending`."""
-        tokens = self.tokens
-        chances = [UNKNOWN] * len(tokens)
-        found = self._ending.finish(tokens, chances, rules, max_tokens, min_survival, calibration)
+        found = self._ending.finish(self.tokens, self.chances, rules, max_tokens, min_survival, calibration)
         if found is None and self._is_stray:
             return Finish("end", len(self.written.text), "stray-text")
         if found is None and self.has_ended:
@@ -171,7 +180,7 @@ class RemoteWriting:
         if within_ms < float("inf"):
             return begin_s + within_ms / 1e3
         if self._has_no_deadline and self._has_begun:
-            return begin_s + _STALL_S
+            return begin_s + STALL_S
         return self._limits.patience_at
 
     def _remaining(self) -> Remaining:
@@ -182,27 +191,28 @@ class RemoteWriting:
         self._num_chunks += 1
         self.stats.num_forwards += 1
         self._finish_reason = chunk.finish_reason
-        for token in chunk.tokens:
+        for token, chance in zip(chunk.tokens, chunk.chances or repeat(UNKNOWN), strict=False):
             is_end = self.written.is_end(token)
             if not is_end and not self.written.allows(token):
                 self._is_stray = True  # not what was asked for, and no text for this place
                 return
-            self._add(token)
+            self._add(token, chance)
             if is_end:
                 return
 
-    def _add(self, token: int) -> None:
+    def _add(self, token: int, chance: Chance) -> None:
         self.path.append(token)
+        self.chances.append(chance)
         self.written.add(token)
 
     def _resume(self, fault: RemoteError) -> None:
         """Ask again, for the rest, where that helps. Raises RemoteError, CancelledError."""
         self.close()
-        has_some = self._has_begun or self._num_resumes
-        if fault.kind not in (_BROKEN_BEHIND if has_some else _BROKEN) or self._num_resumes >= MAX_RESUMES:
+        has_some = self._has_begun or self.num_resumes
+        if fault.kind not in (_BROKEN_BEHIND if has_some else _BROKEN) or self.num_resumes >= MAX_RESUMES:
             raise fault
-        pause_s = _PAUSES_S[min(self._num_resumes, len(_PAUSES_S) - 1)]
-        self._num_resumes += 1
+        pause_s = _PAUSES_S[min(self.num_resumes, len(_PAUSES_S) - 1)]
+        self.num_resumes += 1
         self.cancellation.check()
         if pause_s:
             self.cancellation.wait(pause_s)

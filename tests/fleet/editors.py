@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from completion_engine.decoding.along import Known
 from completion_engine.decoding.run import Limits
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt
@@ -77,8 +78,7 @@ class Editor:
             "the fleet",
             Prompt(tuple(prompt), b""),
             Written(self._tokenizer, b""),
-            (),
-            is_whole=False,
+            Known(),
             limits=Limits(num_tokens, patience_at=now_s + PATIENCE_S),
             cancellation=Cancellation(),
             stats=CompletionStats(),

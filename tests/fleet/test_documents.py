@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from completion_engine.remote import completer, writing
+from lsp_server.tools.bench.remote import matching, streams
 from tests.fleet.front import CONFIGURATION, Certificate
 from tests.parts import FLEET, ROOT, MissingError
 
@@ -52,6 +54,15 @@ def test_haproxy_takes_its_configuration(tmp_path: Path) -> None:
     done = subprocess.run(command, env=values, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "[WARNING]" not in done.stderr
+
+
+def test_the_front_waits_longer_for_a_token_than_any_client() -> None:
+    (found,) = re.findall(r"timeout server (\d+)m", CONFIGURATION.read_text())
+    front_s = 60 * int(found)
+    assert front_s > writing.STALL_S
+    assert front_s > completer.REST_S
+    assert front_s >= streams.PATIENCE_S
+    assert front_s >= matching.PATIENCE_MS / 1e3
 
 
 def test_the_examples_set_every_variable_of_the_front() -> None:

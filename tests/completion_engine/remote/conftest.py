@@ -15,7 +15,7 @@ from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.config import RemoteConfig
 from completion_engine.request import Cancellation, CompletionRequest
 from tests.conftest import write_tiny_tokenizer
-from tests.remote_server import Brain, RemoteServer
+from tests.remote_server import Brain, RemoteServer, WeighedToken
 
 # Behind "def", whose next word is typed in part and healed.
 STORY = " multiply(first, second):\n    return first * second\n"
@@ -61,12 +61,13 @@ def brain(tokenizer: Tokenizer) -> Brain:
 
 @pytest.fixture
 def toy(make_engine: Callable[..., CompletionEngine]) -> Brain:
-    """The tiny target, without drafts."""
+    """The tiny target, without drafts, which says how likely it found each token."""
     engine = make_engine(drafters=())
 
     def write(prompt: Sequence[int], healed: bytes, ends: Sequence[int], most: int) -> list[int]:
-        asked = replace(PATIENT, document="", cancellation=Cancellation())
-        tokens = engine.write(asked, NoRules(), most, Prompt(tuple(prompt), healed)).tokens[:most]
+        asked = replace(PATIENT, document="", cancellation=Cancellation(), eagerness=0.5)
+        written = engine.write(asked, NoRules(), most, Prompt(tuple(prompt), healed))
+        tokens: list[int] = list(map(WeighedToken, written.tokens, written.chances))[:most]
         cut = next((at + 1 for at, token in enumerate(tokens) if token in ends), len(tokens))
         return tokens[:cut]
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 
+from completion_engine.prompting.tokenizer import load_tokenizer
+from completion_engine.prompting.written import HealingConstraint
 from completion_engine.remote.answer import TokenStream
 from completion_engine.remote.question import Names, Question
 from completion_engine.remote.transport import Wait
@@ -24,6 +27,7 @@ LONG = 2000  # tokens, far more than are written before the test's next move
 IN_FLIGHT = 200
 # Seeds of prompts that no other test has asked for, and how long those are.
 FRESH, NUM_TOKENS = 500, 320
+_IMPOSSIBLE = 1e-6
 
 
 METRIC = re.compile(r"(?:vllm:|haproxy_)\w+")
@@ -102,6 +106,25 @@ def test_a_users_own_prompt_is_cached_and_nobody_elses_is(team: Team, connect: C
     own = cached_for(ADA)
     assert own > len(text) - 64
     assert team.num_cached == before + own
+
+
+def test_an_answer_begins_as_it_must_and_tells_how_likely_it_is(
+    team: Team, connect: Connect, served_target: Path
+) -> None:
+    """Shares are those among what may be written, and no pattern is worth a line in a replica's log."""
+    bound = HealingConstraint(load_tokenizer(served_target), b" (x.y")
+    question = Question(prompt_tokens(FRESH + 3, 64), 16, healed=bound.bytes, weighs=True)
+    stream = connect(team.front.client(ADA)).complete(question, MODEL, patience())
+    tokens: list[int] = []
+    while (chunk := stream.read(patience())) is not None:
+        assert len(chunk.chances) == len(chunk.tokens)
+        for token, chance in zip(chunk.tokens, chunk.chances, strict=True):
+            assert 0 < chance.share <= 1
+            assert all(bound.allows(rival) for rival, share in chance.rivals if share > _IMPOSSIBLE)
+            bound = bound.after(token)
+        tokens += chunk.tokens
+    assert bound.tokenizer.spell(tokens).startswith(question.healed)
+    assert not any("Escape sequence" in replica.log.read_text() for replica in team.replicas)
 
 
 @pytest.mark.parametrize("metric", sorted(metrics_of_the_board()))

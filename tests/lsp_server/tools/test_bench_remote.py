@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
@@ -20,14 +25,15 @@ from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.config import RemoteConfig
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.servers import Servers
+from lsp_server.cli import app
 from lsp_server.tools.bench.prompts import Sample
 from lsp_server.tools.bench.remote import arithmetic, matching
 from lsp_server.tools.bench.remote.counters import Counts, read_counts
 from lsp_server.tools.bench.remote.distance import HERE, rows, typed_from_afar
 from lsp_server.tools.bench.remote.relay import delaying_relay
-from lsp_server.tools.bench.remote.streams import paces
+from lsp_server.tools.bench.remote.streams import Pace, paces
 from lsp_server.tools.replay.run import Options
-from tests.remote_server import RemoteServer
+from tests.remote_server import Answering, RemoteServer, whole
 
 WORDS = " value = total(items)\n"
 SAMPLES = [
@@ -36,8 +42,9 @@ SAMPLES = [
 ]
 METRICS = b"""# HELP vllm:generation_tokens_total Tokens.
 vllm:generation_tokens_total{model_name="target"} 40.0
+vllm:time_to_first_token_seconds_count{model_name="target"} 4.0
 vllm:request_success_total{finished_reason="stop"} 3.0
-vllm:request_success_total{finished_reason="abort"} 1.0
+vllm:request_success_total{finished_reason="abort"} 0.0
 vllm:prefix_cache_queries_total{model_name="target"} 1000.0
 vllm:prefix_cache_hits_total{model_name="target"} 900.0
 """
@@ -91,13 +98,25 @@ def metrics() -> Iterator[str]:
     thread.join()
 
 
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    """Infilling tasks at the places of the samples."""
+    file = tmp_path / "tasks.jsonl.gz"
+    with gzip.open(file, "wt") as lines:
+        for at, sample in enumerate(SAMPLES):
+            task = {"task_id": str(at), "prompt": sample.prefix, "suffix": sample.suffix}
+            hole = {"canonical_solution": " pass", "entry_point": "add", "test": ""}
+            lines.write(json.dumps(task | hole) + "\n")
+    return file
+
+
 def test_texts_that_differ_are_counted(
     tiny_model_dir: Path, server: RemoteServer, tokenizer: Tokenizer
 ) -> None:
     config = EngineConfig(target=str(tiny_model_dir), prefix_chars=400, suffix_chars=200)
     here = CompletionEngine(config, load_language_model(tiny_model_dir, "cpu", "auto", 512), tokenizer)
     there = RemoteCompleter.load(RemoteConfig(server.url, context_tokens=0), tokenizer)
-    found = matching.matches(here, there, SAMPLES, 24, lambda *_: None)
+    found = list(matching.matches(here, there, SAMPLES, 24, lambda *_: None))
     there.close()
     assert [match.there.strip() for match in found] == [WORDS.strip()] * 2
     assert matching.summary(found)["num_equal"] == 0
@@ -105,15 +124,79 @@ def test_texts_that_differ_are_counted(
     assert same.num_same_chars == len("value = ")
 
 
+def paced(server: RemoteServer, tokenizer: Tokenizer, *nums: int, patience_s: float = 60.0) -> list[Pace]:
+    """What streams amount to that write 64 tokens at most."""
+    with closing(Servers(Endpoint.of(RemoteConfig(server.url)))) as servers:
+        prompts = [[1, 2, 3], [4, 5]]
+        return list(paces(servers, "tiny", tokenizer, prompts, nums, 64, lambda _: None, patience_s))
+
+
 def test_streams_beside_each_other_are_read_to_their_ends(server: RemoteServer, tokenizer: Tokenizer) -> None:
-    servers = Servers(Endpoint.of(RemoteConfig(server.url)))
     num_words = len(tokenizer.encode(WORDS))
-    found = paces(servers, "tiny", [[1, 2, 3], [4, 5]], (1, 3), 64, lambda _: None)
-    servers.close()
+    found = paced(server, tokenizer, 1, 3)
     assert [(pace.num_streams, pace.num_tokens) for pace in found] == [(1, num_words), (3, 3 * num_words)]
     assert server.num_connections == 1
     salts = [asked.json["cache_salt"] for asked in server.completions]
     assert len(set(salts)) == len(salts) == 4
+
+
+def test_streams_write_no_more_than_they_are_to(server: RemoteServer, tokenizer: Tokenizer) -> None:
+    with closing(Servers(Endpoint.of(RemoteConfig(server.url)))) as servers:
+        (found,) = paces(servers, "tiny", tokenizer, [[1, 2, 3]], (3,), 2, lambda _: None, 60.0)
+    assert (found.num_tokens, found.lost) == (3 * 2, ())
+    assert [asked.json["max_tokens"] for asked in server.completions] == [2] * 3
+
+
+def test_a_stream_that_breaks_off_is_gone_on_with(server: RemoteServer, tokenizer: Tokenizer) -> None:
+    def begin_and_break(answering: Answering) -> None:
+        answering.write(2)
+        answering.reset()
+
+    server.faults.append(begin_and_break)
+    (found,) = paced(server, tokenizer, 1)
+    assert (found.num_resumed, found.lost) == (1, ())
+    first, second = server.completions
+    assert second.json["prompt"] == [*first.json["prompt"], *tokenizer.encode(WORDS)[:2]]
+    assert second.headers["x-session-id"] == first.headers["x-session-id"]
+
+
+def test_streams_that_are_lost_are_counted_beside_those_that_are_not(
+    server: RemoteServer, tokenizer: Tokenizer
+) -> None:
+    def refuse(answering: Answering) -> None:
+        answering.json({"error": {"type": "Overloaded"}}, 503)
+
+    server.faults.extend([refuse, Answering.stay_silent])
+    (found,) = paced(server, tokenizer, 3, patience_s=1.0)
+    assert found.num_tokens == len(tokenizer.encode(WORDS))
+    refused, silent = sorted(found.lost, reverse=True)
+    assert "503" in refused
+    assert silent == "It has not ended after 1 s."
+
+
+def test_what_was_measured_is_told_where_the_rest_is_missing(
+    tiny_model_dir: Path, server: RemoteServer, tasks: Path
+) -> None:
+    def refuse(answering: Answering) -> None:
+        answering.json({}, 401)
+
+    def run() -> tuple[int, str, dict[str, Any]]:
+        options = ["--tasks", str(tasks), "--target", str(tiny_model_dir), "--prompts", "2", "--streams", "2"]
+        result = CliRunner().invoke(app, ["bench", "remote", "--url", server.url, *options])
+        return result.exit_code, result.stdout, json.loads(result.stdout.splitlines()[-1])
+
+    code, _, found = run()
+    assert (code, found["missing"]) == (0, {})
+    assert (found["match"]["num_places"], len(found["paces"])) == (2, 1)
+    server.faults.append(whole)
+    server.always = refuse
+    code, shown, found = run()
+    assert code == 1
+    assert found["match"]["num_places"] == 1
+    assert "does not accept the token" in found["missing"]["match"]
+    assert "does not accept the token" in shown
+    (pace,) = found["paces"]
+    assert (pace["num_tokens"], pace["first_s"], len(pace["lost"])) == (0, None, 2)
 
 
 def test_what_passes_the_relay_comes_whole_and_no_sooner() -> None:
@@ -166,17 +249,20 @@ def test_a_gpu_of_twice_the_bandwidth_steps_in_half_the_time() -> None:
 
 def test_servers_elsewhere_are_not_simulated_farther_away() -> None:
     with pytest.raises(UserError, match="only simulated"):
-        asyncio.run(
-            typed_from_afar([], Options(), {"url": "https://example.org"}, [5.0], [], lambda *_: None)
-        )
+        way = typed_from_afar([], Options(), {"url": "https://example.org"}, [5.0], [], lambda *_: None)
+        asyncio.run(anext(way))
 
 
 def test_a_file_is_typed_here_and_with_the_servers(
     tiny_model_dir: Path, server: RemoteServer, metrics: str, source: Path
 ) -> None:
     options = Options(24, start_line=2, target=str(tiny_model_dir), patience_ms=30_000, has_index=False)
-    way = typed_from_afar([source], options, {"url": server.url}, [1.0], [metrics], lambda *_: None)
-    found = asyncio.run(way)
+
+    async def typed() -> dict[str, dict[str, Any]]:
+        way = typed_from_afar([source], options, {"url": server.url}, [1.0], [metrics], lambda *_: None)
+        return {name: replayed async for name, replayed in way}
+
+    found = asyncio.run(typed())
     assert [*found] == [HERE, "1 ms away"]
     assert set(found[HERE]["answered_on"]) == {"cpu"}
     assert set(found["1 ms away"]["answered_on"]) == {"remote"}

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from completion_engine.decoding.chances import Chance
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.tools.commands.servers import server_checks
 from lsp_server.workspace.settings import RemoteSettings, Settings
 from tests.conftest import write_tiny_tokenizer
-from tests.remote_server import RemoteServer
+from tests.remote_server import RemoteServer, WeighedToken
 
 
 def nothing(_what: str, _done: int, _total: int) -> None:
@@ -26,7 +27,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(folder: Path) -> Iterator[RemoteServer]:
-    server = RemoteServer(lambda *_: [], load_tokenizer(folder).encode)
+    tokenizer = load_tokenizer(folder)
+    tokens = [WeighedToken(token, Chance(0.9, ((0, 0.1),))) for token in tokenizer.encode(" add(1, 2)")]
+    server = RemoteServer(lambda *_: tokens, tokenizer.encode)
     yield server
     server.stop()
 
@@ -41,11 +44,37 @@ def test_nobody_is_asked_where_nobody_is_named() -> None:
 
 
 def test_servers_that_answer(server: RemoteServer, folder: Path) -> None:
-    servers, leaves = checked(url=server.url, tokenizer=str(folder))
+    servers, answers, leaves = checked(url=server.url, tokenizer=str(folder))
     assert servers[:2] == ("servers", "ok")
     assert "serves tiny, with our tokenizer" in servers[2]
     assert "the text around the cursor" in leaves[2]
-    assert not server.completions
+    assert answers[:2] == ("their answers", "ok")
+    assert answers[2].endswith("and tell how likely they are")
+    first, second = server.completions
+    assert first.json["prompt"] == second.json["prompt"]
+    assert first.healed == b" ad"
+
+
+def test_servers_that_do_not_say_how_sure_they_are(server: RemoteServer, folder: Path) -> None:
+    server.brain = lambda *_: load_tokenizer(folder).encode(" add(1, 2)")
+    _, answers, _ = checked(url=server.url, tokenizer=str(folder))
+    assert answers[2].endswith("eagerness does nothing")
+
+
+def test_servers_whose_answers_come_too_late(server: RemoteServer, folder: Path) -> None:
+    settings = Settings(remote=RemoteSettings(url=server.url, tokenizer=str(folder)), patience_ms=0)
+    _, answers, _ = server_checks(settings, nothing)
+    assert answers.state == "slow"
+    assert "patienceMs" in answers.advice
+
+
+def test_servers_that_serve_and_do_not_answer(server: RemoteServer, folder: Path) -> None:
+    """As vLLM where its `--max-logprobs` is too small."""
+    server.always = lambda answering: answering.json({"error": {"type": "BadRequestError"}}, 400)
+    servers, answers, _ = checked(url=server.url, tokenizer=str(folder))
+    assert servers[1] == "ok"
+    assert answers[:2] == ("their answers", "missing")
+    assert "400: BadRequestError" in answers[2]
 
 
 def test_what_is_wrong_is_named_with_what_to_do(server: RemoteServer, folder: Path) -> None:

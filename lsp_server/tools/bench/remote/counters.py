@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 from completion_engine.errors import UserError
 
 _NAMES = {
-    "num_requests": "vllm:request_success_total",
+    # Those with a first token: a request that its editor ends is in no count of ended ones.
+    "num_requests": "vllm:time_to_first_token_seconds_count",
     "num_prompt_tokens": "vllm:prefix_cache_queries_total",
     "num_cached_tokens": "vllm:prefix_cache_hits_total",
     "num_written_tokens": "vllm:generation_tokens_total",

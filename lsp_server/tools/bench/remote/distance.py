@@ -5,7 +5,7 @@ Each way types through a real language server of its own, one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,10 @@ async def typed_from_afar(  # noqa: PLR0913 - what is typed, and from where
     round_trips_ms: Sequence[float],
     metrics: Sequence[str],
     report: Progress,
-) -> dict[str, dict[str, Any]]:
+) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """What a replay of the files says, for this machine and for each round trip, with the replicas' counts.
 
-    Raises UserError.
+    Raises SlipstreamError.
     """
     parts = urlsplit(remote["url"])
     if parts.hostname not in {"localhost", "127.0.0.1"} or parts.port is None:
@@ -38,15 +38,15 @@ async def typed_from_afar(  # noqa: PLR0913 - what is typed, and from where
             "A longer way is only simulated to servers on this machine: their certificate names it.",
             advice="Name a URL like https://localhost:8443, or leave out --round-trip.",
         )
-    found = {HERE: await replay_files(files, options, report)}
+    yield HERE, await replay_files(files, options, report)
     for round_trip_ms in round_trips_ms:
         async with delaying_relay(parts.hostname, parts.port, round_trip_ms) as port:
             settings = {**remote, "url": f"{parts.scheme}://{parts.hostname}:{port}"}
             far = replace(options, remote=settings)
             before = read_counts(metrics)
             replayed = await replay_files(files, far, report)
-            found[f"{round_trip_ms:g} ms away"] = {**replayed, "counts": read_counts(metrics) - before}
-    return found
+            counts = read_counts(metrics) - before
+        yield f"{round_trip_ms:g} ms away", {**replayed, "counts": counts}
 
 
 def rows(found: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:

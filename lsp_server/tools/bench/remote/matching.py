@@ -7,7 +7,7 @@ another order there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -19,7 +19,7 @@ from completion_engine.stats import Completion
 from lsp_server.tools.bench.prompts import Sample
 from lsp_server.workspace.measurements import percentiles
 
-_PATIENCE_MS = 120_000.0
+PATIENCE_MS = 120_000.0
 Progress = Callable[[int, int], None]
 
 
@@ -45,18 +45,16 @@ def matches(
     samples: Sequence[Sample],
     num_tokens: int,
     progress: Progress,
-) -> list[Match]:
-    """Both sides at every place, without deadline, context, index and memory."""
-    found = []
-    for sample in samples:
+) -> Iterator[Match]:
+    """Both sides at every place, without deadline, context, index and memory. Raises RemoteError."""
+    for at, sample in enumerate(samples):
         (ours, ours_ms), (theirs, theirs_ms) = (
             _asked(side, sample, num_tokens) for side in (here.complete, there.complete)
         )
-        found.append(Match(ours.text, theirs.text, ours_ms, theirs_ms))
+        yield Match(ours.text, theirs.text, ours_ms, theirs_ms)
         here.forget(sample.name)
         there.forget(sample.name)
-        progress(len(found), len(samples))
-    return found
+        progress(at + 1, len(samples))
 
 
 def summary(found: Sequence[Match]) -> dict[str, Any]:
@@ -82,7 +80,7 @@ def _asked(
         document=sample.name,
         max_tokens=num_tokens,
         deadline_ms=0,
-        patience_ms=_PATIENCE_MS,
+        patience_ms=PATIENCE_MS,
         repository_memory="off",
         may_leave=True,
     )

@@ -1,33 +1,47 @@
 """Tokens a second that a team's servers write, for one stream and for several beside each other.
 
 All streams share one connection, as a window's do. Each has a session of its own, so they spread over the
-replicas.
+replicas. One that breaks off is gone on with as the completer does; one that cannot is lost, and counted.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from completion_engine.decoding.along import Known
+from completion_engine.decoding.run import Limits, NoRules
 from completion_engine.errors import RemoteError
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.prompting.written import Written
 from completion_engine.remote.answer import TokenStream
 from completion_engine.remote.question import Names, Question
 from completion_engine.remote.servers import Servers
 from completion_engine.remote.transport import Wait
+from completion_engine.remote.writing import Ask, Remaining, RemoteWriting
+from completion_engine.request import Cancellation
+from completion_engine.stats import CompletionStats
 
-_PATIENCE_S = 120.0
-_LOOK_S = 0.002  # then the next stream is looked at
+PATIENCE_S = 120.0
+_LOOK_MS = 2.0  # then the next stream is looked at
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`num_streams` beside each other wrote `num_tokens` in all; `first_s` is the last one's first token."""
+    """`num_streams` beside each other wrote `num_tokens` in all.
+
+    `first_s` is the last one's first token, None where none came. What broke off was asked for again
+    `num_resumed` times; `lost` says of each stream that did not end why.
+    """
 
     num_streams: int
     num_tokens: int
-    first_s: float
+    first_s: float | None
     whole_s: float
+    num_resumed: int = 0
+    lost: tuple[str, ...] = ()
 
     @property
     def tokens_per_s(self) -> float:
@@ -35,45 +49,98 @@ class Pace:
         return self.num_tokens / self.whole_s
 
 
+class _Written:
+    """One stream's text, when it began to come, and why there is no more of it."""
+
+    def __init__(self, writing: RemoteWriting, num_tokens: int) -> None:
+        self.writing, self._num_tokens = writing, num_tokens
+        self.begun_s: float | None = None
+        self.fault = ""
+        self.is_open = True
+        self._try(writing.begin)
+
+    def look(self) -> None:
+        """Take in what has come."""
+        self._try(lambda: self.writing.step(_LOOK_MS))
+        if self.writing.finish(NoRules(), self._num_tokens) is not None:
+            self._end()
+        if self.begun_s is None and self.writing.tokens:
+            self.begun_s = time.perf_counter()
+
+    def lose(self, why: str) -> None:
+        """It is given up."""
+        self.fault = why
+        self._end()
+
+    def _end(self) -> None:
+        self.is_open = False
+        self.writing.close()
+
+    def _try(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except RemoteError as error:
+            self.lose(error.message)
+
+
 def paces(  # noqa: PLR0913 - who is asked what, how often
     servers: Servers,
     model: str,
+    tokenizer: Tokenizer,
     prompts: Sequence[Sequence[int]],
     nums_streams: Sequence[int],
     num_tokens: int,
     progress: Callable[[int], None],
-) -> list[Pace]:
+    patience_s: float = PATIENCE_S,
+) -> Iterator[Pace]:
     """For each number of streams in turn. No prompt is asked for twice under one salt, so none is cached."""
-    found = []
     for num_streams in nums_streams:
         progress(num_streams)
         names = Names("")
-        chosen = [prompts[at % len(prompts)] for at in range(num_streams)]
         begin_s = time.perf_counter()
+        limits = Limits(num_tokens, patience_at=begin_s + patience_s)
         streams = [
-            servers.complete(
-                Question(tuple(prompt), num_tokens, salt=f"{names.salt}{at}", session=names.session(str(at))),
-                model,
-                Wait.seconds(_PATIENCE_S),
+            _Written(
+                RemoteWriting(
+                    _asking(servers, model, f"{names.salt}{at}", names.session(str(at))),
+                    servers.endpoint.authority,
+                    Prompt(tuple(prompts[at % len(prompts)]), b""),
+                    Written(tokenizer, b""),
+                    Known(),
+                    limits=limits,
+                    cancellation=Cancellation(),
+                    stats=CompletionStats(),
+                ),
+                num_tokens,
             )
-            for at, prompt in enumerate(chosen)
+            for at in range(num_streams)
         ]
-        found.append(_written(streams, num_streams, begin_s))
-    return found
+        yield _read(streams, begin_s, patience_s)
 
 
-def _written(streams: Sequence[TokenStream], num_streams: int, begin_s: float) -> Pace:
-    """All of them read to their ends. Raises RemoteError."""
-    firsts: dict[int, float] = {}
-    num_tokens, open_ones = 0, dict(enumerate(streams))
-    while open_ones:
-        if time.perf_counter() - begin_s > _PATIENCE_S:
-            raise RemoteError("silent", f"{len(open_ones)} streams do not end.")
-        for at, stream in list(open_ones.items()):
-            chunk = stream.read(Wait.seconds(_LOOK_S))
-            if chunk is not None:
-                num_tokens += len(chunk.tokens)
-                firsts.setdefault(at, time.perf_counter() - begin_s)
-            elif stream.has_ended:
-                del open_ones[at]
-    return Pace(num_streams, num_tokens, max(firsts.values()), time.perf_counter() - begin_s)
+def _asking(servers: Servers, model: str, salt: str, session: str) -> Ask:
+    def ask(remaining: Remaining, wait: Wait) -> TokenStream:
+        question = Question(remaining.path, remaining.num_tokens, salt=salt, session=session)
+        return servers.complete(question, model, wait)
+
+    return ask
+
+
+def _read(streams: Sequence[_Written], begin_s: float, patience_s: float) -> Pace:
+    """All of them read to their ends, or until patience ends."""
+    while open_ones := [stream for stream in streams if stream.is_open]:
+        is_over = time.perf_counter() > begin_s + patience_s
+        for stream in open_ones:
+            if is_over:
+                stream.lose(f"It has not ended after {patience_s:g} s.")
+            else:
+                stream.look()
+    firsts = [stream.begun_s - begin_s for stream in streams if stream.begun_s is not None]
+    return Pace(
+        len(streams),
+        sum(len(stream.writing.tokens) for stream in streams),
+        max(firsts, default=None),
+        time.perf_counter() - begin_s,
+        sum(stream.writing.num_resumes for stream in streams),
+        tuple(stream.fault for stream in streams if stream.fault),
+    )
