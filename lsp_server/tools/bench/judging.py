@@ -27,10 +27,11 @@ class Judgement:
     similarity: float
     is_no_worse_to_parse: bool
     num_prompt_tokens: int = 0
+    num_bits: float = 0.0
 
 
-def judge(sample: Sample, suggested: str, num_prompt_tokens: int = 0) -> Judgement:
-    """A suggestion beside what stood there."""
+def judge(sample: Sample, suggested: str, num_prompt_tokens: int = 0, num_bits: float = 0.0) -> Judgement:
+    """A suggestion beside what stood there, which the target found unlikely by `num_bits`."""
     expected = sample.expected.rstrip()
     line = suggested.split("\n", maxsplit=1)[0].rstrip()
     return Judgement(
@@ -39,6 +40,7 @@ def judge(sample: Sample, suggested: str, num_prompt_tokens: int = 0) -> Judgeme
         round(SequenceMatcher(None, line, expected, autojunk=False).ratio(), 4),
         parses_as_well(sample, suggested),
         num_prompt_tokens,
+        num_bits,
     )
 
 
@@ -53,6 +55,7 @@ def summary(judgements: Sequence[Judgement]) -> dict[str, Any]:
         "exact": round(sum(found.is_exact for found in judgements) / count, 3),
         "similarity": round(sum(found.similarity for found in judgements) / count, 3),
         "parses": round(sum(found.is_no_worse_to_parse for found in shown) / max(1, len(shown)), 3),
+        "bits": round(sum(found.num_bits for found in judgements) / count, 2),
         "prompt_tokens": round(num_prompt_tokens / count),
     }
 
