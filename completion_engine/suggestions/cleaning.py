@@ -33,8 +33,13 @@ def without_echo(site: Site, text: str) -> str:
 
 
 def without_double_blank(site: Site, text: str) -> str:
-    """The text without blanks at its start where the cursor stands behind one already."""
+    """The text without blanks at its start where the cursor stands behind one already.
+
+    Behind several the line is aligned with others, and more of them are meant.
+    """
     is_joint = not site.is_blank_line and site.line_prefix[-1:] in (" ", "\t")
+    if site.line_prefix[-2:].isspace():
+        return text
     quote = site.inside in site.scanner.quotes and not site.scanner.is_text(site.inside)
     return text.lstrip(" \t") if is_joint and not quote else text
 
