@@ -196,6 +196,7 @@ COLUMNS = (
     "exact",
     "similarity",
     "parses",
+    "whole",
     "bits",
     "prompt tokens",
     "pairs won, lost",
@@ -207,7 +208,7 @@ def table_rows(results: QualityResults) -> list[list[str]]:
     """A row for each model, language and way."""
     rows = []
     for row in results.rows(USUAL.name):
-        figures = [f"{row[name]:.3f}" for name in ("exact", "similarity", "parses", "bits")]
+        figures = [f"{row[name]:.3f}" for name in ("exact", "similarity", "parses", "whole", "bits")]
         split = f"{row['num_won']}, {row['num_lost']} (p {row['chance']:.2g})" if "num_won" in row else ""
         name = f"{row['model'].partition(' ')[0]}, {row['language']}: {row['way']}"
         bits = f"{row['bits_lost']:+.2f} ± {row['bits_error']:.2f}" if "bits_lost" in row else ""

@@ -25,7 +25,7 @@ from lsp_server.tools.bench.exactness import compare
 from lsp_server.tools.bench.infilling import OURS, measure_infilling
 from lsp_server.tools.bench.infilling import PLAIN as PLAIN_TEXT
 from lsp_server.tools.bench.json_lines import JsonLines
-from lsp_server.tools.bench.judging import judge, parses_as_well
+from lsp_server.tools.bench.judging import is_whole_as_far, judge, parses_as_well
 from lsp_server.tools.bench.judging import summary as judged
 from lsp_server.tools.bench.prompts import (
     InfillingTask,
@@ -143,6 +143,13 @@ def test_only_the_first_line_of_an_answer_is_compared() -> None:
 )
 def test_a_suggestion_may_leave_no_more_errors_than_what_stood_there(text: str, is_as_good: bool) -> None:
     assert parses_as_well(SUM, text) == is_as_good
+
+
+@pytest.mark.parametrize(
+    ("text", "is_as_good"), [("_of(a)", True), ("_of(", True), ("_of[a", True), ("(xy", False)]
+)
+def test_a_suggestion_may_end_where_what_stood_there_is_not_whole_either(text: str, is_as_good: bool) -> None:
+    assert is_whole_as_far(replace(SUM, expected="_of(a, b)"), text) == is_as_good
 
 
 def test_each_way_of_asking_is_measured_at_each_position_and_context_is_what_differs(
