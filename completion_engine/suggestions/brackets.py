@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from completion_engine.suggestions.lexer import Event, Open
 from completion_engine.suggestions.rules import Fire
 from completion_engine.suggestions.site import Reading, Site
 
@@ -12,15 +13,41 @@ def unmatched_bracket(site: Site, reading: Reading) -> Fire | None:
     """Fires at a bracket that closes nothing, or what the text after the cursor already closes.
 
     The same for the end of a string. What stands closed on the cursor's own line may be closed: the
-    suggestion then covers it.
+    suggestion then covers it. A bracket of that line may, if another of its kind is open at the line's end.
     """
     for event in reading.events:
-        is_wrong = event.kind == "unmatched"
+        is_wrong, seen = event.kind == "unmatched", event.end
         if event.kind == "close" and event.entry and event.entry.start < 0:
             is_wrong = _is_taken(site, reading.text[: event.end], event.entry.start)
+            if is_wrong and _is_of_line(site, reading, event):
+                seen = reading.lines[0].end + 1
+                is_wrong = reading.lines[0].is_ended and not _is_open_again(
+                    reading, event.entry.mark, event.end
+                )
         if is_wrong and not _is_label(site, reading.text[: event.end]):
-            return Fire(event.end, len(reading.text[: event.start].rstrip()), "unmatched-bracket")
+            return Fire(seen, len(reading.text[: event.start].rstrip()), "unmatched-bracket")
     return None
+
+
+def _is_of_line(site: Site, reading: Reading, event: Event) -> bool:
+    """Whether a bracket is opened and closed on the cursor's line, and closed below it too."""
+    entry = event.entry
+    if entry is None or not entry.is_bracket or entry.start < -len(site.line_prefix):
+        return False
+    return event.end <= reading.lines[0].end and site.closed.get(entry.start, 0) > len(site.line_suffix)
+
+
+def _is_open_again(reading: Reading, mark: str, start: int) -> bool:
+    """Whether a bracket that the text opens behind `start` is open at the end of its first line."""
+    opened: list[Open] = []
+    for event in reading.events:
+        if event.start >= reading.lines[0].end:
+            break
+        if event.kind == "open" and event.entry and event.start >= start:
+            opened.append(event.entry)
+        elif event.kind == "close" and event.entry in opened:
+            opened.remove(event.entry)
+    return any(entry.mark == mark for entry in opened)
 
 
 def _is_taken(site: Site, text: str, opened_at: int) -> bool:
