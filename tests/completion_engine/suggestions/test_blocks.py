@@ -93,6 +93,21 @@ BLOCKS: list[Case] = [
         "if y:\n        a()\n    b()\n",
         "",
     ),
+    (
+        "javascript",
+        "if (a) {\n  b();\n  ‸\n}\n",
+        "} else {\n    c();\n  }\n}\n",
+        "} else {\n    c();",
+        "unmatched-bracket",
+    ),
+    (
+        "javascript",
+        "function f(a) {\n  if (a) {\n    b();\n  ‸\n    c();\n  }\n}\n",
+        "} else if (d) {\n    c();\n  }\n",
+        "} else if (d) {",
+        "end-of-statement",
+    ),
+    ("javascript", "f(() => {\n  a();\n‸\n});\n", "});\ng(() => {\n  b();\n});\n", "", "unmatched-bracket"),
     ("javascript", "if (a) {‸\n}", "\n  b();\n}\nc();", "\n  b();", "unmatched-bracket"),
     (
         "javascript",
