@@ -64,13 +64,18 @@ def choose(
     """
     survey = _Survey(place, view)
     if ingredients is None:
-        ingredients = _USUAL.get(place.language, INGREDIENTS)
+        ingredients = usual_ingredients(place.language)
     pieces: list[ContextPiece] = []
     for name in INGREDIENTS:
         if name in ingredients:
             left = max_chars - sum(len(piece.path) + len(piece.text) for piece in pieces)
             pieces += survey.pieces(name, int(left * _SHARES[name]), pieces)
     return RepositoryContext(view.name, tuple(pieces))
+
+
+def usual_ingredients(language: str) -> tuple[str, ...]:
+    """What a context is made of by default."""
+    return _USUAL.get(language, INGREDIENTS)
 
 
 def settled(previous: RepositoryContext | None, chosen: RepositoryContext) -> RepositoryContext:

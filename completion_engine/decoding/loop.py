@@ -151,6 +151,15 @@ class Decoding:
         """Whether what is written ends the completion; see `Ending`."""
         return self._ending.finish(self.tokens, self._chances, rules, max_tokens, min_survival, calibration)
 
+    def shares_of(self, text: str) -> list[float]:
+        """How likely each token of `text` is behind the prompt, in place of what was written there."""
+        bound, tokens = self.written.bound, self.written.tokens_of(text)
+        self._cache.rewind(min(self._cache.num_cached, self._num_prompt - 1))
+        prompt = self._path[: self._num_prompt]
+        rows = [*prompt[self._cache.num_cached :], *tokens[:-1]]
+        logits = self._target.forward(rows, self._cache, len(tokens))
+        return self._picker.shares_of(prompt, tokens, bound, logits)
+
     def end(self) -> None:
         """Let the drafters learn from what was written, unless it holds what looks like a secret."""
         self._planner.end(may_be_kept(self._path, self._num_prompt, self.written.spell))

@@ -12,6 +12,7 @@ from completion_engine.decoding.repository_memory import NUM_LOOKED_UP, Reposito
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.weighing import weigh
 from completion_engine.drafting.tree import true_path
+from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import HealingConstraint
 
 
@@ -85,3 +86,28 @@ class Picker:
 
         true_path(rows.tokens, rows.parents, 0, pick_true)
         return Picks(picked, chances)
+
+    def shares_of(
+        self, path: Sequence[int], tokens: Sequence[int], bound: HealingConstraint, logits: Tensor
+    ) -> list[float]:
+        """How likely each of `tokens` is behind `path` and those before it, among what spells `bound`.
+
+        `logits` [num_tokens, vocab_size] are those behind the last of `path` and all of `tokens` but one.
+        The last one may also be written together with a line end, as one token.
+        """
+        context = list(path[-NUM_LOOKED_UP:])
+        found: list[float] = []
+        for row, token in enumerate(tokens):
+            weighed = weigh(logits[row], self.sampler.num_tokens, token, bound, self.memory, context)
+            meant = [token] if row + 1 < len(tokens) else _with_line_end(token, bound.tokenizer)
+            found.append(sum(weighed.share_of(one, logits[row]) for one in meant))
+            context.append(token)
+            bound = bound.after(token)
+        return found
+
+
+def _with_line_end(token: int, tokenizer: Tokenizer) -> list[int]:
+    """`token`, and the tokens that spell the same and a line end behind it."""
+    spelt = tokenizer.spell([token])
+    longer = tokenizer.tokens_towards(spelt) if spelt else []
+    return [token, *(other for other in longer if tokenizer.spell([other]).startswith(spelt + b"\n"))]

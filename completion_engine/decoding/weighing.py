@@ -34,6 +34,11 @@ class Weighed:
         others = sorted((-share, token) for token, share in shares.items() if token != picked)
         return Chance(shares[picked], tuple((token, -share) for share, token in others[:NUM_RIVALS]))
 
+    def share_of(self, token: int, logits: Tensor) -> float:
+        """The share of any token that may be written there; `logits` [vocab_size] as for `weigh`."""
+        logit = self.rivals.get(token, float(logits[token]))
+        return math.exp(min(0.0, logit - self.log_sum))
+
 
 def weigh(  # noqa: PLR0913 - what a pick depends on
     logits: Tensor,

@@ -133,11 +133,12 @@ class PromptBuilder:
         """Tokens of `text` less its last word, and the bytes that word spells.
 
         The whole word, because a word cut short is spelt with other tokens than the whole: a prompt
-        that ends in `ret` + `u` is one that the target has never seen go on with `rn`.
+        that ends in `ret` + `u` is one that the target has never seen go on with `rn`. A line end stays:
+        with it taken back the target often writes several, and leaves the block.
         """
         tokens = self._encode(text)
-        if not tokens:
-            return (), b""
+        if not tokens or text.endswith("\n"):
+            return tokens, b""
         kept = tokens[: -self._tokenizer.num_in_last_word(text)]
         return kept, text.encode("utf-8", errors="replace")[len(self._tokenizer.spell(list(kept))) :]
 

@@ -38,7 +38,9 @@ class Written:
 
     def __init__(self, tokenizer: Tokenizer, healed: bytes) -> None:
         self._tokenizer = tokenizer
-        self._healing = HealingConstraint(tokenizer, healed)
+        self.bound = self._healing = HealingConstraint(
+            tokenizer, healed
+        )  # of the first tokens, and of the next
         self._spelt = bytearray()
         self.ends: list[int] = []  # characters of text after each token
         self.text = ""
@@ -46,6 +48,10 @@ class Written:
     def healing(self) -> HealingConstraint:
         """What the next tokens still have to spell."""
         return self._healing
+
+    def tokens_of(self, text: str) -> list[int]:
+        """What the first tokens have to spell, and `text` behind it, in the usual tokens."""
+        return self._tokenizer.encode(self.bound.bytes.decode("utf-8", "replace") + text)
 
     def allows(self, token: int) -> bool:
         """Whether `token` may come next."""

@@ -268,6 +268,20 @@ class _Block(_Walk):
         line = self.reading.lines[index]
         if self.is_closing or line.depth_end < self.depth:
             return "end-of-block"
+        if self._begins_what_stands_below(index):
+            return "end-of-statement"
         is_closed = word in CLOSING and line.depth_end == self.depth and not line.inside_end
         is_defined = is_closed and self.is_definition(self.reading.text[: line.end])
         return "end-of-definition" if is_defined else None
+
+    def _begins_what_stands_below(self, index: int) -> bool:
+        """Whether a line begins a block whose inside stands below the cursor already."""
+        line, code = self.reading.lines[index], self.site.line_code(self.reading, index)
+        has_begun = code.endswith("{") or (
+            line.depth_end == self.depth and self.site.language.opener.search(code) is not None
+        )
+        below = self.site.lines_below()
+        num_deeper = (
+            indent_width(below[0]) - indent_width(self.site.line_text(self.reading, index)) if below else 0
+        )
+        return has_begun and 0 < num_deeper <= self.site.indent_unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from completion_engine.suggestions.lexer import CLOSING
+from completion_engine.suggestions.lexer import CLOSING, Open
 from completion_engine.suggestions.site import Reading, Site
 
 _NUMBER = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?")
@@ -16,8 +16,8 @@ def boundary(site: Site, reading: Reading) -> int:
     """Length of the longest head of the text that ends where a reader would end it; 0 if there is none.
 
     Ends of statements count first: a line after which nothing opened in the text is still open. Where
-    there is none yet, the end of a word or closing bracket that is known to be whole. Longer text never
-    has a shorter boundary.
+    there is none yet, the end of a word, closing bracket or line that is known to be whole; a line that
+    begins a block is. Longer text never has a shorter boundary.
     """
     return _last_statement_end(site, reading) or _last_word_end(site, reading)
 
@@ -28,9 +28,8 @@ def head(site: Site, generated: str, num_chars: int) -> int:
     What follows shows whether a word, or a line, is whole.
     """
     following = generated[num_chars : num_chars + 1]
-    if following == "\n":
-        return num_chars
-    following = following if following and _is_word_char(site, following) else " "
+    if following != "\n" and not (following and _is_word_char(site, following)):
+        following = " "
     return boundary(site, site.read(generated[:num_chars] + following))
 
 
@@ -49,13 +48,36 @@ def _last_statement_end(site: Site, reading: Reading) -> int:
     return 0
 
 
+def _line_ends(site: Site, reading: Reading) -> set[int]:
+    """Ends of lines at which nothing that the text opened is open but blocks that a line's end begins."""
+    ends: set[int] = set()
+    opened: list[Open] = []
+    for event in reading.events:
+        if event.kind == "open" and event.entry:
+            opened.append(event.entry)
+        elif event.kind == "close" and event.entry in opened:
+            opened.remove(event.entry)
+        elif event.kind == "newline":
+            opened = [entry for entry in opened if entry.is_bracket or site.scanner.is_text(entry.mark)]
+            if all(_begins_block(reading.text, entry) for entry in opened):
+                ends.add(event.start)
+    return ends
+
+
+def _begins_block(text: str, entry: Open) -> bool:
+    return entry.mark == "{" and not text[entry.start + 1 :].partition("\n")[0].strip()
+
+
 def _last_word_end(site: Site, reading: Reading) -> int:
     text = reading.text
     end = 0
     position = 0
     closings = {event.end for event in reading.events if event.kind == "close" and event.end < len(text)}
+    line_ends = _line_ends(site, reading)
     while position < len(text):
         if not _is_word_char(site, text[position]):
+            if position in line_ends:
+                end = position
             position += 1
             if text[position - 1] in CLOSING or position in closings:
                 end = position

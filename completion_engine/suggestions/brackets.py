@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from completion_engine.suggestions.lexer import Event, Open
 from completion_engine.suggestions.rules import Fire
 from completion_engine.suggestions.site import Reading, Site
 
@@ -12,15 +13,61 @@ def unmatched_bracket(site: Site, reading: Reading) -> Fire | None:
     """Fires at a bracket that closes nothing, or what the text after the cursor already closes.
 
     The same for the end of a string. What stands closed on the cursor's own line may be closed: the
-    suggestion then covers it.
+    suggestion then covers it. What lines below close may, if the same line opens another of its kind.
     """
+    standing: list[Open] = []  # opened in place of brackets that lines below close
+    waiting: list[Event] = []  # on one line closed ones of those, which may have such a successor
+    opened: list[Open] = []  # behind these and still open
     for event in reading.events:
-        is_wrong = event.kind == "unmatched"
-        if event.kind == "close" and event.entry and event.entry.start < 0:
-            is_wrong = _is_taken(site, reading.text[: event.end], event.entry.start)
-        if is_wrong and not _is_label(site, reading.text[: event.end]):
-            return Fire(event.end, len(reading.text[: event.start].rstrip()), "unmatched-bracket")
+        if event.kind == "newline" and waiting:
+            successors = _successors(waiting, opened)
+            if len(successors) < len(waiting):
+                return _fire(event, waiting[0], reading)
+            standing += successors
+            waiting, opened = [], []
+        elif event.kind == "open" and event.entry and waiting:
+            opened.append(event.entry)
+        elif event.entry in opened:
+            opened.remove(event.entry)
+        elif _is_wrong(site, reading, event, standing):
+            if not _is_closed_below(site, event, standing):
+                return _fire(event, waiting[0] if waiting else event, reading)
+            waiting.append(event)
     return None
+
+
+def _fire(seen: Event, wrong: Event, reading: Reading) -> Fire:
+    return Fire(seen.end, len(reading.text[: wrong.start].rstrip()), "unmatched-bracket")
+
+
+def _successors(closed: list[Event], opened: list[Open]) -> list[Open]:
+    """Of the brackets `opened` one for each that was closed, as far as there are any of its kind."""
+    left = list(opened)
+    found: list[Open] = []
+    for event in closed:
+        same = [entry for entry in left if event.entry and entry.mark == event.entry.mark]
+        if same:
+            left.remove(same[0])
+            found.append(same[0])
+    return found
+
+
+def _is_wrong(site: Site, reading: Reading, event: Event, standing: list[Open]) -> bool:
+    """Whether an event closes nothing, or what the text after the cursor closes."""
+    is_wrong = event.kind == "unmatched"
+    if event.kind == "close" and event.entry:
+        is_wrong = event.entry in standing
+        if event.entry.start < 0:
+            is_wrong = _is_taken(site, reading.text[: event.end], event.entry.start)
+    return is_wrong and not _is_label(site, reading.text[: event.end])
+
+
+def _is_closed_below(site: Site, event: Event, standing: list[Open]) -> bool:
+    """Whether what an event closes is a bracket that lines below the cursor's close."""
+    entry = event.entry
+    if event.kind != "close" or entry is None or not entry.is_bracket:
+        return False
+    return entry in standing or site.closed.get(entry.start, 0) > len(site.line_suffix)
 
 
 def _is_taken(site: Site, text: str, opened_at: int) -> bool:

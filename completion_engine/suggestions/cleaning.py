@@ -6,8 +6,6 @@ Every function takes and returns text and changes nothing on text that is fit al
 from __future__ import annotations
 
 import re
-from collections import Counter
-from itertools import pairwise
 
 from completion_engine.suggestions.cursor_context import TAB_WIDTH, indent_width, leading_blanks
 from completion_engine.suggestions.site import Site
@@ -35,8 +33,13 @@ def without_echo(site: Site, text: str) -> str:
 
 
 def without_double_blank(site: Site, text: str) -> str:
-    """The text without blanks at its start where the cursor stands behind one already."""
+    """The text without blanks at its start where the cursor stands behind one already.
+
+    Behind several the line is aligned with others, and more of them are meant.
+    """
     is_joint = not site.is_blank_line and site.line_prefix[-1:] in (" ", "\t")
+    if site.line_prefix[-2:].isspace():
+        return text
     quote = site.inside in site.scanner.quotes and not site.scanner.is_text(site.inside)
     return text.lstrip(" \t") if is_joint and not quote else text
 
@@ -57,7 +60,7 @@ def without_extra_indent(site: Site, text: str) -> str:
     code = above.rstrip()
     allowed = indent_width(above)
     if code.endswith(("{", "(", "[", ":")) or site.language.opener.search(code):
-        allowed += indent_unit(site)
+        allowed += site.indent_unit
     allowed = max(allowed, site.indent)
     while blanks and indent_width(site.line_prefix + blanks) > allowed:
         blanks = blanks[:-1]
@@ -75,7 +78,7 @@ def with_editor_indent(site: Site, text: str) -> str:
     rest = text[len(first) :]
     indents = [indent for indent in _INDENTS.findall(rest) if indent]
     if not uses_tabs:
-        unit = indent_unit(site)
+        unit = site.indent_unit
         return first + _INDENTS.sub(lambda match: match.group().replace("\t", " " * unit), rest)
     widths = [len(indent) for indent in indents if " " in indent]
     unit = next((unit for unit in (TAB_WIDTH, 2) if all(width % unit == 0 for width in widths)), 0)
@@ -92,13 +95,6 @@ def _uses_tabs(site: Site) -> bool | None:
         return True if site.language.indents_with_tabs else None
     is_mixed = min(num_tabs, num_spaces) * 10 > max(num_tabs, num_spaces)
     return None if is_mixed else num_tabs > num_spaces
-
-
-def indent_unit(site: Site) -> int:
-    """The columns of one step of indentation in the window: the commonest step in, else `TAB_WIDTH`."""
-    widths = [indent_width(line) for line in site.before.split("\n") if line.strip()]
-    steps = Counter(b - a for a, b in pairwise(widths) if 0 < b - a <= 8)
-    return steps.most_common(1)[0][0] if steps else TAB_WIDTH
 
 
 def without_trailing_blanks(site: Site, text: str) -> str:

@@ -5,11 +5,13 @@ of it the text after the cursor closes; and the same scan for generated text. De
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 from completion_engine.request import Surroundings
 from completion_engine.suggestions.closing import closed_by
-from completion_engine.suggestions.cursor_context import CursorContext, indent_width
+from completion_engine.suggestions.cursor_context import TAB_WIDTH, CursorContext, indent_width
 from completion_engine.suggestions.lexer import Event, Stack, num_brackets, scanner_of
 
 
@@ -75,6 +77,13 @@ class Site:
         if not self.inside:
             return "code"
         return "comment" if self.scanner.is_comment(self.inside) else "string"
+
+    @property
+    def indent_unit(self) -> int:
+        """The columns of one step of indentation in the window: the commonest step in, else `TAB_WIDTH`."""
+        widths = [indent_width(line) for line in self.before.split("\n") if line.strip()]
+        steps = Counter(b - a for a, b in pairwise(widths) if 0 < b - a <= 8)
+        return steps.most_common(1)[0][0] if steps else TAB_WIDTH
 
     def read(self, text: str) -> Reading:
         """Scan text written at the cursor."""

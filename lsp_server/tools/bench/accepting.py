@@ -20,11 +20,12 @@ from completion_engine.request import CompletionRequest
 from lsp_server.tools.bench.json_lines import JsonLines
 from lsp_server.tools.bench.judging import tree_of
 from lsp_server.tools.bench.prompts import Position, Sample, repository_index
+from lsp_server.workspace.settings import Settings
 from ngram_cache import NgramIndex
 
 _MAX_HOLE_LINES = 10
 _MAX_ACCEPTED = 12
-_EAGERNESS = 0.8  # the setting's default
+_EAGERNESS = Settings().eagerness
 _WORDS = re.compile(r"\w.*\w")
 _MIN_LINE_CHARS = 8  # shorter ones, as `else:`, are rightly written again
 _CLOSERS = {")": "(", "]": "[", "}": "{"}

@@ -8,23 +8,26 @@ known as an editor has it: without the rest of the line.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from completion_engine.context.choosing import INGREDIENTS
+from completion_engine.context.choosing import INGREDIENTS, usual_ingredients
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS
 from completion_engine.request import CompletionRequest, MemoryWish, RepositoryContext
+from completion_engine.stats import Completion
 from completion_engine.suggestions.rules import Stop
 from lsp_server.tools.bench.context import context_of
 from lsp_server.tools.bench.judging import judge
 from lsp_server.tools.bench.prompts import Position, Sample, repository_index
 from lsp_server.tools.bench.quality_results import Asked, QualityResults
+from lsp_server.workspace.settings import Settings
 from ngram_cache import NgramIndex
 
 _MAX_TOKENS = 48
@@ -33,17 +36,30 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of asking: what stands in front, whether memory is mixed in; or the plain prompt."""
+    """A way of asking: by default but for what is `left_out`; with all there is; with the plain prompt."""
 
     name: str
-    ingredients: tuple[str, ...] = INGREDIENTS
-    memory: MemoryWish = "on"
+    left_out: frozenset[str] = frozenset()
+    has_all: bool = False
     is_plain: bool = False
+    eagerness: float = 1.0
+
+    @property
+    def memory(self) -> MemoryWish:
+        """Whether the repository's memory is mixed in."""
+        return "off" if "memory" in self.left_out else "on" if self.has_all else "auto"
+
+    def ingredients_in(self, language: str) -> tuple[str, ...]:
+        """What its context is made of."""
+        most = INGREDIENTS if self.has_all else usual_ingredients(language)
+        return () if "context" in self.left_out else tuple(name for name in most if name not in self.left_out)
 
 
-PLAIN = Way("plain prefix/suffix prompt", (), "off", is_plain=True)
-WHOLE = Way("with everything")
 SWITCHES = (*INGREDIENTS, "context", "memory")
+PLAIN = Way("plain prefix/suffix prompt", frozenset(SWITCHES), is_plain=True)
+USUAL = Way("by default")
+TYPING = Way("by default, while typing", eagerness=Settings().eagerness)
+WHOLE = Way("with everything", has_all=True)
 
 
 def way_without(names: str) -> Way:
@@ -51,8 +67,7 @@ def way_without(names: str) -> Way:
     left_out = names.split("+")
     if unknown := [name for name in left_out if name not in SWITCHES]:
         raise UserError(f"Unknown: {unknown[0]}.", advice=f"Choose out of {', '.join(SWITCHES)}.")
-    kept = () if "context" in left_out else tuple(name for name in INGREDIENTS if name not in left_out)
-    return Way(f"without {' and '.join(left_out)}", kept, "off" if "memory" in left_out else "on")
+    return Way(f"without {' and '.join(left_out)}", frozenset(left_out))
 
 
 class FirstLine(NoRules):
@@ -94,24 +109,33 @@ class QualityRun:
     def _ask(self, position: Position, missing: Mapping[Asked, Way]) -> None:
         sample, request = position.sample, self._request_at(position)
         contexts: dict[tuple[str, ...], RepositoryContext | None] = {(): None}
+        language = sample.language
         for key, way in missing.items():
+            num_bits, ended = 0.0, {}
             if way.is_plain:
                 text, num_prompt_tokens = plain_text(self.engine, sample, _document(sample, way))
                 text = text.partition("\n")[0]
             else:
-                if way.ingredients not in contexts:
+                ingredients = way.ingredients_in(language)
+                if ingredients not in contexts:
                     project = sample.document.partition("/")[0]
-                    contexts[way.ingredients] = context_of(self.engine, request, project, way.ingredients)
-                text, num_prompt_tokens = _answer(
-                    self.engine,
-                    replace(
-                        request,
-                        document=_document(sample, way),
-                        context=contexts[way.ingredients],
-                        repository_memory=way.memory,
-                    ),
+                    contexts[ingredients] = context_of(self.engine, request, project, ingredients)
+                asked = replace(
+                    request,
+                    document=_document(sample, way),
+                    context=contexts[ingredients],
+                    repository_memory=way.memory,
+                    eagerness=way.eagerness,
                 )
-            self.results.add(key, judge(sample, text, num_prompt_tokens), text)
+                done = _answer(self.engine, asked)
+                text, num_prompt_tokens = done.text, done.stats.num_prompt_tokens
+                num_bits = _num_bits(self.engine, asked, sample.expected)
+                ended = {
+                    "reason": done.stats.finish_reason,
+                    "rule": done.rule,
+                    "num_replaced": done.num_replaced,
+                }
+            self.results.add(key, judge(sample, text, num_prompt_tokens, num_bits), text, ended)
         for document in {_document(sample, way) for way in missing.values()}:
             self.engine.forget(document)
 
@@ -137,14 +161,19 @@ class QualityRun:
 
 def _document(sample: Sample, way: Way) -> str:
     """Ways with the same prompt ask about the same document, so that keys and values are computed once."""
-    return f"{'plain' if way.is_plain else '+'.join(way.ingredients)} {sample.document}"
+    return f"{'plain' if way.is_plain else '+'.join(way.ingredients_in(sample.language))} {sample.document}"
 
 
-def _answer(engine: CompletionEngine, request: CompletionRequest) -> tuple[str, int]:
-    """The suggestion that an editor would show, however long it takes, and the length of its prompt."""
+def _answer(engine: CompletionEngine, request: CompletionRequest) -> Completion:
+    """The suggestion that an editor would show, however long it takes."""
     engine.prepare_context(request)
-    completion = engine.complete(request)
-    return completion.text, completion.stats.num_prompt_tokens
+    return engine.complete(request)
+
+
+def _num_bits(engine: CompletionEngine, request: CompletionRequest, expected: str) -> float:
+    """How unlikely the target finds what stood there."""
+    shares = engine.write(request, NoRules(), 1).shares_of(expected)
+    return round(-sum(math.log2(max(share, 1e-12)) for share in shares), 2)
 
 
 def plain_text(engine: CompletionEngine, sample: Sample, document: str) -> tuple[str, int]:
@@ -161,15 +190,27 @@ def plain_text(engine: CompletionEngine, sample: Sample, document: str) -> tuple
     return writing.written.text, len(tokens)
 
 
-COLUMNS = ("", "positions", "exact", "similarity", "no worse to parse", "prompt tokens", "pairs won, lost")
+COLUMNS = (
+    "",
+    "positions",
+    "exact",
+    "similarity",
+    "parses",
+    "whole",
+    "bits",
+    "prompt tokens",
+    "pairs won, lost",
+    "bits lost",
+)
 
 
 def table_rows(results: QualityResults) -> list[list[str]]:
     """A row for each model, language and way."""
     rows = []
-    for row in results.rows(WHOLE.name):
-        figures = [f"{row[name]:.3f}" for name in ("exact", "similarity", "parses")]
+    for row in results.rows(USUAL.name):
+        figures = [f"{row[name]:.3f}" for name in ("exact", "similarity", "parses", "whole", "bits")]
         split = f"{row['num_won']}, {row['num_lost']} (p {row['chance']:.2g})" if "num_won" in row else ""
         name = f"{row['model'].partition(' ')[0]}, {row['language']}: {row['way']}"
-        rows.append([name, str(row["num_positions"]), *figures, str(row["prompt_tokens"]), split])
+        bits = f"{row['bits_lost']:+.2f} ± {row['bits_error']:.2f}" if "bits_lost" in row else ""
+        rows.append([name, str(row["num_positions"]), *figures, str(row["prompt_tokens"]), split, bits])
     return rows

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from completion_engine.errors import UserError
@@ -26,11 +27,16 @@ class Asked(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Positions at which one of two ways alone was exact, and how likely so uneven a split is by chance."""
+    """Positions at which one of two ways alone was exact, and how likely so uneven a split is by chance.
+
+    And by how many bits the second finds less likely what stood there, on average, with the standard error.
+    """
 
     num_won: int
     num_lost: int
     chance: float
+    bits_lost: float
+    bits_error: float
 
 
 class QualityResults:
@@ -44,10 +50,13 @@ class QualityResults:
         except (KeyError, TypeError) as error:
             raise UserError(f"{path} holds other results: {error!r}.", advice="Name another file.") from error
 
-    def add(self, asked: Asked, judged: Judgement, suggested: str) -> None:
-        """Keep one judgement."""
+    def add(
+        self, asked: Asked, judged: Judgement, suggested: str, ended: Mapping[str, Any] | None = None
+    ) -> None:
+        """Keep one judgement, and by what the suggestion `ended`."""
         self.found[asked] = judged
-        self._lines.add({**asked._asdict(), "judged": asdict(judged), "suggested": suggested})
+        told = {"judged": asdict(judged), "suggested": suggested, "ended": dict(ended or {})}
+        self._lines.add({**asked._asdict(), **told})
 
     def by_way(self, model: str, language: str) -> dict[str, dict[str, Judgement]]:
         """Of each way its judgements by position."""
@@ -87,7 +96,9 @@ def pairs(first: Mapping[str, Judgement], second: Mapping[str, Judgement]) -> Pa
     both = [(first[position], second[position]) for position in first if position in second]
     num_won = sum(one.is_exact and not other.is_exact for one, other in both)
     num_lost = sum(other.is_exact and not one.is_exact for one, other in both)
-    return Pairs(num_won, num_lost, sign_test(num_won, num_lost))
+    bits = [other.num_bits - one.num_bits for one, other in both] or [0.0]
+    error = stdev(bits) / math.sqrt(len(bits)) if len(bits) > 1 else 0.0
+    return Pairs(num_won, num_lost, sign_test(num_won, num_lost), round(mean(bits), 3), round(error, 3))
 
 
 def sign_test(num_won: int, num_lost: int) -> float:

@@ -17,6 +17,8 @@ from lsp_server.tools.bench.quality import (
     COLUMNS,
     PLAIN,
     SWITCHES,
+    TYPING,
+    USUAL,
     WHOLE,
     QualityRun,
     table_rows,
@@ -54,7 +56,7 @@ def quality(  # noqa: PLR0913 - one argument per option
 ) -> None:
     """First suggestions beside the rest of the line that a person wrote: exact, near, no worse to parse."""
     until_s = time.monotonic() + minutes * 60
-    ways = [*([PLAIN] if plain else []), *map(way_without, without or []), WHOLE]
+    ways = [*([PLAIN] if plain else []), TYPING, USUAL, *map(way_without, without or []), WHOLE]
     kept = QualityResults(results)
     with progress_bar(quiet=json) as report:
         config = EngineConfig(target=target, dtype=dtype, context_tokens=context_tokens)
@@ -67,5 +69,5 @@ def quality(  # noqa: PLR0913 - one argument per option
         ]
         run.measure(list(interleaved(*drawn)), partial(report, "Asking"))
     if not json:
-        show_rows("First suggestions; pairs are everything against the row", COLUMNS, table_rows(kept))
-    write_json({"bench": "quality", "rows": list(kept.rows(WHOLE.name))})
+        show_rows("First suggestions; pairs are the default against the row", COLUMNS, table_rows(kept))
+    write_json({"bench": "quality", "rows": list(kept.rows(USUAL.name))})

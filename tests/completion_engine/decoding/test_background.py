@@ -13,6 +13,7 @@ from completion_engine.request import Cancellation, CompletionRequest
 Make = Callable[..., CompletionEngine]
 
 HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n"
+PLACE = HEAD + "        result"
 
 
 def request(prefix: str) -> CompletionRequest:
@@ -45,18 +46,18 @@ def test_the_line_after_is_whole_with_its_end(generated: str, ends: bool) -> Non
 
 def test_who_accepts_is_answered_as_without_work_ahead(make_engine: Make) -> None:
     ahead, plain = make_engine(), make_engine()
-    shown = ahead.complete(request(HEAD))
+    shown = ahead.complete(request(PLACE))
     num_forwards = shown.stats.num_forwards
-    assert plain.complete(request(HEAD)).text == shown.text
+    assert plain.complete(request(PLACE)).text == shown.text
     assert idle(ahead) > 0
     assert shown.stats.num_forwards == num_forwards  # the answer's figures are its own
-    fast, slow = (engine.complete(request(HEAD + shown.text)) for engine in (ahead, plain))
+    fast, slow = (engine.complete(request(PLACE + shown.text)) for engine in (ahead, plain))
     assert fast.text == slow.text
 
 
 def test_work_ahead_ends_and_what_is_known_is_not_written_again(make_engine: Make) -> None:
     engine = make_engine()
-    engine.complete(request(HEAD))
+    engine.complete(request(PLACE))
     assert 0 < idle(engine) <= 40
-    assert engine.complete(request(HEAD)).stats.num_forwards == 0
+    assert engine.complete(request(PLACE)).stats.num_forwards == 0
     assert idle(engine) == 0

@@ -13,6 +13,7 @@ from completion_engine.calibration import SHIPPED
 from completion_engine.decoding.chances import Chance
 from completion_engine.decoding.picking import OpenRows, Picker
 from completion_engine.decoding.repository_memory import RepositoryMemory
+from completion_engine.decoding.run import NoRules
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -52,6 +53,40 @@ def test_a_chance_is_the_share_of_all_that_may_be_written(
     (chance,) = picks.chances
     assert chance.share == pytest.approx(shares[picks.tokens[0]], rel=1e-4)
     assert all(share == pytest.approx(shares[token], rel=1e-4) for token, share in chance.rivals)
+
+
+@pytest.mark.parametrize("typed", ["", "    re"])
+def test_the_shares_of_what_was_written_are_its_chances_and_asking_leaves_it_as_it_was(
+    make_engine: Make, typed: str
+) -> None:
+    engine = make_engine()
+    asked = request(HEAD + typed, 0.9)
+    written = engine.write(asked, NoRules(), 6)
+    text = written.written.text
+    shares = written.shares_of(text)
+    tokens = written.written.tokens_of(text)
+    same = [a == b for a, b in zip(tokens, written.tokens, strict=False)]
+    num_same = (*same, False).index(False)
+    assert num_same  # else nothing is compared; the last one may come with a line end
+    for share, chance in zip(shares[: len(shares) - 1][:num_same], written.chances, strict=False):
+        assert share == pytest.approx(chance.share, rel=1e-3)
+    assert engine.write(asked, NoRules(), 6).written.text == text
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_a_last_token_may_be_written_with_its_line_end(tokenizer: Tokenizer, is_mixed: bool) -> None:
+    one, two = tokenizer.encode(":"), tokenizer.encode(":\n")
+    logits = torch.zeros(1, tokenizer.num_tokens)
+    memory = RepositoryMemory(NgramIndex([("a", [1, 2, 3, *two])]).view(), tokenizer.num_tokens)
+    picker = Picker(Sampler(tokenizer.num_tokens), memory if is_mixed else None)
+    unbound = HealingConstraint(tokenizer, b"")
+    (share,) = picker.shares_of([1, 2, 3], one, unbound, logits)
+    num_meant = sum(
+        spelt in (b":", b":\n")
+        for spelt in map(tokenizer.spell, ([at] for at in range(tokenizer.num_tokens)))
+    )
+    assert share >= num_meant / tokenizer.num_tokens - 1e-6
+    assert is_mixed or share == pytest.approx(num_meant / tokenizer.num_tokens, rel=1e-3)
 
 
 def test_what_is_typed_rules_out_rivals() -> None:

@@ -67,7 +67,7 @@ def part(first: int, last: int) -> str:
     [
         pytest.param("", "", "", "", id="nothing"),
         pytest.param("a\nbc", "", "a\nbc", "bc", id="fewer lines than lie behind an anchor"),
-        pytest.param(LINES, part(4, 8), part(8, 10), "\n", id="from a line's beginning on"),
+        pytest.param(LINES, part(4, 8), part(8, 10), "", id="from a line's beginning on"),
         pytest.param(LINES + "ab", part(4, 8), part(8, 10) + "ab", "ab", id="within a line"),
         pytest.param(LINES[:40], part(0, 4), LINES[24:40], "line", id="all of it, where that fits"),
         pytest.param("x" * 60, "", "x" * 40, "x", id="a line longer than the window"),
@@ -136,7 +136,7 @@ def test_a_window_stays_until_it_has_grown_by_half() -> None:
 )
 def test_a_cursor_that_goes_far_up_gets_another_window(prefix_chars: int, length: int, stays: bool) -> None:
     prompts = builder(anchor_lines=4, prefix_chars=prefix_chars)
-    assert prompts.build("a", LINES, "") == shown(part(4, 6), "", part(6, 10), "\n")
+    assert prompts.build("a", LINES, "") == shown(part(4, 6), "", part(6, 10), "")
     prefix = LINES[:length]
     healed = re.findall("[a-w]+$|.$", prefix)[0]
     before, forced = (part(4, 6), prefix[36:]) if stays else (part(1, 3), prefix[18:])
@@ -163,7 +163,7 @@ def test_of_equal_places_the_last_is_taken_where_the_window_is_gone_from_its_own
     text, window = "zz\n" * 16, "zz\n" * 11
     prompts.build("a", text, "")
     assert prompts.build("a", "a\n" + text, "") == shown(window, "", "", "")
-    assert prompts.build("a", "a\n" + text + "zz\n", "") == shown(window, "", "zz\n", "\n")
+    assert prompts.build("a", "a\n" + text + "zz\n", "") == shown(window, "", "zz\n", "")
 
 
 def test_a_window_moves_to_the_beginning_where_what_stood_before_it_is_gone() -> None:
@@ -216,9 +216,9 @@ def test_text_that_takes_too_much_gets_half_the_window_again_and_again(
 def test_a_window_that_is_kept_gives_way_too_where_the_text_after_the_cursor_grew() -> None:
     prompts = builder(max_prompt=50)
     first = prompts.build("a", LINES, "")
-    assert len(first.tokens) == 38
+    assert len(first.tokens) == 39
     second = prompts.build("a", LINES, "y" * 20)
-    assert second == shown(part(7, 8), "y" * 10, part(8, 10), "\n")
+    assert second == shown(part(7, 8), "y" * 10, part(8, 10), "")
 
 
 def test_what_is_known_of_a_document_is_dropped_with_it() -> None:

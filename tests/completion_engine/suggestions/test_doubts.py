@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from completion_engine.stats import Forecast
@@ -77,6 +77,7 @@ def test_a_model_that_is_sure_enough_is_believed() -> None:
     st.floats(0.3, 0.9999),
     st.floats(0.05, 0.95),
 )
+@example(["name", *" " * 5, "(", "\n", *["name"] * 5], 0.875, 0.890625)
 def test_doubts_never_show_more(tokens: list[str], share: float, eagerness: float) -> None:
     rules, written = rules_at("x = "), forecast(tokens, share)
     doubted = num_sure_chars(rules, written, eagerness, knows=lambda _: False)

@@ -64,6 +64,7 @@ TAKEN_IN_STEPS: list[tuple[str, str, str]] = [
 CLEANED: list[Case] = [
     ("python", "x = ‸ + z", "a b", "x = a + z"),
     ("python", "x = ‸", " 1", "x = 1"),
+    ("go", "\tName:   ‸\n\tPlaces: 2,", "  name,", "\tName:     name,\n\tPlaces: 2,"),
     ("python", "return ‸x", "not ", "return not x"),
     ("python", "x =‸ y", " a +", "x = a + y"),
     ("python", "x = ‸", "1   ", "x = 1"),

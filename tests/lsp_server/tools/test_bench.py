@@ -25,7 +25,7 @@ from lsp_server.tools.bench.exactness import compare
 from lsp_server.tools.bench.infilling import OURS, measure_infilling
 from lsp_server.tools.bench.infilling import PLAIN as PLAIN_TEXT
 from lsp_server.tools.bench.json_lines import JsonLines
-from lsp_server.tools.bench.judging import judge, parses_as_well
+from lsp_server.tools.bench.judging import is_whole_as_far, judge, parses_as_well
 from lsp_server.tools.bench.judging import summary as judged
 from lsp_server.tools.bench.prompts import (
     InfillingTask,
@@ -35,7 +35,15 @@ from lsp_server.tools.bench.prompts import (
     from_tasks,
     interleaved,
 )
-from lsp_server.tools.bench.quality import PLAIN, WHOLE, QualityRun, table_rows, way_without
+from lsp_server.tools.bench.quality import (
+    PLAIN,
+    TYPING,
+    USUAL,
+    WHOLE,
+    QualityRun,
+    table_rows,
+    way_without,
+)
 from lsp_server.tools.bench.quality_results import QualityResults
 from lsp_server.tools.commands.bench import Dtype, app
 
@@ -137,6 +145,13 @@ def test_a_suggestion_may_leave_no_more_errors_than_what_stood_there(text: str, 
     assert parses_as_well(SUM, text) == is_as_good
 
 
+@pytest.mark.parametrize(
+    ("text", "is_as_good"), [("_of(a)", True), ("_of(", True), ("_of[a", True), ("(xy", False)]
+)
+def test_a_suggestion_may_end_where_what_stood_there_is_not_whole_either(text: str, is_as_good: bool) -> None:
+    assert is_whole_as_far(replace(SUM, expected="_of(a, b)"), text) == is_as_good
+
+
 def test_each_way_of_asking_is_measured_at_each_position_and_context_is_what_differs(
     tiny_model_dir: Path, tmp_path: Path
 ) -> None:
@@ -146,7 +161,8 @@ def test_each_way_of_asking_is_measured_at_each_position_and_context_is_what_dif
     use = "from shelf import put_on_shelf\n\n\ndef tidy(book: str) -> bool:\n    return put_on_shelf"
     sample = Sample("a", "library/tidy.py", "python", use, "\n", "(book, 1)")
     engine = engine_of(tiny_model_dir, context_tokens=120)
-    ways = [PLAIN, *map(way_without, ("similar", "context", "context+memory")), WHOLE]
+    left_out = ("similar", "context", "context+memory")
+    ways = [PLAIN, TYPING, USUAL, *map(way_without, left_out), WHOLE]
     results = QualityResults(tmp_path / "results.jsonl")
     done: list[tuple[int, int]] = []
     positions = [Position("python", sample, tmp_path)] * 2
@@ -156,6 +172,9 @@ def test_each_way_of_asking_is_measured_at_each_position_and_context_is_what_dif
     tokens = {asked.way: found.num_prompt_tokens for asked, found in results.found.items()}
     assert tokens["with everything"] > tokens["without context"] + 10
     assert tokens["without context"] == tokens["without context and memory"]
+    bits = {asked.way: found.num_bits for asked, found in results.found.items()}
+    assert bits["by default"] == bits["by default, while typing"] > 0
+    assert bits["by default"] != bits["without context"]
     assert len(table_rows(results)) == 2 * len(ways)  # of the language, and of all languages
 
     known = QualityResults(tmp_path / "results.jsonl")
@@ -201,6 +220,13 @@ def test_a_task_is_passed_by_what_its_own_tests_accept(tiny_model_dir: Path) -> 
     passed = {found["task"]: found["passed"] for found in results.objects}
     assert passed == {name: {OURS: name == "any", PLAIN_TEXT: name == "any"} for name in ("any", "none")}
     assert len(results.objects) == 2
+
+
+def test_what_is_left_out_is_left_out_of_what_is_usual_for_a_language() -> None:
+    assert "definitions" in WHOLE.ingredients_in("typescript")
+    assert USUAL.ingredients_in("python") == WHOLE.ingredients_in("python")
+    assert way_without("own").ingredients_in("typescript") == ("similar",)
+    assert (USUAL.memory, way_without("memory").memory) == ("auto", "off")
 
 
 def test_what_can_be_left_out_is_known() -> None:

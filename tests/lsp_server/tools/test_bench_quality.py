@@ -21,8 +21,8 @@ from lsp_server.tools.bench.quality_results import Asked, QualityResults, sign_t
 from lsp_server.tools.bench.releases import ENDINGS, RELEASES, Release
 from lsp_server.tools.bench.sandbox import runs_to_its_end
 
-RIGHT = Judgement(True, True, 1.0, True, 9)
-WRONG = replace(RIGHT, is_exact=False, similarity=0.5)
+RIGHT = Judgement(True, True, 1.0, True, 9, 2.0)
+WRONG = replace(RIGHT, is_exact=False, similarity=0.5, num_bits=5.0)
 
 
 def test_a_line_that_was_cut_off_is_forgotten_and_the_next_one_starts_afresh(tmp_path: Path) -> None:
@@ -53,6 +53,8 @@ def test_pairs_count_positions_that_both_ways_were_asked_at() -> None:
     assert "num_won" not in rows["go", "whole"]
     assert rows["all", "without"]["num_positions"] == 3
     assert (rows["go", "without"]["num_won"], rows["go", "without"]["num_lost"]) == (1, 1)
+    assert rows["go", "without"]["bits_lost"] == 0.0  # three more bits, none, three fewer
+    assert rows["go", "without"]["bits_error"] == pytest.approx(3**0.5, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,116 @@
+"""How much of what people wrote comes through the rules that end and clean suggestions.
+
+    python -m tests.quality.rules [--prompts N] [--cuts] [LANGUAGE]...
+
+At positions of recent releases, what stood there takes the place of what a target writes. A line is lost
+where less or something else of it would be shown. With `--cuts` each line is ended early too, wherever
+`eagerness` might: is the file then no worse to parse?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.stopping import StopRules
+from completion_engine.suggestions.suggestion import Suggestion, polish
+from lsp_server.tools.bench.accepting import Place
+from lsp_server.tools.bench.judging import parses_as_well
+from lsp_server.tools.bench.prompts import Sample, from_folder
+from lsp_server.tools.bench.released_sources import released_sources
+from lsp_server.tools.bench.releases import ENDINGS
+
+_LANGUAGES = ("python", "typescript", "javascript", "rust", "go", "c")
+_MAX_CHARS = 600  # of what stood there, behind a cursor that stands before a block
+_SEEDS = {"lines": 0, "blocks": 5}
+
+
+def shown(prefix: str, suffix: str, language: str, written: str) -> Suggestion:
+    """What would be shown of a text that a target writes between two others."""
+    rules = StopRules(CursorContext(prefix, suffix, language))
+    stop = rules.check(written)
+    num_chars = stop.num_chars if stop else rules.boundary(written)
+    return polish(rules, written[:num_chars], is_complete=True)
+
+
+def is_line_shown(sample: Sample) -> bool:
+    """Whether the rest of the line comes through, where it is written and then the line ends."""
+    text = shown(sample.prefix, sample.suffix, sample.language, sample.expected + "\n").text
+    return text.partition("\n")[0].rstrip() == sample.expected.rstrip()
+
+
+def is_block_shown(sample: Sample) -> bool:
+    """Whether the block that begins with the line comes through: its first line at least, nothing else."""
+    place = Place.hole_at(sample)
+    whole = sample.prefix + sample.expected + sample.suffix
+    truth = whole[len(place.left) :][:_MAX_CHARS]
+    text = shown(place.left, place.right, sample.language, truth).text
+    return truth.startswith(text) and len(text) >= len(truth.partition("\n")[0].rstrip())
+
+
+def heads(rules: StopRules, sample: Sample) -> list[str]:
+    """All that may be shown of the rest of a line, but for all of it."""
+    written = sample.expected + "\n"
+    ends = {rules.head(written, num_chars) for num_chars in range(1, len(sample.expected))}
+    texts = (polish(rules, written[:end], is_complete=True).text for end in sorted(ends))
+    return [text for text in texts if text and text != sample.expected]
+
+
+def before_open(rules: StopRules, text: str) -> str:
+    """The text up to the first bracket or string that it leaves open, blocks that it begins left alone."""
+    for entry in rules.read(text).stack:
+        begins_block = entry.mark == "{" and not text[entry.start + 1 :].strip()
+        if entry.start >= 0 and not begins_block and not rules.site.scanner.is_comment(entry.mark):
+            return text[: entry.start].rstrip()
+    return text
+
+
+def cuts(samples: Sequence[Sample]) -> dict[str, int]:
+    """Lines ended early: how many parse, and how many where they end before what they leave open."""
+    counts: Counter[str] = Counter()
+    for sample in samples:
+        rules = StopRules(CursorContext(sample.prefix, sample.suffix, sample.language))
+        for text in heads(rules, sample):
+            closed = before_open(rules, text)
+            counts["num_cut"] += 1
+            counts["num_chars"] += len(text)
+            counts["num_open"] += closed != text
+            counts["num_parsed"] += parses_as_well(sample, text)
+            counts["num_chars_closed"] += len(closed)
+            counts["num_parsed_closed"] += bool(closed) and parses_as_well(sample, closed)
+    return dict(counts)
+
+
+def measured(languages: Sequence[str], num_samples: int, *, has_cuts: bool) -> Iterator[dict[str, object]]:
+    """A row for each language."""
+    for language in languages:
+        root, endings = released_sources(language), ENDINGS[language]
+        lines = from_folder(root, num_samples, _SEEDS["lines"], endings)
+        blocks = from_folder(root, num_samples, _SEEDS["blocks"], endings)
+        yield {
+            "language": language,
+            "num_lines": len(lines),
+            "lines_lost": [sample.name for sample in lines if not is_line_shown(sample)],
+            "num_blocks": len(blocks),
+            "blocks_lost": [sample.name for sample in blocks if not is_block_shown(sample)],
+            **(cuts(lines) if has_cuts else {}),
+        }
+
+
+def main() -> None:
+    """Print one JSON object a language."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("languages", nargs="*", default=_LANGUAGES)
+    parser.add_argument("--prompts", type=int, default=200)
+    parser.add_argument("--cuts", action="store_true")
+    asked = parser.parse_args()
+    for row in measured(asked.languages, asked.prompts, has_cuts=asked.cuts):
+        sys.stdout.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Hardly a line that somebody wrote is lost to the rules that end and clean suggestions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.stopping import StopRules
+from lsp_server.tools.bench.prompts import Sample, from_folder
+from tests.quality.rules import before_open, cuts, is_block_shown, is_line_shown
+
+SOURCES = Path(__file__).parents[2] / "completion_engine"
+LINE = Sample("a", "a.py", "python", "def f(a):\n    b", "\n    return b\n", " = g(a, h(a))")
+
+
+@pytest.mark.parametrize("is_shown", [is_line_shown, is_block_shown])
+def test_what_stood_there_is_shown(is_shown: object) -> None:
+    assert callable(is_shown)
+    samples = from_folder(SOURCES, 200, endings=(".py",))
+    lost = [sample.name for sample in samples if not is_shown(sample)]
+    assert len(lost) <= 2, lost
+
+
+def test_a_line_that_repeats_the_next_one_is_lost() -> None:
+    assert is_line_shown(LINE)
+    assert not is_line_shown(replace(LINE, suffix="\n    b = g(a, h(a))\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"), [("g(a)", "g(a)"), ("g(a, h(", "g"), ("'a b", ""), ("[a] # (", "[a] # (")]
+)
+def test_a_text_ends_before_what_it_leaves_open(text: str, closed: str) -> None:
+    assert before_open(StopRules(CursorContext("x = ", "\n", "python")), text) == closed
+
+
+def test_a_line_that_ends_early_is_seldom_whole() -> None:
+    found = cuts([LINE])
+    assert found["num_cut"] > found["num_open"] > 0
+    assert found["num_parsed_closed"] >= found["num_parsed"]
+    assert found["num_chars_closed"] < found["num_chars"]
