@@ -11,6 +11,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 VARIABLE = "SLIPSTREAM_OPENMP"
 
@@ -25,16 +26,23 @@ def call(function: int, task: int) -> None:
 @cache
 def openmp() -> _Start | None:
     """What starts a function on OpenMP's threads; GNU's library and Intel's have it under this name."""
-    try:
-        start = ctypes.CDLL(None).GOMP_parallel
-    except (AttributeError, OSError, TypeError):
-        return None
-    if os.environ.get(VARIABLE) == "0":
+    start = _found(None) or _found("libgomp.so.1")  # torch's build for ARM shows its library to nobody else
+    if start is None or os.environ.get(VARIABLE) == "0":
         return None
     start.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
     start.restype = None
     found: _Start = start
     return found
+
+
+def _found(library: str | None) -> Any:
+    """Where it is in a library that is loaded already, or in what all may see; None elsewhere."""
+    try:
+        if library is None:
+            return ctypes.CDLL(None).GOMP_parallel
+        return ctypes.CDLL(library, mode=os.RTLD_NOLOAD).GOMP_parallel
+    except (AttributeError, OSError, TypeError):
+        return None
 
 
 @cache
