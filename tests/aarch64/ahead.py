@@ -1,8 +1,8 @@
 """Compiles kernels on x86 for a processor that need not be here, at the request of an emulated one.
 
 Started by `borrowing`, which says what LLVM calls that processor. Each request is a kernel's module, name and
-closed-over values, and the types it is called with. The result lies where both look for compiled kernels. It is
-made by the same compiler from the same source as on such a machine, only sooner. Nothing of it is run.
+closed-over values, and the types it is called with. The result lies where both look for compiled kernels. The
+same compiler makes it of the same source as on such a machine, only sooner. Nothing of it is run.
 """
 
 from __future__ import annotations
