@@ -6,6 +6,7 @@ that machine. A kernel that is stored already is not compiled again.
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import subprocess
@@ -25,7 +26,10 @@ def _compiler(*processor: str) -> subprocess.Popen[bytes]:
     """Compiles for the processor of these names, until this process ends."""
     command = [os.environ["SLIPSTREAM_AHEAD"], "-P", "-m", "tests.aarch64.ahead", *processor]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=ROOT)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, cwd=ROOT)
+    atexit.register(process.communicate)  # nothing more is asked, which ends it
+    return process
 
 
 def _load_or_borrow(self: Any, signature: Any, target_context: Any) -> Any:
