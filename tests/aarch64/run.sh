@@ -4,6 +4,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 folder=$1 installer=$2
 shift 2
 code=0
@@ -12,7 +13,7 @@ code=0
 [ $code = 0 ] || exit $code
 
 # First what kernels spend their time in, compiled here and run there: it takes seconds.
-export PYTHONPATH=$here/../..
+export PYTHONPATH=$root
 for machine in x86_64 aarch64; do
     "$installer" -P -m tests.aarch64.loops $machine "$folder/loops.$machine"
 done
@@ -21,15 +22,19 @@ done
 diff "$folder/loops.x86_64.txt" "$folder/loops.aarch64.txt" || { echo "ARM's loops give other bits." >&2; exit 1; }
 echo "ARM's loops give the same bits in $(wc -l < "$folder/loops.aarch64.txt") cases."
 
+# Whole kernels and a text of a whole model by their bits; then that drafts change nothing; then what knows no model.
 suites=(
     tests/completion_engine/cpu/test_golden_bits.py
+    tests/aarch64/test_compiling.py
     tests/completion_engine/cpu/test_processor.py
-    tests/completion_engine/cpu/test_machine_code.py
+    tests/completion_engine/cpu/test_team.py
+    tests/completion_engine/decoding/test_exactness.py
     tests/ngram_cache
     tests/lsp_server/protocol
     tests/lsp_server/workspace
 )
 [ $# = 0 ] || suites=("$@")
-cd "$here/../.."
+cd "$root"
 # What takes a moment here takes a minute there. Times are not looked at, and nothing is run side by side.
-HF_HUB_OFFLINE=1 PYTHONPATH=$PWD exec "$folder/python" -m pytest -p no:cacheprovider -p no:xdist -o timeout=0 "${suites[@]}"
+export HF_HUB_OFFLINE=1 SLIPSTREAM_AHEAD=$installer
+exec "$folder/python" -m pytest -p no:cacheprovider -p no:xdist -p tests.aarch64.borrowing -o timeout=0 "${suites[@]}"

@@ -22,7 +22,7 @@ from numba.extending import intrinsic
 
 from completion_engine.cpu.kernels.language import SharedKernel, inlined
 from completion_engine.cpu.kernels.task import places, task_of
-from completion_engine.cpu.kernels.vectors import I64, int64_at
+from completion_engine.cpu.kernels.vectors import I32, I64, int64_at
 
 MAX_HELPERS = 255
 
@@ -42,7 +42,11 @@ class HelperTask(NamedTuple):
 
 
 _AT = places(HelperTask)
-_PAUSES = {"x86_64": "pause", "amd64": "pause", "arm64": "yield", "aarch64": "yield"}
+# What tells a processor that this thread waits: LLVM's name for it, and its argument.
+_PAUSES: dict[str, tuple[str, list[int]]] = {
+    **dict.fromkeys(("x86_64", "amd64"), ("llvm.x86.sse2.pause", [])),
+    **dict.fromkeys(("arm64", "aarch64"), ("llvm.aarch64.hint", [1])),
+}
 
 
 def call_address(_: Any, function: Any, task: Any) -> Any:
@@ -73,8 +77,10 @@ def _stored(_: Any, words: Any, __: Any, ___: Any) -> Any:
 
 def _paused(_: Any) -> Any:
     def generate(context: Any, builder: Any, _: Any, __: Any) -> Any:
-        if name := _PAUSES.get(platform.machine().lower()):
-            builder.asm(ir.FunctionType(ir.VoidType(), []), name, "", [], side_effect=True)
+        if found := _PAUSES.get(platform.machine().lower()):
+            name, numbers = found
+            kind = ir.FunctionType(ir.VoidType(), [I32] * len(numbers))
+            builder.call(builder.module.declare_intrinsic(name, fnty=kind), [I32(x) for x in numbers])
         return context.get_dummy_value()
 
     return types.void(), generate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,6 +47,8 @@ def complete(
         )
     elif completion.text:
         write(completion.text + "\n")
+    else:
+        sys.stderr.write("Nothing is worth suggesting there.\n")
 
 
 def completion_at(file: Path, sides: tuple[str, str], settings: Settings, report: Progress) -> Completion:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from completion_engine.cpu.attention import attend
+from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels import heads, rows, top_k
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.language import Array, array_of, exponential, kernel
@@ -24,8 +26,11 @@ from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm
 from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
 from completion_engine.cpu.quantised import quantise_rows
+from completion_engine.loading.toy_model import TARGET, write_toy_model
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
-from completion_engine.target_model.llama_family import rotary_tables
+from completion_engine.target_model.llama_family import FamilyModel, read_family_config, rotary_tables
+from completion_engine.target_model.model_files import StoredWeights
+from tests.completion_engine.cpu.passes import CAPACITY, new_cache, run
 
 FILE = Path(__file__).with_name("golden_bits.json")
 EPS = 1e-6
@@ -153,6 +158,21 @@ def ranked(dtype: torch.dtype) -> str:
     return digest(*found, places, shares)
 
 
+def written(dtype: torch.dtype) -> str:
+    """A prompt and the likeliest tokens behind it, by a whole model: all logits, keys and values."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_toy_model(Path(folder))
+        place = Path(folder, TARGET)
+        family = FamilyModel(read_family_config(place), StoredWeights(place, dtype))
+        decoder = Int8Decoder(family, CAPACITY)
+    cache, tokens = new_cache(decoder, dtype), [*b"def add(first, second):\n    return"]
+    found = []
+    for _ in range(24):
+        found.append(run(decoder, cache, tokens))
+        tokens = [int(found[-1][-1].argmax())]
+    return digest(*found, cache.keys, cache.values)
+
+
 def cases() -> Iterator[tuple[str, Callable[[], str]]]:
     """Names, and what computes the digest of each."""
     yield from (("exponentials", exponentials), ("sums", sums))
@@ -170,6 +190,7 @@ def cases() -> Iterator[tuple[str, Callable[[], str]]]:
                 f"attention in {name}, heads of {size}",
                 lambda dtype=dtype, size=size: attended(dtype, size),
             )
+        yield f"a text in {name}", lambda dtype=dtype: written(dtype)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ def test_json_is_text_and_stats(run_cli: RunCli, repository: Path) -> None:
 def test_text_is_the_same_as_in_json(run_cli: RunCli, repository: Path) -> None:
     arguments = ("complete", repository / "shapes.py", "--line", 5, "--column", 19)
     text = run_cli(*arguments, "--json").json()["text"]
-    assert run_cli(*arguments).out == (f"{text}\n" if text else "")
+    told = run_cli(*arguments)
+    assert told.out == (f"{text}\n" if text else "")
+    assert ("Nothing is worth suggesting there." in told.err) == (not text)
 
 
 def test_the_index_is_drafted_from_but_changes_no_text(run_cli: RunCli, repository: Path) -> None:
