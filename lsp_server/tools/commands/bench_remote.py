@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -77,10 +78,12 @@ def remote(  # noqa: PLR0913 - one argument per option
         metrics or (),
     )
     found: dict[str, Any] = {"bench": "remote", "target": target}
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends it gets what there is
     try:
         with progress_bar(quiet=json) as report:
             measure(asked, found, report)
     finally:
+        signal.signal(signal.SIGTERM, before)
         if not json:
             _show(found)
         write_json(found)
