@@ -17,7 +17,7 @@ def boundary(site: Site, reading: Reading) -> int:
 
     Ends of statements count first: a line after which nothing opened in the text is still open. Where
     there is none yet, the end of a word, closing bracket or line that is known to be whole; a line that
-    begins a block is. Longer text never has a shorter boundary.
+    ends with an opening bracket is. Longer text never has a shorter boundary.
     """
     return _last_statement_end(site, reading) or _last_word_end(site, reading)
 
@@ -49,7 +49,7 @@ def _last_statement_end(site: Site, reading: Reading) -> int:
 
 
 def _line_ends(site: Site, reading: Reading) -> set[int]:
-    """Ends of lines at which nothing that the text opened is open but blocks that a line's end begins."""
+    """Ends of lines at which nothing that the text opened is open but brackets at the ends of lines."""
     ends: set[int] = set()
     opened: list[Open] = []
     for event in reading.events:
@@ -59,13 +59,13 @@ def _line_ends(site: Site, reading: Reading) -> set[int]:
             opened.remove(event.entry)
         elif event.kind == "newline":
             opened = [entry for entry in opened if entry.is_bracket or site.scanner.is_text(entry.mark)]
-            if all(_begins_block(reading.text, entry) for entry in opened):
+            if all(_ends_line(reading.text, entry) for entry in opened):
                 ends.add(event.start)
     return ends
 
 
-def _begins_block(text: str, entry: Open) -> bool:
-    return entry.mark == "{" and not text[entry.start + 1 :].partition("\n")[0].strip()
+def _ends_line(text: str, entry: Open) -> bool:
+    return entry.is_bracket and not text[entry.start + 1 :].partition("\n")[0].strip()
 
 
 def _last_word_end(site: Site, reading: Reading) -> int:
