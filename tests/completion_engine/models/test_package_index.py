@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
 import pytest
 
 from completion_engine.errors import MachineError
@@ -49,3 +55,20 @@ def test_pips_complaint_is_explained(stderr: str, message: str) -> None:
 def test_a_silent_index_is_given_up() -> None:
     error = explain("toy==1.0", ProgramOutcome(exit_code=-15, stdout="", stderr="", is_stalled=True))
     assert "sent nothing for 300 s" in error.message
+
+
+def test_an_environment_without_pip_takes_the_one_that_python_brings(tmp_path: Path) -> None:
+    """`uv tool install` makes such environments."""
+    venv.create(tmp_path, with_pip=False)
+    interpreter = tmp_path / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    code = (
+        "import subprocess, sys\n"
+        "from completion_engine.models.package_index import pip\n"
+        "sys.exit(subprocess.run([*pip(), '--version']).returncode)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(
+        [interpreter, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("pip ")
+    assert str(tmp_path) not in done.stdout
