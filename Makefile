@@ -62,8 +62,8 @@ mutation: $(VENV)/installed-test
 fuzz: $(VENV)/installed-test
 	$(BIN)/python -m tests.fuzz --inputs 200000 $(GUIDED)
 
-# Kernels, the index and parts of the server on ARM: an interpreter for it runs in qemu, in .aarch64. What kernels spend
-# their time in takes seconds, all else very long; what was compiled stays, so that an interrupted run goes on.
+# Kernels, exactness, the index and parts of the server on ARM: an interpreter for it runs in qemu, in .aarch64. Kernels
+# are compiled here for it and stay there; all else is emulated and takes minutes.
 test-arm: $(VENV)/installed-test
 	@tests/aarch64/run.sh .aarch64 $(CURDIR)/$(BIN)/python
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+import sysconfig
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from completion_engine.errors import MachineError, SlipstreamError
@@ -51,10 +53,23 @@ def fetch_wheel(requirement: str, work: Path, job: Monitor, on_bytes: Callable[[
     return found[0]
 
 
+def pip() -> tuple[str, ...]:
+    """How pip is started: the environment's own; as uv makes none, else the one that Python brings."""
+    if find_spec("pip") is not None:
+        return *python(), "-m", "pip"
+    folders = [sysconfig.get_config_var("WHEEL_PKG_DIR")]  # where a distribution keeps it
+    if (brought := find_spec("ensurepip")) and brought.origin:
+        folders.append(str(Path(brought.origin).with_name("_bundled")))
+    for folder in filter(None, folders):
+        for wheel in Path(folder).glob("pip-*.whl"):
+            return *python(), str(wheel / "pip")
+    return *python(), "-m", "pip"  # which says that there is none
+
+
 def _command(requirement: str, wheels: Path) -> list[str]:
     # --retries: pip mentions a broken connection in quiet mode only when it tries again.
     return [
-        *python(), "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check",
+        *pip(), "download", "--quiet", "--no-input", "--disable-pip-version-check",
         "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries", "2",
         "--dest", str(wheels), requirement,
     ]  # fmt: skip

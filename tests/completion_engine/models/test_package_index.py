@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+from importlib.util import find_spec
+
 import pytest
 
 from completion_engine.errors import MachineError
+from completion_engine.models import package_index
 from completion_engine.models.job import ProgramOutcome
 from completion_engine.models.package_index import explain
 
@@ -49,3 +53,12 @@ def test_pips_complaint_is_explained(stderr: str, message: str) -> None:
 def test_a_silent_index_is_given_up() -> None:
     error = explain("toy==1.0", ProgramOutcome(exit_code=-15, stdout="", stderr="", is_stalled=True))
     assert "sent nothing for 300 s" in error.message
+
+
+def test_an_environment_without_pip_takes_the_one_that_python_brings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`uv tool install` makes such environments."""
+    pytest.importorskip("ensurepip")
+    monkeypatch.setattr(package_index, "find_spec", lambda name: None if name == "pip" else find_spec(name))
+    done = subprocess.run([*package_index.pip(), "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("pip ")
+    assert ".whl" in done.stdout
