@@ -23,6 +23,7 @@ from completion_engine.cpu.kernels.language import exponential as exponential_of
 from completion_engine.cpu.kernels.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.kernels.residual import Residual
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm, of_numbers
+from completion_engine.target_model import threads
 
 EPS = 1e-6
 TYPES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
@@ -232,8 +233,10 @@ def test_a_change_in_any_of_their_files_compiles_kernels_anew(tmp_path: Path) ->
     """numba's own cache goes on with what it inlined from a file that has changed since."""
     package = tmp_path / "completion_engine"
     shutil.copytree(Path(rows.__file__).parent, package / "cpu" / "kernels")
-    for folder in (package, package / "cpu"):
+    for folder in (package, package / "cpu", package / "target_model"):
+        folder.mkdir(exist_ok=True)
         (folder / "__init__.py").touch()
+    shutil.copy(threads.__file__, package / "target_model")  # kernels ask it how many they run on
     program = (
         "import numpy as np; from completion_engine.cpu.kernels import rows;"
         "y = np.empty((1, 1), np.float32);"
