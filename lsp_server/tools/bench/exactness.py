@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -76,30 +77,32 @@ def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
 ) -> dict[str, ExactnessReport]:
     """Decode every sample with all engines, which share one target, in turn, and compare the tokens.
 
-    With an `index` all of them have what it holds for a sample in front of their prompts.
+    With an `index` all of them have what it holds for a sample in front of their prompts. Ctrl+C ends it
+    with what is compared by then.
     Raises ValueError where `plain` is among the others: the second time it answers from its cache.
     """
     if any(engine is plain for engine in drafted.values()):
         raise ValueError("an engine cannot be compared with itself; take another one on the same target")
     reports = {name: ExactnessReport() for name in drafted}
-    for seed, sample in enumerate(samples):
-        request = CompletionRequest(
-            sample.prefix,
-            sample.suffix,
-            sample.language,
-            sample.document,
-            temperature=temperature,
-            seed=seed,
-            deadline_ms=0,
-            index=index,
-            repository_memory=memory,
-        )
-        request = replace(request, context=context_of(plain, request, _REPOSITORY))
-        off, plain_s = _timed(plain, request, max_tokens)
-        for name, engine in drafted.items():
-            on, drafted_s = _timed(engine, request, max_tokens)
-            reports[name].add(sample, on, off, plain_s / max(1e-9, drafted_s))
-        progress(reports)
+    with suppress(KeyboardInterrupt):
+        for seed, sample in enumerate(samples):
+            request = CompletionRequest(
+                sample.prefix,
+                sample.suffix,
+                sample.language,
+                sample.document,
+                temperature=temperature,
+                seed=seed,
+                deadline_ms=0,
+                index=index,
+                repository_memory=memory,
+            )
+            request = replace(request, context=context_of(plain, request, _REPOSITORY))
+            off, plain_s = _timed(plain, request, max_tokens)
+            for name, engine in drafted.items():
+                on, drafted_s = _timed(engine, request, max_tokens)
+                reports[name].add(sample, on, off, plain_s / max(1e-9, drafted_s))
+            progress(reports)
     return reports
 
 

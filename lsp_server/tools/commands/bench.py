@@ -50,7 +50,7 @@ from lsp_server.tools.commands.bench_infilling import infilling
 from lsp_server.tools.commands.bench_options import Json, Target
 from lsp_server.tools.commands.bench_quality import quality
 from lsp_server.tools.commands.bench_remote import remote
-from lsp_server.tools.commands.terminal import console, progress_bar, show_rows, write_json
+from lsp_server.tools.commands.terminal import console, interruptible, progress_bar, show_rows, write_json
 from ngram_cache.measure import measure_index
 
 _MIN_CHARS = 1_000  # shorter files say nothing about lookups
@@ -98,10 +98,13 @@ def exactness(  # noqa: PLR0913 - one argument per option
     memory: Memory = "auto",
     json: Json = False,
 ) -> None:
-    """Drafters on, in trees and in chains, and off again, against off. Exit code 1 if any token differs."""
+    """Drafters on, in trees and in chains, and off again, against off.
+
+    Exit code 1 if any token differs, or if it was ended before all prompts were compared.
+    """
     root = sources or released_sources()
     samples = _samples(prompts, tasks or [], root)
-    with progress_bar(quiet=json) as report:
+    with interruptible(), progress_bar(quiet=json) as report:
         config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
         tree = CompletionEngine.load(config, report)
         found = _compared(tree, samples, root, tokens, temperature, memory, report)
@@ -110,13 +113,14 @@ def exactness(  # noqa: PLR0913 - one argument per option
     }
     figures |= {
         "bench": "exactness",
+        "prompts_asked": len(samples),
         "tokens_asked": tokens,
         "temperature": temperature,
         "memory": memory,
         **_engine_facts(tree),
     }
     _show(figures, json=json, title="Drafters on against off, same target, token by token")
-    if any(done.differing for done in found.values()):
+    if any(done.differing or done.num_prompts < len(samples) for done in found.values()):
         raise typer.Exit(1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ from lsp_server.tools.bench.remote import distance
 from lsp_server.tools.bench.remote.measure import Asked, measure
 from lsp_server.tools.commands.bench_options import Json
 from lsp_server.tools.commands.engine import named_target
-from lsp_server.tools.commands.terminal import progress_bar, show_rows, write_json
+from lsp_server.tools.commands.terminal import interruptible, progress_bar, show_rows, write_json
 from lsp_server.tools.replay.run import Options
 
 _NUMS_STREAMS = (1, 2, 4, 8, 16)
@@ -78,12 +77,10 @@ def remote(  # noqa: PLR0913 - one argument per option
         metrics or (),
     )
     found: dict[str, Any] = {"bench": "remote", "target": target}
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends it gets what there is
     try:
-        with progress_bar(quiet=json) as report:
+        with interruptible(), progress_bar(quiet=json) as report:
             measure(asked, found, report)
     finally:
-        signal.signal(signal.SIGTERM, before)
         if not json:
             _show(found)
         write_json(found)

@@ -6,6 +6,7 @@ Knows rich. Must not know what a command does.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,6 +58,16 @@ def show_error(error: SlipstreamError) -> None:
     """Tell on stderr what went wrong and what to do about it."""
     lines = [f"slipstream: {error.message}", *error.advice.splitlines()]
     sys.stderr.write("\n  ".join(lines) + "\n")
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM ends what runs inside as Ctrl+C does, so that a measurement can tell what it has by then."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

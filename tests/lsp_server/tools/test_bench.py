@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -21,7 +22,7 @@ from completion_engine.loading.precision import choose_precision
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.tools.bench.accepting import measure_accepting
 from lsp_server.tools.bench.cold import ColdAnswer, one_of_each_file, summary
-from lsp_server.tools.bench.exactness import compare
+from lsp_server.tools.bench.exactness import ExactnessReport, compare
 from lsp_server.tools.bench.infilling import OURS, measure_infilling
 from lsp_server.tools.bench.infilling import PLAIN as PLAIN_TEXT
 from lsp_server.tools.bench.json_lines import JsonLines
@@ -46,6 +47,7 @@ from lsp_server.tools.bench.quality import (
 )
 from lsp_server.tools.bench.quality_results import QualityResults
 from lsp_server.tools.commands.bench import Dtype, app
+from lsp_server.tools.commands.terminal import interruptible
 
 SOURCES = Path(__file__).parents[2] / "completion_engine"
 
@@ -70,6 +72,17 @@ def test_another_target_is_seen_to_differ(
     report = compare({"tree": drafted}, plain, from_folder(SOURCES, 3), 12)["tree"]
     assert report.num_differing == 3
     assert len(report.differing) == 3
+
+
+def test_a_comparison_that_is_ended_tells_what_it_has(tiny_model_dir: Path) -> None:
+    def end_after_two(reports: Mapping[str, ExactnessReport]) -> None:
+        if reports["tree"].num_prompts == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+    drafted, plain = engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=())
+    with interruptible():
+        reports = compare({"tree": drafted}, plain, from_folder(SOURCES, 3), 4, progress=end_after_two)
+    assert (reports["tree"].num_prompts, reports["tree"].num_differing) == (2, 0)
 
 
 def test_an_engine_is_not_compared_with_itself(tiny_model_dir: Path) -> None:
