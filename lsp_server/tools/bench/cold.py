@@ -29,12 +29,13 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class ColdAnswer:
-    """What came at one place after `ms`, and the stats of the completion."""
+    """What came at one place after `ms`, the stats of the completion, and where nothing came the rule."""
 
     sample: Sample
     text: str
     ms: float
     stats: Mapping[str, Any]
+    rule: str = ""
 
 
 def cold_answers(
@@ -64,6 +65,7 @@ def summary(answers: Sequence[ColdAnswer]) -> dict[str, Any]:
         "exact": judged["exact"],
         "similarity": judged["similarity"],
         "share_whole": _share(shown, lambda stats: stats["finish_reason"] != "deadline"),
+        "rules": dict(Counter(answer.rule for answer in answers if not answer.text)),
         "share_provisional": _share(shown, lambda stats: stats["is_provisional"]),
         "written_by": dict(Counter(answer.stats["target"] for answer in shown)),
         "num_prompt_tokens_p50": percentiles(answer.stats["num_prompt_tokens"] for answer in shown)["p50"],
@@ -110,8 +112,7 @@ async def _ask(client: LanguageClient, sample: Sample, root: Path) -> ColdAnswer
     )
     ms = (time.perf_counter() - begin) * 1e3
     items = (result or {}).get("items", [])
-    why = await client.request("slipstream/why", place)
+    why = await client.request("slipstream/why", place) or {}
     client.close(uri)
-    return ColdAnswer(
-        sample, str(items[0]["insertText"]) if items else "", ms, (why or {}).get("stats") or {}
-    )
+    text = str(items[0]["insertText"]) if items else ""
+    return ColdAnswer(sample, text, ms, why.get("stats") or {}, "" if text else why.get("rule") or "none")

@@ -39,5 +39,7 @@ def cold(
         show_rows("Cold places", ("", "value"), [(name, str(value)) for name, value in found.items()])
         for answer in answers:
             if not answer.text:
-                console().print(f"nothing at {answer.sample.name} after {answer.ms:.0f} ms", markup=False)
+                console().print(
+                    f"nothing at {answer.sample.name} after {answer.ms:.0f} ms: {answer.rule}", markup=False
+                )
     write_json(found)

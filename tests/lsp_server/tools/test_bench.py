@@ -250,7 +250,7 @@ def test_what_can_be_left_out_is_known() -> None:
 def cold(text: str, ms: float = 1.0, **stats: object) -> ColdAnswer:
     sample = Sample("x", "x.py", "python", "", "", "(a, b)")
     known = {"finish_reason": "stop", "is_provisional": False, "target": "small", "num_prompt_tokens": 9}
-    return ColdAnswer(sample, text, ms, {**known, **stats} if text else {})
+    return ColdAnswer(sample, text, ms, {**known, **stats} if text else {}, "" if text else "unsure")
 
 
 def test_cold_places_are_summed_up() -> None:
@@ -266,6 +266,7 @@ def test_cold_places_are_summed_up() -> None:
     assert (found["ms_p50"], found["ms_max"]) == (20.0, 30.0)
     assert (found["share_whole"], found["share_provisional"]) == (0.667, 0.333)
     assert found["written_by"] == {"small": 2, "large": 1}
+    assert found["rules"] == {"unsure": 1}
 
 
 def test_each_file_is_asked_once() -> None:
