@@ -72,7 +72,7 @@ app.command()(replay.replay)
 
 @app.command(context_settings=PASS_ON, add_help_option=False)
 def bench(context: typer.Context) -> None:
-    """Measure: peers, exactness, drafting, index."""
+    """Measure speed, quality and exactness, here or of a team's servers; --help names the measurements."""
     from lsp_server.tools.commands.bench import app as bench_app  # noqa: PLC0415 - loads torch
 
     bench_app(args=context.args, prog_name="slipstream bench")

@@ -1,6 +1,6 @@
 """Threads with an owner: whatever ends one is seen, told, and followed by a new start, within a bound.
 
-Owns the threads' life. Must not know what they do. Imported by the relay, so nothing heavy.
+Owns the threads' life. Must not know what they do.
 """
 
 from __future__ import annotations

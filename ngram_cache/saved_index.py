@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from pathlib import Path
 
@@ -16,10 +17,18 @@ from ngram_cache.table import Stored
 # What was indexed until somebody wants it to stop is saved within this time, or not at all.
 _LAST_SAVE_S = 0.5
 
+# As `snapshot_path` names it, and as it is named until it is whole.
+_FILE_NAME = re.compile(r"[0-9a-f]{24}-[0-9a-f]{24}\.index(\.[^.]+\.tmp)?")
+
 
 def forget(root: Path, directory: Path | None = None) -> int:
     """Delete what is saved about a folder; returns the number of files deleted."""
     return snapshot.purge(directory or snapshot.index_directory(), root)
+
+
+def saved_in(directory: Path) -> list[Path]:
+    """What is saved there about any folder, what was left half-written too; other files are others'."""
+    return sorted(file for file in directory.glob("*.index*") if _FILE_NAME.fullmatch(file.name))
 
 
 class SavedIndex:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-_SUFFIX = ".loading"
+SUFFIX = ".loading"
 _MAX_ATTEMPTS = 2  # an editor that was closed meanwhile leaves one behind too
 _FORGOTTEN_S = 86_400.0
 
@@ -24,7 +24,7 @@ class Attempts:
     @contextlib.contextmanager
     def of(self, target: str) -> Iterator[None]:
         """Around a load. Where the file cannot be written nothing is remembered."""
-        mark = self._folder / f"{target}{_SUFFIX}"
+        mark = self._folder / f"{target}{SUFFIX}"
         with contextlib.suppress(OSError), mark.open("a", encoding="utf-8") as file:
             file.write("begun\n")
         try:
@@ -38,7 +38,7 @@ class Attempts:
         return {target: "loading it ended the process twice" for target in targets if self._is_bad(target)}
 
     def _is_bad(self, target: str) -> bool:
-        mark = self._folder / f"{target}{_SUFFIX}"
+        mark = self._folder / f"{target}{SUFFIX}"
         try:
             is_fresh = abs(time.time() - mark.stat().st_mtime) < _FORGOTTEN_S
             return is_fresh and len(mark.read_text(encoding="utf-8").splitlines()) >= _MAX_ATTEMPTS

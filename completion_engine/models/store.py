@@ -7,10 +7,10 @@ Owns the layout on disk and the order of steps:
     <root>/<id>/work-*/              of the process that holds the lock; removed by the next one
     <root>/local/<name>-<key>/       the same for a GGUF file that lies elsewhere
     <root>/hub/<owner>--<name>.json   the commit of a hub's repository that is used here
+    <root>/locks/<name>.lock          <root>/locks/<owner>--<name>/work-*/ while that is fetched
     <root>/passes.json                what passes took here, and <root>/*.loading: see `choice`
-    <root>/locks/
 
-Must not know torch or transformers.
+`contents` lists these by name. Must not know torch or transformers.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from typing import Any
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.models import hub
 from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec
+from completion_engine.models.contents import discard, model_contents, size_of
 from completion_engine.models.conversion import Source, convert
 from completion_engine.models.job import Monitor
 from completion_engine.models.manifest import find_damage, find_hash_damage, read_manifest
@@ -126,12 +128,11 @@ class ModelStore:
         return tuple(self._stored(spec) for spec in self._catalogue.values())
 
     def _stored(self, spec: ModelSpec) -> StoredModel:
-        below = [path for path in (self.root / spec.id).rglob("*") if path.is_file()]
         return StoredModel(
             spec=spec,
             has_file=self._file(spec).is_file(),
             is_ready=not find_damage(self._converted(spec), _facts(spec)),
-            num_bytes_on_disk=sum(path.stat().st_size for path in below),
+            num_bytes_on_disk=sum(map(size_of, model_contents(self.root, spec))),
         )
 
     def verify(self, model_id: str, report: Progress | None = None) -> Verification:
@@ -168,11 +169,14 @@ class ModelStore:
         return tuple(manifest["files"]), damaged
 
     def remove(self, model_id: str) -> int:
-        """Delete all that is stored of a model. Returns the number of bytes freed."""
+        """Delete all that the store has of a model. Returns the number of bytes freed."""
         spec, job = find_spec(model_id, self._catalogue), Monitor()
         with disk_errors(), self._storage.locked(spec.id, job):
             num_bytes = self._stored(spec).num_bytes_on_disk
-            shutil.rmtree(self.root / spec.id, ignore_errors=True)
+            for path in [*model_contents(self.root, spec)]:
+                discard(path)
+            with suppress(OSError):  # it may hold more
+                (self.root / spec.id).rmdir()
         return num_bytes
 
     def _file(self, spec: ModelSpec) -> Path:

@@ -22,7 +22,7 @@ from lsp_server.workspace.foresight import cursor_after
 from lsp_server.workspace.measurements import Answered
 from lsp_server.workspace.session import CompletionRecord, Offer
 from lsp_server.workspace.settings import Settings
-from lsp_server.workspace.uris import path_of
+from lsp_server.workspace.uris import is_cell, is_nameless, stands_for
 
 # Who asks: the editor while the user types; maybe the user, some clients do not tell; the user for certain.
 TriggerKind = Literal["by typing", "maybe", "to choose"]
@@ -84,9 +84,11 @@ async def suggest(
 
 
 async def _may_leave(server: SlipstreamServer, uri: str, settings: Settings) -> bool:
-    """Whether a document's text may be sent to a team's servers."""
-    folder, path = server.session.folder_of(uri), path_of(uri)
-    return await server.leaving.allows(folder, path, settings.index.exclude)
+    """Whether a document's text may be sent to a team's servers: one whose rules are not known here stays."""
+    path = stands_for(uri)
+    if path is None:
+        return is_nameless(uri)
+    return await server.leaving.allows(server.session.folder_of(uri), path, settings.index.exclude)
 
 
 def _measure(
@@ -138,8 +140,10 @@ def request_for(
     server: SlipstreamServer, snapshot: DocumentSnapshot, settings: Settings
 ) -> CompletionRequest:
     """What the engine is asked for this place."""
-    folder, path = server.session.folder_of(snapshot.uri), path_of(snapshot.uri)
+    folder, path = server.session.folder_of(snapshot.uri), stands_for(snapshot.uri)
     is_shared = folder is not None and path is not None and server.indexing.is_shared(folder, path)
+    # A cell does not show what the other cells define: beside an index nobody would know such names.
+    indexed = None if is_cell(snapshot.uri) else folder
     request = CompletionRequest(
         prefix=snapshot.prefix,
         suffix=snapshot.suffix,
@@ -147,7 +151,7 @@ def request_for(
         document=server.session.document_key(snapshot.uri),
         indexed_as=server.session.document_name(snapshot.uri),
         recent_scope=server.session.recent_scope(snapshot.uri, is_shared=is_shared),
-        index=server.indexing.index_of(folder) if folder else None,
+        index=server.indexing.index_of(indexed) if indexed else None,
         max_tokens=settings.max_tokens,
         deadline_ms=settings.deadline_ms,
         patience_ms=settings.patience_ms,

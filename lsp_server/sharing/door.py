@@ -25,7 +25,7 @@ PROBE_S = 1.0
 
 Inode = tuple[int, int]
 
-# `lost` says that another process is the host now.
+# `lost` says that another process is the host now, or that the folder is not private any more.
 DoorState = Literal["ours", "renewed", "lost"]
 
 
@@ -42,7 +42,7 @@ class Door:
         """Let nobody in any more; another process may be the host from now on."""
         if self._lock >= 0:
             # In this order: who holds the lock knows that no other host makes or removes a socket.
-            if self._has_lock() and _file_at(self._address.socket_path) == self._listens_at:
+            if self._has_lock() and self._has_socket():
                 Path(self._address.socket_path).unlink(missing_ok=True)
             self.listener.close()
             os.close(self._lock)
@@ -53,9 +53,11 @@ class Door:
 
         Who waits at the old listener is still to be let in: the caller closes it.
         """
-        if not self._has_lock() and not self._lock_again():
+        if self._has_lock() and self._has_socket():
+            return "ours"
+        if make_private(self._address.folder) or not (self._has_lock() or self._lock_again()):
             return "lost"
-        if _file_at(self._address.socket_path) == self._listens_at:
+        if self._has_socket():
             return "ours"
         self.listener = listen(self._address)
         self._listens_at = _file_at(self._address.socket_path)
@@ -65,9 +67,12 @@ class Door:
         """Whether the lock that we hold is the one that others would try to take."""
         return _inode_at(self._address.lock_path) == _inode_of(self._lock)
 
+    def _has_socket(self) -> bool:
+        """Whether the file by which others find us is the one that we made."""
+        return _file_at(self._address.socket_path) == self._listens_at
+
     def _lock_again(self) -> bool:
         """Take a new lock in place of one that was cleaned away; False where another process has it."""
-        make_private(self._address.folder)
         lock = os.open(self._address.lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             try_lock(lock)

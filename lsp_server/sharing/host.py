@@ -103,7 +103,7 @@ class Host:
                 self._start_accepting()
                 self._drain(old)
             case "lost":
-                self._retire("Another process is the host now")
+                self._retire("Another process is the host now, or the socket's folder is open to others")
 
     def _drain(self, listener: socket.socket) -> None:
         """Let in who came before nobody could find this listener any more, then close it."""

@@ -16,21 +16,21 @@ from ngram_cache.repository import Repository, RepositoryOptions
 VALID_S = 2.0
 _MAX_KEPT = 256
 
+_Key = tuple[Path | None, Path, tuple[str, ...]]
+
 
 class Leaving:
     """Used on the event loop only."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[Path, Path, tuple[str, ...]], tuple[float, bool]] = OrderedDict()
+        self._known: OrderedDict[_Key, tuple[float, bool]] = OrderedDict()
 
-    async def allows(self, folder: Path | None, path: Path | None, exclude: tuple[str, ...]) -> bool:
-        """Whether nothing leaves a document out: what is ignored or excluded stays here.
+    async def allows(self, folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool:
+        """Whether nothing leaves a file out, be it there or not: what is ignored or excluded stays here.
 
-        One that is no file has no rules; a file in no workspace folder has those of its own.
+        One in no workspace folder has the rules of the work tree that it lies in, else of its own folder.
         """
-        if path is None:
-            return True
-        key = folder or path.parent, path, exclude
+        key = folder, path, exclude
         found_s, may_leave = self._known.get(key, (0.0, False))
         if not found_s or time.monotonic() - found_s > VALID_S:
             may_leave = await on_own_thread(_allows, *key)
@@ -41,10 +41,16 @@ class Leaving:
         return may_leave
 
 
-def _allows(folder: Path, path: Path, exclude: tuple[str, ...]) -> bool:
+def _allows(folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool:
     """What the rules say now; what cannot be read is left out."""
     try:
-        repository = Repository(folder, RepositoryOptions(exclude=exclude))
+        repository = Repository(folder or _work_tree(path), RepositoryOptions(exclude=exclude))
         return repository.allows(repository.document_path(path))
     except (OSError, ValueError):
         return False
+
+
+def _work_tree(path: Path) -> Path:
+    """The folder whose rules hold for a file that no workspace folder holds."""
+    folder = path.parent.resolve()
+    return next((top for top in (folder, *folder.parents) if (top / ".git").exists()), folder)

@@ -17,7 +17,7 @@ from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.outcomes import Outcomes
 from lsp_server.workspace.positions import PositionEncoding, index_of
 from lsp_server.workspace.settings import IndexSettings, Settings
-from lsp_server.workspace.uris import path_of
+from lsp_server.workspace.uris import stands_for
 from ngram_cache.file_kinds import is_in_secret_folder, is_secret_path
 
 NUM_RECORDS = 64
@@ -118,8 +118,8 @@ class Session:
         self._num_held_chars += num_chars
 
     def folder_of(self, uri: str) -> Path | None:
-        """The innermost workspace folder that holds a document."""
-        path = path_of(uri)
+        """The innermost workspace folder that holds the file that a document stands for."""
+        path = stands_for(uri)
         if path is None:
             return None
         holders = [folder for folder in self.folders.values() if path.is_relative_to(folder)]
@@ -150,7 +150,7 @@ class Session:
     def is_secret(self, uri: str) -> bool:
         """Whether a document's name, on the disk or not, says that it holds secrets: it goes nowhere."""
         whole = _path_in(uri)
-        folder, path = self.folder_of(uri), path_of(uri)
+        folder, path = self.folder_of(uri), stands_for(uri)
         name = path.relative_to(folder).as_posix() if folder and path else whole
         return is_secret_path(name.lstrip("/")) or is_in_secret_folder(whole)
 
@@ -165,7 +165,7 @@ class Session:
 
     def document_name(self, uri: str) -> str:
         """What the index calls a document: its path in its folder, else its URI."""
-        folder, path = self.folder_of(uri), path_of(uri)
+        folder, path = self.folder_of(uri), stands_for(uri)
         return path.relative_to(folder).as_posix() if folder and path else uri
 
     def snapshot(self, uri: str, place: LineColumn) -> DocumentSnapshot | None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import binascii
 import re
 import sys
-from pathlib import Path
-from urllib.parse import unquote_to_bytes, urlsplit
+from base64 import urlsafe_b64decode
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from urllib.parse import SplitResult, unquote, unquote_to_bytes, urlsplit
 
 _DRIVE = re.compile(r"/[A-Za-z]:(?:/|$)")
+_FILE, _UNSAVED, _CELL = "file", "untitled", "vscode-notebook-cell"
+# In a window on another machine the server runs on that one, and so the file is the server's own.
+_REMOTE = "vscode-remote"
+_NOTHING = SplitResult("", "", "", "", "")
 
 
 def path_of(uri: str) -> Path | None:
@@ -16,17 +22,75 @@ def path_of(uri: str) -> Path | None:
     return Path(text) if text else None
 
 
+def stands_for(uri: str) -> Path | None:
+    """The file whose rules and settings hold for a document; None where there is none on this machine.
+
+    That is the file itself, the notebook of a cell, or the file that an unsaved document is to become.
+    """
+    text = stands_for_text(uri, is_windows=sys.platform == "win32")
+    return Path(text) if text else None
+
+
+def is_nameless(uri: str) -> bool:
+    """Whether a document, or the notebook that it is a cell of, was never given a file's name."""
+    parts = _split(uri)
+    if parts.scheme == _FILE:
+        return not (parts.netloc or parts.path)
+    return parts.scheme == _UNSAVED and not (parts.netloc or PureWindowsPath(unquote(parts.path)).anchor)
+
+
+def is_cell(uri: str) -> bool:
+    """Whether a document is only a part of its file: one cell of a notebook."""
+    return _parsed(uri).scheme == _CELL
+
+
 def path_text(uri: str, *, is_windows: bool) -> str:
-    """The same as text, "" for none. Editors write a drive as `C:` or as `c%3A`."""
+    """`path_of` as text, "" for none. Editors write a drive as `C:` or as `c%3A`."""
+    parts = _parsed(uri)
+    return _path_in(parts, parts.netloc, is_windows=is_windows) if parts.scheme == _FILE else ""
+
+
+def stands_for_text(uri: str, *, is_windows: bool) -> str:
+    """`stands_for` as text, "" for none."""
+    parts, kind = _split(uri), PureWindowsPath if is_windows else PurePosixPath
+    if parts.scheme == _FILE and not is_cell(uri):
+        host = parts.netloc
+    elif parts.scheme in {_FILE, _UNSAVED}:
+        # What stands there is a share of Windows, or the machine that the editor is connected to.
+        host = parts.netloc if is_windows and "+" not in unquote(parts.netloc) else ""
+    else:
+        return ""
+    text = _path_in(parts, host, is_windows=is_windows)
+    return text if kind(text).is_absolute() else ""
+
+
+def _parsed(uri: str) -> SplitResult:
     try:
-        parts = urlsplit(uri)
+        return urlsplit(uri)
     except ValueError:
-        return ""
-    if parts.scheme != "file":
-        return ""
+        return _NOTHING
+
+
+def _split(uri: str) -> SplitResult:
+    """A URI's parts; of a cell's those of its notebook, whose scheme stands behind the cell's number."""
+    parts = _parsed(uri)
+    if parts.scheme != _CELL:
+        return parts
+    _, _, encoded = unquote(parts.fragment).partition("s")
+    try:
+        scheme = urlsafe_b64decode(encoded).decode("ascii")
+    except (binascii.Error, ValueError):
+        scheme = ""
+    if scheme == _REMOTE:
+        return parts._replace(scheme=_FILE, netloc="")
+    return parts._replace(scheme=scheme or _FILE)
+
+
+def _path_in(parts: SplitResult, host: str, *, is_windows: bool) -> str:
+    """The path on a host, "" for none."""
     # Names of files may be bytes that are no UTF-8.
     path = unquote_to_bytes(parts.path).decode("utf-8", "surrogateescape")
-    share = f"//{parts.netloc}" if parts.netloc not in {"", "localhost"} else ""
+    share = f"//{host}" if host not in {"", "localhost"} else ""
     if "\0" in path or not path:
         return ""
     if is_windows and not share and _DRIVE.match(path):

@@ -33,6 +33,8 @@ _URIS = (
     "file:///a.py",
     "file:///b%20c.go",
     "untitled:1",
+    "vscode-notebook-cell:/c.ipynb#W0sZmlsZQ%3D%3D",
+    "vscode-notebook-cell:c#s\ud800",
     "file://host/x",
     "",
     "http://[",

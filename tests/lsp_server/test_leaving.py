@@ -115,6 +115,51 @@ async def test_what_is_left_out_is_written_here_and_never_sent(
         assert word not in heard
 
 
+# What VS Code and Neovim call documents that are no files, and whether they may leave: where it stands for a
+# file of the repository as its rules say, without a name always, and from another place never.
+NO_FILES = [
+    ("vscode-notebook-cell:{root}/loans.ipynb#W0sZmlsZQ%3D%3D", True),
+    ("vscode-notebook-cell:{root}/ignored/loans.ipynb#W0sZmlsZQ%3D%3D", False),
+    ("vscode-notebook-cell:{root}/excluded/loans.ipynb#X10sZmlsZQ%3D%3D", False),
+    ("vscode-notebook-cell://ssh-remote%2Bhost{root}/loans.ipynb#W0sdnNjb2RlLXJlbW90ZQ%3D%3D", True),
+    ("vscode-notebook-cell://ssh-remote%2Bhost{root}/ignored/x.ipynb#W0sdnNjb2RlLXJlbW90ZQ%3D%3D", False),
+    ("vscode-notebook-cell://github{root}/loans.ipynb#W0sdnNjb2RlLXZmcw%3D%3D", False),
+    ("vscode-notebook-cell:Untitled-1.ipynb?jupyter-notebook#W0sdW50aXRsZWQ%3D", True),
+    ("untitled:{root}/new.py", True),
+    ("untitled:{root}/ignored/new.py", False),
+    ("untitled:{root}/excluded/new/new.py", False),
+    ("untitled:Untitled-1", True),
+    ("file://", True),
+    ("scp://host/{root}/loans.py", False),
+    ("fugitive://{root}/.git//0/loans.py", False),
+    ("loans.py", False),
+]
+
+
+@pytest.mark.parametrize(("uri", "may_leave"), NO_FILES)
+async def test_what_is_no_file_goes_by_the_rules_of_the_file_that_it_stands_for(
+    window: Window, server: RemoteServer, root: Path, uri: str, *, may_leave: bool
+) -> None:
+    uri = uri.format(root=root)
+    window.open(uri, "x = ")
+    assert await answer(window, uri, 0, 4) == (["a_word(1)"] if may_leave else ["x = !"])
+    assert len(server.completions) == may_leave
+
+
+@pytest.mark.parametrize(("name", "may_leave"), [("open.py", True), ("ignored/deep/private.py", False)])
+async def test_a_file_that_no_folder_holds_has_the_rules_of_its_work_tree(
+    window: Window, server: RemoteServer, tmp_path: Path, name: str, *, may_leave: bool
+) -> None:
+    other = tmp_path / "other"
+    (other / ".git").mkdir(parents=True)
+    (other / ".gitignore").write_text("ignored/\n")
+    (other / name).parent.mkdir(parents=True, exist_ok=True)
+    uri = (other / name).as_uri()
+    window.open(uri, "x = ")
+    assert await answer(window, uri, 0, 4) == (["a_word(1)"] if may_leave else ["x = !"])
+    assert len(server.completions) == may_leave
+
+
 async def test_a_rule_that_is_new_holds_soon(
     window: Window, server: RemoteServer, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from completion_engine.config import AUTO
-from completion_engine.errors import SlipstreamError
 from lsp_server.sharing.status import running_hosts
-from lsp_server.tools.commands.check import Check, CheckState
+from lsp_server.tools.commands.check import Check, guarded
 from lsp_server.tools.commands.engine import automatic_choice, load_engine, settings_for, with_target
 from lsp_server.tools.commands.machine import (
     BF16_FEATURES,
@@ -64,28 +65,40 @@ def doctor(
 def examine(folder: Path, report: Progress) -> list[Check]:
     """All checks, for work in `folder`."""
     root = repository_of(folder)
-    merged = settings_for(root)
     report("Looking at the machine", 0, 0)
-    checks = [*version_checks(), *machine_checks(read_machine())]
-    free_bytes = num_free_gpu_bytes()
-    if free_bytes:
-        checks += gpu_checks(free_bytes, has_triton=bool(version_of("triton")))
-    checks.append(kernels_check())
-    checks += model_checks(merged.settings, root, report)
-    checks += server_checks(merged.settings, report)
-    checks += sharing_checks(running_hosts(os.environ))
-    problems = [Check("settings", "slow", problem, "Correct or remove it.") for problem in merged.problems]
-    return checks + (problems or [Check("settings", "ok", "no problems")])
+    checks = [
+        *guarded("libraries", version_checks),
+        *guarded("machine", lambda: machine_checks(read_machine())),
+        *guarded("gpu", lambda: gpu_checks(num_free_gpu_bytes(), has_triton=bool(version_of("triton")))),
+        *guarded("compiled kernels", lambda: [kernels_check()]),
+    ]
+    return [*checks, *guarded("settings", lambda: settings_checks(root, report))]
 
 
-def version_checks() -> list[Check]:
+def settings_checks(root: Path, report: Progress) -> Iterator[Check]:
+    """All that follows from the settings for work in `root`, and what is wrong with them."""
+    merged = settings_for(root)
+    yield from guarded("model", lambda: model_checks(merged.settings, root, report))
+    yield from guarded("servers", lambda: server_checks(merged.settings, report))
+    yield from guarded("shared by windows", lambda: sharing_checks(running_hosts(os.environ)))
+    yield from (Check("settings", "slow", problem, "Correct or remove it.") for problem in merged.problems)
+    if not merged.problems:
+        yield Check("settings", "ok", "no problems")
+
+
+def version_checks() -> Iterator[Check]:
     """Python and the libraries that do the work."""
-    checks = [Check("python", "ok", sys.version.split()[0])]
+    yield Check("python", "ok", sys.version.split()[0])
     for package in ("torch", "transformers", "pygls"):
-        version = version_of(package)
-        state: CheckState = "ok" if version else "missing"
-        checks.append(Check(package, state, version or "not installed", "" if version else "Install it."))
-    return checks
+        yield from guarded(package, partial(_library_checks, package))
+
+
+def _library_checks(package: str) -> Iterator[Check]:
+    if version := version_of(package):
+        import_module(package)  # what is installed need not load
+        yield Check(package, "ok", version)
+    else:
+        yield Check(package, "missing", "not installed", "Install it.")
 
 
 def machine_checks(machine: Machine) -> list[Check]:
@@ -129,7 +142,9 @@ def _engine_said(engine: dict[str, Any]) -> str:
 
 
 def gpu_checks(free_bytes: int, *, has_triton: bool) -> list[Check]:
-    """What fits on a GPU with `free_bytes`, and whether our kernels can run there."""
+    """What fits on a GPU with `free_bytes`, and whether our kernels can run there; nothing without one."""
+    if not free_bytes:
+        return []
     from completion_engine.gpu.memory import largest_fitting  # noqa: PLC0415 - loads torch
 
     names = {16: "bfloat16", 8: "int8", 4: "int4"}
@@ -159,13 +174,13 @@ def kernels_check() -> Check:
     return Check("compiled kernels", "ok", f"stored in {kernel_cache.KERNEL_FOLDER}")
 
 
-def model_checks(settings: Settings, root: Path, report: Progress) -> list[Check]:
+def model_checks(settings: Settings, root: Path, report: Progress) -> Iterator[Check]:
     """Is the target there, how quick is it, and is there an index of `root` in its tokens?"""
     from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
 
     store = ModelStore()
     free = num_free_disk_bytes(store.root)
-    disk = _check(
+    yield _check(
         "disk for models",
         f"{free / 1e9:.1f} GB free at {store.root}",
         is_ok=free >= MIN_DISK_BYTES,
@@ -173,12 +188,13 @@ def model_checks(settings: Settings, root: Path, report: Progress) -> list[Check
     )
     named = with_target(settings)
     known = {model.spec.id: model.is_ready for model in store.list()}
-    if not known.get(named.target, True):
+    if is_there := known.get(named.target, True):
+        checks = guarded("model", lambda: speed_checks(named, root, report))
+    else:
         pull = f"Run: slipstream models pull {named.target}"
-        missing = Check("model", "missing", f"{named.target} is not in the store", pull)
-        return [disk, *target_checks(settings, ""), missing]
-    checks = speed_checks(named, root, report)
-    return [disk, *target_checks(settings, named.target), *checks]
+        checks = [Check("model", "missing", f"{named.target} is not in the store", pull)]
+    yield from guarded("target", lambda: target_checks(settings, named.target if is_there else ""))
+    yield from checks
 
 
 def target_checks(settings: Settings, loaded: str) -> list[Check]:
@@ -194,10 +210,7 @@ def target_checks(settings: Settings, loaded: str) -> list[Check]:
 def speed_checks(settings: Settings, root: Path, report: Progress) -> list[Check]:
     """Load the target and read off what it measured of itself."""
     start = time.perf_counter()
-    try:
-        loaded = load_engine(settings, report)
-    except SlipstreamError as error:
-        return [Check("model", "missing", error.message, error.advice)]
+    loaded = load_engine(settings, report)
     load_s = time.perf_counter() - start
     engine = loaded.describe()
     gigabytes = engine["num_weight_bytes"] / 1e9

@@ -80,16 +80,21 @@ def _fields(path: str) -> dict[str, str]:
 
 
 def num_free_gpu_bytes() -> int:
-    """Free memory of the first GPU; 0 where there is none. Loads torch."""
-    import torch  # noqa: PLC0415 - seconds that other commands need not pay
-
+    """Free memory of the first GPU; 0 where there is none, or no torch that loads. Loads torch."""
+    try:
+        import torch  # noqa: PLC0415 - seconds that other commands need not pay
+    except Exception:
+        return 0
     return torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else 0
 
 
 def _gpu() -> str:
-    import torch  # noqa: PLC0415 - seconds that other commands need not pay
+    try:
+        import torch  # noqa: PLC0415 - seconds that other commands need not pay
 
-    if not torch.cuda.is_available():
+        if not torch.cuda.is_available():
+            return ""
+        properties = torch.cuda.get_device_properties(0)
+    except Exception:  # a library that is damaged fails as it likes
         return ""
-    properties = torch.cuda.get_device_properties(0)
     return f"{properties.name}, {properties.total_memory / 1e9:.0f} GB"

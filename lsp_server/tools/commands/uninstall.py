@@ -6,9 +6,8 @@ Owns the list of places. Must not know what is in them. The program itself is re
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,18 +30,21 @@ _NEXT = "Now remove the program by what installed it, pipx, uv or pip: uninstall
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file or folder that is ours alone, and what it is for people."""
+    """A file or folder that is ours alone, and what it is for people.
+
+    `named` is the folder that the user named and that it lies in, if it does.
+    """
 
     path: Path
     what: str
+    named: Path | None = None
 
     @property
     def num_bytes(self) -> int:
         """What lies there; links count for themselves."""
-        if not self.path.is_dir() or self.path.is_symlink():
-            return self.path.lstat().st_size
-        files = (Path(folder, name) for folder, _, names in os.walk(self.path) for name in names)
-        return sum(file.lstat().st_size for file in files)
+        from completion_engine.models.contents import size_of  # noqa: PLC0415 - not needed for help
+
+        return size_of(self.path)
 
 
 def uninstall(*, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
@@ -83,15 +85,19 @@ def places(environment: Mapping[str, str]) -> Iterator[Place]:
 
 def _in_named_folders(environment: Mapping[str, str]) -> Iterator[Place]:
     """What is ours in folders that the user has named, where more may lie."""
-    from completion_engine.models.catalogue import CATALOGUE  # noqa: PLC0415 - not needed for help
+    from completion_engine.choice import attempts, passes  # noqa: PLC0415 - not needed for help
+    from completion_engine.models.catalogue import CATALOGUE  # noqa: PLC0415 - as above
+    from completion_engine.models.contents import contents  # noqa: PLC0415 - as above
+    from ngram_cache.saved_index import saved_in  # noqa: PLC0415 - loads numpy
 
     if models := environment.get("SLIPSTREAM_MODEL_DIR"):
         folder = Path(models).expanduser()
-        names = (*CATALOGUE, "local", "hub", "locks", "passes.json")
-        yield from (Place(folder / name, "models") for name in names)
-        yield from (Place(file, "models") for file in folder.glob("*.loading"))
+        beside = [passes.FILE_NAME, *(f"{name}{attempts.SUFFIX}" for name in CATALOGUE)]
+        paths = [*contents(folder), *(folder / name for name in beside)]
+        yield from (Place(path, "models", folder) for path in paths)
     if indexes := environment.get("SLIPSTREAM_INDEX_DIR"):
-        yield from (Place(file, "an index") for file in Path(indexes).glob("*.index*"))
+        folder = Path(indexes)
+        yield from (Place(path, "an index", folder) for path in saved_in(folder))
 
 
 def end(hosts: Iterable[int]) -> None:
@@ -109,24 +115,22 @@ def end(hosts: Iterable[int]) -> None:
 
 def remove(found: Iterable[Place]) -> None:
     """Remove places, and the folders above them that are empty then. Raises MachineError where one stays."""
+    from completion_engine.models.contents import discard  # noqa: PLC0415 - not needed for help
+
     for place in found:
         try:
-            if place.path.is_dir() and not place.path.is_symlink():
-                shutil.rmtree(place.path)
-            else:
-                place.path.unlink(missing_ok=True)
+            discard(place.path)
         except OSError as error:
             raise MachineError(
                 f"{place.path} cannot be removed: {error.strerror or error}.",
                 advice="Close the editors that use it, and try again.",
             ) from error
-        _remove_empty(place.path.parent)
+        _remove_empty(place.path.parent, [Path.home(), *([place.named] if place.named else [])])
 
 
-def _remove_empty(folder: Path) -> None:
-    """Up to the home folder, which stays; folders elsewhere are the user's own."""
-    home = Path.home()
-    while home in folder.parents:
+def _remove_empty(folder: Path, kept: Sequence[Path]) -> None:
+    """Up to one that is kept, as the home folder is; folders elsewhere are the user's own."""
+    while any(top in folder.parents for top in kept):
         try:
             folder.rmdir()
         except OSError:

@@ -156,6 +156,14 @@ def test_list_and_remove_tell_sizes(store: ModelStore) -> None:
         store.verify("tiny")
 
 
+def test_what_others_put_beside_a_model_is_neither_counted_nor_removed(store: ModelStore) -> None:
+    before = store.list()[0].num_bytes_on_disk
+    notes = store.root / "tiny" / "notes.txt"
+    notes.write_text("not the store's")
+    assert store.remove("tiny") == before
+    assert [*(store.root / "tiny").iterdir()] == [notes]
+
+
 def test_a_gguf_file_elsewhere_is_converted_once_until_it_changes(
     tmp_path: Path, tiny_gguf: Path, tiny_model_dir: Path
 ) -> None:

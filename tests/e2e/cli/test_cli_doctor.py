@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from completion_engine.cpu.kernels import kernel_cache
+from lsp_server.tools.commands.check import Check, guarded
 from lsp_server.tools.commands.doctor import gpu_checks, kernels_check
 
+REPOSITORY_ROOT = Path(__file__).parents[3]
 RunCli = Callable[..., Any]
 
 
@@ -89,3 +95,45 @@ def test_a_folder_of_kernels_that_is_not_safe_is_named(
     check = kernels_check()
     assert (check.state, check.found) == ("slow", f"not stored: {folder} is a link")
     assert check.advice
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        "ModuleNotFoundError('No module named torch')",
+        "ImportError('libtorch_cpu.so: undefined symbol')",
+        "OSError('libcudart.so.13: cannot open shared object file')",
+        "RuntimeError('made for another numpy')",
+    ],
+)
+def test_a_library_that_does_not_load_is_a_row_among_the_others(
+    tmp_path: Path, in_repository: Path, failure: str
+) -> None:
+    (tmp_path / "broken" / "torch").mkdir(parents=True)
+    (tmp_path / "broken" / "torch" / "__init__.py").write_text(f"raise {failure}\n")
+    places = os.pathsep.join([str(tmp_path / "broken"), str(REPOSITORY_ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", "from lsp_server.cli import main; main()", "doctor", "--json"],
+        cwd=in_repository,
+        env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "PYTHONPATH": places},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    checks = by_name(json.loads(done.stdout))
+    assert checks["torch"]["state"] == "missing"
+    assert failure.split("'")[1] in checks["torch"]["found"]
+    assert {"processor", "memory", "disk for models", "shared by windows", "settings"} <= {*checks}
+    assert checks["model"]["state"] == "missing"
+
+
+def test_what_was_found_before_a_failure_is_told_with_it() -> None:
+    def look() -> Iterator[Check]:
+        yield Check("first", "ok", "there")
+        raise ZeroDivisionError("by\nzero")
+
+    first, failed = guarded("second", look)
+    assert (first.name, failed.name, failed.state) == ("first", "second", "missing")
+    assert failed.found == "fails: ZeroDivisionError: by zero"

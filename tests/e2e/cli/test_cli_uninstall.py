@@ -18,7 +18,10 @@ from pathlib import Path
 from completion_engine.choice.passes import PassLog
 from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, can_store
 from completion_engine.cpu.packed_file import packed_path
-from completion_engine.models.storage import default_root
+from completion_engine.models.catalogue import CATALOGUE
+from completion_engine.models.job import Monitor
+from completion_engine.models.revisions import Revisions
+from completion_engine.models.storage import Storage, default_root
 from lsp_server.sharing import hangs
 from lsp_server.sharing.log import log_path
 from lsp_server.workspace.learned import learned_path
@@ -26,18 +29,34 @@ from lsp_server.workspace.settings_file import user_file
 from ngram_cache.snapshot import index_directory, snapshot_path
 import sys
 assert can_store()
-model = "qwen2.5-coder-0.5b"
+root, model = default_root(), "qwen2.5-coder-0.5b"
+official, index = CATALOGUE[model].file_name, snapshot_path(index_directory(), Path("/project"), "tokens")
 files = [
-    KERNEL_FOLDER / "kernel.nbi", packed_path([Path(sys.argv[1])]), default_root() / model / "file.gguf",
-    default_root() / "locks" / "a.lock", default_root() / f"{model}.loading",
-    snapshot_path(index_directory(), Path("/project"), "tokens"), log_path(), learned_path(), user_file(),
+    KERNEL_FOLDER / "kernel.nbi", packed_path([Path(sys.argv[1])]), root / f"{model}.loading",
+    *(root / model / name for name in (official, f"{official}.partial", f"{official}.partial.json")),
+    root / model / "converted" / "config.json", root / model / "work-1" / "x",
+    root / "local" / "mine-0123456789ab" / "converted" / "config.json", root / "hub" / "a--c.new",
+    root / "locks" / "a--b" / "work-1" / "x", index, index.with_name(f"{index.name}.x1_y.tmp"),
+    log_path(), learned_path(), user_file(),
 ]
 for file in files:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"x")
-PassLog(default_root()).record("a", "b", {16: 1.0})
+for name in (model, "mine-0123456789ab", "a--b"):
+    with Storage(root).locked(name, Monitor()):
+        pass
+Revisions(root / "hub").record("a/b", "0" * 40)
+PassLog(root).record("a", "b", {16: 1.0})
 hangs.record("/project")
 """
+
+# What others may have in the folders that a user names for models and indexes, though it lies as ours does.
+OTHERS = [
+    "others.bin", "other.loading", "qwen2.5-coder-0.5b/notes.txt", "qwen2.5-coder-1.5b/model.safetensors",
+    "hub/models--someone--finetune/blobs/x", "hub/models--someone--finetune.json/x", "hub/version.txt",
+    "hub/settings.json", "local/bin/x", "local/mine-0123456789ac/mine.gguf", "locks/app.lock",
+    "locks/app/work-1/x", "faiss.index", "0123456789ab.index.tmp",
+]  # fmt: skip
 
 
 @pytest.fixture(params=[False, True], ids=["usual folders", "named folders"])
@@ -49,9 +68,9 @@ def environment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "SLIPSTREAM_"))}
     if request.param:
         named = {"SLIPSTREAM_MODEL_DIR": tmp_path / "models", "SLIPSTREAM_INDEX_DIR": tmp_path / "indexes"}
-        for folder in named.values():
-            folder.mkdir()
-            (folder / "others.bin").write_text("not ours either")
+        for file in (folder / name for folder in named.values() for name in OTHERS):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("not ours either")
         kept |= {name: str(folder) for name, folder in named.items()}
     with own_hosts() as hosts:
         yield {**kept, "HOME": str(home), "TMPDIR": str(hosts.folder), "PYTHONPATH": str(Path.cwd())}
@@ -87,6 +106,17 @@ def test_nothing_of_ours_is_left_and_nothing_of_others_is_gone(
     assert everything(tmp_path) == before
     again = run(environment, *SLIPSTREAM, "--yes")
     assert (again.returncode, again.stdout.splitlines()[0]) == (0, "There is nothing to remove.")
+
+
+def test_of_folders_that_were_made_for_us_the_named_ones_stay(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    named = {name: tmp_path / "new" / name for name in ("SLIPSTREAM_MODEL_DIR", "SLIPSTREAM_INDEX_DIR")}
+    environment = {**environment, **{name: str(folder) for name, folder in named.items()}}
+    for arguments in (("-c", USE, __file__), (*SLIPSTREAM, "--yes")):
+        done = run(environment, *arguments)
+        assert done.returncode == 0, done.stderr
+    assert everything(tmp_path / "new") == {*named}
 
 
 HOST = """

@@ -75,6 +75,18 @@ def test_a_host_whose_place_is_taken_removes_nothing_of_the_new_one(address: Hos
     new.close()
 
 
+@pytest.mark.parametrize("lost", ["socket", "lock", "folder"])
+def test_nothing_is_made_in_a_folder_that_others_may_enter(
+    address: HostAddress, door: Door, lost: str
+) -> None:
+    lose(address, lost)
+    address.folder.mkdir(exist_ok=True)
+    address.folder.chmod(0o777)
+    before = {*address.folder.iterdir()}
+    assert door.renew() == "lost"
+    assert {*address.folder.iterdir()} == before
+
+
 def test_a_lock_that_was_removed_while_it_was_opened_is_not_taken(
     address: HostAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from completion_engine.stats import Completion, CompletionStats
 from lsp_server.workspace import session as session_module
 from lsp_server.workspace.documents import Document, Edit
 from lsp_server.workspace.session import NUM_RECORDS, CompletionRecord, Session
-from lsp_server.workspace.uris import path_of, path_text
+from lsp_server.workspace.uris import is_nameless, path_of, path_text, stands_for_text
 
 URI = "file:///work/a.py"
 
@@ -100,6 +100,72 @@ def test_the_innermost_folder_holds_a_document() -> None:
     assert session.folder_of("untitled:Untitled-1") is None
     assert session.document_name("file:///work/inner/d/x.py") == "d/x.py"
     assert session.document_name("untitled:Untitled-1") == "untitled:Untitled-1"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///work/d/x.ipynb",
+        "vscode-notebook-cell:/work/d/x.ipynb#W2sZmlsZQ%3D%3D",
+        "untitled:/work/d/x.ipynb",
+    ],
+)
+def test_what_a_folder_says_holds_for_whatever_stands_for_its_files(uri: str) -> None:
+    session = Session(folders={"a": Path("/work")})
+    session.configuration.set_repository(Path("/work"), {"trigger": "manual"})
+    assert session.refusal(uri, "python", is_invoked=False) == "trigger-manual"
+    assert session.document_name(uri) == "d/x.ipynb"
+
+
+@pytest.mark.parametrize(
+    ("uri", "is_windows", "path"),
+    [
+        ("file:///a/x.py", False, "/a/x.py"),
+        ("file://host/a/x.py", False, "//host/a/x.py"),
+        ("untitled:/a%20b/x.py", False, "/a b/x.py"),
+        ("untitled://dev-container%2Bab12/a/x.py", False, "/a/x.py"),
+        ("untitled:Untitled-1", False, ""),
+        ("untitled:d/x.py", False, ""),
+        ("untitled:/a%00b", False, ""),
+        ("vscode-notebook-cell:/a/x.ipynb#W0sZmlsZQ%3D%3D", False, "/a/x.ipynb"),
+        ("vscode-notebook-cell:/a/x.ipynb#ch0000001", False, "/a/x.ipynb"),
+        ("vscode-notebook-cell:/a/x.ipynb", False, "/a/x.ipynb"),
+        ("vscode-notebook-cell:/a/x.ipynb#W0sdW50aXRsZWQ%3D", False, "/a/x.ipynb"),
+        ("vscode-notebook-cell://wsl%2Bu/a/x.ipynb#W0sdnNjb2RlLXJlbW90ZQ%3D%3D", False, "/a/x.ipynb"),
+        ("vscode-notebook-cell://host/a/x.ipynb#W0sdnNjb2RlLXZmcw%3D%3D", False, ""),
+        ("vscode-notebook-cell:Untitled-1.ipynb#W0sdW50aXRsZWQ%3D", False, ""),
+        ("vscode-vfs://github/a/x.py", False, ""),
+        ("http://[broken", False, ""),
+        ("untitled:/c%3A/a/x.py", True, "c:/a/x.py"),
+        ("untitled:C:%5Ca%5Cx.py", True, "C:\\a\\x.py"),
+        ("untitled://server/share/x.py", True, "//server/share/x.py"),
+        ("vscode-notebook-cell:/c%3A/a/x.ipynb#W0sZmlsZQ%3D%3D", True, "c:/a/x.ipynb"),
+        ("vscode-notebook-cell://server/share/x.ipynb#W0sZmlsZQ%3D%3D", True, "//server/share/x.ipynb"),
+    ],
+)
+def test_documents_stand_for_files(uri: str, *, is_windows: bool, path: str) -> None:
+    assert stands_for_text(uri, is_windows=is_windows) == path
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("untitled:Untitled-1", True),
+        ("vscode-notebook-cell:Untitled-1.ipynb#W0sdW50aXRsZWQ%3D", True),
+        ("file://", True),
+        ("untitled:/a/x.py", False),
+        ("untitled:/a%00b", False),
+        ("untitled:c%3A%5Cx.py", False),
+        ("untitled://host/x.py", False),
+        ("vscode-notebook-cell:x.ipynb", False),
+        ("file:///a/x.py", False),
+        ("Untitled-1", False),
+        ("", False),
+        ("http://[broken", False),
+    ],
+)
+def test_a_document_is_nameless_or_not(uri: str, *, expected: bool) -> None:
+    assert is_nameless(uri) is expected
 
 
 @pytest.mark.parametrize(
