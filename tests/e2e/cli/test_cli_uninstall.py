@@ -28,7 +28,7 @@ import sys
 assert can_store()
 model = "qwen2.5-coder-0.5b"
 files = [
-    KERNEL_FOLDER / "kernel.nbi", packed_path([Path(sys.argv[1])]), default_root() / model / "file.gguf",
+    KERNEL_FOLDER / "kernel.nbc", packed_path([Path(sys.argv[1])]), default_root() / model / "file.gguf",
     default_root() / "locks" / "a.lock", default_root() / f"{model}.loading",
     snapshot_path(index_directory(), Path("/project"), "tokens"), log_path(), learned_path(), user_file(),
 ]
