@@ -14,9 +14,10 @@ import logging
 import os
 import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -118,18 +119,29 @@ def _write(path: Path, sources: Mapping[str, Source], made: dict[str, PackedWeig
     _forget_others(path)
     if shutil.disk_usage(path.parent).free < _num_bytes(sources) + _SPARE_BYTES:
         raise OSError(errno.ENOSPC, "the disk is nearly full", str(path.parent))
-    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    with whole_file(path) as file:
+        file.seek(8 + _HEADER_BYTES)
+        header = {"__metadata__": {"format": "pt"}} | dict(_written(file, sources, made))
+        bits = {name: weight.record.bits for name, weight in made.items()}
+        header["__metadata__"]["bits"] = json.dumps(bits)
+        told = json.dumps(header).encode()
+        if len(told) > _HEADER_BYTES:
+            raise OSError(errno.EFBIG, "too many weights", str(path))
+        file.seek(0)
+        file.write(_HEADER_BYTES.to_bytes(8, "little") + told.ljust(_HEADER_BYTES))
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file of this user's alone that is written in the block, and stands at `path` once that has ended.
+
+    Until then each writer has a file of his own: threads and containers may share a process's id.
+    """
+    number, name = tempfile.mkstemp(".part", f"{path.stem}.", path.parent)
+    unfinished = Path(name)
     try:
-        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.seek(8 + _HEADER_BYTES)
-            header = {"__metadata__": {"format": "pt"}} | dict(_written(file, sources, made))
-            bits = {name: weight.record.bits for name, weight in made.items()}
-            header["__metadata__"]["bits"] = json.dumps(bits)
-            told = json.dumps(header).encode()
-            if len(told) > _HEADER_BYTES:
-                raise OSError(errno.EFBIG, "too many weights", str(path))
-            file.seek(0)
-            file.write(_HEADER_BYTES.to_bytes(8, "little") + told.ljust(_HEADER_BYTES))
+        with os.fdopen(number, "wb") as file:
+            yield file
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

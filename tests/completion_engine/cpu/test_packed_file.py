@@ -72,6 +72,24 @@ def test_the_second_load_packs_nothing_and_finds_the_same(path: Path, weights: W
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_engines_that_load_at_once_leave_one_whole_file(path: Path, weights: Weights) -> None:
+    """Another engine of the same process begins and ends while the first one packs."""
+    others = Weights()
+    sources = weights.sources()
+    make = sources["narrow"].make
+
+    def make_late() -> PackedWeight:
+        assert are_equal(load_packed(path, others.sources()), others)
+        return make()
+
+    found = load_packed(path, sources | {"narrow": Source(SIZES["narrow"], make_late)})
+    assert are_equal(found, weights)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    num_packed = weights.num_packed
+    load_packed(path, weights.sources())
+    assert weights.num_packed == num_packed
+
+
 def cut_short(path: Path) -> None:
     content = path.read_bytes()
     path.unlink()  # the first load has it mapped
