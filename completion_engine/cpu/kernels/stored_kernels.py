@@ -28,16 +28,23 @@ from completion_engine.cpu.kernels.kernel_cache import StorageProblem, UnsafeErr
 
 logger = logging.getLogger(__name__)
 
+_unstored: set[str] = set()
+
+
+def are_all_stored() -> bool:
+    """Whether each kernel that this process has compiled is there for the next one."""
+    return not _unstored
+
 
 def cache_of(function: Callable[..., Any]) -> FunctionCache | NullCache:
     """Where numba looks for `function` compiled, and puts it; nowhere where no place is safe."""
     if problem := kernel_cache.storage_problem():
         _warn(problem)
-        return NullCache()
-    try:
-        return _KernelCache(function)
-    except RuntimeError:  # what numba's own settings in the environment name cannot be used
-        return NullCache()
+    else:
+        with suppress(RuntimeError):  # what numba's own settings in the environment name cannot be used
+            return _KernelCache(function)
+    _unstored.add(repr(function))
+    return NullCache()
 
 
 @cache
@@ -129,6 +136,8 @@ class _KernelCache(FunctionCache):
         except Exception:  # as in `_PrivateFiles`
             return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):  # no space is left, or the folder has gone
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # as above
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super()._save_overload(sig, data)  # type: ignore[no-untyped-call]  # as above
+        except OSError:  # no space is left, or the folder has gone
+            _unstored.add(self._name)

@@ -127,3 +127,23 @@ def test_helpers_are_free_while_kernels_are_compiled(monkeypatch: pytest.MonkeyP
     Program([replace(step, kernel=passes_on)]).run()
     assert (rows[1] == 1).all()
     assert (passes_on.has_helpers, runs.has_helpers) == (True, True)
+
+
+def test_who_wants_helpers_compiles_what_they_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers end with the process, whatever they are compiling then."""
+    helps, compilers = team._help, []
+
+    class Helping:
+        @cached_property
+        def address(self) -> int:
+            compilers.append(threading.current_thread())
+            return helps.address
+
+        def run(self, task: Array) -> None:
+            assert self.address
+            helps.run(task)
+
+    monkeypatch.setattr(team, "_help", Helping())
+    with team.Team().gathered(2):
+        pass
+    assert compilers == [threading.current_thread()]
