@@ -35,8 +35,9 @@ logger = logging.getLogger(__name__)
 _HEADER_BYTES = 1 << 18  # kept free for what is known only when all is written
 _SPARE_BYTES = 1 << 30  # of the disk, which are others'
 _WORTH_BYTES = 1 << 26  # less is packed sooner than it is looked for
-_SUFFIX = ".safetensors"
-_UNFINISHED_S = 3600  # what was written that long ago was left by a process that ended
+_SUFFIX, _UNFINISHED = ".safetensors", ".part"
+_UNFINISHED_S = 3600  # what was last written that long ago was left by a process that ended
+_UNUSED_S = 7 * 86_400  # of what other versions of the engine packed, which may be in use as well
 
 Shape = tuple[int, int]
 Make = Callable[[], PackedWeight]
@@ -69,6 +70,7 @@ def load_packed(path: Path | None, sources: Mapping[str, Source]) -> dict[str, P
         return {name: source.make() for name, source in sources.items()}
     shapes = {name: source.shape for name, source in sources.items()}
     if found := _read(path, shapes):
+        _forget_others(path)
         return found
     made: dict[str, PackedWeight] = {}
     try:
@@ -116,9 +118,7 @@ def _weight_in(file: Any, name: str, bits: int, shape: Shape) -> PackedWeight:
 def _write(path: Path, sources: Mapping[str, Source], made: dict[str, PackedWeight]) -> None:
     """Pack all of `sources` into `made`, and into the file at `path`. Raises OSError."""
     make_private(path.parent)
-    _forget_others(path)
-    if shutil.disk_usage(path.parent).free < _num_bytes(sources) + _SPARE_BYTES:
-        raise OSError(errno.ENOSPC, "the disk is nearly full", str(path.parent))
+    _make_room(path, _num_bytes(sources) + _SPARE_BYTES)
     with whole_file(path) as file:
         file.seek(8 + _HEADER_BYTES)
         header = {"__metadata__": {"format": "pt"}} | dict(_written(file, sources, made))
@@ -131,13 +131,22 @@ def _write(path: Path, sources: Mapping[str, Source], made: dict[str, PackedWeig
         file.write(_HEADER_BYTES.to_bytes(8, "little") + told.ljust(_HEADER_BYTES))
 
 
+def _make_room(path: Path, num_bytes: int) -> None:
+    """Remove what is old, and where the disk is short what other versions use. Raises OSError."""
+    for unused_s in (_UNUSED_S, 0):
+        _forget_others(path, unused_s)
+        if shutil.disk_usage(path.parent).free >= num_bytes:
+            return
+    raise OSError(errno.ENOSPC, "the disk is nearly full", str(path.parent))
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file of this user's alone that is written in the block, and stands at `path` once that has ended.
 
     Until then each writer has a file of his own: threads and containers may share a process's id.
     """
-    number, name = tempfile.mkstemp(".part", f"{path.stem}.", path.parent)
+    number, name = tempfile.mkstemp(_UNFINISHED, f"{path.stem}.", path.parent)
     unfinished = Path(name)
     try:
         with os.fdopen(number, "wb") as file:
@@ -176,15 +185,16 @@ def _written(
             )
 
 
-def _forget_others(path: Path) -> None:
-    """Remove what was packed of this model before, and what is long unused."""
+def _forget_others(path: Path, unused_s: float = _UNUSED_S) -> None:
+    """Remove what else lies there of this model and is old, and weights that were not used for `unused_s`."""
     now = time.time()
-    forget_unused(path.parent, now)
-    for file in path.parent.iterdir():
-        with suppress(OSError):
-            is_old = file.suffix == _SUFFIX or now - file.stat().st_mtime > _UNFINISHED_S
-            if file != path and is_old:
-                file.unlink()
+    kept_s = {_UNFINISHED: _UNFINISHED_S, _SUFFIX: unused_s}
+    with suppress(OSError):
+        forget_unused(path.parent, now)
+        for file in path.parent.iterdir():
+            with suppress(OSError):  # another has removed it, or Windows has it mapped
+                if file != path and now - file.stat().st_mtime > kept_s.get(file.suffix, _UNUSED_S):
+                    file.unlink()
 
 
 def _fetch_ahead(path: Path) -> None:

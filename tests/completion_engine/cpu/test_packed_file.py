@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def test_where_nothing_can_be_stored_weights_are_held_in_memory(
     assert not list(path.parent.iterdir())
 
 
-def test_the_path_follows_the_files_and_older_ones_go(tmp_path: Path, weights: Weights) -> None:
+def test_the_path_follows_the_files(tmp_path: Path) -> None:
     model = tmp_path / "model.safetensors"
     model.write_bytes(b"one")
     first = packed_path([model])
@@ -156,7 +157,58 @@ def test_the_path_follows_the_files_and_older_ones_go(tmp_path: Path, weights: W
     second = packed_path([model])
     assert second != first
     assert second.parent == first.parent
-    here = tmp_path / "packed" / first.parent.name
-    for place in (first, second):
-        load_packed(here / place.name, weights.sources())
-    assert [file.name for file in here.iterdir()] == [second.name]
+
+
+def age(file: Path, days: float) -> None:
+    written = file.stat().st_mtime - days * 86_400
+    os.utime(file, (written, written))
+
+
+def test_versions_that_start_in_turn_keep_what_each_has_packed(path: Path, weights: Weights) -> None:
+    other = path.with_name("other.safetensors")
+    for _ in range(2):
+        for place in (path, other):
+            load_packed(place, weights.sources())
+            age(place, 6)
+    assert weights.num_packed == 2 * len(SIZES)
+
+
+@pytest.mark.parametrize("is_packed", [True, False], ids=["at a load", "at a load that packs"])
+@pytest.mark.parametrize(
+    ("name", "days", "stays"),
+    [
+        ("other.safetensors", 6, True),
+        ("other.safetensors", 8, False),
+        ("other-0123.json", 6, True),
+        ("other-0123.json", 8, False),
+        ("other.0123.part", 0.01, True),
+        ("other.0123.part", 0.1, False),
+        ("model.safetensors", 8, True),
+    ],
+)
+def test_what_is_long_unused_is_removed(
+    path: Path, weights: Weights, name: str, days: float, *, stays: bool, is_packed: bool
+) -> None:
+    load_packed(path, weights.sources())
+    file = path.with_name(name)
+    file.touch()
+    age(file, days)
+    if not is_packed:
+        path.unlink()
+    load_packed(path, weights.sources())
+    assert file.exists() == stays
+
+
+def test_where_the_disk_is_short_what_other_versions_packed_makes_room(
+    path: Path, weights: Weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = path.with_name("other.safetensors")
+    load_packed(other, weights.sources())
+    age(other, 1)
+
+    def usage(_: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=0 if other.exists() else 1 << 60)
+
+    monkeypatch.setattr(packed_file.shutil, "disk_usage", usage)
+    load_packed(path, weights.sources())
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
