@@ -1,8 +1,9 @@
 """Packed weights of a model in a file of the cache folder: the first load writes it, later ones map it.
 
 A mapped file is memory that all processes of the machine share, and it needs no packing. The file is a
-safetensors file whose header says of each weight how it is packed. Its name follows from the model's files
-and from what packs them; it appears whole or not at all. What cannot be stored is held in memory.
+safetensors file whose header says of each weight how it is packed. Its name follows from the model's files,
+from the dtype they are read in and from what packs them; it appears whole or not at all. What cannot be
+stored is held in memory.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+import torch
 from platformdirs import user_cache_dir
 from safetensors import SafetensorError, safe_open
 
-from completion_engine.cpu.kernels import language, packing, sums
+from completion_engine.cpu.kernels import language, packing, sums, vectors
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
 from completion_engine.cpu.kernels.language import Array
 from completion_engine.cpu.kernels.packing import BLOCK, RECORDS, TILE_OUTPUTS, PackedWeight
@@ -50,10 +52,13 @@ class Source(NamedTuple):
     make: Make
 
 
-def packed_path(files: Sequence[Path]) -> Path:
-    """Where the packed weights of the model in these files lie. Raises OSError where a file is missing."""
-    digest = hashlib.sha256()
-    for module in (packing, language, sums):
+def packed_path(files: Sequence[Path], dtype: torch.dtype) -> Path:
+    """Where the weights of the model in these files lie, packed from how they read in `dtype`.
+
+    Raises OSError where a file is missing.
+    """
+    digest = hashlib.sha256(str(dtype).encode())
+    for module in (packing, language, sums, vectors):
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:
         status = file.stat()

@@ -146,17 +146,27 @@ def test_where_nothing_can_be_stored_weights_are_held_in_memory(
     assert not list(path.parent.iterdir())
 
 
-def test_the_path_follows_the_files(tmp_path: Path) -> None:
+def test_the_path_follows_the_files_and_the_dtype_they_are_read_in(tmp_path: Path) -> None:
     model = tmp_path / "model.safetensors"
     model.write_bytes(b"one")
-    first = packed_path([model])
-    assert packed_path([model]) == first
+    first = packed_path([model], torch.bfloat16)
+    assert packed_path([model], torch.bfloat16) == first
+    wide = packed_path([model], torch.float32)
     status = model.stat()
     model.write_bytes(b"two")
     os.utime(model, ns=(status.st_atime_ns, status.st_mtime_ns))
-    second = packed_path([model])
-    assert second != first
-    assert second.parent == first.parent
+    second = packed_path([model], torch.bfloat16)
+    assert len({first, wide, second}) == 3
+    assert len({path.parent for path in (first, wide, second)}) == 1
+
+
+@pytest.mark.parametrize("module", ["packing", "language", "sums", "vectors"])
+def test_the_path_follows_what_packs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    before = packed_path([], torch.float32)
+    other = tmp_path / "other.py"
+    other.touch()
+    monkeypatch.setattr(getattr(packed_file, module), "__file__", str(other))
+    assert packed_path([], torch.float32) != before
 
 
 def age(file: Path, days: float) -> None:

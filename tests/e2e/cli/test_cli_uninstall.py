@@ -25,10 +25,12 @@ from lsp_server.workspace.learned import learned_path
 from lsp_server.workspace.settings_file import user_file
 from ngram_cache.snapshot import index_directory, snapshot_path
 import sys
+import torch
 assert can_store()
 model = "qwen2.5-coder-0.5b"
 files = [
-    KERNEL_FOLDER / "kernel.nbc", packed_path([Path(sys.argv[1])]), default_root() / model / "file.gguf",
+    KERNEL_FOLDER / "kernel.nbc", packed_path([Path(sys.argv[1])], torch.float32),
+    default_root() / model / "file.gguf",
     default_root() / "locks" / "a.lock", default_root() / f"{model}.loading",
     snapshot_path(index_directory(), Path("/project"), "tokens"), log_path(), learned_path(), user_file(),
 ]
