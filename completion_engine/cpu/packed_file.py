@@ -156,6 +156,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(number, "wb") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())  # or after a power cut the name may be there, and not the content
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

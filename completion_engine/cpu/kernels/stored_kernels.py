@@ -111,6 +111,8 @@ class _PrivateFiles(IndexDataCacheFile):
             if hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), 0o600)  # whatever the umask
             yield file
+            file.flush()
+            os.fsync(file.fileno())  # or after a power cut the name may be there, and not the content
 
 
 def _check(path: str) -> None:

@@ -222,3 +222,16 @@ def test_where_the_disk_is_short_what_other_versions_packed_makes_room(
     monkeypatch.setattr(packed_file.shutil, "disk_usage", usage)
     load_packed(path, weights.sources())
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_all_is_on_the_disk_before_it_gets_its_name(
+    path: Path, weights: Weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = []
+
+    def sync(number: int) -> None:
+        kept.append((os.fstat(number).st_size, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    load_packed(path, weights.sources())
+    assert kept == [(path.stat().st_size, False)]

@@ -274,3 +274,15 @@ def test_what_another_numba_or_another_source_made_is_not_taken(tmp_path: Path, 
     files.save(FOUR_BITS, "code")
     assert files.load(FOUR_BITS) == "code"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_all_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = []
+
+    def sync(number: int) -> None:
+        kept.append((os.fstat(number).st_size, list(tmp_path.glob(f"*{CODE}"))))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    files_in(tmp_path).save(FOUR_BITS, "code for 4 bits")
+    (path,) = tmp_path.glob(f"*{CODE}")
+    assert kept == [(path.stat().st_size, [])]
