@@ -9,6 +9,7 @@ from pathlib import Path
 
 from completion_engine.config import EngineConfig
 from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, forget_unused, mark_compiled
+from completion_engine.cpu.kernels.stored_kernels import are_all_stored
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.precision import choose_device
 from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
@@ -19,12 +20,14 @@ def compile_all(device: str) -> None:
 
     Nothing where `device` means a GPU.
     """
-    if choose_device(device).type == "cpu":
+    kind = choose_device(device).type
+    if kind == "cpu":
         with tempfile.TemporaryDirectory(prefix="slipstream-") as folder:
             write_toy_model(Path(folder))
             config = EngineConfig(TARGET, draft_model=str(Path(folder, DRAFTER)), device="cpu")
             CompletionEngine.from_folder(Path(folder, TARGET), config)
-    mark_compiled()
+    if are_all_stored():
+        mark_compiled(kind)
     forget_unused(KERNEL_FOLDER, time.time())
 
 

@@ -1,8 +1,9 @@
 """Packed weights of a model in a file of the cache folder: the first load writes it, later ones map it.
 
 A mapped file is memory that all processes of the machine share, and it needs no packing. The file is a
-safetensors file whose header says of each weight how it is packed. Its name follows from the model's files
-and from what packs them; it appears whole or not at all. What cannot be stored is held in memory.
+safetensors file whose header says of each weight how it is packed. Its name follows from the model's files,
+from the dtype they are read in and from what packs them; it appears whole or not at all. What cannot be
+stored is held in memory.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ import logging
 import os
 import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+import torch
 from platformdirs import user_cache_dir
 from safetensors import SafetensorError, safe_open
 
-from completion_engine.cpu.kernels import language, packing, sums
+from completion_engine.cpu.kernels import language, packing, sums, vectors
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
 from completion_engine.cpu.kernels.language import Array
 from completion_engine.cpu.kernels.packing import BLOCK, RECORDS, TILE_OUTPUTS, PackedWeight
@@ -34,8 +37,9 @@ logger = logging.getLogger(__name__)
 _HEADER_BYTES = 1 << 18  # kept free for what is known only when all is written
 _SPARE_BYTES = 1 << 30  # of the disk, which are others'
 _WORTH_BYTES = 1 << 26  # less is packed sooner than it is looked for
-_SUFFIX = ".safetensors"
-_UNFINISHED_S = 3600  # what was written that long ago was left by a process that ended
+_SUFFIX, _UNFINISHED = ".safetensors", ".part"
+_UNFINISHED_S = 3600  # what was last written that long ago was left by a process that ended
+_UNUSED_S = 7 * 86_400  # of what other versions of the engine packed, which may be in use as well
 
 Shape = tuple[int, int]
 Make = Callable[[], PackedWeight]
@@ -48,10 +52,13 @@ class Source(NamedTuple):
     make: Make
 
 
-def packed_path(files: Sequence[Path]) -> Path:
-    """Where the packed weights of the model in these files lie. Raises OSError where a file is missing."""
-    digest = hashlib.sha256()
-    for module in (packing, language, sums):
+def packed_path(files: Sequence[Path], dtype: torch.dtype) -> Path:
+    """Where the weights of the model in these files lie, packed from how they read in `dtype`.
+
+    Raises OSError where a file is missing.
+    """
+    digest = hashlib.sha256(str(dtype).encode())
+    for module in (packing, language, sums, vectors):
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:
         status = file.stat()
@@ -68,6 +75,7 @@ def load_packed(path: Path | None, sources: Mapping[str, Source]) -> dict[str, P
         return {name: source.make() for name, source in sources.items()}
     shapes = {name: source.shape for name, source in sources.items()}
     if found := _read(path, shapes):
+        _forget_others(path)
         return found
     made: dict[str, PackedWeight] = {}
     try:
@@ -115,21 +123,41 @@ def _weight_in(file: Any, name: str, bits: int, shape: Shape) -> PackedWeight:
 def _write(path: Path, sources: Mapping[str, Source], made: dict[str, PackedWeight]) -> None:
     """Pack all of `sources` into `made`, and into the file at `path`. Raises OSError."""
     make_private(path.parent)
-    _forget_others(path)
-    if shutil.disk_usage(path.parent).free < _num_bytes(sources) + _SPARE_BYTES:
-        raise OSError(errno.ENOSPC, "the disk is nearly full", str(path.parent))
-    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    _make_room(path, _num_bytes(sources) + _SPARE_BYTES)
+    with whole_file(path) as file:
+        file.seek(8 + _HEADER_BYTES)
+        header = {"__metadata__": {"format": "pt"}} | dict(_written(file, sources, made))
+        bits = {name: weight.record.bits for name, weight in made.items()}
+        header["__metadata__"]["bits"] = json.dumps(bits)
+        told = json.dumps(header).encode()
+        if len(told) > _HEADER_BYTES:
+            raise OSError(errno.EFBIG, "too many weights", str(path))
+        file.seek(0)
+        file.write(_HEADER_BYTES.to_bytes(8, "little") + told.ljust(_HEADER_BYTES))
+
+
+def _make_room(path: Path, num_bytes: int) -> None:
+    """Remove what is old, and where the disk is short what other versions use. Raises OSError."""
+    for unused_s in (_UNUSED_S, 0):
+        _forget_others(path, unused_s)
+        if shutil.disk_usage(path.parent).free >= num_bytes:
+            return
+    raise OSError(errno.ENOSPC, "the disk is nearly full", str(path.parent))
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file of this user's alone that is written in the block, and stands at `path` once that has ended.
+
+    Until then each writer has a file of his own: threads and containers may share a process's id.
+    """
+    number, name = tempfile.mkstemp(_UNFINISHED, f"{path.stem}.", path.parent)
+    unfinished = Path(name)
     try:
-        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.seek(8 + _HEADER_BYTES)
-            header = {"__metadata__": {"format": "pt"}} | dict(_written(file, sources, made))
-            bits = {name: weight.record.bits for name, weight in made.items()}
-            header["__metadata__"]["bits"] = json.dumps(bits)
-            told = json.dumps(header).encode()
-            if len(told) > _HEADER_BYTES:
-                raise OSError(errno.EFBIG, "too many weights", str(path))
-            file.seek(0)
-            file.write(_HEADER_BYTES.to_bytes(8, "little") + told.ljust(_HEADER_BYTES))
+        with os.fdopen(number, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())  # or after a power cut the name may be there, and not the content
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -164,15 +192,16 @@ def _written(
             )
 
 
-def _forget_others(path: Path) -> None:
-    """Remove what was packed of this model before, and what is long unused."""
+def _forget_others(path: Path, unused_s: float = _UNUSED_S) -> None:
+    """Remove what else lies there of this model and is old, and weights that were not used for `unused_s`."""
     now = time.time()
-    forget_unused(path.parent, now)
-    for file in path.parent.iterdir():
-        with suppress(OSError):
-            is_old = file.suffix == _SUFFIX or now - file.stat().st_mtime > _UNFINISHED_S
-            if file != path and is_old:
-                file.unlink()
+    kept_s = {_UNFINISHED: _UNFINISHED_S, _SUFFIX: unused_s}
+    with suppress(OSError):
+        forget_unused(path.parent, now)
+        for file in path.parent.iterdir():
+            with suppress(OSError):  # another has removed it, or Windows has it mapped
+                if file != path and now - file.stat().st_mtime > kept_s.get(file.suffix, _UNUSED_S):
+                    file.unlink()
 
 
 def _fetch_ahead(path: Path) -> None:

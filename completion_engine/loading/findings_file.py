@@ -10,7 +10,6 @@ import hashlib
 import json
 import logging
 import math
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -22,6 +21,7 @@ import torch
 
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, folder_for, machine_mark
+from completion_engine.cpu.packed_file import whole_file
 from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.threads import thread_counts
 
@@ -63,14 +63,8 @@ def store_findings(path: Path, findings: Findings) -> None:
     if not path.parent.is_dir():
         return
     told = {name: getattr(findings, name) for name in (*_FLAGS, *_TIMES)}
-    unfinished = path.with_suffix(f".{os.getpid()}.part")
-    with suppress(OSError):
-        try:
-            unfinished.write_text(json.dumps(told), encoding="ascii")
-            unfinished.chmod(0o600)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+    with suppress(OSError), whole_file(path) as file:
+        file.write(json.dumps(told).encode("ascii"))
 
 
 @cache

@@ -73,7 +73,7 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
 
 def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capacity: int) -> LanguageModel:
     """A model whose packed weights are mapped from disk, with what earlier loads found out about it."""
-    packed = packed_path(weight_files(folder))
+    packed = packed_path(weight_files(folder), precision.dtype)
     decoder = Int8Decoder(family, capacity, packed)
     path = findings_path(packed, capacity)
     known = read_findings(path, time.time())

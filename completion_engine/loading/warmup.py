@@ -31,7 +31,7 @@ def compiled_meanwhile(
     CancelledError soon after `should_stop` returns True.
     """
     runs_them = config.device != "cuda" and config.dtype in {"auto", "int8"}
-    if not runs_them or are_compiled() or not can_store():
+    if not runs_them or are_compiled(config.device) or not can_store():
         yield
         return
     job = Monitor.of(report, should_stop)

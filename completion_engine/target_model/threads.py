@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
+from typing import Any
 
 import psutil
 import torch
@@ -53,8 +54,14 @@ class IdleCores:
     def __call__(self) -> float:
         """Idle cores, as the system tells; a container may be allowed fewer."""
         before, self._before = self._before, psutil.cpu_times()
-        passed = [now - then for now, then in zip(self._before, before, strict=True)]
-        return (psutil.cpu_count() or 1) * (self._before.idle - before.idle) / max(sum(passed), 1e-9)
+        passed = _passed(self._before) - _passed(before)
+        return (psutil.cpu_count() or 1) * (self._before.idle - before.idle) / max(passed, 1e-9)
+
+
+def _passed(times: Any) -> float:
+    """Seconds of all cores. What guests of this machine took is in its own times already, as Linux counts."""
+    guests = sum(getattr(times, name, 0.0) for name in ("guest", "guest_nice"))
+    return float(sum(times) - guests)
 
 
 def thread_counts() -> list[int]:

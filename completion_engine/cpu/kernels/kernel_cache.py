@@ -2,8 +2,8 @@
 
 What numba stores are pickles and machine code: who can write them runs code as this user. So they lie in
 folders that belong to this user alone. The last folder's name follows from the kernels' sources. What is in
-it is for one processor, one interpreter and one place of the sources, and so is the mark that says that
-nothing is missing. Imports nothing heavy.
+it is for one processor, one compiler, one interpreter and one place of the sources, and so is the mark that
+says that nothing is missing. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from platformdirs import user_cache_dir
@@ -117,19 +118,24 @@ def can_store() -> bool:
     return storage_problem() is None
 
 
-def are_compiled() -> bool:
-    """Whether a process like this one has compiled all that the default target needs."""
-    mark = _mark()
-    if not (can_store() and mark.is_file()):
+def are_compiled(device: str) -> bool:
+    """Whether a process like this one has compiled and stored all that the default target needs on `device`.
+
+    `auto` needs nothing where it meant a GPU; where that has gone since, the first calls compile.
+    """
+    marks = [_mark(kind) for kind in ("cpu", "cuda") if device in {"auto", kind}]
+    found = [mark for mark in marks if mark.is_file()]
+    if not (can_store() and found):
         return False
-    with suppress(OSError):
-        mark.touch()  # they are in use: see `forget_unused`
+    for mark in found:
+        with suppress(OSError):
+            mark.touch()  # they are in use: see `forget_unused`
     return True
 
 
-def mark_compiled() -> None:
-    """Nothing is left to compile. Raises OSError where that cannot be stored."""
-    _mark().touch()
+def mark_compiled(kind: str) -> None:
+    """Nothing is left to compile for this kind of device. Raises OSError where that cannot be stored."""
+    _mark(kind).touch()
 
 
 def forget_unused(used: Path, now: float) -> None:
@@ -144,13 +150,14 @@ def forget_unused(used: Path, now: float) -> None:
 
 
 def machine_mark() -> str:
-    """Stands for this processor, this interpreter and this place of the sources."""
+    """Stands for what compiled kernels are for: processor, compiler, interpreter, place of the sources."""
     from llvmlite import binding  # noqa: PLC0415 - a tenth of a second, loaded with numba anyway
 
     processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    place = repr((processor, str(_SOURCES), sys.version)).encode()
-    return hashlib.sha256(place).hexdigest()[:16]
+    named = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    facts = processor, named, metadata.version("numba"), sys.version, str(_SOURCES)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def _mark() -> Path:
-    return KERNEL_FOLDER / f"compiled-{machine_mark()}"
+def _mark(kind: str) -> Path:
+    return KERNEL_FOLDER / f"compiled-{kind}-{machine_mark()}"

@@ -2,7 +2,8 @@
 
 LLVM finds them out by itself on x86. ARM's products of bytes it does not find on every system, so the system
 is asked: Linux by `getauxval`, macOS by `sysctlbyname`, Windows by `IsProcessorFeaturePresent`. What numba's
-own variable `NUMBA_CPU_FEATURES` names goes before all of that. Knows no kernel.
+own variables name goes before all of that: `NUMBA_CPU_FEATURES`, and `NUMBA_CPU_NAME=generic`, which has
+none. Knows no kernel.
 """
 
 from __future__ import annotations
@@ -80,4 +81,5 @@ def _sysctl(name: bytes) -> int:
 
 
 def _told() -> str:
-    return str(config.CPU_FEATURES or get_host_cpu_features())  # type: ignore[attr-defined]  # set by name
+    named = config.CPU_FEATURES  # type: ignore[attr-defined]  # set by name; "" names none
+    return str(get_host_cpu_features() if named is None else named)

@@ -68,17 +68,13 @@ class Program:
 
     def run(self) -> None:
         """Run all of them. Lets other threads of Python run meanwhile."""
+        written = self._written
+        _ = _run_steps.address  # all is compiled before helpers are taken: they spin until this is done
         with TEAM.gathered(num_threads_here()) as num_helpers:
-            _run_steps.run(
-                task_of(
-                    RunTask(
-                        steps=self._written.ctypes.data,
-                        num_steps=len(self._written),
-                        num_helpers=num_helpers,
-                        words=TEAM.words,
-                    )
-                )
+            told = RunTask(
+                steps=written.ctypes.data, num_steps=len(written), num_helpers=num_helpers, words=TEAM.words
             )
+            _run_steps.run(task_of(told))
 
     @cached_property
     def _written(self) -> Array:

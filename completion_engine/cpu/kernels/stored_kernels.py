@@ -6,6 +6,7 @@ compiled and stored anew. Knows numba's cache; `kernel_cache` knows which folder
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -27,16 +28,23 @@ from completion_engine.cpu.kernels.kernel_cache import StorageProblem, UnsafeErr
 
 logger = logging.getLogger(__name__)
 
+_unstored: set[str] = set()
+
+
+def are_all_stored() -> bool:
+    """Whether each kernel that this process has compiled is there for the next one."""
+    return not _unstored
+
 
 def cache_of(function: Callable[..., Any]) -> FunctionCache | NullCache:
     """Where numba looks for `function` compiled, and puts it; nowhere where no place is safe."""
     if problem := kernel_cache.storage_problem():
         _warn(problem)
-        return NullCache()
-    try:
-        return _KernelCache(function)
-    except RuntimeError:  # what numba's own settings in the environment name cannot be used
-        return NullCache()
+    else:
+        with suppress(RuntimeError):  # what numba's own settings in the environment name cannot be used
+            return _KernelCache(function)
+    _unstored.add(repr(function))
+    return NullCache()
 
 
 @cache
@@ -73,18 +81,29 @@ class _Storage(CompileResultCacheImpl):
 
 
 class _PrivateFiles(IndexDataCacheFile):
-    """A kernel's index of what it was compiled for, and a file for each of these."""
+    """A file for each version of a kernel, which says itself what it was compiled for.
 
-    def _load_index(self) -> Any:
-        try:
-            _check(self._index_path)
-            return super()._load_index()  # type: ignore[no-untyped-call]  # numba is untyped
-        except Exception:  # a pickle that is damaged raises anything
-            return {}
+    numba would number these files in an index. Of two processes that save at once both take the next free
+    number, and one kernel's machine code then stands under what another was compiled for.
+    """
 
-    def _load_data(self, name: str) -> Any:
-        _check(self._data_path(name))  # type: ignore[no-untyped-call]  # as above
-        return super()._load_data(name)  # type: ignore[no-untyped-call]  # as above
+    def load(self, key: Any) -> Any:
+        """What was compiled for `key`; None where the file is of something else. Damage raises anything."""
+        name = self._data_name(key)
+        _check(self._data_path(name))  # type: ignore[no-untyped-call]  # numba is untyped
+        told, data = self._load_data(name)  # type: ignore[no-untyped-call]  # as above
+        return data if told == self._told(key) else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Whoever saves the same at once writes the same."""
+        self._save_data(self._data_name(key), (self._told(key), data))  # type: ignore[no-untyped-call]  # as above
+
+    def _data_name(self, key: Any) -> str:
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        return f"{self._index_name.removesuffix('.nbi')}.{digest}.nbc"
+
+    def _told(self, key: Any) -> tuple[Any, ...]:
+        return self._version, self._source_stamp, key
 
     @contextmanager
     def _open_for_write(self, filepath: str) -> Iterator[IO[bytes]]:
@@ -92,6 +111,8 @@ class _PrivateFiles(IndexDataCacheFile):
             if hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), 0o600)  # whatever the umask
             yield file
+            file.flush()
+            os.fsync(file.fileno())  # or after a power cut the name may be there, and not the content
 
 
 def _check(path: str) -> None:
@@ -117,6 +138,8 @@ class _KernelCache(FunctionCache):
         except Exception:  # as in `_PrivateFiles`
             return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):  # no space is left, or the folder has gone
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # as above
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super()._save_overload(sig, data)  # type: ignore[no-untyped-call]  # as above
+        except OSError:  # no space is left, or the folder has gone
+            _unstored.add(self._name)

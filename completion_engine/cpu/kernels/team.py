@@ -143,7 +143,11 @@ class Team:
 
         They may still be on their way when it begins.
         """
-        if num_threads < 2 or not self._taken.acquire(blocking=False):
+        if num_threads < 2:
+            yield 0
+            return
+        _ = _help.address  # compiled by who wants help, and so stored before he says that all is
+        if not self._taken.acquire(blocking=False):
             yield 0
             return
         try:

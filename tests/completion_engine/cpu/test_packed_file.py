@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,6 +73,24 @@ def test_the_second_load_packs_nothing_and_finds_the_same(path: Path, weights: W
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_engines_that_load_at_once_leave_one_whole_file(path: Path, weights: Weights) -> None:
+    """Another engine of the same process begins and ends while the first one packs."""
+    others = Weights()
+    sources = weights.sources()
+    make = sources["narrow"].make
+
+    def make_late() -> PackedWeight:
+        assert are_equal(load_packed(path, others.sources()), others)
+        return make()
+
+    found = load_packed(path, sources | {"narrow": Source(SIZES["narrow"], make_late)})
+    assert are_equal(found, weights)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    num_packed = weights.num_packed
+    load_packed(path, weights.sources())
+    assert weights.num_packed == num_packed
+
+
 def cut_short(path: Path) -> None:
     content = path.read_bytes()
     path.unlink()  # the first load has it mapped
@@ -127,18 +146,92 @@ def test_where_nothing_can_be_stored_weights_are_held_in_memory(
     assert not list(path.parent.iterdir())
 
 
-def test_the_path_follows_the_files_and_older_ones_go(tmp_path: Path, weights: Weights) -> None:
+def test_the_path_follows_the_files_and_the_dtype_they_are_read_in(tmp_path: Path) -> None:
     model = tmp_path / "model.safetensors"
     model.write_bytes(b"one")
-    first = packed_path([model])
-    assert packed_path([model]) == first
+    first = packed_path([model], torch.bfloat16)
+    assert packed_path([model], torch.bfloat16) == first
+    wide = packed_path([model], torch.float32)
     status = model.stat()
     model.write_bytes(b"two")
     os.utime(model, ns=(status.st_atime_ns, status.st_mtime_ns))
-    second = packed_path([model])
-    assert second != first
-    assert second.parent == first.parent
-    here = tmp_path / "packed" / first.parent.name
-    for place in (first, second):
-        load_packed(here / place.name, weights.sources())
-    assert [file.name for file in here.iterdir()] == [second.name]
+    second = packed_path([model], torch.bfloat16)
+    assert len({first, wide, second}) == 3
+    assert len({path.parent for path in (first, wide, second)}) == 1
+
+
+@pytest.mark.parametrize("module", ["packing", "language", "sums", "vectors"])
+def test_the_path_follows_what_packs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    before = packed_path([], torch.float32)
+    other = tmp_path / "other.py"
+    other.touch()
+    monkeypatch.setattr(getattr(packed_file, module), "__file__", str(other))
+    assert packed_path([], torch.float32) != before
+
+
+def age(file: Path, days: float) -> None:
+    written = file.stat().st_mtime - days * 86_400
+    os.utime(file, (written, written))
+
+
+def test_versions_that_start_in_turn_keep_what_each_has_packed(path: Path, weights: Weights) -> None:
+    other = path.with_name("other.safetensors")
+    for _ in range(2):
+        for place in (path, other):
+            load_packed(place, weights.sources())
+            age(place, 6)
+    assert weights.num_packed == 2 * len(SIZES)
+
+
+@pytest.mark.parametrize("is_packed", [True, False], ids=["at a load", "at a load that packs"])
+@pytest.mark.parametrize(
+    ("name", "days", "stays"),
+    [
+        ("other.safetensors", 6, True),
+        ("other.safetensors", 8, False),
+        ("other-0123.json", 6, True),
+        ("other-0123.json", 8, False),
+        ("other.0123.part", 0.01, True),
+        ("other.0123.part", 0.1, False),
+        ("model.safetensors", 8, True),
+    ],
+)
+def test_what_is_long_unused_is_removed(
+    path: Path, weights: Weights, name: str, days: float, *, stays: bool, is_packed: bool
+) -> None:
+    load_packed(path, weights.sources())
+    file = path.with_name(name)
+    file.touch()
+    age(file, days)
+    if not is_packed:
+        path.unlink()
+    load_packed(path, weights.sources())
+    assert file.exists() == stays
+
+
+def test_where_the_disk_is_short_what_other_versions_packed_makes_room(
+    path: Path, weights: Weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = path.with_name("other.safetensors")
+    load_packed(other, weights.sources())
+    age(other, 1)
+
+    def usage(_: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=0 if other.exists() else 1 << 60)
+
+    monkeypatch.setattr(packed_file.shutil, "disk_usage", usage)
+    load_packed(path, weights.sources())
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_all_is_on_the_disk_before_it_gets_its_name(
+    path: Path, weights: Weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = []
+
+    def sync(number: int) -> None:
+        kept.append((os.fstat(number).st_size, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    load_packed(path, weights.sources())
+    assert kept == [(path.stat().st_size, False)]

@@ -96,7 +96,17 @@ def test_the_quickest_that_the_features_allow_is_chosen(
         dot.instruction_sets.cache_clear()
 
 
-def test_features_are_named_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_CPU_FEATURES", "+neon,+dotprod,-i8mm")
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("NUMBA_CPU_FEATURES", "+neon,+dotprod,-i8mm", ["Sdot"]),
+        ("NUMBA_CPU_FEATURES", "", []),
+        ("NUMBA_CPU_NAME", "generic", []),
+    ],
+)
+def test_features_are_named_by_hand(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, wanted: list[str]
+) -> None:
+    monkeypatch.setenv(name, value)
     found = subprocess.run([sys.executable, "-c", PRINTED], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "['Sdot']"
+    assert found.stdout.strip() == str(wanted)

@@ -11,10 +11,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from completion_engine.cpu.kernels.stored_kernels import _PrivateFiles
+
 SOMEBODY = 12_345  # another user
+CODE = ".nbc"  # a kernel's machine code, and what it was compiled for
 EXPECTED = "[1.0, 1.0]"
 NORM = f"""
 import os, sys
@@ -74,8 +78,9 @@ class Cache:
         (found,) = (self.owned / "kernels").iterdir()
         return found
 
-    def files(self, suffix: str) -> list[Path]:
-        found = list(self.owned.rglob(f"*{suffix}"))
+    @property
+    def files(self) -> list[Path]:
+        found = list(self.owned.rglob(f"*{CODE}"))
         assert found
         return found
 
@@ -87,13 +92,10 @@ class Cache:
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    def plant(self, suffix: str) -> None:
-        """Each file of this kind becomes a trap."""
-        for path in self.files(suffix):
+    def plant(self) -> None:
+        """Each file becomes a trap."""
+        for path in self.files:
             path.write_bytes(pickle.dumps(Trap(self.mark)))
-
-
-INDEX, CODE = ".nbi", ".nbc"  # what a kernel is stored for, and its machine code
 
 
 @pytest.fixture(scope="module")
@@ -146,10 +148,9 @@ def link_file(path: Path) -> None:
 
 
 @on_unix
-@pytest.mark.parametrize("suffix", [INDEX, CODE])
-def test_a_file_in_a_safe_folder_is_loaded(cache: Cache, suffix: str) -> None:
+def test_a_file_in_a_safe_folder_is_loaded(cache: Cache) -> None:
     """Otherwise none of the tests below could fail."""
-    cache.plant(suffix)
+    cache.plant()
     cache.run()
     assert cache.mark.exists()
 
@@ -169,7 +170,7 @@ def test_a_file_in_a_safe_folder_is_loaded(cache: Cache, suffix: str) -> None:
 def test_nothing_is_loaded_from_a_folder_that_others_may_write(
     cache: Cache, spoil: Callable[[Cache], None]
 ) -> None:
-    cache.plant(INDEX)
+    cache.plant()
     spoil(cache)
     told = cache.run()
     assert not cache.mark.exists()
@@ -178,27 +179,25 @@ def test_nothing_is_loaded_from_a_folder_that_others_may_write(
 
 @on_unix
 @pytest.mark.parametrize("spoil", [let_group_write, link_file, pytest.param(give_file_away, marks=as_root)])
-@pytest.mark.parametrize("suffix", [INDEX, CODE])
 def test_a_file_that_others_may_write_is_not_loaded_but_replaced(
-    cache: Cache, suffix: str, spoil: Callable[[Path], None]
+    cache: Cache, spoil: Callable[[Path], None]
 ) -> None:
-    cache.plant(suffix)
-    for path in cache.files(suffix):
+    cache.plant()
+    for path in cache.files:
         spoil(path)
     assert cache.run() == ""
     assert not cache.mark.exists()
-    for path in cache.files(suffix):
+    for path in cache.files:
         status = path.lstat()
         assert (stat.S_IFMT(status.st_mode), stat.S_IMODE(status.st_mode)) == (stat.S_IFREG, 0o600)
         assert status.st_uid == os.geteuid()
 
 
-@pytest.mark.parametrize("suffix", [INDEX, CODE])
-def test_a_damaged_file_is_compiled_anew(cache: Cache, suffix: str) -> None:
-    for path in cache.files(suffix):
+def test_a_damaged_file_is_compiled_anew(cache: Cache) -> None:
+    for path in cache.files:
         path.write_bytes(path.read_bytes()[:20])
     assert cache.run() == ""
-    assert all(path.stat().st_size > 20 for path in cache.files(suffix))
+    assert all(path.stat().st_size > 20 for path in cache.files)
 
 
 @on_unix
@@ -212,7 +211,7 @@ def test_folders_above_are_taken_from_others_and_what_is_private_there_is_used(c
     """A generous umask made them; no other user can have made a private folder of this user's."""
     cache.owned.chmod(0o777)
     cache.kernels.parent.chmod(0o775)
-    cache.plant(INDEX)
+    cache.plant()
     cache.run()
     assert cache.mark.exists()
     assert [stat.S_IMODE(path.stat().st_mode) for path in (cache.owned, cache.kernels.parent)] == [0o755] * 2
@@ -220,7 +219,7 @@ def test_folders_above_are_taken_from_others_and_what_is_private_there_is_used(c
 
 @on_unix
 def test_a_completion_comes_where_nothing_can_be_stored(cache: Cache, tiny_model_dir: Path) -> None:
-    cache.plant(INDEX)
+    cache.plant()
     write_by_group(cache)
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache.root)}
     command = sys.executable, "-P", "-c", COMPLETE, str(tiny_model_dir)
@@ -229,3 +228,61 @@ def test_a_completion_comes_where_nothing_can_be_stored(cache: Cache, tiny_model
     assert int(done.stdout) > 0
     assert done.stderr.count("Move that folder away") == 1
     assert not cache.mark.exists()
+
+
+FOUR_BITS, EIGHT_BITS = ("task", ("x86", "+avx2"), "4 bits"), ("task", ("x86", "+avx2"), "8 bits")
+
+
+def files_in(folder: Path) -> _PrivateFiles:
+    return _PrivateFiles(str(folder), "product.multiply-1.py311", ("time", "size"))
+
+
+def test_kernels_that_two_processes_store_at_once_are_both_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, others = files_in(tmp_path), files_in(tmp_path)
+    write = mine._open_for_write
+
+    def write_late(path: str) -> Any:
+        monkeypatch.undo()
+        others.save(EIGHT_BITS, "code for 8 bits")
+        return write(path)
+
+    monkeypatch.setattr(mine, "_open_for_write", write_late)
+    mine.save(FOUR_BITS, "code for 4 bits")
+    found = files_in(tmp_path)
+    assert (found.load(FOUR_BITS), found.load(EIGHT_BITS)) == ("code for 4 bits", "code for 8 bits")
+
+
+def test_machine_code_of_another_kernel_is_not_taken(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    files.save(FOUR_BITS, "code for 4 bits")
+    (four,) = tmp_path.glob(f"*{CODE}")
+    content = four.read_bytes()
+    files.save(EIGHT_BITS, "code for 8 bits")
+    for path in tmp_path.glob(f"*{CODE}"):
+        path.write_bytes(content)
+    assert (files.load(FOUR_BITS), files.load(EIGHT_BITS)) == ("code for 4 bits", None)
+
+
+@pytest.mark.parametrize("what", ["_version", "_source_stamp"])
+def test_what_another_numba_or_another_source_made_is_not_taken(tmp_path: Path, what: str) -> None:
+    before, files = files_in(tmp_path), files_in(tmp_path)
+    setattr(before, what, "other")
+    before.save(FOUR_BITS, "other code")
+    assert files.load(FOUR_BITS) is None
+    files.save(FOUR_BITS, "code")
+    assert files.load(FOUR_BITS) == "code"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_all_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = []
+
+    def sync(number: int) -> None:
+        kept.append((os.fstat(number).st_size, list(tmp_path.glob(f"*{CODE}"))))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    files_in(tmp_path).save(FOUR_BITS, "code for 4 bits")
+    (path,) = tmp_path.glob(f"*{CODE}")
+    assert kept == [(path.stat().st_size, [])]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from numba import carray
 
-from completion_engine.cpu.kernels import team
+from completion_engine.cpu.kernels import program, team
 from completion_engine.cpu.kernels.language import Array, SharedKernel
 from completion_engine.cpu.kernels.program import Program, Step
 from completion_engine.cpu.kernels.task import COUNTER, task_of
@@ -49,10 +51,10 @@ def steps(rows: Array) -> list[Step]:
 def runs_right(num_steps: int = 200, num_runs: int = 20) -> bool:
     """Whether every cell holds what it must: a step that is done twice, or too early, shows in it."""
     rows = np.zeros((num_steps + 1, NUM_CELLS), np.int64)
-    program = Program(steps(rows))
+    whole = Program(steps(rows))
     for _ in range(num_runs):
         rows[1:] = 0
-        program.run()
+        whole.run()
         if not (rows == np.arange(num_steps + 1)[:, None]).all():
             return False
     return True
@@ -97,3 +99,51 @@ def test_helpers_that_another_has_are_not_waited_for() -> None:
     with team.TEAM.gathered(2) as mine, team.TEAM.gathered(2) as others:
         assert (mine > 0, others) == (True, 0)
         assert runs_right(num_runs=1)
+
+
+class Looking:
+    """A kernel that looks, when it is compiled, whether another program could have helpers."""
+
+    def __init__(self, kernel: SharedKernel) -> None:
+        self._kernel = kernel
+        self.has_helpers = False
+
+    @cached_property
+    def address(self) -> int:
+        with team.TEAM.gathered(2) as num_helpers:
+            self.has_helpers = num_helpers > 0
+        return self._kernel.address
+
+    def run(self, task: Array) -> None:
+        assert self.address
+        self._kernel.run(task)
+
+
+def test_helpers_are_free_while_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, passes_on = Looking(program._run_steps), Looking(_pass_on)
+    monkeypatch.setattr(program, "_run_steps", runs)
+    rows = np.zeros((2, NUM_CELLS), np.int64)
+    (step,) = steps(rows)
+    Program([replace(step, kernel=passes_on)]).run()
+    assert (rows[1] == 1).all()
+    assert (passes_on.has_helpers, runs.has_helpers) == (True, True)
+
+
+def test_who_wants_helpers_compiles_what_they_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers end with the process, whatever they are compiling then."""
+    helps, compilers = team._help, []
+
+    class Helping:
+        @cached_property
+        def address(self) -> int:
+            compilers.append(threading.current_thread())
+            return helps.address
+
+        def run(self, task: Array) -> None:
+            assert self.address
+            helps.run(task)
+
+    monkeypatch.setattr(team, "_help", Helping())
+    with team.Team().gathered(2):
+        pass
+    assert compilers == [threading.current_thread()]

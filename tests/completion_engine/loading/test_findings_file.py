@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,13 @@ def test_findings_are_read_as_they_were_stored(path: Path, are_settled: bool) ->
     assert read_findings(path, written_at(path)) == found
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_another_process_of_the_same_id_left_is_not_in_the_way(path: Path) -> None:
+    """Containers that share a cache count their processes each from one."""
+    path.with_suffix(f".{os.getpid()}.part").mkdir()
+    store_findings(path, FOUND)
+    assert read_findings(path, written_at(path)) == FOUND
 
 
 @pytest.mark.parametrize(("days", "is_read"), [(0, True), (6, True), (8, False), (-1, False)])

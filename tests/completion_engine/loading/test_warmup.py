@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 import torch
 
+from completion_engine import compile_kernels
 from completion_engine.config import EngineConfig
-from completion_engine.cpu.kernels import kernel_cache
-from completion_engine.cpu.kernels.language import array_of
+from completion_engine.cpu.kernels import kernel_cache, stored_kernels
+from completion_engine.cpu.kernels.language import array_of, kernel
 from completion_engine.cpu.kernels.packing import RECORDS, pack
 from completion_engine.cpu.quantised import can_quantise
 from completion_engine.loading import warmup
@@ -58,7 +60,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
 
     monkeypatch.setattr(warmup, "worker", program)
     monkeypatch.setattr(warmup.subprocess, "Popen", Watched)
-    monkeypatch.setattr(warmup, "are_compiled", lambda: False)
+    monkeypatch.setattr(warmup, "are_compiled", lambda _: False)
     yield found
     for pid in found:
         with pytest.raises(ProcessLookupError):
@@ -105,7 +107,7 @@ def test_nothing_is_compiled_that_would_not_run(started: Started, config: Engine
 def test_nothing_is_compiled_twice_or_in_vain(
     started: Started, monkeypatch: pytest.MonkeyPatch, name: str, found: bool
 ) -> None:
-    monkeypatch.setattr(warmup, name, lambda: found)
+    monkeypatch.setattr(warmup, name, lambda *_: found)
     with compiled_meanwhile(EngineConfig()):
         pass
     assert not started
@@ -180,8 +182,70 @@ def test_a_start_that_finds_everything_compiled_counts_as_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel_cache, "KERNEL_FOLDER", tmp_path)
-    kernel_cache.mark_compiled()
+    kernel_cache.mark_compiled("cpu")
     (mark,) = tmp_path.iterdir()
     os.utime(mark, (0, 0))
-    assert kernel_cache.are_compiled()
+    assert kernel_cache.are_compiled("cpu")
     assert mark.stat().st_mtime > 0
+
+
+@pytest.fixture
+def kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this test's kernels are stored."""
+    folder = tmp_path / "slipstream" / "kernels" / ("0" * 16)
+    for module in (kernel_cache, compile_kernels):
+        monkeypatch.setattr(module, "KERNEL_FOLDER", folder)
+    monkeypatch.setattr(stored_kernels, "_unstored", set())
+    assert kernel_cache.can_store()
+    return folder
+
+
+def add_one(number: int) -> int:
+    return number + 1
+
+
+@pytest.mark.parametrize(
+    ("is_full", "are_stored"), [(False, True), (True, False)], ids=["room on the disk", "a full disk"]
+)
+def test_kernels_count_as_compiled_where_all_were_stored(
+    kernel_folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_full: bool, are_stored: bool
+) -> None:
+    def save(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def load(*_: object) -> None:
+        assert kernel(add_one)(1) == 2
+
+    if is_full:
+        monkeypatch.setattr(stored_kernels._PrivateFiles, "save", save)
+    monkeypatch.setattr(compile_kernels.CompletionEngine, "from_folder", load)
+    compile_kernels.compile_all("cpu")
+    assert kernel_cache.are_compiled("cpu") == are_stored
+    assert bool(list(kernel_folder.rglob("*.nbc"))) == are_stored
+
+
+def test_where_there_was_a_gpu_nothing_is_compiled_for_the_cpu(
+    kernel_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compile_kernels, "choose_device", lambda _: torch.device("cuda"))
+    compile_kernels.compile_all("auto")
+    assert (kernel_cache.are_compiled("auto"), kernel_cache.are_compiled("cpu")) == (True, False)
+
+
+@pytest.mark.parametrize("name", ["NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"])
+def test_what_was_compiled_for_a_processor_named_by_hand_is_for_no_other(
+    kernel_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    kernel_cache.mark_compiled("cpu")
+    assert kernel_cache.are_compiled("cpu")
+    monkeypatch.setenv(name, "generic")
+    assert not kernel_cache.are_compiled("cpu")
+
+
+def test_what_another_numba_compiled_is_not_there(
+    kernel_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel_cache.mark_compiled("cpu")
+    assert kernel_cache.are_compiled("cpu")
+    monkeypatch.setattr(kernel_cache.metadata, "version", lambda _: "999")
+    assert not kernel_cache.are_compiled("cpu")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import psutil
 import pytest
@@ -132,6 +133,32 @@ def test_idle_cores_are_those_of_this_machine() -> None:
     idle = IdleCores()
     time.sleep(0.1)
     assert 0.0 <= idle() <= (psutil.cpu_count() or 1) * 1.05
+
+
+class Times(NamedTuple):
+    """As Linux counts: guests' times are in `user` and `nice` too."""
+
+    user: float = 0.0
+    nice: float = 0.0
+    idle: float = 0.0
+    guest: float = 0.0
+    guest_nice: float = 0.0
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        Times(user=2.0, nice=1.0, idle=1.0),
+        Times(user=2.0, nice=1.0, idle=1.0, guest=2.0),
+        Times(user=2.0, nice=1.0, idle=1.0, guest=1.0, guest_nice=1.0),
+    ],
+    ids=["none", "guests", "niced guests"],
+)
+def test_cores_that_guests_use_are_counted_once(monkeypatch: pytest.MonkeyPatch, after: Times) -> None:
+    times = iter([Times(), after])
+    monkeypatch.setattr(psutil, "cpu_times", lambda: next(times))
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 8)
+    assert IdleCores()() == pytest.approx(2.0)
 
 
 def test_the_number_of_threads_changes_no_bit(target: LanguageModel) -> None:

@@ -28,11 +28,12 @@ from lsp_server.workspace.learned import learned_path
 from lsp_server.workspace.settings_file import user_file
 from ngram_cache.snapshot import index_directory, snapshot_path
 import sys
+import torch
 assert can_store()
 root, model = default_root(), "qwen2.5-coder-0.5b"
 official, index = CATALOGUE[model].file_name, snapshot_path(index_directory(), Path("/project"), "tokens")
 files = [
-    KERNEL_FOLDER / "kernel.nbi", packed_path([Path(sys.argv[1])]), root / f"{model}.loading",
+    KERNEL_FOLDER / "kernel.nbc", packed_path([Path(sys.argv[1])], torch.float32), root / f"{model}.loading",
     *(root / model / name for name in (official, f"{official}.partial", f"{official}.partial.json")),
     root / model / "converted" / "config.json", root / model / "work-1" / "x",
     root / "local" / "mine-0123456789ab" / "converted" / "config.json", root / "hub" / "a--c.new",
