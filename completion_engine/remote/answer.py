@@ -12,9 +12,9 @@ from typing import Any
 
 from completion_engine.decoding.chances import Chance
 from completion_engine.errors import RemoteError
-from completion_engine.remote.connection import Stream
 from completion_engine.remote.event_stream import EventParser, EventStreamError
 from completion_engine.remote.logprobs import chances_of
+from completion_engine.remote.stream import Stream
 from completion_engine.remote.transport import Wait
 
 _DONE = "[DONE]"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 
 from h2 import events
@@ -21,6 +20,7 @@ from h2.settings import SettingCodes, Settings
 
 from completion_engine.errors import RemoteError
 from completion_engine.remote.frame_bounds import MAX_FRAME_BYTES, FrameBounds, FrameError
+from completion_engine.remote.stream import Stream
 from completion_engine.remote.transport import Transport, Wait, silent
 
 WINDOW_BYTES = 256 << 10
@@ -39,56 +39,6 @@ _SETTINGS = {
     SettingCodes.MAX_HEADER_LIST_SIZE: MAX_HEADER_BYTES,
     SettingCodes.MAX_CONCURRENT_STREAMS: 0,
 }
-
-
-class Stream:
-    """One request's answer, as far as it is here. `status` is 0 until its headers have come."""
-
-    def __init__(self, connection: Connection, number: int) -> None:
-        self._connection = connection
-        self.number = number
-        self.status = 0
-        self.headers: Mapping[str, str] = {}
-        self.chunks: deque[tuple[bytes, int]] = deque()  # with what each takes of the window
-        self.num_bytes = 0
-        self.has_ended = False
-        self.fault: RemoteError | None = None
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether anything of the answer is here."""
-        return bool(self.status or self.has_ended or self.fault)
-
-    def read(self, wait: Wait) -> bytes | None:
-        """What of the body has come; nothing at its end, None when time is up. Raises RemoteError."""
-        while not (self.chunks or self.has_ended or self.fault):
-            if not self._connection.pump(wait) or wait.is_over:
-                break
-        if self.chunks:
-            data, num_window = self.chunks.popleft()
-            self._connection.consumed(self, num_window)
-            return data
-        if self.fault is not None:
-            raise self.fault
-        return b"" if self.has_ended else None
-
-    def wait_for_status(self, wait: Wait) -> int:
-        """The answer's status; 0 when time is up. Raises RemoteError."""
-        while not self.status:
-            if self.fault is not None:
-                raise self.fault
-            if not self._connection.pump(wait) or wait.is_over:
-                break
-        return self.status
-
-    def reset(self) -> None:
-        """Nobody wants the rest: the server is told so, and nothing that comes counts."""
-        self._connection.reset(self)
-
-    def close(self) -> None:
-        """As `reset`; nothing is said where all of it is here already."""
-        self._connection.look()
-        self.reset()
 
 
 class Connection:
