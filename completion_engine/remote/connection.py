@@ -71,7 +71,7 @@ class Connection:
         return len(self._streams)
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes, wait: Wait) -> Stream:
-        """Begin a stream and send all of the request. Raises RemoteError."""
+        """Begin a stream and send all of the request. Raises RemoteError, CancelledError."""
         self._prove_if_quiet()
         pseudo = [
             (":method", method), (":scheme", self._scheme), (":authority", self._authority), (":path", path)
@@ -80,7 +80,11 @@ class Connection:
             number = self._h2.get_next_available_stream_id()
             self._h2.send_headers(number, [*pseudo, *headers.items()], end_stream=not body)
             stream = self._streams[number] = Stream(self, number)
-            self._send_body(stream, body, wait)
+            try:
+                self._send_body(stream, body, wait)
+            except BaseException:
+                self.reset(stream)
+                raise
         return stream
 
     def pump(self, wait: Wait) -> bool:
@@ -116,15 +120,14 @@ class Connection:
                 self._flush()
 
     def reset(self, stream: Stream) -> None:
-        """See `Stream.reset`."""
-        if self._streams.pop(stream.number, None) is None or not self._transport.is_open:
-            return
-        for _, num_window in stream.chunks:
-            self.consumed(stream, num_window)
-        stream.chunks.clear()
-        with contextlib.suppress(RemoteError), self._faults():
-            self._h2.reset_stream(stream.number, ErrorCodes.CANCEL)
-            self._flush()
+        """See `Stream.reset`. What nobody reads is given back, also of a stream that has ended."""
+        is_under_way = self._streams.pop(stream.number, None) is not None
+        with contextlib.suppress(RemoteError):
+            self.consumed(stream, stream.drop())
+            if is_under_way and self._transport.is_open:
+                with self._faults():
+                    self._h2.reset_stream(stream.number, ErrorCodes.CANCEL)
+                    self._flush()
 
     def close(self) -> None:
         """Say goodbye and let go of it."""
@@ -152,11 +155,12 @@ class Connection:
 
     def _take(self, event: events.Event) -> None:
         stream = self._streams.get(getattr(event, "stream_id", None) or 0)
-        if isinstance(event, events.DataReceived) and event.data:
+        if isinstance(event, events.DataReceived) and stream is not None and event.data:
             self._num_empty = 0
-            if stream is not None:
-                self._take_data(stream, event)
+            self._take_data(stream, event)
             return
+        if isinstance(event, events.DataReceived):
+            self._h2.acknowledge_received_data(event.flow_controlled_length or 0, event.stream_id or 0)
         self._num_empty += 1
         if self._num_empty > MAX_EMPTY_FRAMES:
             raise _rubbish(self._authority, "frames without end that carry nothing")
@@ -177,12 +181,11 @@ class Connection:
 
     def _take_data(self, stream: Stream, event: events.DataReceived) -> None:
         data = event.data or b""
+        stream.chunks.append((data, event.flow_controlled_length or 0))
         stream.num_bytes += len(data)
         if stream.num_bytes > MAX_BODY_BYTES:
             stream.fault = _rubbish(self._authority, "an answer without end")
             self.reset(stream)
-            return
-        stream.chunks.append((data, event.flow_controlled_length or 0))
 
     def _refuse_behind(self, last: int) -> None:
         """The server has said goodbye: streams behind `last` it never saw."""

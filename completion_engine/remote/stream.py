@@ -69,6 +69,12 @@ class Stream:
                 break
         return self.status
 
+    def drop(self) -> int:
+        """Forget what waits to be read; how much of the window it took."""
+        num_window = sum(num for _, num in self.chunks)
+        self.chunks.clear()
+        return num_window
+
     def reset(self) -> None:
         """Nobody wants the rest: the server is told so, and nothing that comes counts."""
         self._connection.reset(self)

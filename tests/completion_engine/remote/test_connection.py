@@ -1,0 +1,76 @@
+"""One connection carries answer after answer, and no server can use it up or keep its reader busy."""
+
+from __future__ import annotations
+
+import pytest
+from h2 import events
+from h2.connection import H2Connection
+from h2.settings import SettingCodes
+
+from completion_engine.errors import RemoteError
+from completion_engine.remote import connection as connections
+from completion_engine.remote.connection import Connection
+from completion_engine.remote.stream import Stream
+from tests.completion_engine.remote.wire import NOW, Answer, Wire
+
+OK = [(":status", "200")]
+TAIL = b"x" * 16_000
+
+
+def ask(connection: Connection, body: bytes = b"") -> Stream:
+    return connection.request("POST", "/", {}, body, NOW)
+
+
+def begin(server: H2Connection, number: int) -> None:
+    server.send_headers(number, OK)
+    server.send_data(number, b"begun")
+
+
+def ended(server: H2Connection, number: int) -> None:
+    begin(server, number)
+    server.send_data(number, TAIL, end_stream=True)
+
+
+def broken_off(server: H2Connection, number: int) -> None:
+    begin(server, number)
+    server.send_data(number, TAIL)
+    server.reset_stream(number)
+
+
+def too_long(server: H2Connection, number: int) -> None:
+    begin(server, number)
+    for _ in range(3):
+        server.send_data(number, TAIL)
+
+
+def padded(server: H2Connection, number: int) -> None:
+    begin(server, number)
+    for _ in range(60):
+        server.send_data(number, b"", pad_length=255)
+    server.end_stream(number)
+
+
+@pytest.mark.parametrize("answer", [ended, broken_off, too_long, padded])
+def test_what_nobody_reads_does_not_use_up_the_window(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The window holds 1.1 MB: h2 refuses what the server sends beyond it."""
+    monkeypatch.setattr(connections, "MAX_BODY_BYTES", 20_000)
+    connection = Wire(answer).connection()
+    for _ in range(100):
+        stream = ask(connection)
+        connection.look()
+        if answer is not too_long:
+            assert stream.read(NOW) == b"begun"
+        stream.close()
+    assert connection.is_usable
+
+
+def test_a_request_that_is_given_up_half_way_is_no_stream_any_more() -> None:
+    wire = Wire(settings={SettingCodes.INITIAL_WINDOW_SIZE: 10})
+    connection = wire.connection()
+    with pytest.raises(RemoteError) as failure:
+        ask(connection, b"longer than the server takes")
+    assert failure.value.kind == "silent"
+    assert connection.num_streams == 0
+    assert isinstance(wire.heard[-1], events.StreamReset)
