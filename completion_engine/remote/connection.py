@@ -100,10 +100,10 @@ class Connection:
             if not data:
                 self._lost(RemoteError("truncated", f"{self._authority} closed the connection."))
                 return True
-            self._bounds.check(data)
-            for event in self._h2.receive_data(data):
+            for event in self._h2.receive_data(data[: self._bounds.check(data)]):
                 self._take(event)
-            self._flush()
+            if self._transport.is_open:
+                self._flush()
         return True
 
     def look(self) -> None:
@@ -165,8 +165,8 @@ class Connection:
         if self._num_empty > MAX_EMPTY_FRAMES:
             raise _rubbish(self._authority, "frames without end that carry nothing")
         if isinstance(event, events.ConnectionTerminated):
-            self._is_leaving = True
-            self._refuse_behind(event.last_stream_id or 0)
+            # The library takes nothing behind a goodbye, so no answer under way can come to its end.
+            self._lost(RemoteError("truncated", f"{self._authority} is going away."))
         elif stream is None:
             return
         elif isinstance(event, events.ResponseReceived):
@@ -186,13 +186,6 @@ class Connection:
         if stream.num_bytes > MAX_BODY_BYTES:
             stream.fault = _rubbish(self._authority, "an answer without end")
             self.reset(stream)
-
-    def _refuse_behind(self, last: int) -> None:
-        """The server has said goodbye: streams behind `last` it never saw."""
-        for number, stream in list(self._streams.items()):
-            if number > last:
-                stream.fault = RemoteError("truncated", f"{self._authority} is going away.")
-                del self._streams[number]
 
     def _lost(self, fault: RemoteError) -> None:
         """The connection is no more, and no stream goes on."""

@@ -6,6 +6,7 @@ import pytest
 from h2 import events
 from h2.connection import H2Connection
 from h2.settings import SettingCodes
+from hyperframe.frame import DataFrame, Frame, GoAwayFrame, PingFrame
 
 from completion_engine.errors import RemoteError
 from completion_engine.remote import connection as connections
@@ -74,3 +75,25 @@ def test_a_request_that_is_given_up_half_way_is_no_stream_any_more() -> None:
     assert failure.value.kind == "silent"
     assert connection.num_streams == 0
     assert isinstance(wire.heard[-1], events.StreamReset)
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+def test_a_goodbye_breaks_off_what_is_under_way_and_keeps_what_came(pieces: int) -> None:
+    """The server goes on with the stream, as HTTP/2 lets it; the library takes none of that."""
+    wire = Wire(begin)
+    connection = wire.connection()
+    stream = ask(connection)
+    frames: list[Frame] = [
+        DataFrame(stream.number, b"before"),
+        GoAwayFrame(0, last_stream_id=stream.number),
+        DataFrame(stream.number, b"behind"),
+        PingFrame(0, b"standing"),
+    ]
+    data = b"".join(frame.serialize() for frame in frames)
+    size = -(-len(data) // pieces)
+    wire.coming.extend(data[at : at + size] for at in range(0, len(data), size))
+    assert [stream.read(NOW), stream.read(NOW)] == [b"begun", b"before"]
+    with pytest.raises(RemoteError) as failure:
+        stream.read(NOW)
+    assert failure.value.kind == "truncated"
+    assert not connection.is_usable
