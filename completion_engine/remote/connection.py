@@ -26,9 +26,12 @@ from completion_engine.remote.transport import Transport, Wait, silent
 WINDOW_BYTES = 256 << 10
 MAX_BODY_BYTES = 4 << 20
 MAX_HEADER_BYTES = 16 << 10
-# So many frames in a row that bring nobody anything, and the server is not one of ours.
+# So many frames that bring nobody anything, and the server is not one of ours. What brings something, and a
+# request, make up for some: acknowledgements, windows, what is under way to a stream that was reset.
 MAX_EMPTY_FRAMES = 1000
+_USEFUL_PAYS, _REQUEST_PAYS = 10, 100
 SEND_S = 10.0
+_LOOK_S = 0.005  # what comes faster than it is taken in is left for later
 _IDLE_S = 20.0  # a connection that was quiet for longer is asked whether it still stands
 _PROVE_S = 1.0  # and is given up when it does not say so within this
 
@@ -73,6 +76,7 @@ class Connection:
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes, wait: Wait) -> Stream:
         """Begin a stream and send all of the request. Raises RemoteError, CancelledError."""
         self._prove_if_quiet()
+        self._count_empty(-_REQUEST_PAYS)
         pseudo = [
             (":method", method), (":scheme", self._scheme), (":authority", self._authority), (":path", path)
         ]  # fmt: skip
@@ -100,16 +104,18 @@ class Connection:
             if not data:
                 self._lost(RemoteError("truncated", f"{self._authority} closed the connection."))
                 return True
-            for event in self._h2.receive_data(data[: self._bounds.check(data)]):
-                self._take(event)
+            num_bytes, num_frames = self._bounds.check(data)
+            num_useful = sum(map(self._take, self._h2.receive_data(data[:num_bytes])))
+            self._count_empty(num_frames - _USEFUL_PAYS * num_useful)
             if self._transport.is_open:
                 self._flush()
         return True
 
     def look(self) -> None:
-        """Take in what is here already, without a wait."""
+        """Take in what is here already, without a wait, and for a moment at most."""
+        moment = Wait.seconds(_LOOK_S)
         with contextlib.suppress(RemoteError):
-            while self.is_usable and self.pump(Wait(0.0)):
+            while self.is_usable and self.pump(Wait(0.0)) and not moment.is_over:
                 pass
 
     def consumed(self, stream: Stream, num_window: int) -> None:
@@ -153,39 +159,45 @@ class Connection:
             self._h2.send_data(stream.number, part.tobytes(), end_stream=not view)
             self._flush()
 
-    def _take(self, event: events.Event) -> None:
+    def _take(self, event: events.Event) -> bool:
+        """Whether it brings anybody anything."""
         stream = self._streams.get(getattr(event, "stream_id", None) or 0)
-        if isinstance(event, events.DataReceived) and stream is not None and event.data:
-            self._num_empty = 0
-            self._take_data(stream, event)
-            return
         if isinstance(event, events.DataReceived):
-            self._h2.acknowledge_received_data(event.flow_controlled_length or 0, event.stream_id or 0)
-        self._num_empty += 1
-        if self._num_empty > MAX_EMPTY_FRAMES:
-            raise _rubbish(self._authority, "frames without end that carry nothing")
+            return self._take_data(stream, event)
         if isinstance(event, events.ConnectionTerminated):
             # The library takes nothing behind a goodbye, so no answer under way can come to its end.
             self._lost(RemoteError("truncated", f"{self._authority} is going away."))
         elif stream is None:
-            return
+            return False
         elif isinstance(event, events.ResponseReceived):
             stream.headers = dict(event.headers or ())  # type: ignore[arg-type]  # decoded, as configured
             stream.status = _status(stream.headers.get(":status", ""))
+            return True
         elif isinstance(event, events.StreamEnded):
             stream.has_ended = True
             del self._streams[stream.number]
         elif isinstance(event, events.StreamReset):
             stream.fault = RemoteError("truncated", f"{self._authority} broke the answer off.")
             del self._streams[stream.number]
+        return False
 
-    def _take_data(self, stream: Stream, event: events.DataReceived) -> None:
-        data = event.data or b""
-        stream.chunks.append((data, event.flow_controlled_length or 0))
+    def _take_data(self, stream: Stream | None, event: events.DataReceived) -> bool:
+        data, num_window = event.data or b"", event.flow_controlled_length or 0
+        if stream is None or not data:
+            self._h2.acknowledge_received_data(num_window, event.stream_id or 0)
+            return False
+        stream.chunks.append((data, num_window))
         stream.num_bytes += len(data)
         if stream.num_bytes > MAX_BODY_BYTES:
             stream.fault = _rubbish(self._authority, "an answer without end")
             self.reset(stream)
+        return True
+
+    def _count_empty(self, num_frames: int) -> None:
+        """So many more of them, or so many less."""
+        self._num_empty = max(0, self._num_empty + num_frames)
+        if self._num_empty > MAX_EMPTY_FRAMES:
+            raise _rubbish(self._authority, "frames without end that carry nothing")
 
     def _lost(self, fault: RemoteError) -> None:
         """The connection is no more, and no stream goes on."""

@@ -1,6 +1,6 @@
 """The lengths that HTTP/2 frames give themselves, looked at before any of a frame is kept.
 
-Bytes in; out come how many of them count, or an error. The h2 library keeps
+Bytes in; out come how many of them count and how many frames they begin, or an error. The h2 library keeps
 all of a frame before it says that it is too long.
 """
 
@@ -23,12 +23,12 @@ class FrameBounds:
         self._num_left = 0
         self._has_begun = self._is_goodbye = False
 
-    def check(self, data: bytes) -> int:
-        """How many of the bytes count, as none do behind a goodbye.
+    def check(self, data: bytes) -> tuple[int, int]:
+        """How many of the bytes count, as none do behind a goodbye, and how many frames begin in them.
 
         Raises FrameError at the first header that cannot be.
         """
-        at = 0
+        at = num_frames = 0
         while at < len(data) and (self._num_left or not self._is_goodbye):
             if self._num_left:
                 num_skipped = min(self._num_left, len(data) - at)
@@ -40,7 +40,8 @@ class FrameBounds:
             at += len(part)
             if len(self._header) == _HEADER_BYTES:
                 self._take_header()
-        return at
+                num_frames += 1
+        return at, num_frames
 
     def _take_header(self) -> None:
         num_bytes, kind = int.from_bytes(self._header[:3], "big"), self._header[3]

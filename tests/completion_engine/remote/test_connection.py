@@ -10,7 +10,7 @@ from hyperframe.frame import DataFrame, Frame, GoAwayFrame, PingFrame
 
 from completion_engine.errors import RemoteError
 from completion_engine.remote import connection as connections
-from completion_engine.remote.connection import Connection
+from completion_engine.remote.connection import MAX_EMPTY_FRAMES, Connection
 from completion_engine.remote.stream import Stream
 from tests.completion_engine.remote.wire import NOW, Answer, Wire
 
@@ -97,3 +97,42 @@ def test_a_goodbye_breaks_off_what_is_under_way_and_keeps_what_came(pieces: int)
         stream.read(NOW)
     assert failure.value.kind == "truncated"
     assert not connection.is_usable
+
+
+def test_frames_of_an_answer_that_was_left_end_the_connection_when_they_never_end() -> None:
+    wire = Wire(begin)
+    connection = wire.connection()
+    stream = ask(connection)
+    stream.close()
+    num_before, flood = wire.num_received, DataFrame(stream.number, b"z" * 1000).serialize()
+    wire.coming.extend([flood] * (20 * MAX_EMPTY_FRAMES))
+    for _ in range(2 * MAX_EMPTY_FRAMES):
+        connection.look()
+    assert not connection.is_usable
+    assert wire.num_received - num_before <= 2 * MAX_EMPTY_FRAMES
+
+
+def test_a_word_now_and_then_does_not_excuse_a_flood() -> None:
+    wire = Wire(begin)
+    connection = wire.connection()
+    stream = ask(connection)
+    word = DataFrame(stream.number, b"a").serialize()
+    flood = PingFrame(0, b"standing").serialize() * (MAX_EMPTY_FRAMES // 4)
+    wire.coming.extend([flood, word] * 20)
+    with pytest.raises(RemoteError) as failure:
+        while connection.pump(NOW):
+            pass
+    assert failure.value.kind == "rubbish"
+    assert not connection.is_usable
+
+
+def test_what_was_under_way_when_an_answer_was_left_is_no_flood() -> None:
+    wire = Wire(begin)
+    connection = wire.connection()
+    for _ in range(100):
+        stream = ask(connection)
+        stream.close()
+        wire.coming.extend([DataFrame(stream.number, b"late").serialize()] * 50)
+        while connection.pump(NOW):
+            pass
+    assert connection.is_usable
