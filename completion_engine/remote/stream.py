@@ -48,7 +48,11 @@ class Stream:
         return bool(self.status or self.has_ended or self.fault)
 
     def read(self, wait: Wait) -> bytes | None:
-        """What of the body has come; nothing at its end, None when time is up. Raises RemoteError."""
+        """What of the body has come; nothing at its end, None when time is up.
+
+        What is here is given also when time is up. Raises RemoteError, CancelledError.
+        """
+        wait.check()
         while not (self.chunks or self.has_ended or self.fault):
             if not self._connection.pump(wait) or wait.is_over:
                 break

@@ -12,6 +12,8 @@ from completion_engine.errors import RemoteError
 from completion_engine.remote import connection as connections
 from completion_engine.remote.connection import MAX_EMPTY_FRAMES, Connection
 from completion_engine.remote.stream import Stream
+from completion_engine.remote.transport import Wait
+from completion_engine.request import Cancellation, CancelledError
 from tests.completion_engine.remote.wire import NOW, Answer, Wire
 
 OK = [(":status", "200")]
@@ -136,3 +138,12 @@ def test_what_was_under_way_when_an_answer_was_left_is_no_flood() -> None:
         while connection.pump(NOW):
             pass
     assert connection.is_usable
+
+
+def test_who_cancels_is_given_nothing_that_is_here_already() -> None:
+    connection = Wire(begin).connection()
+    stream, cancellation = ask(connection), Cancellation()
+    connection.look()
+    cancellation.cancel()
+    with pytest.raises(CancelledError):
+        stream.read(Wait(0.0, cancellation))
