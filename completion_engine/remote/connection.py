@@ -221,6 +221,7 @@ class Connection:
         return wait.at_most(self._asked_s + _PROVE_S)
 
     def _flush(self) -> None:
+        """Send what is to be said, for as long as `SEND_S` allows, whatever a reader's patience."""
         if data := self._h2.data_to_send():
             self._transport.send(data, Wait.seconds(SEND_S))
 
