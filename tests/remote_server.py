@@ -23,10 +23,12 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.exceptions import H2Error
 from h2.settings import Settings
+from hyperframe.frame import GoAwayFrame
 
 from completion_engine.decoding.chances import Chance
 
 PATIENCE_S = 30.0
+_NO_STREAM = (1 << 31) - 1  # a goodbye that leaves out no stream
 _ANYTHING = r"([\s\S])*"
 
 
@@ -202,9 +204,9 @@ class RemoteServer:
             connection.close()
 
     def say_goodbye(self) -> None:
-        """GOAWAY on every connection; what is under way goes on."""
+        """GOAWAY on every connection; what is under way goes on, as where a proxy restarts."""
         for connection in self._open:
-            connection.call("close_connection")
+            connection.raw(GoAwayFrame(0, last_stream_id=_NO_STREAM).serialize())
 
     def deafen(self) -> None:
         """The connections that are open hear nothing more and say nothing; further ones are as usual."""

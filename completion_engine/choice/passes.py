@@ -16,6 +16,7 @@ from typing import Any
 
 from completion_engine.choice.choice import Passes
 from completion_engine.choice.prices import JUDGED_ROWS, RECENT_LOADS
+from completion_engine.json_text import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class PassLog:
     def _read(self) -> list[_Load]:
         try:
             with self._path.open("rb") as file:
-                found = json.loads(file.read(_MAX_BYTES))
+                found = parse_json(file.read(_MAX_BYTES))
             return [_checked(load) for load in found["loads"]]
         except (OSError, ValueError, KeyError, TypeError):
             return []

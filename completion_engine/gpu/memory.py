@@ -5,7 +5,6 @@ Pure: numbers in, a plan out. Owns the geometries of the models that the tables 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from completion_engine.errors import MachineError
 from completion_engine.gpu.weights import GROUP, Bits
+from completion_engine.json_text import parse_json
 
 WIDEST_PASS = 256
 CHUNK = 256
@@ -176,7 +176,7 @@ def _smaller(plan: MemoryPlan, geometry: Geometry) -> Iterator[MemoryPlan]:
 def read_geometry(folder: Path) -> Geometry | None:
     """The geometry of the model in `folder`; None where it is of another family or cannot be read."""
     try:
-        return Geometry.of_config(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        return Geometry.of_config(parse_json((folder / "config.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

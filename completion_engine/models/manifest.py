@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from completion_engine.json_text import parse_json
 from completion_engine.models.partial import sha256_of
 
 MANIFEST = "manifest.json"
 WEIGHTS = "model.safetensors"
+INDEX = f"{WEIGHTS}.index.json"
 NEEDED = ("config.json", "tokenizer.json", WEIGHTS)
 _FORMAT = 1
+_METADATA = "__metadata__"
 _MAX_HEADER_BYTES = 100 << 20  # the format's own limit
 
 
@@ -38,12 +41,18 @@ def _shifted(on_bytes: Callable[[int], None], base: int) -> Callable[[int], None
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest, or None when there is none that can be used."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        usable = manifest["format"] == _FORMAT and all(name in manifest["files"] for name in NEEDED)
-        sizes = [int(file["num_bytes"]) for file in manifest["files"].values()]
+        manifest: dict[str, Any] = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
+        files = manifest["files"]
+        is_usable = (
+            manifest["format"] == _FORMAT
+            and isinstance(manifest["source"], dict)
+            and all(name in files for name in NEEDED)
+            and all(map(_is_plain, files))
+            and all(type(file["num_bytes"]) is int and type(file["sha256"]) is str for file in files.values())
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return manifest if usable and sizes else None
+    return manifest if is_usable else None
 
 
 def find_damage(folder: Path, source: Mapping[str, Any]) -> str:
@@ -71,24 +80,45 @@ def header_damage(path: Path) -> str:
             return f"{path.name} is no safetensors file, or cut short"
         raw = file.read(length)
     try:
-        header = json.loads(raw)
-        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+        header = parse_json(raw)
+        end = max(
+            (entry["data_offsets"][1] for name, entry in header.items() if name != _METADATA), default=0
+        )
+        is_whole = 8 + length + end == num_bytes
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return f"{path.name} has a damaged header"
-    if 8 + length + max(ends, default=0) != num_bytes:
-        return f"{path.name} is cut short or has grown"
-    return ""
+    return "" if is_whole else f"{path.name} is cut short or has grown"
+
+
+def weight_names(folder: Path) -> list[str]:
+    """The names of a model's weight files, all in `folder`. Raises OSError, or ValueError for a bad index."""
+    index = folder / INDEX
+    if not index.is_file():
+        return [WEIGHTS]
+    told = parse_json(index.read_text(encoding="utf-8"))
+    file_of = told.get("weight_map") if isinstance(told, dict) else None
+    names = list(file_of.values()) if isinstance(file_of, dict) else []
+    if not names or not all(map(_is_plain, names)):
+        raise ValueError(f"{INDEX} names no files beside it")
+    return sorted(set(names))
+
+
+def _is_plain(name: object) -> bool:
+    """Whether it is a file's name, of a file that can only lie in the folder itself."""
+    return (
+        isinstance(name, str)
+        and name not in ("", ".", "..")
+        and name.isprintable()
+        and not any(separator in name for separator in "/\\:")
+    )
 
 
 def shards_damage(folder: Path) -> str:
     """What is wrong with a folder's weights, in one file or in several with an index; "" for nothing."""
-    index = folder / "model.safetensors.index.json"
-    names = [WEIGHTS]
-    if index.is_file():
-        try:
-            names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return f"{index.name} is damaged"
+    try:
+        names = weight_names(folder)
+    except ValueError:
+        return f"{INDEX} is damaged"
     if missing := [name for name in names if not (folder / name).is_file()]:
         return f"{missing[0]} is missing (weights must be safetensors)"
     return next((damage for name in names if (damage := header_damage(folder / name))), "")

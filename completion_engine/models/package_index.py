@@ -33,7 +33,8 @@ _HOW_TO_GO_ON = (
 def fetch_wheel(requirement: str, work: Path, job: Monitor, on_bytes: Callable[[int], None]) -> Path:
     """Download the wheel of `requirement` ("name==version") into the empty folder `work`.
 
-    `on_bytes` is told how many bytes have arrived, several times a second. Nothing is installed or built.
+    `on_bytes` is told how many bytes have arrived, several times a second and at the end, and may raise.
+    Nothing is installed or built.
     Raises MachineError: pip is missing, no network, no such package, no space, nothing moves any more.
     """
     wheels, scratch = work / "wheels", work / "scratch"
@@ -47,6 +48,7 @@ def fetch_wheel(requirement: str, work: Path, job: Monitor, on_bytes: Callable[[
 
     program = WorkerProgram(_command(requirement, wheels), _environment(scratch), _STALL_S)
     outcome = run_program(program, work, job, measure)
+    measure("")  # what came since it was looked at last
     found = list(wheels.glob("*.whl"))
     if outcome.exit_code != 0 or len(found) != 1:
         raise explain(requirement, outcome)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion_engine.errors import DataError
+from completion_engine.json_text import parse_json
 
 CHUNK_BYTES = 1 << 20
 
@@ -58,7 +59,7 @@ class PartialFile:
 
     def _resume(self) -> tuple[int, int, hashlib._Hash]:
         try:
-            notes = json.loads(self._notes.read_text(encoding="utf-8"))
+            notes = parse_json(self._notes.read_text(encoding="utf-8"))
             num_bytes, num_slices = int(notes["num_bytes"]), int(notes["num_slices"])
             digest = sha256_of(self._data, num_bytes=num_bytes)
             if notes["expected"] == self._expected[1] and notes["digest"] == digest.hexdigest():

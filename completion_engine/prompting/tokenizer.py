@@ -6,7 +6,6 @@ Built on the tokenizers library alone. Knows no transformers, no model and no pr
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 from tokenizers import Tokenizer as FastTokenizer
 
 from completion_engine.errors import DataError
+from completion_engine.json_text import parse_json
 
 # Names of the three FIM markers and of the tokens that end an infill, by model family.
 _FIM_MARKERS = (
@@ -192,7 +192,7 @@ def _end_ids_of(folder: Path) -> frozenset[int]:
     for name in ("generation_config.json", "config.json"):
         path = folder / name
         if path.is_file():
-            config = json.loads(path.read_text(encoding="utf-8"))
+            config = parse_json(path.read_text(encoding="utf-8"))
             value = config.get("eos_token_id") if isinstance(config, dict) else None
             found.update(
                 one for one in (value if isinstance(value, list) else [value]) if isinstance(one, int)

@@ -12,9 +12,9 @@ from typing import Any
 
 from completion_engine.decoding.chances import Chance
 from completion_engine.errors import RemoteError
-from completion_engine.remote.connection import Stream
 from completion_engine.remote.event_stream import EventParser, EventStreamError
 from completion_engine.remote.logprobs import chances_of
+from completion_engine.remote.stream import Stream
 from completion_engine.remote.transport import Wait
 
 _DONE = "[DONE]"
@@ -143,16 +143,18 @@ class TokenStream:
 
 def whole_body(stream: Stream, authority: str, wait: Wait, max_bytes: int) -> bytes:
     """All of an answer. Raises RemoteError where it is too long, breaks off, or takes too long."""
-    parts: list[bytes] = []
+    body = bytearray()
     while data := stream.read(wait):
-        parts.append(data)
-        if sum(map(len, parts)) > max_bytes:
+        body += data
+        if len(body) > max_bytes:
             stream.reset()
             raise rubbish(authority, "an answer without end")
-    if data is None:
+        if wait.is_over:  # what is here already may be many small parts
+            break
+    if data != b"":
         stream.reset()
         raise RemoteError("silent", f"{authority} does not answer.")
-    return b"".join(parts)
+    return bytes(body)
 
 
 def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 
 from h2 import events
@@ -21,14 +20,18 @@ from h2.settings import SettingCodes, Settings
 
 from completion_engine.errors import RemoteError
 from completion_engine.remote.frame_bounds import MAX_FRAME_BYTES, FrameBounds, FrameError
+from completion_engine.remote.stream import Stream
 from completion_engine.remote.transport import Transport, Wait, silent
 
 WINDOW_BYTES = 256 << 10
 MAX_BODY_BYTES = 4 << 20
 MAX_HEADER_BYTES = 16 << 10
-# So many frames in a row that bring nobody anything, and the server is not one of ours.
+# So many frames that bring nobody anything, and the server is not one of ours. What brings something, and a
+# request, make up for some: acknowledgements, windows, what is under way to a stream that was reset.
 MAX_EMPTY_FRAMES = 1000
+_USEFUL_PAYS, _REQUEST_PAYS = 10, 100
 SEND_S = 10.0
+_LOOK_S = 0.005  # what comes faster than it is taken in is left for later
 _IDLE_S = 20.0  # a connection that was quiet for longer is asked whether it still stands
 _PROVE_S = 1.0  # and is given up when it does not say so within this
 
@@ -39,56 +42,6 @@ _SETTINGS = {
     SettingCodes.MAX_HEADER_LIST_SIZE: MAX_HEADER_BYTES,
     SettingCodes.MAX_CONCURRENT_STREAMS: 0,
 }
-
-
-class Stream:
-    """One request's answer, as far as it is here. `status` is 0 until its headers have come."""
-
-    def __init__(self, connection: Connection, number: int) -> None:
-        self._connection = connection
-        self.number = number
-        self.status = 0
-        self.headers: Mapping[str, str] = {}
-        self.chunks: deque[tuple[bytes, int]] = deque()  # with what each takes of the window
-        self.num_bytes = 0
-        self.has_ended = False
-        self.fault: RemoteError | None = None
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether anything of the answer is here."""
-        return bool(self.status or self.has_ended or self.fault)
-
-    def read(self, wait: Wait) -> bytes | None:
-        """What of the body has come; nothing at its end, None when time is up. Raises RemoteError."""
-        while not (self.chunks or self.has_ended or self.fault):
-            if not self._connection.pump(wait) or wait.is_over:
-                break
-        if self.chunks:
-            data, num_window = self.chunks.popleft()
-            self._connection.consumed(self, num_window)
-            return data
-        if self.fault is not None:
-            raise self.fault
-        return b"" if self.has_ended else None
-
-    def wait_for_status(self, wait: Wait) -> int:
-        """The answer's status; 0 when time is up. Raises RemoteError."""
-        while not self.status:
-            if self.fault is not None:
-                raise self.fault
-            if not self._connection.pump(wait) or wait.is_over:
-                break
-        return self.status
-
-    def reset(self) -> None:
-        """Nobody wants the rest: the server is told so, and nothing that comes counts."""
-        self._connection.reset(self)
-
-    def close(self) -> None:
-        """As `reset`; nothing is said where all of it is here already."""
-        self._connection.look()
-        self.reset()
 
 
 class Connection:
@@ -121,8 +74,9 @@ class Connection:
         return len(self._streams)
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes, wait: Wait) -> Stream:
-        """Begin a stream and send all of the request. Raises RemoteError."""
+        """Begin a stream and send all of the request. Raises RemoteError, CancelledError."""
         self._prove_if_quiet()
+        self._count_empty(-_REQUEST_PAYS)
         pseudo = [
             (":method", method), (":scheme", self._scheme), (":authority", self._authority), (":path", path)
         ]  # fmt: skip
@@ -130,7 +84,11 @@ class Connection:
             number = self._h2.get_next_available_stream_id()
             self._h2.send_headers(number, [*pseudo, *headers.items()], end_stream=not body)
             stream = self._streams[number] = Stream(self, number)
-            self._send_body(stream, body, wait)
+            try:
+                self._send_body(stream, body, wait)
+            except BaseException:
+                self.reset(stream)
+                raise
         return stream
 
     def pump(self, wait: Wait) -> bool:
@@ -146,16 +104,18 @@ class Connection:
             if not data:
                 self._lost(RemoteError("truncated", f"{self._authority} closed the connection."))
                 return True
-            self._bounds.check(data)
-            for event in self._h2.receive_data(data):
-                self._take(event)
-            self._flush()
+            num_bytes, num_frames = self._bounds.check(data)
+            num_useful = sum(map(self._take, self._h2.receive_data(data[:num_bytes])))
+            self._count_empty(num_frames - _USEFUL_PAYS * num_useful)
+            if self._transport.is_open:
+                self._flush()
         return True
 
     def look(self) -> None:
-        """Take in what is here already, without a wait."""
+        """Take in what is here already, without a wait, and for a moment at most."""
+        moment = Wait.seconds(_LOOK_S)
         with contextlib.suppress(RemoteError):
-            while self.is_usable and self.pump(Wait(0.0)):
+            while self.is_usable and self.pump(Wait(0.0)) and not moment.is_over:
                 pass
 
     def consumed(self, stream: Stream, num_window: int) -> None:
@@ -166,15 +126,14 @@ class Connection:
                 self._flush()
 
     def reset(self, stream: Stream) -> None:
-        """See `Stream.reset`."""
-        if self._streams.pop(stream.number, None) is None or not self._transport.is_open:
-            return
-        for _, num_window in stream.chunks:
-            self.consumed(stream, num_window)
-        stream.chunks.clear()
-        with contextlib.suppress(RemoteError), self._faults():
-            self._h2.reset_stream(stream.number, ErrorCodes.CANCEL)
-            self._flush()
+        """See `Stream.reset`. What nobody reads is given back, also of a stream that has ended."""
+        is_under_way = self._streams.pop(stream.number, None) is not None
+        with contextlib.suppress(RemoteError):
+            self.consumed(stream, stream.drop())
+            if is_under_way and self._transport.is_open:
+                with self._faults():
+                    self._h2.reset_stream(stream.number, ErrorCodes.CANCEL)
+                    self._flush()
 
     def close(self) -> None:
         """Say goodbye and let go of it."""
@@ -200,46 +159,45 @@ class Connection:
             self._h2.send_data(stream.number, part.tobytes(), end_stream=not view)
             self._flush()
 
-    def _take(self, event: events.Event) -> None:
+    def _take(self, event: events.Event) -> bool:
+        """Whether it brings anybody anything."""
         stream = self._streams.get(getattr(event, "stream_id", None) or 0)
-        if isinstance(event, events.DataReceived) and event.data:
-            self._num_empty = 0
-            if stream is not None:
-                self._take_data(stream, event)
-            return
-        self._num_empty += 1
-        if self._num_empty > MAX_EMPTY_FRAMES:
-            raise _rubbish(self._authority, "frames without end that carry nothing")
+        if isinstance(event, events.DataReceived):
+            return self._take_data(stream, event)
         if isinstance(event, events.ConnectionTerminated):
-            self._is_leaving = True
-            self._refuse_behind(event.last_stream_id or 0)
+            # The library takes nothing behind a goodbye, so no answer under way can come to its end.
+            self._lost(RemoteError("truncated", f"{self._authority} is going away."))
         elif stream is None:
-            return
+            return False
         elif isinstance(event, events.ResponseReceived):
             stream.headers = dict(event.headers or ())  # type: ignore[arg-type]  # decoded, as configured
             stream.status = _status(stream.headers.get(":status", ""))
+            return True
         elif isinstance(event, events.StreamEnded):
             stream.has_ended = True
             del self._streams[stream.number]
         elif isinstance(event, events.StreamReset):
             stream.fault = RemoteError("truncated", f"{self._authority} broke the answer off.")
             del self._streams[stream.number]
+        return False
 
-    def _take_data(self, stream: Stream, event: events.DataReceived) -> None:
-        data = event.data or b""
+    def _take_data(self, stream: Stream | None, event: events.DataReceived) -> bool:
+        data, num_window = event.data or b"", event.flow_controlled_length or 0
+        if stream is None or not data:
+            self._h2.acknowledge_received_data(num_window, event.stream_id or 0)
+            return False
+        stream.chunks.append((data, num_window))
         stream.num_bytes += len(data)
         if stream.num_bytes > MAX_BODY_BYTES:
             stream.fault = _rubbish(self._authority, "an answer without end")
             self.reset(stream)
-            return
-        stream.chunks.append((data, event.flow_controlled_length or 0))
+        return True
 
-    def _refuse_behind(self, last: int) -> None:
-        """The server has said goodbye: streams behind `last` it never saw."""
-        for number, stream in list(self._streams.items()):
-            if number > last:
-                stream.fault = RemoteError("truncated", f"{self._authority} is going away.")
-                del self._streams[number]
+    def _count_empty(self, num_frames: int) -> None:
+        """So many more of them, or so many less."""
+        self._num_empty = max(0, self._num_empty + num_frames)
+        if self._num_empty > MAX_EMPTY_FRAMES:
+            raise _rubbish(self._authority, "frames without end that carry nothing")
 
     def _lost(self, fault: RemoteError) -> None:
         """The connection is no more, and no stream goes on."""
@@ -263,6 +221,7 @@ class Connection:
         return wait.at_most(self._asked_s + _PROVE_S)
 
     def _flush(self) -> None:
+        """Send what is to be said, for as long as `SEND_S` allows, whatever a reader's patience."""
         if data := self._h2.data_to_send():
             self._transport.send(data, Wait.seconds(SEND_S))
 

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from completion_engine.errors import RemoteError
 from completion_engine.remote.answer import TokenStream, fault_of, rubbish, whole_body
-from completion_engine.remote.connection import Connection, Stream
+from completion_engine.remote.connection import Connection
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.question import COMPLETIONS, MODELS, TOKENIZE, Question, tokenize_body
+from completion_engine.remote.stream import Stream
 from completion_engine.remote.transport import Address, Transport, Wait, Waker, addresses_of, silent
 from completion_engine.request import CancelledError
 
 _MAX_WHOLE_BYTES = 1 << 20
 _MAX_MODELS, _MAX_NAME_CHARS = 1000, 200
+_ELSEWHERE = frozenset({"unreachable", "silent"})  # another address of the name may do better
 
 
 class Servers:
@@ -124,24 +127,33 @@ class Servers:
         if not self._addresses:
             self.resolve()
         if self._opening is not None and self._opening.is_late:
+            self._leave_address()
+        for num_others in reversed(range(len(self._addresses))):
+            # Half of what is left, so that the next address has time too where this one swallows packets.
+            share = wait.at_most(time.perf_counter() + wait.left_s / 2) if num_others else wait
+            try:
+                return self._opened_at(self._addresses[0], share)
+            except RemoteError as error:
+                if not num_others or wait.is_over or error.kind not in _ELSEWHERE:
+                    raise
+        raise AssertionError("a name has an address")
+
+    def _opened_at(self, address: Address, wait: Wait) -> Transport:
+        """See `_opened`; an address where that fails comes behind all others."""
+        transport = self._opening = self._opening or Transport(self.endpoint, address, self.waker)
+        try:
+            transport.open(wait)
+        except CancelledError:
+            raise
+        except BaseException:
+            self._leave_address()
+            raise
+        self._opening = None
+        return transport
+
+    def _leave_address(self) -> None:
+        """It did not come to a connection with the first address."""
+        if self._opening is not None:
             self._opening.close()
             self._opening = None
-        places = self._addresses
-        for at, address in enumerate(places):
-            transport = self._opening or Transport(self.endpoint, address, self.waker)
-            self._opening = transport
-            try:
-                transport.open(wait)
-            except CancelledError:
-                raise
-            except BaseException as error:
-                self._opening = None
-                transport.close()
-                is_last = at == len(places) - 1
-                if is_last or not isinstance(error, RemoteError) or error.kind != "unreachable":
-                    raise
-            else:
-                self._opening = None
-                self._addresses = [address, *(other for other in places if other != address)]
-                return transport
-        raise AssertionError("a name has an address")
+        self._addresses = [*self._addresses[1:], *self._addresses[:1]]

@@ -1,6 +1,7 @@
-"""Bytes to one server and back: a socket, TLS over it, and waits that end in time or when somebody cancels.
+"""Bytes to one server and back: a socket, TLS over it, and waits that end in time.
 
-Owns the socket. Must not know HTTP. Used on one thread; `Waker.wake` may be called on any.
+Cancelling ends them too, but for what is being sent, as half a frame is none. Owns the socket. Must not know
+HTTP. Used on one thread; `Waker.wake` may be called on any.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ the modules nor their library. Knows nothing of kernels.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,20 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from completion_engine.json_text import parse_json
+from completion_engine.models.manifest import weight_names
+
 Config = Mapping[str, Any]  # what `config.json` says
 Weights = Mapping[str, Tensor]  # by the names that files have
 Affine = tuple[Tensor, Tensor | None]  # a layer's weight [num_outputs, num_inputs] and its bias
 
 # Of what is asked for before anything is checked.
 _KINDS_OF_VALUES = {"model_type": str, "hidden_act": str, "layer_types": list}
-_WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
 def read_config(folder: Path) -> Config:
     """What the folder's `config.json` says. Raises OSError or ValueError where it cannot be read."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
     if not isinstance(config, dict):
         raise ValueError("config.json holds no object")  # noqa: TRY004 - a damaged file, no wrong argument
     for name, kind in _KINDS_OF_VALUES.items():
@@ -51,19 +52,7 @@ def completed(folder: Path) -> Config:
 
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors files of the model in `folder`. Raises OSError or ValueError for a damaged index."""
-    index = folder / _INDEX
-    if not index.is_file():
-        return [folder / _WEIGHTS]
-    return [folder / name for name in _files_of(json.loads(index.read_text(encoding="utf-8")))]
-
-
-def _files_of(index: Any) -> list[str]:
-    """The files that an index names, all beside it. Raises ValueError."""
-    names = index.get("weight_map") if isinstance(index, dict) else None
-    files = set(names.values()) if isinstance(names, dict) else set()
-    if not files or any(not isinstance(name, str) or Path(name).name != name for name in files):
-        raise ValueError(f"{_INDEX} names no files beside it")
-    return sorted(files)
+    return [folder / name for name in weight_names(folder)]
 
 
 class StoredWeights(Mapping[str, Tensor]):

@@ -25,6 +25,7 @@ from completion_engine.drafting.distilled.head import Preview
 from completion_engine.drafting.distilled.network import DistilledNetwork, DrafterShape
 from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
 from completion_engine.errors import DataError
+from completion_engine.json_text import parse_json
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 
@@ -72,7 +73,7 @@ class DrafterFiles:
     def read(cls, folder: Path) -> DrafterFiles:
         """Raises DataError when the files are missing, damaged or of another format."""
         try:
-            told = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+            told = parse_json((folder / CONFIG).read_text(encoding="utf-8"))
             _check_format(told["format"])
             shape = DrafterShape(**told["shape"])
             weights = load_file(folder / WEIGHTS)

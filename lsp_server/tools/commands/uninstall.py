@@ -92,8 +92,8 @@ def _in_named_folders(environment: Mapping[str, str]) -> Iterator[Place]:
 
     if models := environment.get("SLIPSTREAM_MODEL_DIR"):
         folder = Path(models).expanduser()
-        beside = [passes.FILE_NAME, *(f"{name}{attempts.SUFFIX}" for name in CATALOGUE)]
-        paths = [*contents(folder), *(folder / name for name in beside)]
+        marks = [mark for mark, _ in attempts.marks_in(folder, CATALOGUE)]
+        paths = [*contents(folder), folder / passes.FILE_NAME, *marks]
         yield from (Place(path, "models", folder) for path in paths)
     if indexes := environment.get("SLIPSTREAM_INDEX_DIR"):
         folder = Path(indexes)

