@@ -23,13 +23,22 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.exceptions import H2Error
 from h2.settings import Settings
-from hyperframe.frame import GoAwayFrame
 
 from completion_engine.decoding.chances import Chance
 
 PATIENCE_S = 30.0
 _NO_STREAM = (1 << 31) - 1  # a goodbye that leaves out no stream
 _ANYTHING = r"([\s\S])*"
+
+
+def frame(kind: int, number: int, payload: bytes) -> bytes:
+    """Of HTTP/2, for what h2 would not send."""
+    return len(payload).to_bytes(3, "big") + bytes([kind, 0]) + number.to_bytes(4, "big") + payload
+
+
+def goodbye(last_stream: int) -> bytes:
+    """GOAWAY, without an error."""
+    return frame(7, 0, last_stream.to_bytes(4, "big") + bytes(4))
 
 
 class WeighedToken(int):
@@ -206,7 +215,7 @@ class RemoteServer:
     def say_goodbye(self) -> None:
         """GOAWAY on every connection; what is under way goes on, as where a proxy restarts."""
         for connection in self._open:
-            connection.raw(GoAwayFrame(0, last_stream_id=_NO_STREAM).serialize())
+            connection.raw(goodbye(_NO_STREAM))
 
     def deafen(self) -> None:
         """The connections that are open hear nothing more and say nothing; further ones are as usual."""

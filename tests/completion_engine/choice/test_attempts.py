@@ -89,7 +89,7 @@ def test_a_file_that_names_no_process_is_no_error(tmp_path: Path, name: str) -> 
 
 def test_the_number_of_a_process_that_died_may_be_another_s(tmp_path: Path) -> None:
     for mark in "ab":
-        (tmp_path / f"large.{os.getpid()}-0-{mark}.loading").touch()
+        (tmp_path / f"large.{os.getpid()}-0-{mark * 32}.loading").touch()
     assert list(Attempts(tmp_path).refused(["large"])) == ["large"]
 
 

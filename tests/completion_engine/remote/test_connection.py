@@ -6,7 +6,6 @@ import pytest
 from h2 import events
 from h2.connection import H2Connection
 from h2.settings import SettingCodes
-from hyperframe.frame import DataFrame, Frame, GoAwayFrame, PingFrame
 
 from completion_engine.errors import RemoteError
 from completion_engine.remote import connection as connections
@@ -15,9 +14,15 @@ from completion_engine.remote.stream import Stream
 from completion_engine.remote.transport import Wait
 from completion_engine.request import Cancellation, CancelledError
 from tests.completion_engine.remote.wire import NOW, Answer, Wire
+from tests.remote_server import frame, goodbye
 
 OK = [(":status", "200")]
 TAIL = b"x" * 16_000
+PING = frame(6, 0, b"standing")
+
+
+def data(stream: Stream, payload: bytes) -> bytes:
+    return frame(0, stream.number, payload)
 
 
 def ask(connection: Connection, body: bytes = b"") -> Stream:
@@ -85,15 +90,9 @@ def test_a_goodbye_breaks_off_what_is_under_way_and_keeps_what_came(pieces: int)
     wire = Wire(begin)
     connection = wire.connection()
     stream = ask(connection)
-    frames: list[Frame] = [
-        DataFrame(stream.number, b"before"),
-        GoAwayFrame(0, last_stream_id=stream.number),
-        DataFrame(stream.number, b"behind"),
-        PingFrame(0, b"standing"),
-    ]
-    data = b"".join(frame.serialize() for frame in frames)
-    size = -(-len(data) // pieces)
-    wire.coming.extend(data[at : at + size] for at in range(0, len(data), size))
+    said = data(stream, b"before") + goodbye(stream.number) + data(stream, b"behind") + PING
+    size = -(-len(said) // pieces)
+    wire.coming.extend(said[at : at + size] for at in range(0, len(said), size))
     assert [stream.read(NOW), stream.read(NOW)] == [b"begun", b"before"]
     with pytest.raises(RemoteError) as failure:
         stream.read(NOW)
@@ -106,7 +105,7 @@ def test_frames_of_an_answer_that_was_left_end_the_connection_when_they_never_en
     connection = wire.connection()
     stream = ask(connection)
     stream.close()
-    num_before, flood = wire.num_received, DataFrame(stream.number, b"z" * 1000).serialize()
+    num_before, flood = wire.num_received, data(stream, b"z" * 1000)
     wire.coming.extend([flood] * (20 * MAX_EMPTY_FRAMES))
     for _ in range(2 * MAX_EMPTY_FRAMES):
         connection.look()
@@ -118,8 +117,8 @@ def test_a_word_now_and_then_does_not_excuse_a_flood() -> None:
     wire = Wire(begin)
     connection = wire.connection()
     stream = ask(connection)
-    word = DataFrame(stream.number, b"a").serialize()
-    flood = PingFrame(0, b"standing").serialize() * (MAX_EMPTY_FRAMES // 4)
+    word = data(stream, b"a")
+    flood = PING * (MAX_EMPTY_FRAMES // 4)
     wire.coming.extend([flood, word] * 20)
     with pytest.raises(RemoteError) as failure:
         while connection.pump(NOW):
@@ -134,7 +133,7 @@ def test_what_was_under_way_when_an_answer_was_left_is_no_flood() -> None:
     for _ in range(100):
         stream = ask(connection)
         stream.close()
-        wire.coming.extend([DataFrame(stream.number, b"late").serialize()] * 50)
+        wire.coming.extend([data(stream, b"late")] * 50)
         while connection.pump(NOW):
             pass
     assert connection.is_usable

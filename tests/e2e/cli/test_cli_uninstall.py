@@ -54,8 +54,9 @@ hangs.record("/project")
 
 # What others may have in the folders that a user names for models and indexes, though it lies as ours does.
 OTHERS = [
-    "others.bin", "qwen2.5-coder-0.5b.loading", "qwen2.5-coder-0.5b/notes.txt", "qwen2.5-coder-1.5b/model.safetensors",
-    "hub/models--someone--finetune/blobs/x", "hub/models--someone--finetune.json/x", "hub/version.txt",
+    "others.bin", "qwen2.5-coder-0.5b.loading", "qwen2.5-coder-0.5b/notes.txt",
+    "qwen2.5-coder-1.5b/model.safetensors", "hub/models--someone--finetune/blobs/x",
+    "hub/models--someone--finetune.json/x", "hub/version.txt",
     "hub/settings.json", "local/bin/x", "local/mine-0123456789ac/mine.gguf", "locks/app.lock",
     "locks/app/work-1/x", "faiss.index", "0123456789ab.index.tmp",
 ]  # fmt: skip
