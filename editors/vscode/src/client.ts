@@ -13,11 +13,12 @@ import * as configuration from "./configuration";
 import type { Environment } from "./environment";
 import type { ServerStatus } from "./protocol";
 import { ServerProcess } from "./serverProcess";
+import { SCHEMES } from "./settings";
 import { type Remedy, SetupError } from "./setupError";
 import type { Phase } from "./statusText";
 
 /** Which documents are completed. */
-export const SELECTOR = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }];
+export const SELECTOR = SCHEMES.map((scheme) => ({ scheme }));
 
 const STOP_MS = 3_000;
 
