@@ -6,6 +6,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { COMMANDS } from "../src/commandNames";
 import { OWN_KEYS, SCHEMES, SERVER_KEYS } from "../src/settings";
+import { NEWEST_MINOR, OLDEST_MINOR } from "../src/versions";
 
 interface Property {
   readonly type: string;
@@ -72,6 +73,14 @@ test("the settings of a page have an order, each a place of its own", () => {
   for (const { properties: page } of manifest.contributes.configuration) {
     const orders = Object.values(page).map(({ order }) => order);
     assert.equal(new Set(orders).size, orders.length, JSON.stringify(orders));
+  }
+});
+
+test("the versions of Python are those that the server allows", () => {
+  const allowed = /^requires-python = ">=3\.(\d+),<3\.(\d+)"$/m.exec(read(repository, "pyproject.toml"));
+  assert.deepEqual(allowed?.slice(1).map(Number), [OLDEST_MINOR, NEWEST_MINOR + 1]);
+  for (const text of [properties["slipstream.server.python"]?.markdownDescription, read(root, "README.md")]) {
+    assert.match(text ?? "", new RegExp(`3\\.${OLDEST_MINOR} to 3\\.${NEWEST_MINOR}\\b`));
   }
 });
 
