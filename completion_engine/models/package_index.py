@@ -94,7 +94,7 @@ def reaching_the_index(environment: Mapping[str, str]) -> list[str]:
         given = None
     if not isinstance(given, list) or not all(isinstance(argument, str) for argument in given):
         raise UserError(
-            f"{PIP_VARIABLE} is no list of arguments: {text[:200]}",
+            f"{PIP_VARIABLE} is no list of arguments.",
             advice='Write it in JSON, as in ["--proxy", "http://proxy:8080"].',
         )
     return list(_about_the_index(iter(given)))

@@ -118,9 +118,12 @@ async function quiet(): Promise<void> {
   }
 }
 
+// What is under test here would else be waited for without an end.
+const isBounded = { timeout: 30_000 };
+
 const never = (): Promise<Launch> => new Promise(() => undefined);
 
-test("a restart ends a server that never answers, and starts another", async () => {
+test("a restart ends a server that never answers, and starts another", isBounded, async () => {
   const play = new Play();
   await play.begin();
   const [first] = play.servers;
@@ -143,7 +146,7 @@ test("of several restarts in a row the last one starts", async () => {
   assert.equal(play.phase, "starting");
 });
 
-test("a stop waits for no search and for no start that never ends", async () => {
+test("a stop waits for no search and for no start that never ends", isBounded, async () => {
   for (const find of [never, (): Promise<Launch> => Promise.resolve(LAUNCH)]) {
     const play = new Play();
     play.find = find;

@@ -92,7 +92,7 @@ test("a server's process gets what it is told beside the editor's environment", 
   assert.equal(said, `[] in ${PATH}\n`);
 });
 
-test("a stop ends a search while another extension does not answer, and while a program does not", async () => {
+test("a stop ends a search while another extension does not answer, and while a program does not", { timeout: 30_000 }, async () => {
   const slow = await program("slow", "python3", "sleep 60");
   const stuck: Partial<Places>[] = [{ activePython: () => new Promise(() => undefined) }, { python: slow }];
   for (const place of stuck) {
