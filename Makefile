@@ -13,11 +13,11 @@ WORKERS := 3
 GPU_TARGET := qwen2.5-coder-1.5b
 LONG := --start-line 330 --multiline always --deadline 0 tests/completion_engine/distillation/test_distillation.py
 
-# The first interpreter that is new enough; `make PYTHON=/path/to/python3 ...` chooses another.
+# The first interpreter of a version that is locked for; `make PYTHON=/path/to/python3 ...` chooses another.
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
-NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+RUNS_US := import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))
 PYTHON := $(shell for python in $(CANDIDATES); do \
-	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then command -v $$python; break; fi; done)
+	if $$python -c '$(RUNS_US)' 2>/dev/null; then command -v $$python; break; fi; done)
 
 # Everything by its hash, out of the locks; torch apart.
 # Twice quiet: errors are shown, warnings about unreachable extra indexes are not.
@@ -107,7 +107,7 @@ bench: $(VENV)/installed
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { \
-		echo "Slipstream needs Python 3.11 or newer, and none is on the PATH." >&2; \
+		echo "Slipstream needs Python 3.11 to 3.14, and none is on the PATH." >&2; \
 		echo "Install one, or name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Creating $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv $(VENV)

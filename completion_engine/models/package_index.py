@@ -5,16 +5,26 @@ Owns how pip is called and what its complaints mean. Must not know what is in th
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from completion_engine.errors import MachineError, SlipstreamError
+from completion_engine.errors import MachineError, SlipstreamError, UserError
 from completion_engine.models.job import Monitor, ProgramOutcome, WorkerProgram, python, run_program
+
+# What pip is told beside its own configuration, as a JSON list: an editor hands on what it installed us with.
+PIP_VARIABLE = "SLIPSTREAM_PIP_ARGUMENTS"
+# Of that list, what says how an index is reached. The rest may be of use to `pip install` alone.
+_WITH_VALUE = {
+    "--proxy", "--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--trusted-host", "--cert",
+    "--client-cert", "--timeout", "--retries", "--keyring-provider", "--use-feature",
+}  # fmt: skip
+_ALONE = {"--no-index", "--isolated"}
 
 _STALL_S = 300.0  # a mirror may fetch a whole slice itself before its first byte arrives
 _NETWORK = re.compile(
@@ -73,8 +83,32 @@ def _command(requirement: str, wheels: Path) -> list[str]:
     return [
         *pip(), "download", "--quiet", "--no-input", "--disable-pip-version-check",
         "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries", "2",
-        "--dest", str(wheels), requirement,
+        "--dest", str(wheels), *reaching_the_index(os.environ), requirement,
     ]  # fmt: skip
+
+
+def reaching_the_index(environment: Mapping[str, str]) -> list[str]:
+    """pip's arguments about its index, out of those in `PIP_VARIABLE`. Raises UserError where it is none."""
+    text = environment.get(PIP_VARIABLE) or "[]"
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, list) or not all(isinstance(argument, str) for argument in given):
+        raise UserError(
+            f"{PIP_VARIABLE} is no list of arguments.",
+            advice='Write it in JSON, as in ["--proxy", "http://proxy:8080"].',
+        )
+    return list(_about_the_index(iter(given)))
+
+
+def _about_the_index(arguments: Iterator[str]) -> Iterator[str]:
+    for argument in arguments:
+        name, is_joined, _ = argument.partition("=")
+        if name in _WITH_VALUE and not is_joined:
+            yield from (argument, next(arguments, ""))
+        elif name in _WITH_VALUE or argument in _ALONE:
+            yield argument
 
 
 def _environment(scratch: Path) -> dict[str, str]:

@@ -21,13 +21,17 @@ from lsp_server.sharing.system import HAS_UNIX_SOCKETS, user_id
 PACKAGES = Path(__file__).parents[2]
 NAMES = ("lsp_server", "completion_engine", "ngram_cache")
 
-# What decides which files a server reads and what it computes on: windows that differ here share nothing.
+# What decides which files a server reads, what it computes on, and how it reaches a network for its model:
+# windows that differ here share nothing.
 # None of them is one that our own packages set when they are imported.
 VARIABLES = (
     "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "OMP_NUM_THREADS",
     "USERPROFILE", "APPDATA", "LOCALAPPDATA",
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+    "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
 )  # fmt: skip
-PREFIXES = ("SLIPSTREAM_", "HF_", "CUDA_", "TRITON_")
+PREFIXES = ("SLIPSTREAM_", "HF_", "CUDA_", "TRITON_", "PIP_")
 LOOPBACK_VARIABLE = "SLIPSTREAM_HOST_LOOPBACK"
 FOLDER_VARIABLES = ("SLIPSTREAM_MODEL_DIR", "SLIPSTREAM_INDEX_DIR")
 

@@ -1,4 +1,4 @@
-// Owns the language client's life: start, stop, crash and restart, and what phase it is in.
+// Owns the language client: its connection to a server's process, and what is said over it.
 import * as vscode from "vscode";
 import {
   CloseAction,
@@ -8,16 +8,16 @@ import {
   type Middleware,
   RevealOutputChannelOn,
 } from "vscode-languageclient/node";
-import { Crashes } from "./backoff";
 import * as configuration from "./configuration";
 import type { Environment } from "./environment";
+import { type Connection, type Failure, Life, type ServerPhase } from "./life";
 import type { ServerStatus } from "./protocol";
+import type { Launch } from "./search";
 import { ServerProcess } from "./serverProcess";
-import { type Remedy, SetupError } from "./setupError";
-import type { Phase } from "./statusText";
+import { SCHEMES } from "./settings";
 
 /** Which documents are completed. */
-export const SELECTOR = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }];
+export const SELECTOR = SCHEMES.map((scheme) => ({ scheme }));
 
 const STOP_MS = 3_000;
 
@@ -29,64 +29,82 @@ class QuietClient extends LanguageClient {
 }
 
 /** A client and its process, from start to end. */
-interface Connection {
-  readonly client: LanguageClient;
-  readonly process: ServerProcess;
-}
+class Conversation implements Connection {
+  constructor(
+    readonly client: LanguageClient,
+    private readonly process: ServerProcess,
+    private readonly log: vscode.LogOutputChannel,
+  ) {}
 
-export interface ServerPhase {
-  readonly phase: Phase;
-  readonly message: string;
-  readonly percent?: number | undefined;
-}
+  open(): Promise<void> {
+    return this.client.start();
+  }
 
-export interface Failure {
-  readonly message: string;
-  readonly remedies: readonly Remedy[];
+  async close(): Promise<void> {
+    await this.client.stop(STOP_MS).catch((error: unknown) => {
+      this.log.warn(`The server did not stop by itself: ${String(error)}`);
+    });
+    this.process.end();
+  }
+
+  kill(when: "at once" | "soon"): void {
+    this.process.end(when === "soon");
+  }
+
+  get lastWords(): string {
+    return this.process.lastWords;
+  }
 }
 
 export class Server implements vscode.Disposable {
   private readonly changes = new vscode.EventEmitter<ServerPhase>();
   private readonly failures = new vscode.EventEmitter<Failure>();
-  private readonly crashes = new Crashes();
-  private connection: Connection | undefined;
-  private work: Promise<void> = Promise.resolve();
-  private search = new AbortController();
-  private timer: NodeJS.Timeout | undefined;
-  private now: ServerPhase = { phase: "off", message: "" };
+  private readonly life: Life<Conversation>;
 
   readonly onDidChange = this.changes.event;
   /** Something that the user has to know of, beside the phase. */
   readonly onDidFail = this.failures.event;
 
+  /** `unwanted` says why there shall be no server now, if so. */
   constructor(
     private readonly environment: Environment,
     private readonly log: vscode.LogOutputChannel,
     private readonly middleware: () => Middleware,
-  ) {}
+    unwanted: () => string | undefined,
+  ) {
+    this.life = new Life<Conversation>({
+      unwanted,
+      find: (signal) => environment.find(signal),
+      connect: (launch, onEnd) => this.connect(launch, onEnd),
+      discard: (launch) => environment.discard(launch),
+      changed: (phase) => { this.changes.fire(phase); },
+      failed: (failure) => { this.failures.fire(failure); },
+      log: (error) => { log.error(error instanceof Error ? error : String(error)); },
+      after(ms, work) {
+        const timer = setTimeout(work, ms);
+        return () => { clearTimeout(timer); };
+      },
+      now: () => Date.now(),
+    });
+  }
 
   get current(): ServerPhase {
-    return this.now;
+    return this.life.current;
   }
 
   /** Start unless it runs. */
   start(): Promise<void> {
-    this.clearTimer();
-    return this.enqueue(() => this.open());
+    return this.life.start();
   }
 
-  /** End it and give its memory back. */
-  stop(): Promise<void> {
-    this.clearTimer();
-    this.search.abort();
-    return this.enqueue(() => this.close());
+  /** End it and give its memory back. `why` is shown. */
+  stop(why?: string): Promise<void> {
+    return this.life.stop(why);
   }
 
   /** Begin anew, with all crashes forgotten. */
-  async restart(): Promise<void> {
-    this.crashes.clear();
-    await this.stop();
-    await this.start();
+  restart(): Promise<void> {
+    return this.life.restart();
   }
 
   /** The server's answer, or undefined while there is no server or it does not answer. */
@@ -108,8 +126,8 @@ export class Server implements vscode.Disposable {
 
   /** Show a step of the set-up. */
   setStep(step: string): void {
-    if (this.now.phase === "preparing") {
-      this.set({ phase: "preparing", message: `Setting up the server: ${step}.` });
+    if (this.current.phase === "preparing") {
+      this.life.set({ phase: "preparing", message: `Setting up the server: ${step}.` });
     }
   }
 
@@ -120,52 +138,19 @@ export class Server implements vscode.Disposable {
   }
 
   private get running(): LanguageClient | undefined {
-    return this.connection?.client.isRunning() ? this.connection.client : undefined;
+    const client = this.life.connection?.client;
+    return client?.isRunning() ? client : undefined;
   }
 
-  private enqueue(step: () => Promise<void>): Promise<void> {
-    this.work = this.work.then(step).catch((error: unknown) => {
-      this.log.error(error instanceof Error ? error : String(error));
-    });
-    return this.work;
-  }
-
-  private async open(): Promise<void> {
-    if (this.connection !== undefined) {
-      return;
-    }
-    this.search = new AbortController();
-    this.set({ phase: "preparing", message: "Looking for the server." });
-    try {
-      const launch = await this.environment.find(this.search.signal);
-      this.set({ phase: "starting", message: "" });
-      const process = await ServerProcess.start(launch, this.environment.storage);
-      await this.connect(process);
-    } catch (error) {
-      if (this.search.signal.aborted) {
-        this.set({ phase: "off", message: "" });
-      } else {
-        this.fail(error);
+  private async connect(launch: Launch, onEnd: () => void): Promise<Conversation> {
+    const process = await ServerProcess.start(launch, this.environment.storage);
+    const client = this.build(process, onEnd);
+    client.onNotification("didChangeStatus", (status: ServerStatus) => {
+      if (this.life.connection?.client === client) {
+        this.take(status);
       }
-    }
-  }
-
-  private async connect(process: ServerProcess): Promise<void> {
-    const connection: Connection = { process, client: this.build(process, () => { this.ended(connection); }) };
-    this.connection = connection;
-    connection.client.onNotification("didChangeStatus", (status: ServerStatus) => {
-      this.take(status);
     });
-    try {
-      await connection.client.start();
-    } catch (error) {
-      this.log.error(`The server did not start: ${String(error)}`);
-      this.ended(connection);
-      return;
-    }
-    if (this.now.phase === "starting") {
-      this.set({ phase: "loading", message: "" });
-    }
+    return new Conversation(client, process, this.log);
   }
 
   private build(process: ServerProcess, onEnd: () => void): LanguageClient {
@@ -195,62 +180,9 @@ export class Server implements vscode.Disposable {
     return new QuietClient("slipstream", "Slipstream", () => Promise.resolve(process.child), options);
   }
 
-  /** The connection ended by itself: start again a little later, or give up. */
-  private ended(connection: Connection): void {
-    if (this.connection !== connection) {
-      return;
-    }
-    this.connection = undefined;
-    const { process } = connection;
-    process.end();
-    const wait = this.crashes.add(Date.now());
-    // The process's end and its last lines arrive after the end of its streams.
-    setTimeout(() => {
-      const reason = process.lastWords;
-      this.log.error(`The server ended (${reason}).`);
-      if (wait === undefined && this.connection === undefined) {
-        this.fail(new SetupError(`The server ended again and again (${reason}).`, "The log has all of it.", ["retry", "log"]));
-      }
-    }, 200);
-    if (wait !== undefined) {
-      this.set({ phase: "waiting", message: `The server ended and starts again in ${wait / 1000} s.` });
-      this.timer = setTimeout(() => void this.start(), wait);
-    }
-  }
-
-  private async close(): Promise<void> {
-    const connection = this.connection;
-    this.connection = undefined;
-    if (connection !== undefined) {
-      await connection.client.stop(STOP_MS).catch((error: unknown) => {
-        this.log.warn(`The server did not stop by itself: ${String(error)}`);
-      });
-      connection.process.end();
-    }
-    this.set({ phase: "off", message: "" });
-  }
-
   private take(status: ServerStatus): void {
     const state = status.state ?? (status.busy ? "loading" : status.kind === "Error" ? "error" : "ready");
     const phase = state === "error" ? "failed" : state === "loading" ? "loading" : "ready";
-    this.set({ phase, message: status.message, percent: status.percent ?? undefined });
-  }
-
-  private fail(error: unknown): void {
-    const known = error instanceof SetupError ? error : undefined;
-    const message = known ? `${known.message} ${known.advice}` : String(error);
-    this.log.error(message);
-    this.set({ phase: "failed", message });
-    this.failures.fire({ message, remedies: known?.remedies ?? ["retry", "log"] });
-  }
-
-  private set(phase: ServerPhase): void {
-    this.now = phase;
-    this.changes.fire(phase);
-  }
-
-  private clearTimer(): void {
-    clearTimeout(this.timer);
-    this.timer = undefined;
+    this.life.set({ phase, message: status.message, percent: status.percent ?? undefined });
   }
 }

@@ -5,6 +5,7 @@ import type { CommandName } from "./commandNames";
 import type { Environment } from "./environment";
 import { numbered } from "./figures";
 import { PURGE_INDEX_COMMAND } from "./protocol";
+import { type RemovalWord, REMOVED, TOLD } from "./removal";
 import type { Statistics } from "./statistics";
 import type { Status } from "./status";
 import { describe } from "./statusText";
@@ -18,6 +19,7 @@ export interface Parts {
   readonly status: Status;
   readonly statistics: Statistics;
   readonly environment: Environment;
+  readonly removal: RemovalWord;
   readonly log: vscode.LogOutputChannel;
 }
 
@@ -52,7 +54,8 @@ async function trigger(): Promise<void> {
   await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
 }
 
-async function restart({ server, switches }: Parts): Promise<void> {
+async function restart({ removal, server, switches }: Parts): Promise<void> {
+  removal.forget();
   if (!switches.isEnabled) {
     await switches.setEnabled(true);
   }
@@ -94,7 +97,7 @@ async function forgetIndex(server: Server): Promise<void> {
     : vscode.window.showInformationMessage(`The index of ${numbered(folders, "folder")} is built again.`));
 }
 
-async function removeAll({ environment, log, server, switches }: Parts): Promise<void> {
+async function removeAll({ environment, log, removal, server }: Parts): Promise<void> {
   const remove = "Remove Everything";
   const answer = await vscode.window.showWarningMessage(
     "Remove the server that this extension installed, with its models, indexes, logs and settings?",
@@ -104,11 +107,10 @@ async function removeAll({ environment, log, server, switches }: Parts): Promise
   if (answer !== remove) {
     return;
   }
-  await switches.setEnabled(false);
-  await server.stop();
   try {
-    await environment.removeEverything();
-    void vscode.window.showInformationMessage("All is removed. Now uninstall the extension.");
+    await removal.say();
+    await server.stop(REMOVED);
+    void vscode.window.showInformationMessage(TOLD[await environment.removeEverything()]);
   } catch (error) {
     log.error(String(error));
     void vscode.window.showErrorMessage(`Something could not be removed: ${error instanceof Error ? error.message : String(error)}`);

@@ -1,9 +1,9 @@
 // Owns what the editor knows about the machine's servers: settings, trust, the Python extension, the progress bar.
-import path from "node:path";
 import * as vscode from "vscode";
 import * as configuration from "./configuration";
-import { existing, readBundle } from "./managed";
-import { removeEverything } from "./removal";
+import { unpublish } from "./environments";
+import type { Installed } from "./managed";
+import { type Removed, removeEverything } from "./removal";
 import { findServer, type Launch, type Places, type WithProgress } from "./search";
 
 /** The part of the Python extension's interface that is used here. */
@@ -27,17 +27,22 @@ export class Environment {
   /** Rejects with a SetupError. Aborting `signal` cancels a set-up. */
   async find(signal: AbortSignal): Promise<Launch> {
     await vscode.workspace.fs.createDirectory(this.context.globalStorageUri);
-    const launch = await findServer(this.places(), this.withProgress(signal));
+    const launch = await findServer(this.places(signal), this.withProgress(signal));
     this.log.info(`The server comes from ${launch.origin}: ${launch.command.join(" ")}`);
     return launch;
   }
 
+  /** Have the next search set up another environment in place of this launch's; false where it is not ours. */
+  async discard({ ownFolder }: Launch): Promise<boolean> {
+    if (ownFolder !== undefined) {
+      await unpublish(ownFolder);
+    }
+    return ownFolder !== undefined;
+  }
+
   /** Remove the servers that were set up here and all they stored. Rejects where something stays. */
-  async removeEverything(): Promise<void> {
-    const bundle = await readBundle(vscode.Uri.joinPath(this.context.extensionUri, "server").fsPath);
-    const root = path.join(this.storage, "environments");
-    const python = bundle === undefined ? undefined : await existing(root, bundle);
-    await removeEverything(this.storage, python, (line) => {
+  async removeEverything(): Promise<Removed> {
+    return removeEverything(this.storage, (line) => {
       this.log.info(line);
     });
   }
@@ -47,7 +52,7 @@ export class Environment {
     return this.context.globalStorageUri.fsPath;
   }
 
-  private places(): Places {
+  private places(signal: AbortSignal): Places {
     const folders = vscode.workspace.workspaceFolders ?? [];
     return {
       command: configuration.get<string[]>("server.command", []),
@@ -55,6 +60,7 @@ export class Environment {
       pipArguments: configuration.get<string[]>("server.pipArguments", []),
       isShared: configuration.get("sharedEngine", true),
       activePython,
+      signal,
       isTrusted: vscode.workspace.isTrusted,
       folders: folders.filter(({ uri }) => uri.scheme === "file").map(({ uri }) => uri.fsPath),
       storage: this.storage,
@@ -73,7 +79,7 @@ export class Environment {
       cancellable: true,
     };
     return async (work) =>
-      vscode.window.withProgress(options, async (progress, token) => {
+      vscode.window.withProgress(options, async (progress, token): Promise<Installed> => {
         const controller = new AbortController();
         token.onCancellationRequested(() => {
           controller.abort();

@@ -49,6 +49,11 @@ export class Environments {
     return undefined;
   }
 
+  /** Every environment, also one that is not published. */
+  async folders(): Promise<string[]> {
+    return (await this.names()).filter((name) => NAME.test(name)).sort().map((name) => path.join(this.root, name));
+  }
+
   /** A published environment, built now unless another window has done so meanwhile. */
   async make(wanted: Build): Promise<string> {
     await mkdir(this.root, { recursive: true });
@@ -105,6 +110,11 @@ export class Environments {
   private async names(): Promise<string[]> {
     return readdir(this.root).catch((): string[] => []);
   }
+}
+
+/** Have nobody find the environment in `folder` any more. Whoever runs from it goes on. */
+export async function unpublish(folder: string): Promise<void> {
+  await rm(path.join(folder, MARKER), { force: true });
 }
 
 async function publish(folder: string): Promise<void> {

@@ -5,6 +5,7 @@ import { registerCommands } from "./commands";
 import * as configuration from "./configuration";
 import { Environment } from "./environment";
 import { Focus } from "./focus";
+import { RemovalWord, REMOVED } from "./removal";
 import { offerRemedies } from "./remedies";
 import { Statistics } from "./statistics";
 import { StatsFeed } from "./statsFeed";
@@ -22,7 +23,9 @@ export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("Slipstream", { log: true });
   const switches = new Switches(context.workspaceState);
   const environment = new Environment(context, log, (step) => { server.setStep(step); });
-  const server: Server = new Server(environment, log, () => suggestions.middleware());
+  const removal = new RemovalWord(environment.storage);
+  const unwanted = (): string | undefined => reasonForNone(switches, removal);
+  const server: Server = new Server(environment, log, () => suggestions.middleware(), unwanted);
   const suggestions = new Suggestions(switches, (method, params) => { server.notify(method, params); });
   const feed = new StatsFeed(server);
   const status = new Status(server, switches, feed);
@@ -30,7 +33,7 @@ export function activate(context: vscode.ExtensionContext): void {
   running = server;
   context.subscriptions.push(
     log, switches, suggestions, feed, status, statistics, new Focus(server),
-    registerCommands({ server, switches, status, statistics, environment, log }),
+    registerCommands({ server, switches, status, statistics, environment, removal, log }),
     suggestions.onDidHappen((what) => {
       feed.refresh();
       if (what === "accepted") {
@@ -48,12 +51,32 @@ export function activate(context: vscode.ExtensionContext): void {
     }),
     runWhileEnabled(server, switches),
     ...watchWorkspace(server, switches),
+    ...obeyRemoval(server, removal, context.globalStorageUri),
   );
   void openFirstTime(context.globalState);
 }
 
 export async function deactivate(): Promise<void> {
   await running?.dispose();
+}
+
+/** Why there shall be no server now; undefined where there shall be one. */
+function reasonForNone(switches: Switches, removal: RemovalWord): string | undefined {
+  if (!switches.isEnabled) {
+    return "Slipstream is switched off.";
+  }
+  return removal.isSaid ? REMOVED : undefined;
+}
+
+/** Another window may remove everything: no server may write it anew. */
+function obeyRemoval(server: Server, removal: RemovalWord, storage: vscode.Uri): vscode.Disposable[] {
+  const watcher = vscode.workspace.createFileSystemWatcher(new vscode.RelativePattern(storage, RemovalWord.NAME));
+  const stop = (): void => {
+    if (removal.isSaid) {
+      void server.stop(REMOVED);
+    }
+  };
+  return [watcher, watcher.onDidCreate(stop), watcher.onDidChange(stop)];
 }
 
 /** The server runs while suggestions are on, and a little longer. */

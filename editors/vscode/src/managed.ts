@@ -7,10 +7,13 @@ import { Environments } from "./environments";
 import { isExecutable } from "./paths";
 import { run } from "./processes";
 import { CancelledSetup, SetupError } from "./setupError";
-import type { Interpreter } from "./versions";
+import { type Interpreter, PYTHONS } from "./versions";
 
 const VENV = "venv";
 const SHOWN_LINES = 4;
+
+// pip says so each time that it cannot reach an index.
+const RETRYING = /\bRetrying \(Retry\(/;
 
 const INSTALLER = "install.py";
 const NEEDED = [INSTALLER, "requirements.lock", "requirements-torch.lock"];
@@ -21,6 +24,12 @@ export interface Bundle {
   readonly wheel: string;
   /** Changes whenever one of the files does. */
   readonly fingerprint: string;
+}
+
+/** An environment that is there, and the interpreter in it. */
+export interface Installed {
+  readonly folder: string;
+  readonly python: string;
 }
 
 export interface SetupOptions {
@@ -49,53 +58,74 @@ export async function readBundle(folder: string): Promise<Bundle | undefined> {
   return { folder, wheel: path.join(folder, wheel), fingerprint: hash.digest("hex").slice(0, 16) };
 }
 
-/** The interpreter of the environment that is already there for `bundle`; undefined when there is none. */
-export async function existing(root: string, bundle: Bundle): Promise<string | undefined> {
+/** The environment that is already there for `bundle`; undefined when there is none. */
+export async function existing(root: string, bundle: Bundle): Promise<Installed | undefined> {
   const folder = await new Environments(root).find(bundle.fingerprint, isUsable);
-  return folder === undefined ? undefined : interpreterOf(folder);
+  return folder === undefined ? undefined : { folder, python: interpreterOf(folder) };
 }
 
-/** The interpreter of a complete environment, made now unless another window made it meanwhile. */
-export async function setUp(options: SetupOptions): Promise<string> {
+/** The interpreters of all environments under `root`, of any version and in any state. */
+export async function all(root: string): Promise<string[]> {
+  return (await new Environments(root).folders()).map(interpreterOf);
+}
+
+/** A complete environment, made now unless another window made it meanwhile. */
+export async function setUp(options: SetupOptions): Promise<Installed> {
   const { bundle, report, root, signal } = options;
   try {
     const folder = await new Environments(root).make({
       fingerprint: bundle.fingerprint,
-      async build(empty) {
-        await makeEnvironment(empty, options);
-        await install(interpreterOf(empty), options);
-      },
+      build: (empty) => fill(empty, options),
       isUsable,
       onWait: () => {
         report("another window is setting it up");
       },
       signal,
     });
-    return interpreterOf(folder);
+    return { folder, python: interpreterOf(folder) };
   } catch (error) {
     throw signal.aborted ? new CancelledSetup() : error;
   }
 }
 
-/** A virtual environment in `folder`, made with the first interpreter that can: some systems split `venv` off. */
-async function makeEnvironment(folder: string, options: SetupOptions): Promise<void> {
+/**
+ * A virtual environment with the server in `folder`, by the first interpreter that can: some systems split `venv` off,
+ * and some indexes have no packages for each.
+ */
+async function fill(folder: string, options: SetupOptions): Promise<void> {
   options.report("looking for Python");
   let failure: SetupError | undefined;
-  for (const { executable, python } of await options.interpreters()) {
-    options.report(`making an environment with Python ${python.join(".")}`);
-    options.log(`Making ${folder} with ${executable}`);
-    const command = [executable, "-I", "-m", "venv", "--clear", path.join(folder, VENV)];
-    const outcome = await run(command, { cwd: options.root, signal: options.signal, onLine: options.log });
-    if (outcome.code === 0) {
+  for (const interpreter of await options.interpreters()) {
+    try {
+      await makeEnvironment(folder, interpreter, options);
+      await install(interpreterOf(folder), options);
       return;
+    } catch (error) {
+      if (!(error instanceof SetupError) || error instanceof Unreachable) {
+        throw error;
+      }
+      options.log(error.message);
+      failure ??= error;
     }
-    failure ??= new SetupError(
+  }
+  throw failure ?? noPython();
+}
+
+/** No index answers, which another interpreter would not change. */
+class Unreachable extends SetupError {}
+
+async function makeEnvironment(folder: string, { executable, python }: Interpreter, options: SetupOptions): Promise<void> {
+  options.report(`making an environment with Python ${python.join(".")}`);
+  options.log(`Making ${folder} with ${executable}`);
+  const command = [executable, "-I", "-m", "venv", "--clear", path.join(folder, VENV)];
+  const outcome = await run(command, { cwd: options.root, signal: options.signal, onLine: options.log });
+  if (outcome.code !== 0) {
+    throw new SetupError(
       `${executable} cannot make a virtual environment: ${lastLines(outcome.lines)}`,
       "Install its venv module (python3-venv on Debian and Ubuntu), or name another interpreter in the setting slipstream.server.python.",
       ["retry", "settings", "log"],
     );
   }
-  throw failure ?? noPython();
 }
 
 async function install(python: string, options: SetupOptions): Promise<void> {
@@ -112,7 +142,8 @@ async function install(python: string, options: SetupOptions): Promise<void> {
   options.report("asking for packages");
   const pip = await run([...program, ...what], { cwd: root, signal, onLine });
   if (pip.code !== 0) {
-    throw new SetupError(
+    const Reason = pip.lines.some((line) => RETRYING.test(line)) ? Unreachable : SetupError;
+    throw new Reason(
       `pip could not install the server: ${lastLines(pip.lines.filter((line) => !line.startsWith("[notice]")))}`,
       "The log has all of it. Behind a proxy, or with packages elsewhere, set slipstream.server.pipArguments.",
       ["retry", "log", "settings"],
@@ -132,8 +163,8 @@ async function install(python: string, options: SetupOptions): Promise<void> {
 /** No interpreter will do. */
 export function noPython(): SetupError {
   return new SetupError(
-    "Slipstream needs Python 3.11 or newer, and found none.",
-    "Install Python from python.org or with your system's packages, or name an interpreter in the setting slipstream.server.python.",
+    `Slipstream needs ${PYTHONS}, and found none.`,
+    "Install one from python.org or with your system's packages, or name an interpreter in the setting slipstream.server.python.",
     ["retry", "settings", "log"],
   );
 }

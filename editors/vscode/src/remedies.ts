@@ -1,6 +1,6 @@
 // Owns the message about a failure and its buttons.
 import * as vscode from "vscode";
-import type { Failure } from "./client";
+import type { Failure } from "./life";
 import type { Remedy } from "./setupError";
 
 const BUTTONS: Readonly<Record<Remedy, { readonly title: string; readonly command: string; readonly args: string[] }>> = {

@@ -21,8 +21,9 @@ export class ServerProcess {
   /** Rejects with a SetupError when the program cannot be started. */
   static async start(launch: Launch, cwd: string): Promise<ServerProcess> {
     const [program = "", ...args] = launch.command;
-    const child = spawn(program, args, { cwd, stdio: "pipe", windowsHide: true });
-    const process = new ServerProcess(child);
+    const env = { ...process.env, ...launch.environment };
+    const child = spawn(program, args, { cwd, env, stdio: "pipe", windowsHide: true });
+    const started = new ServerProcess(child);
     await new Promise<void>((resolve, reject) => {
       child.once("spawn", resolve);
       child.once("error", (error: NodeJS.ErrnoException) => {
@@ -32,7 +33,7 @@ export class ServerProcess {
         reject(new SetupError(`${place} cannot be started: ${reason}.`, advice, ["settings", "retry", "log"]));
       });
     });
-    return process;
+    return started;
   }
 
   /** Read what the server says beside the protocol; `take` gets each line. */
@@ -50,14 +51,18 @@ export class ServerProcess {
     return `${this.exit ?? "its streams closed"}${words === "" ? "" : `: ${words}`}`;
   }
 
-  /** Make sure that it goes: on its own within the grace, or else by force. */
-  end(): void {
+  /** Make sure that it goes: on its own within the grace, if it is given one, or else by force. */
+  end(hasGrace = true): void {
+    if (this.exit !== undefined) {
+      return;
+    }
+    if (!hasGrace) {
+      this.child.kill("SIGKILL");
+      return;
+    }
     const timer = setTimeout(() => this.child.kill("SIGKILL"), GRACE_MS);
     this.child.once("exit", () => {
       clearTimeout(timer);
     });
-    if (this.exit !== undefined) {
-      clearTimeout(timer);
-    }
   }
 }

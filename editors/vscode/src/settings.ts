@@ -1,4 +1,4 @@
-// Owns the meaning of the settings: which go to the server, and whether a completion is wanted somewhere.
+// Owns the meaning of the settings: which go to the server, and where a completion is wanted.
 // Must not know the editor.
 
 /** The settings that the server knows, as written below `slipstream`. */
@@ -42,6 +42,9 @@ export const OWN_KEYS = [
   "server.pipArguments",
   "trace.server",
 ] as const;
+
+/** Which documents are completed, by where they lie. */
+export const SCHEMES = ["file", "untitled", "vscode-notebook-cell"] as const;
 
 export type Languages = Readonly<Record<string, boolean>>;
 

@@ -32,7 +32,7 @@ export function describe(situation: Situation): Shown {
     return { text: "$(error) Slipstream", isError: true, sentence: message || "The server does not run." };
   }
   if (phase === "off") {
-    return paused("Slipstream is switched off.");
+    return paused(message || "Slipstream is switched off.");
   }
   if (snoozedUntil !== undefined) {
     return paused(`Snoozed until ${snoozedUntil}.`);

@@ -1,6 +1,9 @@
 // Owns versions: of Python interpreters and of the server, and which of them will do.
 
-const OLDEST_PYTHON: readonly [number, number] = [3, 11];
+/** The versions of Python 3 for which all that is locked has wheels. */
+export const OLDEST_MINOR = 11;
+export const NEWEST_MINOR = 14;
+export const PYTHONS = `Python 3.${OLDEST_MINOR} to 3.${NEWEST_MINOR}`;
 
 /** What an interpreter says of itself when it runs `PROBE`. */
 export interface Interpreter {
@@ -46,8 +49,8 @@ export function parseProbe(output: string): Interpreter | undefined {
 }
 
 /** Whether Slipstream runs on this Python. */
-export function isNewEnough([major, minor]: readonly [number, number]): boolean {
-  return major > OLDEST_PYTHON[0] || (major === OLDEST_PYTHON[0] && minor >= OLDEST_PYTHON[1]);
+export function isSupported([major, minor]: readonly [number, number]): boolean {
+  return major === 3 && minor >= OLDEST_MINOR && minor <= NEWEST_MINOR;
 }
 
 /** The version in what `slipstream --version` prints; undefined for another program of that name. */
@@ -71,10 +74,12 @@ function numbers(version: string): [number, number, number] | undefined {
   return match ? [Number(match[1]), Number(match[2]), Number(match[3])] : undefined;
 }
 
-/** The commands under which a platform keeps its interpreters, newest first. */
+/** The commands under which a platform keeps its interpreters, newest first: by their versions, then by their plain names. */
 export function interpreterCommands(platform: NodeJS.Platform): string[][] {
+  const minors = Array.from({ length: NEWEST_MINOR - OLDEST_MINOR + 1 }, (_, index) => NEWEST_MINOR - index);
   if (platform === "win32") {
-    return [["py", "-3"], ["python"], ["python3"]];
+    // Without a version the launcher takes the newest there is, which may be too new.
+    return [...minors.map((minor) => ["py", `-3.${minor}`]), ["python"], ["python3"]];
   }
-  return ["python3.14", "python3.13", "python3.12", "python3.11", "python3", "python"].map((name) => [name]);
+  return [...minors.map((minor) => [`python3.${minor}`]), ["python3"], ["python"]];
 }

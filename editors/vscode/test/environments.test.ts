@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
-import { Environments } from "../src/environments";
+import { Environments, unpublish } from "../src/environments";
 import { Computer, Followed, type PlayedMachine } from "./playedMachine";
 
 const NOW = "0123456789abcdef";
@@ -190,4 +190,16 @@ test("one that does not run any more is not in the way of a new one", async () =
   const made = await new Builder(root, computer.window()).end();
   assert.notEqual(made, broken);
   assert.equal(await isWhole(made), true);
+});
+
+test("one that is left by its user is not found again, and whoever runs from it goes on", async () => {
+  const root = await place();
+  const computer = new Computer();
+  const [leaving, running] = [computer.window(), computer.window()];
+  const left = await new Builder(root, leaving).end();
+  assert.equal(await new Environments(root, running).find(NOW, isWhole), left);
+  await unpublish(left);
+  assert.equal(await new Environments(root, leaving).find(NOW, isWhole), undefined);
+  assert.notEqual(await new Builder(root, leaving).end(), left);
+  assert.equal(await isWhole(left), true);
 });

@@ -5,12 +5,14 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { COMMANDS } from "../src/commandNames";
-import { OWN_KEYS, SERVER_KEYS } from "../src/settings";
+import { OWN_KEYS, SCHEMES, SERVER_KEYS } from "../src/settings";
+import { NEWEST_MINOR, OLDEST_MINOR } from "../src/versions";
 
 interface Property {
   readonly type: string;
   readonly default: unknown;
   readonly scope: string;
+  readonly order: number;
   readonly enum?: readonly string[];
   readonly items?: { readonly enum?: readonly string[] };
   readonly minimum?: number;
@@ -21,7 +23,10 @@ interface Property {
 }
 interface Manifest {
   readonly version: string;
-  readonly capabilities: { readonly untrustedWorkspaces: { readonly restrictedConfigurations: readonly string[] } };
+  readonly capabilities: {
+    readonly untrustedWorkspaces: { readonly restrictedConfigurations: readonly string[] };
+    readonly virtualWorkspaces: { readonly supported: unknown };
+  };
   readonly contributes: {
     readonly commands: readonly { readonly command: string }[];
     readonly configuration: readonly { readonly properties: Readonly<Record<string, Property>> }[];
@@ -51,8 +56,31 @@ test("package.json has exactly the settings that the code knows, each described"
 test("programs, paths and models are the machine's, never a workspace's", () => {
   const machine = Object.entries(properties).filter(([, { scope }]) => scope === "machine");
   assert.deepEqual(machine.map(([key]) => key).sort(), MACHINE.map((key) => `slipstream.${key}`).sort());
-  for (const key of manifest.capabilities.untrustedWorkspaces.restrictedConfigurations) {
-    assert.equal(properties[key]?.scope, "window", key);
+});
+
+test("nothing that a workspace may set holds before it is trusted", () => {
+  const window = Object.entries(properties).filter(([, { scope }]) => scope !== "machine").map(([key]) => key);
+  assert.deepEqual([...manifest.capabilities.untrustedWorkspaces.restrictedConfigurations].sort(), window.sort());
+});
+
+test("a virtual workspace is promised no more than is completed in one", () => {
+  const onDisk = ["file", "untitled", "vscode-notebook-cell"];
+  const isCompleted = SCHEMES.some((scheme) => !onDisk.includes(scheme));
+  assert.equal(manifest.capabilities.virtualWorkspaces.supported !== false, isCompleted);
+});
+
+test("the settings of a page have an order, each a place of its own", () => {
+  for (const { properties: page } of manifest.contributes.configuration) {
+    const orders = Object.values(page).map(({ order }) => order);
+    assert.equal(new Set(orders).size, orders.length, JSON.stringify(orders));
+  }
+});
+
+test("the versions of Python are those that the server allows", () => {
+  const allowed = /^requires-python = ">=3\.(\d+),<3\.(\d+)"$/m.exec(read(repository, "pyproject.toml"));
+  assert.deepEqual(allowed?.slice(1).map(Number), [OLDEST_MINOR, NEWEST_MINOR + 1]);
+  for (const text of [properties["slipstream.server.python"]?.markdownDescription, read(root, "README.md")]) {
+    assert.match(text ?? "", new RegExp(`3\\.${OLDEST_MINOR} to 3\\.${NEWEST_MINOR}\\b`));
   }
 });
 

@@ -1,42 +1,88 @@
-// Owns the tests of what is taken away, with a script in place of the server's interpreter.
+// Owns the tests of what is taken away, with scripts in place of servers' interpreters, and of the word to all windows.
 import assert from "node:assert/strict";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { test } from "node:test";
-import { removeEverything } from "../src/removal";
+import { afterEach, beforeEach, test } from "node:test";
+import { RemovalWord, removeEverything } from "../src/removal";
 
-async function played(code: number): Promise<{ readonly storage: string; readonly python: string; readonly said: string[] }> {
-  const storage = await mkdtemp(path.join(os.tmpdir(), "slipstream-"));
-  const folder = path.join(storage, "environments", "one");
-  await mkdir(folder, { recursive: true });
-  const python = path.join(folder, "python");
-  await writeFile(python, `#!/bin/sh\necho "$*" > "${storage}/called"\necho "it says"\nexit ${code}\n`);
+let storage = "";
+
+beforeEach(async () => {
+  storage = await mkdtemp(path.join(os.tmpdir(), "slipstream-"));
+});
+
+afterEach(async () => {
+  await rm(storage, { recursive: true });
+});
+
+/** An environment whose interpreter runs a script; `$*` are its arguments. */
+async function environment(digit: string, script: string): Promise<void> {
+  const bin = path.join(storage, "environments", digit.repeat(16), "venv", "bin");
+  await mkdir(bin, { recursive: true });
+  const python = path.join(bin, "python");
+  await writeFile(python, `#!/bin/sh\n${script}\n`);
   await chmod(python, 0o755);
-  return { storage, python, said: [] };
 }
 
+/** A server that runs, and whose `uninstall` ends with `code`. */
+async function server(code: number): Promise<void> {
+  const uninstall = `echo "$*" > "${storage}/called"; echo "it says"; exit ${code}`;
+  await environment("b", `case "$*" in *uninstall*) ${uninstall};; esac`);
+}
+
+const broken = "echo \"No module named 'lsp_server'\"; exit 1";
 const isPosix = { skip: process.platform === "win32" };
 
 test("the server removes what it stored, then its environment goes", isPosix, async () => {
-  const { storage, python, said } = await played(0);
-  await removeEverything(storage, python, (line) => said.push(line));
+  const said: string[] = [];
+  await server(0);
+  assert.equal(await removeEverything(storage, (line) => said.push(line)), "all");
   assert.deepEqual(await readdir(storage), ["called"]);
   assert.match(await readFile(path.join(storage, "called"), "utf8"), /uninstall --yes/);
   assert.deepEqual(said, ["it says"]);
-  await rm(storage, { recursive: true });
 });
 
 test("where the server cannot remove something its environment stays, and its words are told", isPosix, async () => {
-  const { storage, python } = await played(1);
-  await assert.rejects(removeEverything(storage, python, () => undefined), /it says/);
+  await server(1);
+  await assert.rejects(removeEverything(storage, () => undefined), /it says/);
   assert.ok((await readdir(storage)).includes("environments"));
-  await rm(storage, { recursive: true });
 });
 
-test("what another installation stored is left to it", async () => {
-  const { storage } = await played(0);
-  await removeEverything(storage, undefined, () => undefined);
+test("an environment that does not run any more is removed, and what it stored is said to stay", isPosix, async () => {
+  await environment("a", broken);
+  await mkdir(path.join(storage, "environments", "c".repeat(16)), { recursive: true });
+  assert.equal(await removeEverything(storage, () => undefined), "environments");
   assert.deepEqual(await readdir(storage), []);
-  await rm(storage, { recursive: true });
+});
+
+test("any environment that runs removes what was stored, though others do not", isPosix, async () => {
+  await environment("a", broken);
+  await server(0);
+  assert.equal(await removeEverything(storage, () => undefined), "all");
+  assert.deepEqual(await readdir(storage), ["called"]);
+});
+
+test("where the extension set nothing up nothing is said to be removed", async () => {
+  assert.equal(await removeEverything(storage, () => undefined), "nothing");
+});
+
+test("windows that run obey the word of a removal, and those that start later do not", async () => {
+  const [one, other] = [new RemovalWord(storage), new RemovalWord(storage)];
+  assert.equal(other.isSaid, false);
+  await one.say();
+  assert.deepEqual([one.isSaid, other.isSaid], [true, true]);
+  const later = new RemovalWord(storage);
+  assert.equal(later.isSaid, false);
+  await one.say();
+  assert.equal(later.isSaid, true);
+});
+
+test("a window whose user wants a server again obeys only the next word", async () => {
+  const [one, other] = [new RemovalWord(storage), new RemovalWord(storage)];
+  await one.say();
+  other.forget();
+  assert.deepEqual([one.isSaid, other.isSaid], [true, false]);
+  await one.say();
+  assert.equal(other.isSaid, true);
 });

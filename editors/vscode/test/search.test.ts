@@ -1,14 +1,16 @@
 // Owns the tests of finding and setting up a server, with real programs and a real Python.
 import assert from "node:assert/strict";
-import { chmod, copyFile, mkdir, mkdtemp, readdir, symlink, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { existing, pipStep, readBundle, setUp } from "../src/managed";
+import { existing, type Installed, pipStep, readBundle, setUp } from "../src/managed";
 import { findProgram, isInside } from "../src/paths";
 import { run } from "../src/processes";
 import { findServer, interpreters, type Places } from "../src/search";
+import { ServerProcess } from "../src/serverProcess";
 import { CancelledSetup, SetupError } from "../src/setupError";
+import type { Interpreter } from "../src/versions";
 
 const PATH = process.env.PATH ?? "";
 const root = path.resolve("..", "..", "..", ".."); // tests run in out/test
@@ -22,7 +24,7 @@ afterEach(() => {
   process.env.PATH = PATH;
 });
 
-const noProgress = (): Promise<string> => Promise.reject(new Error("nothing should be set up"));
+const noProgress = (): Promise<Installed> => Promise.reject(new Error("nothing should be set up"));
 
 function places(changes: Partial<Places> = {}): Places {
   return {
@@ -31,6 +33,7 @@ function places(changes: Partial<Places> = {}): Places {
     pipArguments: [],
     isShared: false,
     activePython: () => Promise.resolve(undefined),
+    signal: new AbortController().signal,
     isTrusted: true,
     folders: [path.join(folder, "workspace")],
     storage: folder,
@@ -66,6 +69,38 @@ test("an interpreter with the server runs it, away from what lies in the working
   const file = await python("env/bin", "0.1.2");
   const launch = await findServer(places({ activePython: () => Promise.resolve(file) }), noProgress);
   assert.deepEqual(launch.command, [file, "-P", "-m", "lsp_server"]);
+});
+
+test("what pip needs on this machine is told to every server, for models come through pip too", async () => {
+  const file = await python("env/bin", "0.1.2");
+  const pipArguments = ["--proxy", "http://proxy:8080"];
+  const told = { SLIPSTREAM_PIP_ARGUMENTS: JSON.stringify(pipArguments) };
+  for (const place of [{ python: file }, { command: ["/opt/slipstream", "serve"] }]) {
+    assert.deepEqual((await findServer(places({ ...place, pipArguments }), noProgress)).environment, told);
+    assert.deepEqual((await findServer(places(place), noProgress)).environment, {});
+  }
+});
+
+test("a server's process gets what it is told beside the editor's environment", async () => {
+  const file = await program("bin", "slipstream", 'echo "$SLIPSTREAM_PIP_ARGUMENTS in $PATH"');
+  const launch = { command: [file], origin: "a test", environment: { SLIPSTREAM_PIP_ARGUMENTS: "[]" } };
+  const { child } = await ServerProcess.start(launch, folder);
+  let said = "";
+  for await (const data of child.stdout ?? []) {
+    said += String(data);
+  }
+  assert.equal(said, `[] in ${PATH}\n`);
+});
+
+test("a stop ends a search while another extension does not answer, and while a program does not", { timeout: 30_000 }, async () => {
+  const slow = await program("slow", "python3", "sleep 60");
+  const stuck: Partial<Places>[] = [{ activePython: () => new Promise(() => undefined) }, { python: slow }];
+  for (const place of stuck) {
+    const controller = new AbortController();
+    const found = findServer(places({ ...place, signal: controller.signal }), noProgress);
+    controller.abort(new Error("stopped"));
+    await assert.rejects(found, /stopped/);
+  }
 });
 
 test("windows that share an engine say so to every server that was found", async () => {
@@ -158,9 +193,38 @@ test("a set-up that is cancelled ends at once and leaves nothing", { timeout: 12
   assert.deepEqual(await readdir(setup.root), []);
 });
 
+/** A Python whose environments have a pip that says `words` and fails; with none it installs. */
+async function installer(name: string, words: string): Promise<Interpreter> {
+  const pip = words === "" ? "exit 0" : `echo '${words}'; exit 1`;
+  const inner = `#!/bin/sh\necho ${name} >> '${folder}/asked'\n${pip}\n`;
+  const script = `for venv; do :; done; mkdir -p "$venv/bin"; printf %s "${inner.replaceAll('"', '\\"')}" > "$venv/bin/python"; chmod +x "$venv/bin/python"`;
+  return { executable: await program(name, "python3", script), python: [3, 12], server: undefined };
+}
+
+async function asked(): Promise<string[]> {
+  return [...new Set((await readFile(path.join(folder, "asked"), "utf8")).trim().split("\n"))];
+}
+
+test("where pip finds no packages for an interpreter, the next one is tried", async () => {
+  const found = [await installer("new", "No matching distribution found for torch"), await installer("old", "")];
+  const setup = await options(new AbortController().signal, Promise.resolve(found));
+  const { folder: made, python: inside } = await setUp(setup);
+  assert.equal(path.dirname(made), setup.root);
+  assert.ok(inside.startsWith(made));
+  assert.deepEqual(await asked(), ["new", "old"]);
+});
+
+test("where no index answers, no other interpreter is tried", async () => {
+  const words = "WARNING: Retrying (Retry(total=4, connect=None)) after connection broken";
+  const found = [await installer("new", words), await installer("old", "")];
+  const setup = await options(new AbortController().signal, Promise.resolve(found));
+  await assert.rejects(setUp(setup), /pip could not install the server/);
+  assert.deepEqual(await asked(), ["new"]);
+});
+
 test("without any Python the error says what to install", async () => {
   const setup = await options(new AbortController().signal, Promise.resolve([]));
-  await assert.rejects(setUp(setup), /needs Python 3\.11 or newer/);
+  await assert.rejects(setUp(setup), /needs Python 3\.11 to 3\.14/);
 });
 
 test("a program that takes too long is ended with its children", async () => {

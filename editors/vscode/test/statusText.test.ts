@@ -41,6 +41,8 @@ test("the status bar names the state", () => {
 test("a failure says its reason, and silence what caused it", () => {
   assert.equal(describe({ ...situation, phase: "failed", message: "No memory." }).sentence, "No memory.");
   assert.equal(describe({ ...situation, silentLanguage: "markdown" }).sentence, "Switched off for markdown.");
+  assert.equal(describe({ ...situation, phase: "off" }).sentence, "Slipstream is switched off.");
+  assert.equal(describe({ ...situation, phase: "off", message: "Everything was removed." }).sentence, "Everything was removed.");
 });
 
 test("the tooltip's figures hold latency, acceptance and the index that is built", () => {

@@ -1,7 +1,7 @@
 // Owns the tests of versions and of what interpreters say.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { interpreterCommands, isCompatible, isNewEnough, parseProbe, parseServerVersion } from "../src/versions";
+import { interpreterCommands, isCompatible, isSupported, parseProbe, parseServerVersion } from "../src/versions";
 
 test("a server fits if it is not older and of the same series", () => {
   const fits: [string, string, boolean][] = [
@@ -19,10 +19,10 @@ test("a server fits if it is not older and of the same series", () => {
   }
 });
 
-test("Python 3.11 is the oldest that will do", () => {
-  const ages: [[number, number], boolean][] = [[[3, 10], false], [[3, 11], true], [[3, 14], true], [[2, 7], false], [[4, 0], true]];
+test("Python 3.11 is the oldest that will do, and 3.14 the newest", () => {
+  const ages: [[number, number], boolean][] = [[[3, 10], false], [[3, 11], true], [[3, 14], true], [[3, 15], false], [[2, 7], false], [[4, 12], false]];
   for (const [version, expected] of ages) {
-    assert.equal(isNewEnough(version), expected, version.join("."));
+    assert.equal(isSupported(version), expected, version.join("."));
   }
 });
 
@@ -43,7 +43,7 @@ test("another program called slipstream is not taken for the server", () => {
   assert.equal(parseServerVersion("slipstream not installed\n"), undefined);
 });
 
-test("Windows asks its launcher first, other systems the newest name", () => {
-  assert.deepEqual(interpreterCommands("win32")[0], ["py", "-3"]);
+test("Windows asks its launcher first, other systems the newest name, and neither for what may be too new", () => {
+  assert.deepEqual(interpreterCommands("win32").slice(0, 4), [["py", "-3.14"], ["py", "-3.13"], ["py", "-3.12"], ["py", "-3.11"]]);
   assert.deepEqual(interpreterCommands("linux")[0], ["python3.14"]);
 });

@@ -26,12 +26,19 @@ _PIP = (sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-
 _QUIET = ("--progress-bar", "off")
 _BRIEFLY = ("--retries", "1", "--timeout", "20")  # where it cannot be reached, the next way is taken soon
 
+# The versions for which everything that is locked has wheels. Elsewhere a marker leaves out each line of a
+# lock: pip installs nothing, and calls that a success.
+OLDEST, NEWEST = (3, 11), (3, 14)
+
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 
 
 def main() -> int:
     """Install what the arguments say. Returns the exit code of the first pip that failed, else 0."""
     arguments = _parse()
+    if complaint := python_complaint(sys.version_info[:2]):
+        sys.stderr.write(complaint)
+        return 1
     extra = arguments.pip_argument
     for name in ("requirements", *(f"requirements-{name}" for name in arguments.also)):
         if code := _pip(*_locked(arguments.locks / f"{name}.lock"), *extra):
@@ -43,6 +50,14 @@ def main() -> int:
         return _pip("--no-deps", "--force-reinstall", project, *extra)
     # What builds it is locked too: pip must not fetch a newer one into a place of its own.
     return _pip("--no-deps", "--no-build-isolation", "--editable", project, *extra)
+
+
+def python_complaint(version: tuple[int, int]) -> str:
+    """Why nothing can be installed for this Python, or nothing."""
+    if OLDEST <= version <= NEWEST:
+        return ""
+    (oldest, newest, found) = (".".join(map(str, one)) for one in (OLDEST, NEWEST, version))
+    return f"Slipstream needs Python {oldest} to {newest}, and this is {found}.\n"
 
 
 def _parse() -> argparse.Namespace:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
-from completion_engine.errors import MachineError
+from completion_engine.errors import MachineError, UserError
 from completion_engine.models import package_index
-from completion_engine.models.job import ProgramOutcome
-from completion_engine.models.package_index import explain
+from completion_engine.models.job import Monitor, ProgramOutcome
+from completion_engine.models.package_index import PIP_VARIABLE, explain, fetch_wheel, reaching_the_index
 
 RETRYING = (
     "WARNING: Retrying (Retry(total=1, connect=None, read=None, redirect=None, status=None)) after "
@@ -62,3 +64,45 @@ def test_an_environment_without_pip_takes_the_one_that_python_brings(monkeypatch
     done = subprocess.run([*package_index.pip(), "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("pip ")
     assert ".whl" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        ([], []),
+        (["--proxy", "http://proxy:8080"], ["--proxy", "http://proxy:8080"]),
+        (
+            ["--index-url=http://mirror/simple", "--no-index"],
+            ["--index-url=http://mirror/simple", "--no-index"],
+        ),
+        (["--upgrade", "-i", "http://mirror/simple"], ["-i", "http://mirror/simple"]),
+        (["--prefix", "/opt", "--user", "--cert", "/ca.pem", "numpy"], ["--cert", "/ca.pem"]),
+    ],
+)
+def test_pip_is_told_how_the_index_is_reached_and_not_how_to_install(
+    given: list[str], passed: list[str]
+) -> None:
+    assert reaching_the_index({PIP_VARIABLE: json.dumps(given)}) == passed
+
+
+@pytest.mark.parametrize("text", ["--proxy http://proxy", "{}", "[1]", "no"])
+def test_what_is_no_list_of_arguments_is_told(text: str) -> None:
+    with pytest.raises(UserError, match=f"{PIP_VARIABLE} is no list") as raised:
+        reaching_the_index({PIP_VARIABLE: text})
+    assert "JSON" in raised.value.advice
+
+
+def test_a_model_is_fetched_with_what_an_editor_tells_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = tmp_path / "asked"
+    program = tmp_path / "pip"
+    program.write_text(f"#!/bin/sh\necho \"$*\" > '{asked}'\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(package_index, "pip", lambda: (str(program),))
+    monkeypatch.setenv(PIP_VARIABLE, '["--proxy", "http://proxy:8080"]')
+    work = tmp_path / "work"
+    work.mkdir()
+    with pytest.raises(MachineError, match=r"could not download toy==1\.0"):
+        fetch_wheel("toy==1.0", work, Monitor(), lambda _num_bytes: None)
+    assert "--proxy http://proxy:8080 toy==1.0" in asked.read_text()

@@ -40,6 +40,13 @@ def address(folder: Path) -> HostAddress:
         ({"XDG_CONFIG_HOME": "/tmp/config"}, False),  # noqa: S108 - a name alone
         ({"CUDA_VISIBLE_DEVICES": "1"}, False),
         ({"XDG_SESSION_ID": "7"}, True),
+        ({"HTTPS_PROXY": "http://proxy:8080"}, False),
+        ({"https_proxy": "http://proxy:8080"}, False),
+        ({"NO_PROXY": "models.example"}, False),
+        ({"PIP_INDEX_URL": "http://mirror/simple"}, False),
+        ({"SSL_CERT_FILE": "/home/ann/ca.pem"}, False),
+        ({"REQUESTS_CA_BUNDLE": "/home/ann/ca.pem"}, False),
+        ({"VSCODE_PROXY_URI": "./proxy/1"}, True),
     ],
 )
 def test_what_a_server_reads_and_computes_on_tells_hosts_apart(

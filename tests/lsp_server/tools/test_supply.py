@@ -8,16 +8,19 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from lsp_server.tools.supply import install, lockfile
-from lsp_server.tools.supply.check import find_problems
+from lsp_server.tools.supply.check import MACHINES, find_problems
 from lsp_server.tools.supply.sbom import bill
 
 ROOT = Path(__file__).parents[3]
@@ -93,6 +96,53 @@ def test_a_stale_lock_is_found_out(copy: Path, change: Callable[[Path], None], p
     assert find_problems(copy) == []
     change(copy)
     assert any(re.search(problem, found) for found in find_problems(copy))
+
+
+def test_one_range_of_python_stands_wherever_somebody_chooses_an_interpreter() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    allowed = SpecifierSet(project["project"]["requires-python"])
+    versions = [f"3.{minor}" for minor in range(30)]
+    wanted = [version for version in versions if allowed.contains(version)]
+    assert sorted({machine["python_version"] for machine in MACHINES}) == wanted
+    numbers = [tuple(map(int, version.split("."))) for version in versions]
+    assert [not install.python_complaint((major, minor)) for major, minor in numbers] == [
+        version in wanted for version in versions
+    ]
+    (in_make,) = re.findall(r"sys\.exit\(not (.+)\)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for version, number in zip(versions, numbers, strict=True):
+        played = SimpleNamespace(version_info=(*number, 0))
+        assert eval(in_make, {"sys": played}) == (version in wanted)  # noqa: S307 - a line of our own
+
+
+def test_an_interpreter_for_which_nothing_is_locked_installs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 15, 0, "final", 0))
+    monkeypatch.setattr(sys, "argv", ["install.py", "--locks", str(ROOT), str(tmp_path / "a.whl")])
+    monkeypatch.setattr(install, "_PIP", (sys.executable, "-c", "raise SystemExit('pip was asked')"))
+    assert install.main() == 1
+    assert capsys.readouterr().err == "Slipstream needs Python 3.11 to 3.14, and this is 3.15.\n"
+
+
+def commands(document: str) -> list[str]:
+    """Each command line in the blocks and spans of a document, on one line."""
+    text = document.replace("\\\n", " ")
+    blocks = re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    spans = re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    return [" ".join(line.split()) for line in [*"".join(blocks).splitlines(), *spans]]
+
+
+def test_a_command_that_pins_torch_for_cpus_names_an_index_that_has_it() -> None:
+    pinned = [
+        command
+        for command in commands((ROOT / "README.md").read_text())
+        if "install" in command and "constraints-cpu.txt" in command
+    ]
+    assert pinned
+    for command in pinned:
+        assert install.TORCH_INDEX in command
+        # uv takes a package from the first index that has any version of it.
+        assert command.startswith("pip ") or "--index-strategy unsafe-best-match" in command
 
 
 def test_a_lock_is_read_as_it_was_written() -> None:

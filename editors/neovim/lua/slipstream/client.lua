@@ -11,7 +11,8 @@ local NAME = 'slipstream'
 local HEALTHY_MS = 60000
 
 local num_crashes = 0
-local started_ms = 0
+---@type table<integer, integer> when each client's server answered, in milliseconds of vim.uv.now()
+local answered_ms = {}
 ---@type table<integer, boolean> clients that end because we asked them to
 local is_leaving = {}
 ---@type table<integer, boolean> clients whose process ended by itself
@@ -78,7 +79,7 @@ end
 --- Folders that came while the server was still starting.
 ---@param client vim.lsp.Client
 local function on_init(client)
-  started_ms = vim.uv.now()
+  answered_ms[client.id] = vim.uv.now()
   local initial = client.config.root_dir and vim.uri_from_fname(client.config.root_dir)
   for _, folder in ipairs(client.workspace_folders or {}) do
     if folder.uri ~= initial then
@@ -100,9 +101,10 @@ end
 --- Starts a crashed server again, later each time, and gives up with a word about it.
 ---@param wanted vim.lsp.ClientConfig
 ---@param buffers integer[]
-local function recover(wanted, buffers)
+---@param was_healthy boolean
+local function recover(wanted, buffers, was_healthy)
   local options = config.get().restart
-  num_crashes = vim.uv.now() - started_ms > HEALTHY_MS and 1 or num_crashes + 1
+  num_crashes = was_healthy and 1 or num_crashes + 1
   if num_crashes > options.max_attempts then
     local message = 'Slipstream: the server crashed %d times in a row. See :Slipstream log.'
     vim.notify(message:format(num_crashes), vim.log.levels.ERROR)
@@ -119,6 +121,9 @@ end
 ---@param client_id integer
 local function on_exit(code, signal, client_id)
   local client = vim.lsp.get_client_by_id(client_id)
+  local since = answered_ms[client_id]
+  local was_healthy = since ~= nil and vim.uv.now() - since > HEALTHY_MS
+  answered_ms[client_id] = nil
   local was_asked = is_leaving[client_id] or (code == 0 and signal == 0) or signal == 15
   is_leaving[client_id] = nil
   if not client or was_asked then
@@ -128,7 +133,7 @@ local function on_exit(code, signal, client_id)
   local buffers = vim.tbl_keys(client.attached_buffers)
   vim.schedule(function()
     if vim.v.exiting == vim.NIL then
-      recover(client.config, buffers)
+      recover(client.config, buffers, was_healthy)
     end
   end)
 end

@@ -58,9 +58,14 @@ local function purge()
 end
 
 local function doctor()
-  local program = require('slipstream.config').command()[1]
+  local command = require('slipstream.config').command_for('doctor')
+  if not command then
+    local message = 'Slipstream: `cmd` does not say how to run `slipstream doctor`. Run it in a shell.'
+    vim.notify(message, vim.log.levels.WARN)
+    return
+  end
   vim.cmd.new()
-  vim.fn.jobstart({ program, 'doctor' }, { term = true })
+  vim.fn.jobstart(command, { term = true })
 end
 
 local SCOPES = { 'buffer', 'filetype' }
@@ -71,7 +76,7 @@ M.commands = {
   disable = { run = function(scope) enable(scope, false) end, arguments = SCOPES },
   toggle = { run = function(scope) enable(scope) end, arguments = SCOPES },
   snooze = { run = snooze, arguments = { '5', '30', '60' } },
-  resume = { run = function() switch(function(gate) gate.enable(true) end) end },
+  resume = { run = function() switch(function(gate) gate.resume() end) end },
   trigger = { run = function() require('slipstream').trigger() end },
   accept = {
     run = function(part) require('slipstream').accept(part --[[@as slipstream.Part]]) end,

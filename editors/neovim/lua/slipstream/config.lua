@@ -187,6 +187,21 @@ function M.command()
   return words
 end
 
+--- The words that have the same program do something else than serve; nil where `cmd` does not tell.
+---@param argument string
+---@return string[]?
+function M.command_for(argument)
+  local words = M.command()
+  for index, word in ipairs(words) do
+    local head = vim.list_slice(words, 1, index - 1)
+    if word == 'serve' and index > 1 then
+      return vim.list_extend(head, { argument })
+    elseif word == '-m' and words[index + 1] == 'lsp_server' then
+      return vim.list_extend(head, { '-c', 'from lsp_server.cli import main; main()', argument })
+    end
+  end
+end
+
 --- What the server is told: the settings, with the filetypes that are switched on or off.
 ---@return table
 function M.server_settings()

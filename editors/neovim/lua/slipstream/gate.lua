@@ -37,6 +37,11 @@ function M.snooze(minutes)
   snoozed_until = vim.uv.now() + minutes * 60000
 end
 
+--- Ends the snooze; what is switched off stays so.
+function M.resume()
+  snoozed_until = nil
+end
+
 --- Minutes of quiet that are left, 0 when none are.
 ---@return number
 function M.snoozed_minutes()

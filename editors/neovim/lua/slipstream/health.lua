@@ -28,10 +28,17 @@ local function check_program()
     })
   end
   health.ok(path)
-  local is_started, process = pcall(vim.system, { command[1], '--version' }, { text = true })
+  local asking = require('slipstream.config').command_for('--version')
+  if not asking then
+    return health.info('`cmd` does not say how to ask it for its version')
+  end
+  local is_started, process = pcall(vim.system, asking, { text = true })
   local done = is_started and process:wait(30000) or { code = 1, stderr = tostring(process) }
-  if done.code == 0 then
-    health.ok(vim.trim(done.stdout))
+  local said = vim.trim(done.stdout or '')
+  if done.code == 0 and vim.startswith(said, 'slipstream ') then
+    health.ok(said)
+  elseif done.code == 0 then
+    health.error('It is not Slipstream: it says ' .. said, { 'Name the program in `cmd`.' })
   else
     local reason = 'It does not run: ' .. vim.trim(done.stderr or '')
     health.error(reason, { 'Run `slipstream doctor` in a shell.' })
