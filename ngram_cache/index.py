@@ -105,6 +105,11 @@ class NgramIndex:
         return sorted(self._table.stored().values())
 
     @property
+    def overlaid(self) -> list[str]:
+        """The paths that an overlay stands over, stored or not."""
+        return self._table.overlaid()
+
+    @property
     def num_documents(self) -> int:
         """Paths that are drafted from."""
         return len(self._table)
@@ -149,9 +154,9 @@ class NgramIndex:
             )
 
     def rename(self, old: str, new: str) -> None:
-        """Move the versions of `old` to `new`, in place of its stored one; KeyError without `old`.
+        """Move the stored version of `old` to `new`, in place of its stored one; KeyError without one.
 
-        An overlay that `new` has stays: it is what is on the screen.
+        Overlays stay where they are: a buffer keeps its name, whatever becomes of its file.
         """
         with self._lock:
             self._publish(self._parts, self._table.move(old, new))

@@ -76,6 +76,11 @@ class VersionTable:
         entries = self._entries.copy()
         return {entry.stored: path for path, entry in entries.items() if entry.stored is not None}
 
+    def overlaid(self) -> list[str]:
+        """The paths that have an overlay."""
+        entries = self._entries.copy()
+        return [path for path, entry in entries.items() if entry.overlay is not None]
+
     def assign(self, path: str, entry: Entry) -> set[int]:
         """Give a path these versions; returns all whose liveness may have changed."""
         old = self.entry(path)
@@ -89,14 +94,14 @@ class VersionTable:
         return {*old.kept, *entry.kept}
 
     def move(self, old: str, new: str) -> set[int]:
-        """Give the versions of `old` to `new`, whose own overlay stays; KeyError without `old`."""
-        moved, known = self._entries[old], self.entry(new)
+        """Give the stored version of `old` to `new`; overlays stay. KeyError where none is stored."""
+        moved = self._entries[old]
+        if moved.stored is None:
+            raise KeyError(old)
         if old == new:
             return set()
-        touched = self.assign(old, Entry())
-        stored = known.stored if moved.stored is None else moved.stored
-        overlay = moved.overlay if known.overlay is None else known.overlay
-        return touched | self.assign(new, Entry(stored, overlay))
+        touched = self.assign(old, replace(moved, stored=None))
+        return touched | self.assign(new, replace(self.entry(new), stored=moved.stored))
 
     def check_integrity(self) -> None:
         """AssertionError when the two directions disagree."""

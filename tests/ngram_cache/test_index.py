@@ -65,17 +65,12 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(old=paths, new=paths)
     def rename(self, old: str, new: str) -> None:
-        if old not in self.stored and old not in self.overlays:
+        if old not in self.stored:
             with pytest.raises(KeyError):
                 self.index.rename(old, new)
             return
         self.index.rename(old, new)
-        if old != new:
-            if old in self.stored:
-                self.stored[new] = self.stored.pop(old)
-            overlay = self.overlays.pop(old, None)
-            if overlay is not None:
-                self.overlays.setdefault(new, overlay)
+        self.stored[new] = self.stored.pop(old)
 
     @rule(path=paths, tokens=short_text)
     def set_overlay(self, path: str, tokens: list[int]) -> None:

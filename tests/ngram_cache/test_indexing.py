@@ -46,6 +46,11 @@ def all_text(index: NgramIndex) -> str:
     return "\n\0".join("".join(map(chr, text)) for text in tokens)
 
 
+def spelled(index: NgramIndex, path: str) -> str:
+    """What is drafted from under a path."""
+    return "".join(map(chr, index.tokens_of(path).tolist()))
+
+
 def test_a_folder_is_indexed_saved_and_loaded_again(write: Write, make_indexer: Make) -> None:
     write(FILES)
     first = make_indexer()
@@ -176,6 +181,37 @@ def test_a_renamed_file_is_not_read_again(write: Write, make_indexer: Make, root
     assert (summary.num_renamed, summary.num_encoded, summary.num_removed) == (1, 0, 0)
     assert indexer.paths == ["README.md", "app.py", "moved.py"]
     assert make_indexer().build().num_encoded == 0
+
+
+def test_an_open_buffer_keeps_its_name_when_its_file_is_renamed(
+    write: Write, make_indexer: Make, root: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    indexer.set_overlay("lib/tool.py", "class Unsaved:\n")
+    (root / "lib/tool.py").rename(root / "moved.py")
+    assert indexer.reconcile(["lib/tool.py", "moved.py"]).num_renamed == 1
+    assert continuation(indexer.index, "class", 8) == " Unsaved"
+    assert spelled(indexer.index, "moved.py") == FILES["lib/tool.py"]
+    indexer.drop_overlay("lib/tool.py")
+    assert continuation(indexer.index, "class", 5) == " Tool"
+    assert not indexer.index.holds("lib/tool.py")
+    write({".gitignore": "moved.py\n"})
+    indexer.reconcile([".gitignore"])
+    assert not indexer.index.holds("moved.py")
+
+
+def test_whatever_overlay_there_is_goes_when_the_rules_leave_it_out(
+    write: Write, make_indexer: Make, root: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    indexer.index.set_overlay("new.py", list(map(ord, "canary_text = 1\n")))
+    write({".gitignore": "new.py\n"})
+    indexer.reconcile([".gitignore"])
+    assert not indexer.index.holds("new.py")
 
 
 def test_newly_ignored_files_are_forgotten_and_come_back(
