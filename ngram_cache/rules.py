@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from ngram_cache import redaction
-from ngram_cache.confined import ConfinedFolder, TooLargeError
+from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 from ngram_cache.file_kinds import TOOL_FOLDERS, is_in_secret_folder, is_secret_path
 from ngram_cache.ignore import (
     IGNORE_FILES,
@@ -141,7 +141,10 @@ class FolderRules:
         return () if any(layer.ignores_root(self.checkpoint) for layer in layers) else tuple(layers)
 
     def _read(self, folder: ConfinedFolder, path: str, **place: str) -> Iterator[IgnoreLayer]:
-        """One file's layer; nothing where there is no such plain file. SkippedFileError beyond the limits."""
+        """One file's layer; nothing where there is no such plain file.
+
+        SkippedFileError beyond the limits, and where nobody knows what the file says.
+        """
         self.checkpoint()
         try:
             data = folder.read(path, MAX_RULE_BYTES)
@@ -149,8 +152,10 @@ class FolderRules:
             raise _too_large(
                 str(folder.root / path), f"it is larger than {MAX_RULE_BYTES >> 10} kB"
             ) from error
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError, NoPlainFileError):
             return
+        except OSError as error:
+            raise SkippedFileError("unreadable") from error
         yield self._parsed(data, str(folder.root / path), **place)
 
     def _parsed(self, data: bytes, source: str, **place: str) -> IgnoreLayer:

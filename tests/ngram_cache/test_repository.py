@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ngram_cache.confined import ConfinedFolder
 from ngram_cache.repository import (
     FoundFile,
     Repository,
@@ -198,6 +200,25 @@ def test_an_unreadable_folder_is_counted_and_passed(root: Path, write: Write) ->
         assert reasons(root)["unreadable"] == 1
     finally:
         (root / "closed").chmod(0o700)
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.EACCES, errno.EIO])
+def test_where_rules_cannot_be_read_nothing_is_let_in(
+    root: Path, write: Write, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    read = ConfinedFolder.read
+
+    def fail(folder: ConfinedFolder, path: str, max_bytes: int) -> bytes:
+        if path == "lib/.gitignore":
+            raise OSError(code, os.strerror(code))
+        return read(folder, path, max_bytes)
+
+    write({"lib/.gitignore": "*.py\n", "lib/deep/b.py": "", "a.py": ""})
+    monkeypatch.setattr(ConfinedFolder, "read", fail)
+    repository = Repository(root)
+    assert found(root) == ["a.py"]
+    assert reasons(root) == {"unreadable": 1}
+    assert [path for path in ("a.py", "lib/b.py", "lib/deep/b.py") if repository.allows(path)] == ["a.py"]
 
 
 def test_a_missing_root_is_an_empty_one(tmp_path: Path) -> None:
