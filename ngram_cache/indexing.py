@@ -109,7 +109,8 @@ class Indexer:
     def _reconcile(self, paths: Iterable[Path | str], summary: IndexSummary) -> None:
         names = {self.repository.document_path(path) for path in paths}
         names = {"" if name == "." else name for name in names if not Path(name).is_absolute()}
-        if any(self.repository.is_rule_file(name) for name in names):
+        has_news = any(self.repository.is_rule_file(name) for name in names)
+        if has_news or self.repository.have_outer_rules_changed():
             names = {""}
             self._rules_changed()
         files: dict[str, FoundFile] = {}

@@ -151,9 +151,18 @@ class Repository:
         """Whether a change of `path` may change what is ignored."""
         return is_rule_file(path)
 
+    @property
+    def outer_rule_files(self) -> frozenset[Path]:
+        """The files that hold rules, or would, and lie outside of the walked folders."""
+        return self._rules.outer_files
+
     def refresh(self) -> None:
         """Read the rules again that lie outside the walked folders."""
         self._rules.refresh()
+
+    def have_outer_rules_changed(self) -> bool:
+        """Whether the rules that lie outside the walked folders are other ones than were known."""
+        return self._rules.have_changed()
 
     def _checkpoint(self) -> None:
         if self._should_stop():
