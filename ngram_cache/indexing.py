@@ -152,8 +152,12 @@ class Indexer:
         self._overlays.set(self.repository.document_path(path), text)
 
     def is_shared(self, path: Path | str) -> bool:
-        """Whether an open buffer may be drafted from elsewhere; False until its overlay was first set."""
-        return self._overlays.is_shared(self.repository.document_path(path))
+        """Whether an open buffer may be drafted from elsewhere; False until its overlay was first set.
+
+        Asks no disk.
+        """
+        name = self.repository.inner_path(path)
+        return name is not None and self._overlays.is_shared(name)
 
     def drop_overlay(self, path: Path | str) -> None:
         """Return to the file's stored text."""

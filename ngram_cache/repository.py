@@ -63,6 +63,7 @@ class Repository:
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._folder = ConfinedFolder(root)
+        self._called = Path(os.path.abspath(root))  # noqa: PTH100  the link that it may be is kept
         self._options = options
         self._should_stop = should_stop
         self._rules = FolderRules(self._folder, options.exclude, self._checkpoint)
@@ -132,6 +133,8 @@ class Repository:
 
     def allows(self, path: str) -> bool:
         """Whether the rules let `path` in, whether or not there is such a file; links are not let in."""
+        if Path(path).is_absolute():
+            return False
         try:
             self._rules.check(path, self._rules.at(path.rpartition("/")[0]), is_folder=False)
             self._rules.check_reachable(path)
@@ -139,13 +142,24 @@ class Repository:
             return False
         return True
 
-    def document_path(self, path: Path | str) -> str:
-        """The name of a file in the index; for one outside of the root its whole path."""
+    def inner_path(self, path: Path | str) -> str | None:
+        """The name of a file in the index by what its path says; None outside. Asks no disk.
+
+        The root may be called by the link that leads to it.
+        """
         absolute = Path(os.path.normpath(self.root / path))
-        for place in (absolute, absolute.parent.resolve() / absolute.name):
-            if place.is_relative_to(self.root):
-                return place.relative_to(self.root).as_posix()
-        return absolute.as_posix()
+        for root in (self.root, self._called):
+            if absolute.is_relative_to(root):
+                return absolute.relative_to(root).as_posix()
+        return None
+
+    def document_path(self, path: Path | str) -> str:
+        """The name of a file in the index, also behind a link; for one outside of the root its whole path."""
+        if (name := self.inner_path(path)) is not None:
+            return name
+        absolute = Path(os.path.normpath(self.root / path))
+        behind = Path(os.path.realpath(absolute.parent)) / absolute.name
+        return self.inner_path(behind) or absolute.as_posix()
 
     def is_rule_file(self, path: str) -> bool:
         """Whether a change of `path` may change what is ignored."""

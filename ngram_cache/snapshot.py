@@ -275,7 +275,7 @@ def _check_array(data: bytes, offset: int, nbytes: int, checksum: int) -> int:
 
 
 def _root_name(root: Path) -> str:
-    return _short_hash(str(root.resolve()))
+    return _short_hash(os.path.realpath(root))
 
 
 def _short_hash(text: str) -> str:

@@ -230,7 +230,7 @@ class FolderWorker:
         self._publish(FolderReport(self.folder))
         self._num_failures = 0
         try:
-            num_deleted = forget(self.folder.resolve())
+            num_deleted = forget(self.folder)
         except BaseException as error:
             for done in purges:
                 done.set_exception(error)

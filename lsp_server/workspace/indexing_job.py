@@ -137,7 +137,7 @@ class IndexingJobs:
             if (worker := self._all_workers().get(folder)) is not None:
                 await asyncio.wrap_future(worker.purge())
             else:
-                await asyncio.to_thread(forget, folder.resolve())
+                await asyncio.to_thread(forget, folder)
 
     def reports(self) -> list[FolderReport]:
         """Every folder's state."""

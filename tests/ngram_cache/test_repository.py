@@ -404,6 +404,39 @@ def test_a_link_is_not_let_in_as_an_open_buffer_either(root: Path, write: Write,
     ]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+@pytest.mark.parametrize("folder", ["repository", "link"])
+@pytest.mark.parametrize(
+    ("path", "is_allowed"),
+    [
+        ("a.py", True),
+        ("linked/b.py", False),
+        ("excluded/c.py", False),
+        ("loop/d.py", False),
+        ("../outside/e.py", False),
+        ("../outside/back/a.py", True),
+    ],
+)
+def test_a_folder_that_is_called_by_a_link_obeys_the_same_rules(
+    root: Path, tmp_path: Path, folder: str, path: str, *, is_allowed: bool
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/back").symlink_to(root)
+    (tmp_path / "link").symlink_to(root)
+    (root / "linked").symlink_to(tmp_path / "outside")
+    (root / "excluded").symlink_to(tmp_path / "outside")
+    (root / "loop").symlink_to("loop")
+    repository = Repository(tmp_path / folder, RepositoryOptions(exclude=("excluded/",)))
+    assert repository.allows(repository.document_path(tmp_path / folder / path)) is is_allowed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+def test_a_root_that_is_a_link_to_itself_is_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert found(tmp_path / "loop") == []
+    assert found(tmp_path / "loop/inner") == []
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of any bytes")
 def test_names_and_times_of_any_kind_are_passed(root: Path, write: Write) -> None:
     (root / os.fsdecode(b"\xff.py")).write_text("")
