@@ -207,16 +207,7 @@ class NgramIndex:
         with self._lock:
             parts = self._parts
             paths = self._table.stored()
-        segments = []
-        for part in parts:
-            keep = [version in paths for version in part.segment.documents]
-            if any(keep):
-                segments.append(part.segment if all(keep) else part.segment.only(keep))
-        numbers = {version: number for number, version in enumerate(sorted(paths))}
-        renumbered = [
-            segment.renumbered([numbers[version] for version in segment.documents]) for segment in segments
-        ]
-        return Stored(tuple(renumbered), {numbers[version]: path for version, path in paths.items()})
+        return Stored.of((part.segment for part in parts), paths)
 
     def check_integrity(self) -> None:
         """AssertionError when views, entries and segments contradict each other."""

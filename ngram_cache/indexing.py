@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
-from ngram_cache.encoding import EncodeMany, FileEncoder, digest
+from ngram_cache.changes import look_at
+from ngram_cache.encoding import EncodeMany, FileEncoder, digest, num_tokens_of
 from ngram_cache.index import NgramIndex
 from ngram_cache.overlays import Overlays
 from ngram_cache.planning import SILENT, IndexHooks, IndexSummary, is_same, make_plan
@@ -71,7 +72,7 @@ class Indexer:
 
     @property
     def folders(self) -> frozenset[str]:
-        """The folders that are read, relative to the root: none behind a link, none that is ignored."""
+        """The folders that are read, relative to the root; the same object until they are others."""
         return self._folders
 
     def build(self) -> IndexSummary:
@@ -81,7 +82,9 @@ class Indexer:
         """
         summary = IndexSummary()
         if not self._is_loaded:
-            summary.message = self._load()
+            self._is_loaded = True
+            self._records, summary.message = self._saved.restore(self.index)
+            self._has_changed = self._has_changed or bool(summary.message)
         try:
             self._rules_changed()
             walk = self.repository.walk()
@@ -113,17 +116,11 @@ class Indexer:
         if has_news or self.repository.have_outer_rules_changed():
             names = {""}
             self._rules_changed()
-        files: dict[str, FoundFile] = {}
-        scope: set[str] = set()
-        for name in names:
-            walk = self.repository.look(name)
-            self._folders = frozenset(walk.folders) | (self._folders if name else frozenset())
+        change = look_at(self.repository, names, self._records.keys(), self._folders, self._checkpoint)
+        for walk in change.walks:
             summary.take(walk)
-            files |= {file.path: file for file in walk.files}
-            scope |= {
-                path for path in self._records if path == name or path.startswith(f"{name}/" if name else "")
-            }
-        self._synchronise(list(files.values()), scope, names, summary)
+        self._folders = change.folders
+        self._synchronise(change.files, change.scope, names, summary)
 
     def save(self) -> str:
         """Save if anything changed since the last time; returns what went wrong, empty when nothing did.
@@ -163,14 +160,8 @@ class Indexer:
         """Return to the file's stored text."""
         self._overlays.drop(self.repository.document_path(path))
 
-    def _load(self) -> str:
-        self._is_loaded = True
-        self._records, problem = self._saved.restore(self.index)
-        self._has_changed = self._has_changed or bool(problem)
-        return problem
-
     def _synchronise(
-        self, files: list[FoundFile], scope: set[str], named: Set[str], summary: IndexSummary
+        self, files: list[FoundFile], scope: Set[str], named: Set[str], summary: IndexSummary
     ) -> None:
         """Make the index hold `files` in place of the paths in `scope`; `named` ones are read in any case."""
         plan = make_plan(files, self._records, scope, named, self._options.max_files)
@@ -216,10 +207,10 @@ class Indexer:
                 pending += self._encode_batch(batch, summary, encoder)
                 self._hooks.report(done, len(files), files[done - 1].path)
                 self._hooks.pause()
-                if self.index.num_tokens + _num_tokens(pending) > _MAX_TOKENS:
+                if self.index.num_tokens + num_tokens_of(pending) > _MAX_TOKENS:
                     summary.skipped["too many tokens"] += len(files) - done
                     break
-                if len(pending) >= _PUBLISH_FILES or _num_tokens(pending) >= _PUBLISH_TOKENS:
+                if len(pending) >= _PUBLISH_FILES or num_tokens_of(pending) >= _PUBLISH_TOKENS:
                     self._publish(pending)
                     pending = []
         except StoppedError:
@@ -305,7 +296,3 @@ class Indexer:
         problem = self.save()
         summary.message = f"{summary.message} {problem}".strip()
         return summary.count(self.index)
-
-
-def _num_tokens(documents: list[tuple[str, Sequence[int]]]) -> int:
-    return sum(len(tokens) for _, tokens in documents)

@@ -14,11 +14,12 @@ from pathlib import Path
 from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 from ngram_cache.file_kinds import FileKind, kind_of
 from ngram_cache.redaction import has_private_key
-from ngram_cache.rules import FolderRules, SkippedFileError, is_rule_file
+from ngram_cache.rules import FolderRules, KnownLayers, SkippedFileError, is_rule_file
 from ngram_cache.walk import FolderWalk, FoundFile, Walk, WalkLimits
 
 __all__ = [
     "FoundFile",
+    "KnownLayers",
     "Repository",
     "RepositoryOptions",
     "SkippedFileError",
@@ -73,11 +74,11 @@ class Repository:
         """The folder's resolved path."""
         return self._folder.root
 
-    def walk(self, folder: str = "") -> Walk:
+    def walk(self, folder: str = "", known: KnownLayers | None = None) -> Walk:
         """All files below `folder` that may be indexed, at most `max_files`, then the newest ones."""
         walk = Walk()
         try:
-            layers = self._rules.at(folder)
+            layers = self._rules.at(folder, known)
         except SkippedFileError as reason:
             walk.skip(reason)
             return walk
@@ -85,20 +86,23 @@ class Repository:
         search = FolderWalk(self._folder, self._rules, options.limits, options.max_files, self._check_file)
         return search.run(folder, layers)
 
-    def look(self, path: str) -> Walk:
-        """What may be indexed at `path`, be it a file, a folder or nothing at all."""
+    def look(self, path: str, known: KnownLayers | None = None) -> Walk:
+        """What may be indexed at `path`, be it a file, a folder or nothing at all.
+
+        Who looks at many places at once hands one dict to all: the rules on their way are read once.
+        """
         walk = Walk()
         try:
             if stat.S_ISDIR(self._status(path).st_mode):
-                return self.walk(path)
-            walk.files.append(self.find(path))
+                return self.walk(path, known)
+            walk.files.append(self.find(path, known))
         except SkippedFileError as reason:
             walk.skip(reason)
         return walk
 
-    def find(self, path: str) -> FoundFile:
+    def find(self, path: str, known: KnownLayers | None = None) -> FoundFile:
         """The one file at `path`; SkippedFileError when there is none or it may not be indexed."""
-        self._rules.check(path, self._rules.at(path.rpartition("/")[0]), is_folder=False)
+        self._rules.check(path, self._rules.at(path.rpartition("/")[0], known), is_folder=False)
         return self._check_file(path, self._status(path))
 
     def read(self, file: FoundFile) -> str:

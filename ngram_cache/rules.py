@@ -9,7 +9,7 @@ import hashlib
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from ngram_cache import redaction
@@ -29,6 +29,10 @@ from ngram_cache.source import digest_of
 _GIT_RULES = ".git/info/exclude"
 
 Layers = tuple[IgnoreLayer, ...]
+
+
+# What holds in folders, or why nothing of them is read, for as long as somebody may believe it.
+KnownLayers = dict[str, "Layers | SkippedFileError"]
 
 
 class SkippedFileError(Exception):
@@ -108,16 +112,23 @@ class FolderRules:
             raise _too_large(where, f"all rules that hold there exceed {MAX_BYTES_IN_FORCE >> 10} kB")
         return layers
 
-    def at(self, path: str) -> Layers:
-        """The layers that hold inside of `path`. SkippedFileError when the rules keep it out."""
-        layers = self.top()
+    def at(self, path: str, known: KnownLayers | None = None) -> Layers:
+        """The layers that hold inside of `path`. SkippedFileError when the rules keep it out.
+
+        What is `known` is not read again, and what is read is noted there.
+        """
+        known = {} if known is None else known
+        layers = _once(known, "", self.top)
         inner = ""
         for name in path.split("/") if path else []:
             inner = f"{inner}/{name}" if inner else name
-            self.check(inner, layers, is_folder=True)
-            self.check_reachable(inner)
-            layers = self.inside(inner, layers)
+            layers = _once(known, inner, partial(self._enter, inner, layers))
         return layers
+
+    def _enter(self, path: str, above: Layers) -> Layers:
+        self.check(path, above, is_folder=True)
+        self.check_reachable(path)
+        return self.inside(path, above)
 
     def check(self, path: str, layers: Layers, *, is_folder: bool) -> None:
         """SkippedFileError when `path`, in a folder where `layers` hold, is to be left out."""
@@ -216,6 +227,18 @@ def rules_fingerprint() -> str:
     """A name for all that says what of a folder is indexed; what was indexed under another is not used."""
     of_files = digest_of("file_kinds", "git_places", "glob", "ignore", "repository", "rules", "walk")
     return f"{redaction.fingerprint()} {of_files}"
+
+
+def _once(known: KnownLayers, path: str, find: Callable[[], Layers]) -> Layers:
+    if path not in known:
+        try:
+            known[path] = find()
+        except SkippedFileError as reason:
+            known[path] = reason
+    layers = known[path]
+    if isinstance(layers, SkippedFileError):
+        raise layers
+    return layers
 
 
 def _outer_files(places: GitPlaces, root: Path) -> Iterator[tuple[ConfinedFolder, str, str, bool]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ngram_cache.segment import Segment
@@ -13,6 +14,18 @@ class Stored:
 
     segments: tuple[Segment, ...]
     paths: dict[int, str]
+
+    @classmethod
+    def of(cls, segments: Iterable[Segment], paths: Mapping[int, str]) -> Stored:
+        """The documents in `paths` alone, numbered anew from 0 by age."""
+        numbers = {version: number for number, version in enumerate(sorted(paths))}
+        renumbered = []
+        for segment in segments:
+            keep = [version in paths for version in segment.documents]
+            if any(keep):
+                kept = segment if all(keep) else segment.only(keep)
+                renumbered.append(kept.renumbered([numbers[version] for version in kept.documents]))
+        return cls(tuple(renumbered), {numbers[version]: path for version, path in paths.items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pytest
 from ngram_cache import confined
 from ngram_cache.git_places import MAX_CONFIG_BYTES, MAX_CONFIG_FILES, find_places, is_on_another_share
 from ngram_cache.indexing import Indexer
-from ngram_cache.repository import Repository, Walk
+from ngram_cache.repository import KnownLayers, Repository, Walk
 
 Write = Callable[[dict[str, str]], None]
 _GIT = shutil.which("git")
@@ -225,9 +225,9 @@ def test_what_git_writes_beside_its_rules_changes_none(
     walked: list[str] = []
     walk = Repository.walk
 
-    def noted(repository: Repository, folder: str = "") -> Walk:
+    def noted(repository: Repository, folder: str = "", known: KnownLayers | None = None) -> Walk:
         walked.append(folder)
-        return walk(repository, folder)
+        return walk(repository, folder, known)
 
     monkeypatch.setattr(Repository, "walk", noted)
     put(root / ".git/config", '[branch "x"]\nremote = origin\n')
