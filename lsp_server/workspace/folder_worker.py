@@ -82,6 +82,7 @@ class FolderWorker:
         self._stopping = False
         self._may_save = True
         self._num_failures = 0
+        self._is_buffers_turn = False
         self._indexer: Indexer | None = None
         self._is_unsaved = False
         self._report = FolderReport(folder)
@@ -91,8 +92,9 @@ class FolderWorker:
     @property
     def index(self) -> NgramIndex | None:
         """The index as soon as there is one, even if it is not complete yet."""
+        is_current = self._built == self._tokens  # asked first: what stands here then is as new, or newer
         indexer = self._indexer
-        return indexer.index if indexer is not None and self._built == self._tokens else None
+        return indexer.index if indexer is not None and is_current else None
 
     @property
     def report(self) -> FolderReport:
@@ -217,12 +219,14 @@ class FolderWorker:
             return None
 
     def _follow(self, indexer: Indexer) -> Callable[[], None]:
-        """One change to take over; the lock is held."""
-        if self._paths:
-            paths, self._paths = self._paths, set()
-            return lambda: self._ready(indexer.reconcile(sorted(paths)))
-        path, lines = self._buffers.popitem()
-        return lambda: self._overlay(indexer, path, lines)
+        """One change to take over, of files and buffers in turns; the lock is held."""
+        takes_buffer = bool(self._buffers) and (self._is_buffers_turn or not self._paths)
+        self._is_buffers_turn = not takes_buffer
+        if takes_buffer:
+            path, lines = self._buffers.popitem()
+            return lambda: self._overlay(indexer, path, lines)
+        paths, self._paths = self._paths, set()
+        return lambda: self._ready(indexer.reconcile(sorted(paths)))
 
     def _purge(self, purges: list[Future[int]]) -> None:
         self._indexer = self._built = None
@@ -241,9 +245,9 @@ class FolderWorker:
                 done.set_result(num_deleted)
 
     def _build(self, tokens: TokenSource) -> None:
-        self._built = tokens
         hooks = IndexHooks(self._report_progress, self._should_stop, lambda: self._may_save, self._pause)
         self._indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self._options, hooks)
+        self._built = tokens
         self._publish(FolderReport(self.folder, "building"))
         with self._changed:
             self._buffers = {**self._shown, **self._buffers}

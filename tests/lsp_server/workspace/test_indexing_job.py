@@ -107,6 +107,54 @@ async def test_another_tokenizer_builds_another_index(place: Place) -> None:
     await place.until_ready()
 
 
+async def test_no_index_is_handed_out_under_the_tokens_of_the_next(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    seen: list[object] = []
+    begin = Indexer.__init__
+
+    def beginning(*arguments: Any, **named: Any) -> None:
+        seen.append(place.jobs.index_of(folder))
+        begin(*arguments, **named)
+
+    monkeypatch.setattr(Indexer, "__init__", beginning)
+    place.jobs.set_tokens(TokenSource("other", encode_many))
+    await place.until(lambda: place.jobs.index_of(folder) is not None)
+    assert seen == [None]
+
+
+async def test_a_buffer_waits_for_one_change_of_files_however_many_come(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    worker = place.jobs._workers[folder]
+    done: list[str] = []
+    both_wait = threading.Event()
+
+    def reconcile(_indexer: Indexer, _paths: object) -> IndexSummary:
+        both_wait.wait(PATIENCE_S)
+        done.append("files")
+        if len(done) < 6:
+            worker.files_changed([folder / "code.py"])
+        return IndexSummary()
+
+    monkeypatch.setattr(Indexer, "reconcile", reconcile)
+    monkeypatch.setattr(Indexer, "set_overlay", lambda *_: done.append("buffer"))
+    worker.files_changed([folder / "code.py"])
+    worker.buffer_changed(folder / "open.py", ["x = 1\n"])
+    worker.buffer_changed(folder / "other.py", ["y = 1\n"])
+    both_wait.set()
+    await place.until(lambda: len(done) >= 6 and not worker._paths)
+    assert [at for at, what in enumerate(done) if what == "buffer"] in ([0, 2], [1, 3])
+
+
 async def test_a_disabled_folder_has_no_index_and_changed_rules_make_a_new_one(place: Place) -> None:
     folder = place.folder()
     place.jobs.set_tokens(BYTES)
