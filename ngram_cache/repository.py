@@ -165,6 +165,10 @@ class Repository:
         behind = Path(os.path.realpath(absolute.parent)) / absolute.name
         return self.inner_path(behind) or absolute.as_posix()
 
+    def concerns(self, path: Path) -> bool:
+        """Whether a change of `path` may change what is indexed. Asks no disk."""
+        return self.inner_path(path) is not None or path in self._rules.outer_files
+
     def is_rule_file(self, path: str) -> bool:
         """Whether a change of `path` may change what is ignored."""
         return is_rule_file(path)

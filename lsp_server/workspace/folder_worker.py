@@ -93,8 +93,12 @@ class FolderWorker:
     def index(self) -> NgramIndex | None:
         """The index as soon as there is one, even if it is not complete yet."""
         is_current = self._built == self._tokens  # asked first: what stands here then is as new, or newer
-        indexer = self._indexer
-        return indexer.index if indexer is not None and is_current else None
+        return indexer.index if (indexer := self._indexer) is not None and is_current else None
+
+    @property
+    def indexer(self) -> Indexer | None:
+        """What fills the index, once it is begun."""
+        return self._indexer
 
     @property
     def report(self) -> FolderReport:
@@ -126,11 +130,6 @@ class FolderWorker:
         with self._changed:
             self._buffers[path] = lines
             self._changed.notify()
-
-    def inner_folders(self) -> list[Path]:
-        """The folders that are read so far, the folder itself among them."""
-        indexer = self._indexer
-        return [] if indexer is None else [indexer.root / name for name in indexer.folders]
 
     def is_shared(self, path: Path) -> bool:
         """Whether the rules let an open buffer's text be drafted elsewhere; False while that is not known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -105,6 +106,28 @@ async def test_another_tokenizer_builds_another_index(place: Place) -> None:
     place.jobs.set_tokens(doubled)
     await place.until(lambda: place.jobs.index_of(folder) not in {None, before})
     await place.until_ready()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+@pytest.mark.parametrize("name", ["a", "link"])
+async def test_our_own_watch_follows_what_changes_and_the_rules_wherever_they_lie(
+    place: Place, name: str
+) -> None:
+    (place.root / ".git/info").mkdir(parents=True)
+    (place.root / "link").symlink_to(place.folder("a"))
+    folder = place.root / name
+    seen: set[Path] = set()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    place.jobs.watch_files(seen.update)
+    await place.until_ready()
+    await place.until(lambda: folder in seen)
+    (folder / "new.py").write_text(CODE)
+    await place.until_ready(num_files=2)
+    (place.root / ".git/info/exclude").write_text("new.py\n")
+    await place.until_ready(num_files=1)
+    (place.root / ".gitignore").write_text("*.py\n")
+    await place.until_ready(num_files=0)
 
 
 async def test_no_index_is_handed_out_under_the_tokens_of_the_next(
