@@ -133,7 +133,7 @@ class Indexer:
         files = {path: self._records[path] for path in stored.paths.values()}
         try:
             self._saved.write(stored, files)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             return f"The index could not be saved: {error}."
         except StoppedError:
             return ""

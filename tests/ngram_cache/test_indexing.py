@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -425,6 +426,32 @@ def test_an_index_holds_no_more_tokens_than_its_limit(
     summary = indexer.build()
     assert summary.skipped["too many tokens"] > 0
     assert 0 < indexer.index.num_tokens < 3_000 + 32 * 110
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of any bytes")
+def test_a_folder_of_any_name_is_saved_and_loaded_again(root: Path, index_folder: Path) -> None:
+    folder = root / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / "a.py").write_text("x = 1\n")
+
+    def build() -> tuple[int, int, str]:
+        summary = Indexer(folder, lambda texts: [list(text.encode()) for text in texts], "bytes").build()
+        return summary.num_documents, summary.num_encoded, summary.message
+
+    assert build() == (1, 1, "")
+    assert build() == (1, 0, "")
+    assert forget(folder) == 1
+
+
+def test_what_cannot_be_written_down_costs_the_file_only(
+    write: Write, make_indexer: Make, index_folder: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer(fingerprint="\udce9")
+    summary = indexer.build()
+    assert "could not be saved" in summary.message
+    assert summary.num_documents == 3
+    assert list(index_folder.iterdir()) == []
 
 
 def test_rules_that_nobody_can_judge_are_named(write: Write, make_indexer: Make, root: Path) -> None:
