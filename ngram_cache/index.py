@@ -65,11 +65,12 @@ class NgramIndex:
         an overlay. ValueError when the context holds something that is no token id.
         """
         limits = TreeLimits(max_nodes, max_depth, min_match)
-        return search(self._parts, context, self._versions(exclude), limits)
+        parts, hidden = self._without(exclude)
+        return search(parts, context, hidden, limits)
 
     def view(self, *, exclude: str = "") -> IndexView:
         """What is drafted from now, frozen; `exclude` as in `lookup`."""
-        return IndexView(self._parts, self._versions(exclude), (self, exclude))
+        return IndexView(*self._without(exclude), (self, exclude))
 
     def path_of(self, document: int) -> str:
         """The path of a document that a lookup named; empty when it was forgotten since."""
@@ -94,7 +95,8 @@ class NgramIndex:
 
     def find(self, tokens: Tokens, *, max_occurrences: int, exclude: str = "") -> Counter[str]:
         """How often a sequence occurs, by path; see `count_documents`. `exclude` as in `lookup`."""
-        found = count_documents(self._parts, tokens, self._versions(exclude), max_occurrences)
+        parts, hidden = self._without(exclude)
+        found = count_documents(parts, tokens, hidden, max_occurrences)
         return Counter(
             {path: num for version, num in found.items() if (path := self._table.path_of(version))}
         )
@@ -221,9 +223,12 @@ class NgramIndex:
                 found += [version for version in part.segment.documents if version in self._table]
             assert len(found) == len(set(found)) == self._table.num_versions  # noqa: S101
 
-    def _versions(self, path: str) -> frozenset[int]:
-        """The versions of a path that may be drafted from."""
-        return frozenset(self._table.entry(path).kept) if path else frozenset()
+    def _without(self, path: str) -> tuple[tuple[Part, ...], frozenset[int]]:
+        """What is drafted from, and of that the versions of `path`, which are not to be: of one moment."""
+        while True:
+            parts, own = self._parts, self._table.own(path) if path else frozenset()
+            if parts is self._parts:
+                return parts, own
 
     # Writers' inner parts
 
@@ -256,6 +261,7 @@ class NgramIndex:
             if changed.has_live or any(version in self._table for version in part.segment.documents):
                 fresh.append(changed)
         self._parts = tuple(fresh)
+        self._table.settle()
 
     def _swap(self, old: Sequence[Part], merged: Segment) -> None:
         gone = {part.segment for part in old}

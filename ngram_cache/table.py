@@ -54,11 +54,15 @@ class Entry:
 
 
 class VersionTable:
-    """Paths to versions and back. Writers take turns; single reads are safe from any thread."""
+    """Paths to versions and back. Writers take turns; single reads are safe from any thread.
+
+    What a path loses is remembered as its own until `settle`, for those who may still see it.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
         self._paths: dict[int, str] = {}
+        self._lost: dict[str, set[int]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -74,6 +78,15 @@ class VersionTable:
     def entry(self, path: str) -> Entry:
         """The versions of a path, none when it is unknown."""
         return self._entries.get(path, Entry())
+
+    def own(self, path: str) -> frozenset[int]:
+        """The versions of a path, and those that it lost lately."""
+        kept = self.entry(path).kept  # read first: what it loses meanwhile is remembered before
+        return frozenset(kept).union(self._lost.get(path, ()))
+
+    def settle(self) -> None:
+        """Nobody sees any more what was lost."""
+        self._lost = {}
 
     def path_of(self, version: int) -> str:
         """The path of a version; empty when it was forgotten."""
@@ -97,6 +110,8 @@ class VersionTable:
     def assign(self, path: str, entry: Entry) -> set[int]:
         """Give a path these versions; returns all whose liveness may have changed."""
         old = self.entry(path)
+        if old.kept:
+            self._lost[path] = {*self._lost.get(path, ()), *old.kept}
         for version in old.kept:
             del self._paths[version]
         if entry.kept:
