@@ -181,10 +181,12 @@ class IndexingJobs:
             self._watches.follow(worker.folder, indexer.folders, beside)
 
     def _seen(self, paths: set[Path]) -> None:
-        """Our own watches saw a change; on their threads."""
-        self.files_changed(paths)
-        if self._on_watched is not None:
-            self._on_watched(paths)
+        """Our own watches saw a change; on their threads. Beside rules lies what is none of ours."""
+        workers = self._all_workers().values()
+        ours = {path for path in paths if any(_concerns(worker, path) for worker in workers)}
+        if ours and self._on_watched is not None:
+            self.files_changed(ours)
+            self._on_watched(ours)
 
 
 def _concerns(worker: FolderWorker, path: Path) -> bool:

@@ -126,8 +126,11 @@ async def test_our_own_watch_follows_what_changes_and_the_rules_wherever_they_li
     await place.until_ready(num_files=2)
     (place.root / ".git/info/exclude").write_text("new.py\n")
     await place.until_ready(num_files=1)
+    (place.root / "beside.py").write_text(CODE)
     (place.root / ".gitignore").write_text("*.py\n")
     await place.until_ready(num_files=0)
+    await place.until(lambda: place.root / ".gitignore" in seen)
+    assert place.root / "beside.py" not in seen
 
 
 async def test_no_index_is_handed_out_under_the_tokens_of_the_next(
