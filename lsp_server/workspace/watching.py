@@ -117,7 +117,8 @@ class FolderWatches:
                 if not self._watch(watched, folders):
                     return
             except BaseException as error:
-                logger.warning("Folders of %s are watched anew: %r", watched.folder, error)
+                level = logging.WARNING if pause_s == FIRST_PAUSE_S else logging.DEBUG
+                logger.log(level, "Folders of %s are watched anew: %r", watched.folder, error)
             if time.monotonic() - begin_s > CALM_S:
                 pause_s = FIRST_PAUSE_S
             if watched.stop.wait(pause_s):

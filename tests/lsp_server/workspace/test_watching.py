@@ -181,8 +181,8 @@ def test_a_name_that_is_no_utf_8_costs_a_new_look_and_not_the_watch(
     assert edited(tmp_path / "a.py", heard)
 
 
-def test_a_watch_that_ends_again_and_again_waits_longer_each_time(
-    heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_watch_that_ends_again_and_again_is_told_of_once_and_waits_longer_each_time(
+    heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     pauses: list[float | None] = []
 
@@ -198,6 +198,7 @@ def test_a_watch_that_ends_again_and_again_waits_longer_each_time(
     watched = watching._Watched(tmp_path, stop=Stop())
     FolderWatches(heard.add)._run(watched, [tmp_path])
     assert pauses == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
+    assert len(caplog.records) == 1
 
 
 def test_the_same_folders_again_are_not_gone_through(
