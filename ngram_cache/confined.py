@@ -42,7 +42,7 @@ class ConfinedFolder:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root.resolve()
+        self.root = Path(os.path.realpath(root))  # pathlib's own raises for a link to itself
 
     @cached_property
     def ignores_case(self) -> bool:

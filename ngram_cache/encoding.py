@@ -45,3 +45,8 @@ class FileEncoder:
                 return
         for (file, text), tokens in zip(batch, encoded, strict=True):
             yield file, text, tokens
+
+
+def num_tokens_of(documents: Sequence[tuple[str, Sequence[int]]]) -> int:
+    """The tokens of all of these documents together."""
+    return sum(len(tokens) for _, tokens in documents)

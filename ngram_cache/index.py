@@ -65,11 +65,12 @@ class NgramIndex:
         an overlay. ValueError when the context holds something that is no token id.
         """
         limits = TreeLimits(max_nodes, max_depth, min_match)
-        return search(self._parts, context, self._versions(exclude), limits)
+        parts, hidden = self._without(exclude)
+        return search(parts, context, hidden, limits)
 
     def view(self, *, exclude: str = "") -> IndexView:
         """What is drafted from now, frozen; `exclude` as in `lookup`."""
-        return IndexView(self._parts, self._versions(exclude), (self, exclude))
+        return IndexView(*self._without(exclude), (self, exclude))
 
     def path_of(self, document: int) -> str:
         """The path of a document that a lookup named; empty when it was forgotten since."""
@@ -94,7 +95,8 @@ class NgramIndex:
 
     def find(self, tokens: Tokens, *, max_occurrences: int, exclude: str = "") -> Counter[str]:
         """How often a sequence occurs, by path; see `count_documents`. `exclude` as in `lookup`."""
-        found = count_documents(self._parts, tokens, self._versions(exclude), max_occurrences)
+        parts, hidden = self._without(exclude)
+        found = count_documents(parts, tokens, hidden, max_occurrences)
         return Counter(
             {path: num for version, num in found.items() if (path := self._table.path_of(version))}
         )
@@ -103,6 +105,11 @@ class NgramIndex:
     def paths(self) -> list[str]:
         """The stored paths, sorted; overlays of files that are not stored are not among them."""
         return sorted(self._table.stored().values())
+
+    @property
+    def overlaid(self) -> list[str]:
+        """The paths that an overlay stands over, stored or not."""
+        return self._table.overlaid()
 
     @property
     def num_documents(self) -> int:
@@ -149,9 +156,9 @@ class NgramIndex:
             )
 
     def rename(self, old: str, new: str) -> None:
-        """Move the versions of `old` to `new`, in place of its stored one; KeyError without `old`.
+        """Move the stored version of `old` to `new`, in place of its stored one; KeyError without one.
 
-        An overlay that `new` has stays: it is what is on the screen.
+        Overlays stay where they are: a buffer keeps its name, whatever becomes of its file.
         """
         with self._lock:
             self._publish(self._parts, self._table.move(old, new))
@@ -202,16 +209,7 @@ class NgramIndex:
         with self._lock:
             parts = self._parts
             paths = self._table.stored()
-        segments = []
-        for part in parts:
-            keep = [version in paths for version in part.segment.documents]
-            if any(keep):
-                segments.append(part.segment if all(keep) else part.segment.only(keep))
-        numbers = {version: number for number, version in enumerate(sorted(paths))}
-        renumbered = [
-            segment.renumbered([numbers[version] for version in segment.documents]) for segment in segments
-        ]
-        return Stored(tuple(renumbered), {numbers[version]: path for version, path in paths.items()})
+        return Stored.of((part.segment for part in parts), paths)
 
     def check_integrity(self) -> None:
         """AssertionError when views, entries and segments contradict each other."""
@@ -225,9 +223,12 @@ class NgramIndex:
                 found += [version for version in part.segment.documents if version in self._table]
             assert len(found) == len(set(found)) == self._table.num_versions  # noqa: S101
 
-    def _versions(self, path: str) -> frozenset[int]:
-        """The versions of a path that may be drafted from."""
-        return frozenset(self._table.entry(path).kept) if path else frozenset()
+    def _without(self, path: str) -> tuple[tuple[Part, ...], frozenset[int]]:
+        """What is drafted from, and of that the versions of `path`, which are not to be: of one moment."""
+        while True:
+            parts, own = self._parts, self._table.own(path) if path else frozenset()
+            if parts is self._parts:
+                return parts, own
 
     # Writers' inner parts
 
@@ -260,6 +261,7 @@ class NgramIndex:
             if changed.has_live or any(version in self._table for version in part.segment.documents):
                 fresh.append(changed)
         self._parts = tuple(fresh)
+        self._table.settle()
 
     def _swap(self, old: Sequence[Part], merged: Segment) -> None:
         gone = {part.segment for part in old}

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
-from ngram_cache.encoding import EncodeMany, FileEncoder, digest
+from ngram_cache.changes import look_at
+from ngram_cache.encoding import EncodeMany, FileEncoder, digest, num_tokens_of
 from ngram_cache.index import NgramIndex
 from ngram_cache.overlays import Overlays
 from ngram_cache.planning import SILENT, IndexHooks, IndexSummary, is_same, make_plan
@@ -71,7 +72,7 @@ class Indexer:
 
     @property
     def folders(self) -> frozenset[str]:
-        """The folders that are read, relative to the root: none behind a link, none that is ignored."""
+        """The folders that are read, relative to the root; the same object until they are others."""
         return self._folders
 
     def build(self) -> IndexSummary:
@@ -81,7 +82,9 @@ class Indexer:
         """
         summary = IndexSummary()
         if not self._is_loaded:
-            summary.message = self._load()
+            self._is_loaded = True
+            self._records, summary.message = self._saved.restore(self.index)
+            self._has_changed = self._has_changed or bool(summary.message)
         try:
             self._rules_changed()
             walk = self.repository.walk()
@@ -109,20 +112,15 @@ class Indexer:
     def _reconcile(self, paths: Iterable[Path | str], summary: IndexSummary) -> None:
         names = {self.repository.document_path(path) for path in paths}
         names = {"" if name == "." else name for name in names if not Path(name).is_absolute()}
-        if any(self.repository.is_rule_file(name) for name in names):
+        has_news = any(self.repository.is_rule_file(name) for name in names)
+        if has_news or self.repository.have_outer_rules_changed():
             names = {""}
             self._rules_changed()
-        files: dict[str, FoundFile] = {}
-        scope: set[str] = set()
-        for name in names:
-            walk = self.repository.look(name)
-            self._folders = frozenset(walk.folders) | (self._folders if name else frozenset())
+        change = look_at(self.repository, names, self._records.keys(), self._folders, self._checkpoint)
+        for walk in change.walks:
             summary.take(walk)
-            files |= {file.path: file for file in walk.files}
-            scope |= {
-                path for path in self._records if path == name or path.startswith(f"{name}/" if name else "")
-            }
-        self._synchronise(list(files.values()), scope, names, summary)
+        self._folders = change.folders
+        self._synchronise(change.files, change.scope, names, summary)
 
     def save(self) -> str:
         """Save if anything changed since the last time; returns what went wrong, empty when nothing did.
@@ -135,7 +133,7 @@ class Indexer:
         files = {path: self._records[path] for path in stored.paths.values()}
         try:
             self._saved.write(stored, files)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             return f"The index could not be saved: {error}."
         except StoppedError:
             return ""
@@ -151,21 +149,19 @@ class Indexer:
         self._overlays.set(self.repository.document_path(path), text)
 
     def is_shared(self, path: Path | str) -> bool:
-        """Whether an open buffer may be drafted from elsewhere; False until its overlay was first set."""
-        return self._overlays.is_shared(self.repository.document_path(path))
+        """Whether an open buffer may be drafted from elsewhere; False until its overlay was first set.
+
+        Asks no disk.
+        """
+        name = self.repository.inner_path(path)
+        return name is not None and self._overlays.is_shared(name)
 
     def drop_overlay(self, path: Path | str) -> None:
         """Return to the file's stored text."""
         self._overlays.drop(self.repository.document_path(path))
 
-    def _load(self) -> str:
-        self._is_loaded = True
-        self._records, problem = self._saved.restore(self.index)
-        self._has_changed = self._has_changed or bool(problem)
-        return problem
-
     def _synchronise(
-        self, files: list[FoundFile], scope: set[str], named: Set[str], summary: IndexSummary
+        self, files: list[FoundFile], scope: Set[str], named: Set[str], summary: IndexSummary
     ) -> None:
         """Make the index hold `files` in place of the paths in `scope`; `named` ones are read in any case."""
         plan = make_plan(files, self._records, scope, named, self._options.max_files)
@@ -211,10 +207,10 @@ class Indexer:
                 pending += self._encode_batch(batch, summary, encoder)
                 self._hooks.report(done, len(files), files[done - 1].path)
                 self._hooks.pause()
-                if self.index.num_tokens + _num_tokens(pending) > _MAX_TOKENS:
+                if self.index.num_tokens + num_tokens_of(pending) > _MAX_TOKENS:
                     summary.skipped["too many tokens"] += len(files) - done
                     break
-                if len(pending) >= _PUBLISH_FILES or _num_tokens(pending) >= _PUBLISH_TOKENS:
+                if len(pending) >= _PUBLISH_FILES or num_tokens_of(pending) >= _PUBLISH_TOKENS:
                     self._publish(pending)
                     pending = []
         except StoppedError:
@@ -300,7 +296,3 @@ class Indexer:
         problem = self.save()
         summary.message = f"{summary.message} {problem}".strip()
         return summary.count(self.index)
-
-
-def _num_tokens(documents: list[tuple[str, Sequence[int]]]) -> int:
-    return sum(len(tokens) for _, tokens in documents)

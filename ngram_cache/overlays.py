@@ -43,7 +43,7 @@ class Overlays:
     def follow_rules(self) -> None:
         """The rules have changed: what they leave out now is hidden."""
         before, self._is_allowed = self._is_allowed, {}
-        for name in before:
+        for name in {*before, *self._index.overlaid}:
             if not self._may_be_shown(name):
                 self._index.drop_overlay(name)
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 from ngram_cache.file_kinds import FileKind, kind_of
 from ngram_cache.redaction import has_private_key
-from ngram_cache.rules import FolderRules, SkippedFileError, is_rule_file
+from ngram_cache.rules import FolderRules, KnownLayers, SkippedFileError, is_rule_file
 from ngram_cache.walk import FolderWalk, FoundFile, Walk, WalkLimits
 
 __all__ = [
     "FoundFile",
+    "KnownLayers",
     "Repository",
     "RepositoryOptions",
     "SkippedFileError",
@@ -63,6 +64,7 @@ class Repository:
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._folder = ConfinedFolder(root)
+        self._called = Path(os.path.abspath(root))  # noqa: PTH100  the link that it may be is kept
         self._options = options
         self._should_stop = should_stop
         self._rules = FolderRules(self._folder, options.exclude, self._checkpoint)
@@ -72,11 +74,11 @@ class Repository:
         """The folder's resolved path."""
         return self._folder.root
 
-    def walk(self, folder: str = "") -> Walk:
+    def walk(self, folder: str = "", known: KnownLayers | None = None) -> Walk:
         """All files below `folder` that may be indexed, at most `max_files`, then the newest ones."""
         walk = Walk()
         try:
-            layers = self._rules.at(folder)
+            layers = self._rules.at(folder, known)
         except SkippedFileError as reason:
             walk.skip(reason)
             return walk
@@ -84,20 +86,23 @@ class Repository:
         search = FolderWalk(self._folder, self._rules, options.limits, options.max_files, self._check_file)
         return search.run(folder, layers)
 
-    def look(self, path: str) -> Walk:
-        """What may be indexed at `path`, be it a file, a folder or nothing at all."""
+    def look(self, path: str, known: KnownLayers | None = None) -> Walk:
+        """What may be indexed at `path`, be it a file, a folder or nothing at all.
+
+        Who looks at many places at once hands one dict to all: the rules on their way are read once.
+        """
         walk = Walk()
         try:
             if stat.S_ISDIR(self._status(path).st_mode):
-                return self.walk(path)
-            walk.files.append(self.find(path))
+                return self.walk(path, known)
+            walk.files.append(self.find(path, known))
         except SkippedFileError as reason:
             walk.skip(reason)
         return walk
 
-    def find(self, path: str) -> FoundFile:
+    def find(self, path: str, known: KnownLayers | None = None) -> FoundFile:
         """The one file at `path`; SkippedFileError when there is none or it may not be indexed."""
-        self._rules.check(path, self._rules.at(path.rpartition("/")[0]), is_folder=False)
+        self._rules.check(path, self._rules.at(path.rpartition("/")[0], known), is_folder=False)
         return self._check_file(path, self._status(path))
 
     def read(self, file: FoundFile) -> str:
@@ -132,6 +137,8 @@ class Repository:
 
     def allows(self, path: str) -> bool:
         """Whether the rules let `path` in, whether or not there is such a file; links are not let in."""
+        if Path(path).is_absolute():
+            return False
         try:
             self._rules.check(path, self._rules.at(path.rpartition("/")[0]), is_folder=False)
             self._rules.check_reachable(path)
@@ -139,21 +146,45 @@ class Repository:
             return False
         return True
 
-    def document_path(self, path: Path | str) -> str:
-        """The name of a file in the index; for one outside of the root its whole path."""
+    def inner_path(self, path: Path | str) -> str | None:
+        """The name of a file in the index by what its path says; None outside. Asks no disk.
+
+        The root may be called by the link that leads to it.
+        """
         absolute = Path(os.path.normpath(self.root / path))
-        for place in (absolute, absolute.parent.resolve() / absolute.name):
-            if place.is_relative_to(self.root):
-                return place.relative_to(self.root).as_posix()
-        return absolute.as_posix()
+        for root in (self.root, self._called):
+            if absolute.is_relative_to(root):
+                return absolute.relative_to(root).as_posix()
+        return None
+
+    def document_path(self, path: Path | str) -> str:
+        """The name of a file in the index, also behind a link; for one outside of the root its whole path."""
+        if (name := self.inner_path(path)) is not None:
+            return name
+        absolute = Path(os.path.normpath(self.root / path))
+        behind = Path(os.path.realpath(absolute.parent)) / absolute.name
+        return self.inner_path(behind) or absolute.as_posix()
+
+    def concerns(self, path: Path) -> bool:
+        """Whether a change of `path` may change what is indexed. Asks no disk."""
+        return self.inner_path(path) is not None or path in self._rules.outer_files
 
     def is_rule_file(self, path: str) -> bool:
         """Whether a change of `path` may change what is ignored."""
         return is_rule_file(path)
 
+    @property
+    def outer_rule_files(self) -> frozenset[Path]:
+        """The files that hold rules, or would, and lie outside of the walked folders."""
+        return self._rules.outer_files
+
     def refresh(self) -> None:
         """Read the rules again that lie outside the walked folders."""
         self._rules.refresh()
+
+    def have_outer_rules_changed(self) -> bool:
+        """Whether the rules that lie outside the walked folders are other ones than were known."""
+        return self._rules.have_changed()
 
     def _checkpoint(self) -> None:
         if self._should_stop():

@@ -1,17 +1,21 @@
 """Owns which rules hold in which folder: ignore files on the way down, the user's own, names of secrets.
 
-Reads ignore files and nothing else; knows neither what is indexed nor how a folder is walked.
+Reads ignore files and what says where they lie; knows neither what is indexed nor how a folder is walked.
 """
 
 from __future__ import annotations
 
+import hashlib
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 
 from ngram_cache import redaction
-from ngram_cache.confined import ConfinedFolder, TooLargeError
+from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 from ngram_cache.file_kinds import TOOL_FOLDERS, is_in_secret_folder, is_secret_path
+from ngram_cache.git_places import GitPlaces, Stamp, find_places, opened, stamp_of
 from ngram_cache.ignore import (
     IGNORE_FILES,
     MAX_BYTES_IN_FORCE,
@@ -27,6 +31,10 @@ _GIT_RULES = ".git/info/exclude"
 Layers = tuple[IgnoreLayer, ...]
 
 
+# What holds in folders, or why nothing of them is read, for as long as somebody may believe it.
+KnownLayers = dict[str, "Layers | SkippedFileError"]
+
+
 class SkippedFileError(Exception):
     """A file is not to be indexed; the message is a short reason, the same for all such files.
 
@@ -36,6 +44,19 @@ class SkippedFileError(Exception):
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
         self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class _Outer:
+    """The rules that lie outside of a folder's own files. Others hold where the `digest` is another one.
+
+    `stamps` are of all that was looked at, `files` those of them that hold rules, or would.
+    """
+
+    layers: Layers
+    digest: bytes
+    stamps: dict[Path, Stamp]
+    files: frozenset[Path]
 
 
 class FolderRules:
@@ -52,19 +73,36 @@ class FolderRules:
         self.checkpoint = checkpoint
         self._exclude = "\n".join(exclude).encode("utf-8", "surrogatepass")
         self._excluded: Layers | None = None
-        self._outer: Layers | None = None
+        self._outer: _Outer | None = None
+
+    @property
+    def outer_files(self) -> frozenset[Path]:
+        """The files outside of the folder's own that hold rules, or would; none before they are known."""
+        return self._outer.files if self._outer is not None else frozenset()
 
     def refresh(self) -> None:
         """Read the rules again that lie outside the folder, when they are needed next."""
         self._outer = None
+
+    def have_changed(self) -> bool:
+        """Whether other rules hold outside of the folder than were known; they are known now."""
+        before = self._outer
+        if before and all(stamp_of(path) == stamp for path, stamp in before.stamps.items()):
+            return False
+        self._outer = None
+        try:
+            self._outer = self._read_outer()
+        except SkippedFileError:
+            return True
+        return before is None or before.digest != self._outer.digest
 
     def top(self) -> Layers:
         """The layers that hold in the folder itself. SkippedFileError when it is not to be read."""
         if self._excluded is None:
             self._excluded = (self._parsed(self._exclude, "the setting index.exclude"),)
         if self._outer is None:
-            self._outer = self._outer_layers()
-        return self.inside("", self._outer)
+            self._outer = self._read_outer()
+        return self.inside("", self._outer.layers)
 
     def inside(self, path: str, above: Layers) -> Layers:
         """The layers that hold in a folder that is not ignored, given those above it."""
@@ -74,16 +112,23 @@ class FolderRules:
             raise _too_large(where, f"all rules that hold there exceed {MAX_BYTES_IN_FORCE >> 10} kB")
         return layers
 
-    def at(self, path: str) -> Layers:
-        """The layers that hold inside of `path`. SkippedFileError when the rules keep it out."""
-        layers = self.top()
+    def at(self, path: str, known: KnownLayers | None = None) -> Layers:
+        """The layers that hold inside of `path`. SkippedFileError when the rules keep it out.
+
+        What is `known` is not read again, and what is read is noted there.
+        """
+        known = {} if known is None else known
+        layers = _once(known, "", self.top)
         inner = ""
         for name in path.split("/") if path else []:
             inner = f"{inner}/{name}" if inner else name
-            self.check(inner, layers, is_folder=True)
-            self.check_reachable(inner)
-            layers = self.inside(inner, layers)
+            layers = _once(known, inner, partial(self._enter, inner, layers))
         return layers
+
+    def _enter(self, path: str, above: Layers) -> Layers:
+        self.check(path, above, is_folder=True)
+        self.check_reachable(path)
+        return self.inside(path, above)
 
     def check(self, path: str, layers: Layers, *, is_folder: bool) -> None:
         """SkippedFileError when `path`, in a folder where `layers` hold, is to be left out."""
@@ -118,40 +163,55 @@ class FolderRules:
         except RulesTooLargeError as error:
             raise _too_large(path, str(error)) from error
 
-    def _own_layers(
-        self, folder: ConfinedFolder, path: str, *, base: str = "", above: str = ""
-    ) -> Iterator[IgnoreLayer]:
+    def _own_layers(self, folder: ConfinedFolder, path: str, *, base: str) -> Iterator[IgnoreLayer]:
         for name in IGNORE_FILES:
-            yield from self._read(folder, f"{path}/{name}" if path else name, base=base, above=above)
+            file = f"{path}/{name}" if path else name
+            if (data := self._read(folder, file)) is not None:
+                yield self._parsed(data, str(folder.root / file), base=base)
 
-    def _outer_layers(self) -> Layers:
-        """The rules of the work tree that the root lies in, unless they ignore the root itself."""
-        root = self._folder.root
-        for top in (root, *root.parents):
-            if (top / ".git").exists():
-                break
-        else:
-            return ()
-        outside = ConfinedFolder(top)
-        names = root.relative_to(top).parts
-        layers = [*self._read(outside, _GIT_RULES, above="/".join(names))]
-        for depth in range(len(names)):
-            above = "/".join(names[depth:])
-            layers += self._own_layers(outside, "/".join(names[:depth]), above=above)
-        return () if any(layer.ignores_root(self.checkpoint) for layer in layers) else tuple(layers)
+    def _read_outer(self) -> _Outer:
+        """The rules of the work tree that the root lies in, without those that ignore the root itself."""
+        places = self._places()
+        stamps, digest = places.stamps, hashlib.sha256()
+        files: list[Path] = []
+        layers: list[IgnoreLayer] = []
+        for place, name, above, may_be_closed in _outer_files(places, self._folder.root):
+            file = place.root / name
+            files.append(file)
+            stamps[file] = stamp_of(file)
+            data = self._read(place, name, may_be_closed=may_be_closed)
+            if data is None:
+                continue
+            digest.update(f"{file}\0{above}\0{len(data)}\0".encode("utf-8", "surrogatepass") + data)
+            layer = self._parsed(data, str(file), above=above)
+            if not layer.ignores_root(self.checkpoint):
+                layers.append(layer)
+        return _Outer(tuple(layers), digest.digest(), stamps, frozenset(files))
 
-    def _read(self, folder: ConfinedFolder, path: str, **place: str) -> Iterator[IgnoreLayer]:
-        """One file's layer; nothing where there is no such plain file. SkippedFileError beyond the limits."""
+    def _places(self) -> GitPlaces:
+        try:
+            return find_places(self._folder.root, self.checkpoint)
+        except OSError as error:
+            raise SkippedFileError("unreadable") from error
+
+    def _read(self, folder: ConfinedFolder, path: str, *, may_be_closed: bool = False) -> bytes | None:
+        """One file's rules; None where there is no such plain file.
+
+        SkippedFileError beyond the limits, and where nobody knows what the file says.
+        """
         self.checkpoint()
         try:
-            data = folder.read(path, MAX_RULE_BYTES)
+            return folder.read(path, MAX_RULE_BYTES)
         except TooLargeError as error:
             raise _too_large(
                 str(folder.root / path), f"it is larger than {MAX_RULE_BYTES >> 10} kB"
             ) from error
-        except OSError:
-            return
-        yield self._parsed(data, str(folder.root / path), **place)
+        except (FileNotFoundError, NotADirectoryError, NoPlainFileError):
+            return None
+        except (OSError, ValueError) as error:
+            if may_be_closed and isinstance(error, PermissionError):
+                return None
+            raise SkippedFileError("unreadable") from error
 
     def _parsed(self, data: bytes, source: str, **place: str) -> IgnoreLayer:
         try:
@@ -165,8 +225,35 @@ class FolderRules:
 @cache
 def rules_fingerprint() -> str:
     """A name for all that says what of a folder is indexed; what was indexed under another is not used."""
-    of_files = digest_of("file_kinds", "glob", "ignore", "repository", "rules", "walk")
+    of_files = digest_of("file_kinds", "git_places", "glob", "ignore", "repository", "rules", "walk")
     return f"{redaction.fingerprint()} {of_files}"
+
+
+def _once(known: KnownLayers, path: str, find: Callable[[], Layers]) -> Layers:
+    if path not in known:
+        try:
+            known[path] = find()
+        except SkippedFileError as reason:
+            known[path] = reason
+    layers = known[path]
+    if isinstance(layers, SkippedFileError):
+        raise layers
+    return layers
+
+
+def _outer_files(places: GitPlaces, root: Path) -> Iterator[tuple[ConfinedFolder, str, str, bool]]:
+    """The files of rules outside of `root`'s own by folder and name, the weakest first.
+
+    Each with the root's path below the folder that it speaks of, and whether it may be closed to this user.
+    """
+    if places.top is None:
+        return
+    names = root.relative_to(places.top).parts
+    yield from ((*opened(file), "/".join(names), True) for file in places.user_files)
+    yield *opened(places.exclude), "/".join(names), False
+    for depth in range(len(names)):
+        folder = ConfinedFolder(places.top.joinpath(*names[:depth]))
+        yield from ((folder, name, "/".join(names[depth:]), False) for name in IGNORE_FILES)
 
 
 def is_rule_file(path: str) -> bool:

@@ -33,7 +33,7 @@ from ngram_cache.segment import Segment, layout
 from ngram_cache.table import Stored
 
 MAGIC = "slipstream-index"
-VERSION = 2
+VERSION = 3
 MAX_FILE_BYTES = 1 << 30
 MAX_HEADER_BYTES = 64 << 20
 _PREAMBLE_BYTES = 64
@@ -166,7 +166,7 @@ def _header(snapshot: Snapshot, segments: list[tuple[memoryview, memoryview]]) -
     header: bytes = msgpack.packb(
         {
             "fingerprint": snapshot.fingerprint,
-            "root": snapshot.root,
+            "root": os.fsencode(snapshot.root),
             "rules": rules_fingerprint(),
             "byteorder": sys.byteorder,
             "files": [
@@ -216,7 +216,7 @@ def _read_header(data: bytes) -> tuple[dict[str, Any], int]:
 def _check_origin(header: dict[str, Any], fingerprint: str, root: str) -> None:
     if header["fingerprint"] != fingerprint:
         raise ForeignSnapshotError("the index was made with another tokenizer")
-    if header["root"] != root:
+    if header["root"] != os.fsencode(root):
         raise ForeignSnapshotError("the index was made for another folder")
     if header["rules"] != rules_fingerprint():
         raise ForeignSnapshotError("the index was made under other rules of what is left out")
@@ -238,7 +238,7 @@ def _read_snapshot(data: bytes, header: dict[str, Any], offset: int) -> Snapshot
             raise TypeError("a file has no name or no digest")
         paths[int(number)] = path
         files[path] = FileRecord(int(size), int(mtime_ns), digest)
-    return Snapshot(header["fingerprint"], header["root"], Stored(tuple(segments), paths), files)
+    return Snapshot(header["fingerprint"], os.fsdecode(header["root"]), Stored(tuple(segments), paths), files)
 
 
 def _read_segment(data: bytes, described: dict[str, Any], offset: int) -> tuple[Segment, int]:
@@ -275,7 +275,7 @@ def _check_array(data: bytes, offset: int, nbytes: int, checksum: int) -> int:
 
 
 def _root_name(root: Path) -> str:
-    return _short_hash(str(root.resolve()))
+    return _short_hash(os.path.realpath(root))
 
 
 def _short_hash(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ngram_cache.segment import Segment
@@ -13,6 +14,18 @@ class Stored:
 
     segments: tuple[Segment, ...]
     paths: dict[int, str]
+
+    @classmethod
+    def of(cls, segments: Iterable[Segment], paths: Mapping[int, str]) -> Stored:
+        """The documents in `paths` alone, numbered anew from 0 by age."""
+        numbers = {version: number for number, version in enumerate(sorted(paths))}
+        renumbered = []
+        for segment in segments:
+            keep = [version in paths for version in segment.documents]
+            if any(keep):
+                kept = segment if all(keep) else segment.only(keep)
+                renumbered.append(kept.renumbered([numbers[version] for version in kept.documents]))
+        return cls(tuple(renumbered), {numbers[version]: path for version, path in paths.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +54,15 @@ class Entry:
 
 
 class VersionTable:
-    """Paths to versions and back. Writers take turns; single reads are safe from any thread."""
+    """Paths to versions and back. Writers take turns; single reads are safe from any thread.
+
+    What a path loses is remembered as its own until `settle`, for those who may still see it.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
         self._paths: dict[int, str] = {}
+        self._lost: dict[str, set[int]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -62,6 +79,15 @@ class VersionTable:
         """The versions of a path, none when it is unknown."""
         return self._entries.get(path, Entry())
 
+    def own(self, path: str) -> frozenset[int]:
+        """The versions of a path, and those that it lost lately."""
+        kept = self.entry(path).kept  # read first: what it loses meanwhile is remembered before
+        return frozenset(kept).union(self._lost.get(path, ()))
+
+    def settle(self) -> None:
+        """Nobody sees any more what was lost."""
+        self._lost = {}
+
     def path_of(self, version: int) -> str:
         """The path of a version; empty when it was forgotten."""
         return self._paths.get(version, "")
@@ -76,9 +102,16 @@ class VersionTable:
         entries = self._entries.copy()
         return {entry.stored: path for path, entry in entries.items() if entry.stored is not None}
 
+    def overlaid(self) -> list[str]:
+        """The paths that have an overlay."""
+        entries = self._entries.copy()
+        return [path for path, entry in entries.items() if entry.overlay is not None]
+
     def assign(self, path: str, entry: Entry) -> set[int]:
         """Give a path these versions; returns all whose liveness may have changed."""
         old = self.entry(path)
+        if old.kept:
+            self._lost[path] = {*self._lost.get(path, ()), *old.kept}
         for version in old.kept:
             del self._paths[version]
         if entry.kept:
@@ -89,14 +122,14 @@ class VersionTable:
         return {*old.kept, *entry.kept}
 
     def move(self, old: str, new: str) -> set[int]:
-        """Give the versions of `old` to `new`, whose own overlay stays; KeyError without `old`."""
-        moved, known = self._entries[old], self.entry(new)
+        """Give the stored version of `old` to `new`; overlays stay. KeyError where none is stored."""
+        moved = self._entries[old]
+        if moved.stored is None:
+            raise KeyError(old)
         if old == new:
             return set()
-        touched = self.assign(old, Entry())
-        stored = known.stored if moved.stored is None else moved.stored
-        overlay = moved.overlay if known.overlay is None else known.overlay
-        return touched | self.assign(new, Entry(stored, overlay))
+        touched = self.assign(old, replace(moved, stored=None))
+        return touched | self.assign(new, replace(self.entry(new), stored=moved.stored))
 
     def check_integrity(self) -> None:
         """AssertionError when the two directions disagree."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from lsprotocol import types
 
+from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.position_params import line_column_of
 from lsp_server.handlers.suggesting import foresee
 from lsp_server.protocol.parsing import CUT
@@ -49,10 +50,10 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
     session.measurements.add_change((time.perf_counter() - begin) * 1000)
 
 
-def did_save(server: SlipstreamServer, params: types.DidSaveTextDocumentParams) -> None:
+async def did_save(server: SlipstreamServer, params: types.DidSaveTextDocumentParams) -> None:
     """The file on disk is new."""
     if (path := path_of(params.text_document.uri)) is not None:
-        server.indexing.files_changed([path])
+        await files_changed(server, [path])
 
 
 def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams) -> None:

@@ -8,7 +8,7 @@ import logging
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from lsp_server.handlers import configuration, folders
+from lsp_server.handlers import configuration, files, folders
 from lsp_server.handlers.inline_completion import completion
 from lsp_server.server import SlipstreamServer
 
@@ -61,7 +61,7 @@ async def _register_capabilities(server: SlipstreamServer) -> None:
         watching = types.DidChangeWatchedFilesRegistrationOptions(watchers=[everything])
         wanted.append(_registration(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, watching))
     else:
-        server.indexing.watch_files()
+        files.watch_files(server)
     if not wanted:
         return
     try:
@@ -70,7 +70,7 @@ async def _register_capabilities(server: SlipstreamServer) -> None:
     except (JsonRpcException, TimeoutError) as error:
         if not server.has_ended:
             logger.warning("The client registers nothing: %r", error)
-            server.indexing.watch_files()
+            files.watch_files(server)
 
 
 def _registration(method: str, options: object) -> types.Registration:

@@ -82,6 +82,7 @@ class FolderWorker:
         self._stopping = False
         self._may_save = True
         self._num_failures = 0
+        self._is_buffers_turn = False
         self._indexer: Indexer | None = None
         self._is_unsaved = False
         self._report = FolderReport(folder)
@@ -91,8 +92,13 @@ class FolderWorker:
     @property
     def index(self) -> NgramIndex | None:
         """The index as soon as there is one, even if it is not complete yet."""
-        indexer = self._indexer
-        return indexer.index if indexer is not None and self._built == self._tokens else None
+        is_current = self._built == self._tokens  # asked first: what stands here then is as new, or newer
+        return indexer.index if (indexer := self._indexer) is not None and is_current else None
+
+    @property
+    def indexer(self) -> Indexer | None:
+        """What fills the index, once it is begun."""
+        return self._indexer
 
     @property
     def report(self) -> FolderReport:
@@ -124,11 +130,6 @@ class FolderWorker:
         with self._changed:
             self._buffers[path] = lines
             self._changed.notify()
-
-    def inner_folders(self) -> list[Path]:
-        """The folders that are read so far, the folder itself among them."""
-        indexer = self._indexer
-        return [] if indexer is None else [indexer.root / name for name in indexer.folders]
 
     def is_shared(self, path: Path) -> bool:
         """Whether the rules let an open buffer's text be drafted elsewhere; False while that is not known."""
@@ -217,12 +218,14 @@ class FolderWorker:
             return None
 
     def _follow(self, indexer: Indexer) -> Callable[[], None]:
-        """One change to take over; the lock is held."""
-        if self._paths:
-            paths, self._paths = self._paths, set()
-            return lambda: self._ready(indexer.reconcile(sorted(paths)))
-        path, lines = self._buffers.popitem()
-        return lambda: self._overlay(indexer, path, lines)
+        """One change to take over, of files and buffers in turns; the lock is held."""
+        takes_buffer = bool(self._buffers) and (self._is_buffers_turn or not self._paths)
+        self._is_buffers_turn = not takes_buffer
+        if takes_buffer:
+            path, lines = self._buffers.popitem()
+            return lambda: self._overlay(indexer, path, lines)
+        paths, self._paths = self._paths, set()
+        return lambda: self._ready(indexer.reconcile(sorted(paths)))
 
     def _purge(self, purges: list[Future[int]]) -> None:
         self._indexer = self._built = None
@@ -230,7 +233,7 @@ class FolderWorker:
         self._publish(FolderReport(self.folder))
         self._num_failures = 0
         try:
-            num_deleted = forget(self.folder.resolve())
+            num_deleted = forget(self.folder)
         except BaseException as error:
             for done in purges:
                 done.set_exception(error)
@@ -241,9 +244,9 @@ class FolderWorker:
                 done.set_result(num_deleted)
 
     def _build(self, tokens: TokenSource) -> None:
-        self._built = tokens
         hooks = IndexHooks(self._report_progress, self._should_stop, lambda: self._may_save, self._pause)
         self._indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self._options, hooks)
+        self._built = tokens
         self._publish(FolderReport(self.folder, "building"))
         with self._changed:
             self._buffers = {**self._shown, **self._buffers}

@@ -45,8 +45,8 @@ class IndexingJobs:
         self._settings: dict[Path, IndexSettings] = {}
         self._open: dict[Path, tuple[Path, list[str]]] = {}
         self._timers: dict[Path, asyncio.TimerHandle] = {}
-        self._watches = FolderWatches(self.files_changed)
-        self._watching = False
+        self._watches = FolderWatches(self._seen)
+        self._on_watched: Callable[[set[Path]], None] | None = None
         self.has_stopped = False
 
     def set_tokens(self, tokens: TokenSource) -> None:
@@ -109,8 +109,8 @@ class IndexingJobs:
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Files were written, deleted or renamed; each worker hears of its own. From any thread."""
         changed = [path for path in paths if not _is_git_work(path)]
-        for folder, worker in self._all_workers().items():
-            if own := [path for path in changed if path.is_relative_to(folder)]:
+        for worker in self._all_workers().values():
+            if own := [path for path in changed if _concerns(worker, path)]:
                 worker.files_changed(own)
 
     def document_changed(self, folder: Path, path: Path, lines: list[str]) -> None:
@@ -137,17 +137,20 @@ class IndexingJobs:
             if (worker := self._all_workers().get(folder)) is not None:
                 await asyncio.wrap_future(worker.purge())
             else:
-                await asyncio.to_thread(forget, folder.resolve())
+                await asyncio.to_thread(forget, folder)
 
     def reports(self) -> list[FolderReport]:
         """Every folder's state."""
         return [worker.report for worker in self._all_workers().values()]
 
-    def watch_files(self) -> None:
-        """Watch the folders ourselves, for clients that do not."""
-        self._watching = True
+    def watch_files(self, on_watched: Callable[[set[Path]], None]) -> None:
+        """Watch the folders ourselves, for clients that do not.
+
+        `on_watched` is called on a thread of the watches with what was seen to change.
+        """
+        self._on_watched = on_watched
         for worker in self._all_workers().values():
-            self._watches.follow(worker.folder, worker.inner_folders())
+            self._follow(worker)
 
     def stop(self, timeout_s: float = 3.0) -> bool:
         """End all threads. Blocks up to `timeout_s`; True when they have ended."""
@@ -169,8 +172,26 @@ class IndexingJobs:
         """A worker says what became of its folder; on the worker's thread."""
         self._on_report(report)
         worker = self._all_workers().get(report.folder)
-        if self._watching and report.state == "ready" and worker is not None:
-            self._watches.follow(worker.folder, worker.inner_folders())
+        if self._on_watched is not None and report.state == "ready" and worker is not None:
+            self._follow(worker)
+
+    def _follow(self, worker: FolderWorker) -> None:
+        if (indexer := worker.indexer) is not None:
+            beside = {file.parent for file in indexer.repository.outer_rule_files}
+            self._watches.follow(worker.folder, indexer.folders, beside)
+
+    def _seen(self, paths: set[Path]) -> None:
+        """Our own watches saw a change; on their threads. Beside rules lies what is none of ours."""
+        workers = self._all_workers().values()
+        ours = {path for path in paths if any(_concerns(worker, path) for worker in workers)}
+        if ours and self._on_watched is not None:
+            self.files_changed(ours)
+            self._on_watched(ours)
+
+
+def _concerns(worker: FolderWorker, path: Path) -> bool:
+    indexer = worker.indexer
+    return path.is_relative_to(worker.folder) if indexer is None else indexer.repository.concerns(path)
 
 
 def _is_git_work(path: Path) -> bool:

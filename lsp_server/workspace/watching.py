@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import watchfiles
+from watchfiles import Change
 
 logger = logging.getLogger(__name__)
 
@@ -26,12 +27,24 @@ FOLDERS_AT_ONCE = 512
 MAX_THREADS = 16
 # What changed before a watch was in place is looked for after this time.
 SETTLE_MS = 500
+# A watch that ends by itself is begun anew after a pause, which grows while that goes on.
+FIRST_PAUSE_S = 0.5
+MAX_PAUSE_S = 60.0
+CALM_S = 120.0
+
+# By their own name alone: which folders are of interest is not for the library to say.
+_is_of_interest = watchfiles.DefaultFilter(ignore_dirs=())
 
 
 @dataclass(slots=True)
 class _Watched:
-    """What is watched of a workspace folder; `threads` end some moments after `stop`."""
+    """What is watched of a workspace `folder`; `threads` end some moments after `stop`.
 
+    `wanted` is what was last asked for, as long as that is what is watched.
+    """
+
+    folder: Path
+    wanted: tuple[frozenset[str], frozenset[Path]] | None = None
     folders: frozenset[Path] = frozenset()
     threads: list[threading.Thread] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -47,25 +60,28 @@ class FolderWatches:
         self._leaving: list[threading.Thread] = []
         self._has_stopped = False
 
-    def follow(self, folder: Path, inner: Iterable[Path]) -> None:
-        """Watch these folders, which lie in a workspace `folder`, and others of it no more."""
-        nearest = sorted(inner, key=lambda path: (len(path.parts), path))[:MAX_FOLDERS]
+    def follow(self, folder: Path, inner: Set[str], beside: Set[Path] = frozenset()) -> None:
+        """Watch these folders in a workspace `folder`, and those `beside` it, and no others for it.
+
+        The same again costs nothing.
+        """
+        wanted = frozenset(inner), frozenset(beside)
         with self._lock:
-            if self._has_stopped:
+            watched = self._watched.get(folder) or _Watched(folder)
+            if self._has_stopped or wanted == watched.wanted:
                 return
-            watched = self._watched.setdefault(folder, _Watched())
+            nearest = _nearest({*(folder / name for name in wanted[0]), *wanted[1]})
             new = [path for path in nearest if path not in watched.folders]
-            if (
-                watched.folders - set(nearest)
-                or len(watched.threads) + len(new) / FOLDERS_AT_ONCE > MAX_THREADS
-            ):
+            watched.threads = [thread for thread in watched.threads if thread.is_alive()]
+            num_threads = len(watched.threads) + len(new) / FOLDERS_AT_ONCE
+            if watched.folders - set(nearest) or num_threads > MAX_THREADS:
                 self._drop(folder)
-                watched, new = self._watched.setdefault(folder, _Watched()), nearest
-            watched.folders = frozenset(nearest)
+                watched, new = _Watched(folder), nearest
+            watched.wanted, watched.folders = wanted, frozenset(nearest)
+            self._watched[folder] = watched
             for some in _batches(new):
-                thread = threading.Thread(
-                    target=self._watch, args=(some, watched.stop), name=f"watch {folder.name}", daemon=True
-                )
+                name, arguments = f"watch {folder.name}", (watched, some)
+                thread = threading.Thread(target=self._run, args=arguments, name=name, daemon=True)
                 watched.threads.append(thread)
                 thread.start()
 
@@ -92,27 +108,76 @@ class FolderWatches:
         watched.stop.set()
         self._leaving = [thread for thread in self._leaving if thread.is_alive()] + watched.threads
 
-    def _watch(self, folders: list[Path], stop: threading.Event) -> None:
-        missed = {path for path in folders if path.is_dir()}
-        if not missed:
-            return
-        missed -= {path for path in missed if path.parent in missed}
-        try:
-            changes = watchfiles.watch(
-                *filter(Path.is_dir, folders),
-                stop_event=stop,
-                rust_timeout=SETTLE_MS,
-                yield_on_timeout=True,
-                raise_interrupt=False,
-                recursive=False,
-                ignore_permission_denied=True,
-            )
-            for change in changes:
-                if paths := {Path(path) for _, path in change} | missed:
-                    self._on_change(paths)
-                missed = set()
-        except BaseException as error:
-            logger.warning("Folders cannot be watched, saved files alone are followed: %r", error)
+    def _run(self, watched: _Watched, folders: Sequence[Path]) -> None:
+        """The thread: a watch that ends other than by `stop` is begun anew, and tells what it missed."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            begin_s = time.monotonic()
+            try:
+                if not self._watch(watched, folders):
+                    return
+            except BaseException as error:
+                level = logging.WARNING if pause_s == FIRST_PAUSE_S else logging.DEBUG
+                logger.log(level, "Folders of %s are watched anew: %r", watched.folder, error)
+            if time.monotonic() - begin_s > CALM_S:
+                pause_s = FIRST_PAUSE_S
+            if watched.stop.wait(pause_s):
+                return
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
+
+    def _watch(self, watched: _Watched, folders: Sequence[Path]) -> bool:
+        """Tell of changes until the watch ends; False when nothing is left to watch for."""
+        there = [path for path in folders if path.is_dir()]
+        if not there:
+            return watched.folder in folders  # nobody tells when that one comes
+        missed = _outermost(there, watched.folder)
+        changes = watchfiles.watch(
+            *there,
+            watch_filter=_is_of_interest,
+            stop_event=watched.stop,
+            rust_timeout=SETTLE_MS,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            recursive=False,
+            ignore_permission_denied=True,
+        )
+        for change in changes:
+            paths = {Path(path): kind for kind, path in change}
+            self._let_go(watched, {path for path, kind in paths.items() if kind is not Change.modified})
+            if changed := {*paths, *missed}:
+                self._on_change(changed)
+            missed = set()
+        return not watched.stop.is_set()
+
+    def _let_go(self, watched: _Watched, names: set[Path]) -> None:
+        """A folder that goes or comes takes its watch with it, and those below: who wants it asks again."""
+        with self._lock:
+            gone = names & watched.folders
+            if gone:
+                watched.wanted = None
+                watched.folders = frozenset(
+                    path for path in watched.folders if gone.isdisjoint((path, *path.parents))
+                )
+
+
+def _outermost(folders: Iterable[Path], root: Path) -> set[Path]:
+    """Those of `folders` that lie in `root` and below no other of them."""
+    inner = {path for path in folders if path.is_relative_to(root)}
+    return {path for path in inner if path == root or path.parent not in inner}
+
+
+def _nearest(folders: Iterable[Path]) -> list[Path]:
+    """As many as may be watched, the outermost first; the library can only be told of names in UTF-8."""
+    named = [path for path in folders if _is_utf8(path)]
+    return sorted(named, key=lambda path: (len(path.parts), path))[:MAX_FOLDERS]
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _batches(folders: list[Path]) -> Iterator[list[Path]]:

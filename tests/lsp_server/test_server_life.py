@@ -185,3 +185,25 @@ async def test_a_settings_file_that_is_wrong_in_ever_new_ways_is_told_of_once_in
         assert len(told()) == 1
         assert "unknown0" in told()[0]
         await window.end()
+
+
+@pytest.mark.parametrize("teller", ["our own watch", "a save"])
+async def test_a_settings_file_is_read_again_whoever_tells_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, teller: str
+) -> None:
+    watching = {"didChangeWatchedFiles": {"dynamicRegistration": teller == "a save"}}
+    capabilities = {"textDocument": {"inlineCompletion": {}}, "workspace": watching}
+    monkeypatch.setattr("tests.windows.CAPABILITIES", capabilities)
+    file, uri = tmp_path / ".slipstream.toml", (tmp_path / "a.py").as_uri()
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(tmp_path)
+        window.open(uri, "x")
+        assert await window.suggest(uri, 0, 1)
+        file.write_text('languages = { "*" = false }\n')
+        if teller == "a save":
+            window.notify("textDocument/didSave", {"textDocument": {"uri": file.as_uri()}})
+        async with asyncio.timeout(60):
+            while await window.suggest(uri, 0, 1):
+                pass
+        await window.end()

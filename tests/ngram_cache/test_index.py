@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from ngram_cache import NgramIndex, snapshot
 from ngram_cache.search import Part
 from ngram_cache.segment import Segment
 from ngram_cache.snapshot import FileRecord, Snapshot
+from ngram_cache.table import Entry, VersionTable
 
 PATHS = ["a.py", "b.py", "c.py", "d.py"]
 paths = st.sampled_from(PATHS)
@@ -65,17 +67,12 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(old=paths, new=paths)
     def rename(self, old: str, new: str) -> None:
-        if old not in self.stored and old not in self.overlays:
+        if old not in self.stored:
             with pytest.raises(KeyError):
                 self.index.rename(old, new)
             return
         self.index.rename(old, new)
-        if old != new:
-            if old in self.stored:
-                self.stored[new] = self.stored.pop(old)
-            overlay = self.overlays.pop(old, None)
-            if overlay is not None:
-                self.overlays.setdefault(new, overlay)
+        self.stored[new] = self.stored.pop(old)
 
     @rule(path=paths, tokens=short_text)
     def set_overlay(self, path: str, tokens: list[int]) -> None:
@@ -297,3 +294,39 @@ def test_a_restored_index_does_not_displace_what_came_before_it() -> None:
     index.check_integrity()
     with pytest.raises(ValueError, match="numbers"):
         index.restore(old.stored())
+
+
+@pytest.mark.parametrize("moment", ["while the reader looks", "before it is published"])
+@pytest.mark.parametrize("look", ["lookup", "view"])
+def test_a_document_never_drafts_from_itself_while_it_changes(
+    monkeypatch: pytest.MonkeyPatch, moment: str, look: str
+) -> None:
+    index = NgramIndex([("other", [7, 8, 9])])
+    index.set_overlay("own", [1, 2, 3])
+    seen: list[int] = []
+
+    def read() -> None:
+        if look == "lookup":
+            seen.append(index.lookup([1, 2], max_nodes=1, max_depth=1, exclude="own").match_length)
+        else:
+            seen.append(index.view(exclude="own").successors([1, 2], 1).match_length)
+
+    publish, entry = NgramIndex._publish, VersionTable.entry
+
+    def publish_late(*arguments: Any) -> None:
+        read()
+        publish(*arguments)
+
+    def change_first(table: VersionTable, path: str) -> Entry:
+        monkeypatch.setattr(VersionTable, "entry", entry)
+        index.set_overlay("own", [1, 2, 4])
+        return entry(table, path)
+
+    if moment == "before it is published":
+        monkeypatch.setattr(NgramIndex, "_publish", publish_late)
+        index.set_overlay("own", [1, 2, 4])
+    else:
+        monkeypatch.setattr(VersionTable, "entry", change_first)
+        read()
+    assert seen
+    assert not any(seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,11 @@ def all_text(index: NgramIndex) -> str:
         for place in range(len(segment.documents))
     ]
     return "\n\0".join("".join(map(chr, text)) for text in tokens)
+
+
+def spelled(index: NgramIndex, path: str) -> str:
+    """What is drafted from under a path."""
+    return "".join(map(chr, index.tokens_of(path).tolist()))
 
 
 def test_a_folder_is_indexed_saved_and_loaded_again(write: Write, make_indexer: Make) -> None:
@@ -176,6 +182,37 @@ def test_a_renamed_file_is_not_read_again(write: Write, make_indexer: Make, root
     assert (summary.num_renamed, summary.num_encoded, summary.num_removed) == (1, 0, 0)
     assert indexer.paths == ["README.md", "app.py", "moved.py"]
     assert make_indexer().build().num_encoded == 0
+
+
+def test_an_open_buffer_keeps_its_name_when_its_file_is_renamed(
+    write: Write, make_indexer: Make, root: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    indexer.set_overlay("lib/tool.py", "class Unsaved:\n")
+    (root / "lib/tool.py").rename(root / "moved.py")
+    assert indexer.reconcile(["lib/tool.py", "moved.py"]).num_renamed == 1
+    assert continuation(indexer.index, "class", 8) == " Unsaved"
+    assert spelled(indexer.index, "moved.py") == FILES["lib/tool.py"]
+    indexer.drop_overlay("lib/tool.py")
+    assert continuation(indexer.index, "class", 5) == " Tool"
+    assert not indexer.index.holds("lib/tool.py")
+    write({".gitignore": "moved.py\n"})
+    indexer.reconcile([".gitignore"])
+    assert not indexer.index.holds("moved.py")
+
+
+def test_whatever_overlay_there_is_goes_when_the_rules_leave_it_out(
+    write: Write, make_indexer: Make, root: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer()
+    indexer.build()
+    indexer.index.set_overlay("new.py", list(map(ord, "canary_text = 1\n")))
+    write({".gitignore": "new.py\n"})
+    indexer.reconcile([".gitignore"])
+    assert not indexer.index.holds("new.py")
 
 
 def test_newly_ignored_files_are_forgotten_and_come_back(
@@ -389,6 +426,32 @@ def test_an_index_holds_no_more_tokens_than_its_limit(
     summary = indexer.build()
     assert summary.skipped["too many tokens"] > 0
     assert 0 < indexer.index.num_tokens < 3_000 + 32 * 110
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of any bytes")
+def test_a_folder_of_any_name_is_saved_and_loaded_again(root: Path, index_folder: Path) -> None:
+    folder = root / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / "a.py").write_text("x = 1\n")
+
+    def build() -> tuple[int, int, str]:
+        summary = Indexer(folder, lambda texts: [list(text.encode()) for text in texts], "bytes").build()
+        return summary.num_documents, summary.num_encoded, summary.message
+
+    assert build() == (1, 1, "")
+    assert build() == (1, 0, "")
+    assert forget(folder) == 1
+
+
+def test_what_cannot_be_written_down_costs_the_file_only(
+    write: Write, make_indexer: Make, index_folder: Path
+) -> None:
+    write(FILES)
+    indexer = make_indexer(fingerprint="\udce9")
+    summary = indexer.build()
+    assert "could not be saved" in summary.message
+    assert summary.num_documents == 3
+    assert list(index_folder.iterdir()) == []
 
 
 def test_rules_that_nobody_can_judge_are_named(write: Write, make_indexer: Make, root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ngram_cache.confined import ConfinedFolder
 from ngram_cache.repository import (
     FoundFile,
     Repository,
@@ -200,6 +202,25 @@ def test_an_unreadable_folder_is_counted_and_passed(root: Path, write: Write) ->
         (root / "closed").chmod(0o700)
 
 
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.EACCES, errno.EIO])
+def test_where_rules_cannot_be_read_nothing_is_let_in(
+    root: Path, write: Write, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    read = ConfinedFolder.read
+
+    def fail(folder: ConfinedFolder, path: str, max_bytes: int) -> bytes:
+        if path == "lib/.gitignore":
+            raise OSError(code, os.strerror(code))
+        return read(folder, path, max_bytes)
+
+    write({"lib/.gitignore": "*.py\n", "lib/deep/b.py": "", "a.py": ""})
+    monkeypatch.setattr(ConfinedFolder, "read", fail)
+    repository = Repository(root)
+    assert found(root) == ["a.py"]
+    assert reasons(root) == {"unreadable": 1}
+    assert [path for path in ("a.py", "lib/b.py", "lib/deep/b.py") if repository.allows(path)] == ["a.py"]
+
+
 def test_a_missing_root_is_an_empty_one(tmp_path: Path) -> None:
     assert found(tmp_path / "nowhere") == []
 
@@ -381,6 +402,39 @@ def test_a_link_is_not_let_in_as_an_open_buffer_either(root: Path, write: Write,
         "a.py",
         "new/b.py",
     ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+@pytest.mark.parametrize("folder", ["repository", "link"])
+@pytest.mark.parametrize(
+    ("path", "is_allowed"),
+    [
+        ("a.py", True),
+        ("linked/b.py", False),
+        ("excluded/c.py", False),
+        ("loop/d.py", False),
+        ("../outside/e.py", False),
+        ("../outside/back/a.py", True),
+    ],
+)
+def test_a_folder_that_is_called_by_a_link_obeys_the_same_rules(
+    root: Path, tmp_path: Path, folder: str, path: str, *, is_allowed: bool
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/back").symlink_to(root)
+    (tmp_path / "link").symlink_to(root)
+    (root / "linked").symlink_to(tmp_path / "outside")
+    (root / "excluded").symlink_to(tmp_path / "outside")
+    (root / "loop").symlink_to("loop")
+    repository = Repository(tmp_path / folder, RepositoryOptions(exclude=("excluded/",)))
+    assert repository.allows(repository.document_path(tmp_path / folder / path)) is is_allowed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+def test_a_root_that_is_a_link_to_itself_is_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert found(tmp_path / "loop") == []
+    assert found(tmp_path / "loop/inner") == []
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of any bytes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -105,6 +106,79 @@ async def test_another_tokenizer_builds_another_index(place: Place) -> None:
     place.jobs.set_tokens(doubled)
     await place.until(lambda: place.jobs.index_of(folder) not in {None, before})
     await place.until_ready()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+@pytest.mark.parametrize("name", ["a", "link"])
+async def test_our_own_watch_follows_what_changes_and_the_rules_wherever_they_lie(
+    place: Place, name: str
+) -> None:
+    (place.root / ".git/info").mkdir(parents=True)
+    (place.root / "link").symlink_to(place.folder("a"))
+    folder = place.root / name
+    seen: set[Path] = set()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    place.jobs.watch_files(seen.update)
+    await place.until_ready()
+    await place.until(lambda: folder in seen)
+    (folder / "new.py").write_text(CODE)
+    await place.until_ready(num_files=2)
+    (place.root / ".git/info/exclude").write_text("new.py\n")
+    await place.until_ready(num_files=1)
+    (place.root / "beside.py").write_text(CODE)
+    (place.root / ".gitignore").write_text("*.py\n")
+    await place.until_ready(num_files=0)
+    await place.until(lambda: place.root / ".gitignore" in seen)
+    assert place.root / "beside.py" not in seen
+
+
+async def test_no_index_is_handed_out_under_the_tokens_of_the_next(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    seen: list[object] = []
+    begin = Indexer.__init__
+
+    def beginning(*arguments: Any, **named: Any) -> None:
+        seen.append(place.jobs.index_of(folder))
+        begin(*arguments, **named)
+
+    monkeypatch.setattr(Indexer, "__init__", beginning)
+    place.jobs.set_tokens(TokenSource("other", encode_many))
+    await place.until(lambda: place.jobs.index_of(folder) is not None)
+    assert seen == [None]
+
+
+async def test_a_buffer_waits_for_one_change_of_files_however_many_come(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place.folder()
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({folder: ENABLED})
+    await place.until_ready()
+    worker = place.jobs._workers[folder]
+    done: list[str] = []
+    both_wait = threading.Event()
+
+    def reconcile(_indexer: Indexer, _paths: object) -> IndexSummary:
+        both_wait.wait(PATIENCE_S)
+        done.append("files")
+        if len(done) < 6:
+            worker.files_changed([folder / "code.py"])
+        return IndexSummary()
+
+    monkeypatch.setattr(Indexer, "reconcile", reconcile)
+    monkeypatch.setattr(Indexer, "set_overlay", lambda *_: done.append("buffer"))
+    worker.files_changed([folder / "code.py"])
+    worker.buffer_changed(folder / "open.py", ["x = 1\n"])
+    worker.buffer_changed(folder / "other.py", ["y = 1\n"])
+    both_wait.set()
+    await place.until(lambda: len(done) >= 6 and not worker._paths)
+    assert [at for at, what in enumerate(done) if what == "buffer"] in ([0, 2], [1, 3])
 
 
 async def test_a_disabled_folder_has_no_index_and_changed_rules_make_a_new_one(place: Place) -> None:

@@ -1,0 +1,192 @@
+"""Owns where git keeps rules of a folder outside of it: its work tree, its git folder, the user's own files.
+
+Asks no git. What `.git` files and git's configuration say may be hostile: of so many plain files so much is
+read, and no more. Knows no patterns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from ngram_cache.confined import ConfinedFolder, NoPlainFileError
+from ngram_cache.construction import never_stop
+
+MAX_CONFIG_BYTES = 256 << 10
+MAX_CONFIG_FILES = 16
+MAX_EXCLUDE_FILES = 8
+
+_SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s*"(?:[^"\\]|\\.)*")?\s*\]\s*', re.ASCII)
+_VARIABLE = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)")
+_ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
+
+Stamp = tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class GitPlaces:
+    """The work tree that a folder lies in, None for none, and what holds in all of it, the weakest first.
+
+    `user_files` are those that configuration names, `exclude` is the repository's own. `stamps` are of all
+    files that say so, missing ones included.
+    """
+
+    top: Path | None
+    user_files: tuple[Path, ...]
+    exclude: Path
+    stamps: dict[Path, Stamp]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was read so far; `excludes` are all files of rules that any configuration names."""
+
+    root: Path
+    checkpoint: Callable[[], None]
+    stamps: dict[Path, Stamp] = field(default_factory=dict)
+    excludes: list[Path] = field(default_factory=list)
+    num_configs: int = 0
+
+    def may_open(self, path: Path) -> bool:
+        return "\0" not in str(path) and not is_on_another_share(path, self.root)
+
+
+def stamp_of(path: Path) -> Stamp:
+    """What tells a file from another version of it; None where there is none to see."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def find_places(root: Path, checkpoint: Callable[[], None] = never_stop) -> GitPlaces:
+    """Where the rules of `root`, a resolved path, lie.
+
+    OSError where what says so is there and cannot be read. Of several files of rules that are named git
+    takes the last, and here all count: that leaves out more, never less.
+    """
+    reading = _Reading(root, checkpoint)
+    top = _work_tree(reading)
+    if top is None:
+        return GitPlaces(None, (), root / ".git/info/exclude", reading.stamps)
+    git = _git_folder(reading, top)
+    common = _named(reading, git / "commondir", str, git) or git
+    own = Path(os.environ.get("XDG_CONFIG_HOME") or _at_home("~/.config")) / "git"
+    chosen = [os.environ.get(f"GIT_CONFIG_{scope}", "") for scope in ("SYSTEM", "GLOBAL")]
+    users = [Path("/etc/gitconfig"), *(Path(name) for name in chosen if name), own / "config"]
+    reading.excludes.append(own / "ignore")
+    for config in (*users, Path(_at_home("~/.gitconfig"))):
+        _read_config(reading, config, top, may_be_closed=True)
+    for config in (common / "config", git / "config.worktree"):
+        _read_config(reading, config, top)
+    excludes = [*dict.fromkeys(reading.excludes)][:MAX_EXCLUDE_FILES]
+    return GitPlaces(top, tuple(excludes), common / "info/exclude", reading.stamps)
+
+
+def opened(path: Path) -> tuple[ConfinedFolder, str]:
+    """The folder and the name behind which `path`, which may be a link, lies."""
+    place = Path(os.path.realpath(path))
+    return ConfinedFolder(place.parent), place.name
+
+
+def is_on_another_share(path: PurePath, root: PurePath) -> bool:
+    """Whether opening `path` would greet a file server that `root` does not lie on."""
+    return path.drive.startswith("\\\\") and path.drive.lower() != root.drive.lower()
+
+
+def _work_tree(reading: _Reading) -> Path | None:
+    """The innermost folder around the root, or the root itself, that git knows."""
+    for top in (reading.root, *reading.root.parents):
+        if os.path.lexists(top / ".git"):
+            return top
+        reading.stamps[top / ".git"] = None
+    return None
+
+
+def _git_folder(reading: _Reading, top: Path) -> Path:
+    """The folder that `.git` is, or that it names in worktrees and submodules."""
+
+    def named(text: str) -> str:
+        return text.removeprefix("gitdir:") if text.startswith("gitdir:") else ""
+
+    return _named(reading, top / ".git", named, top) or top / ".git"
+
+
+def _named(reading: _Reading, file: Path, name_in: Callable[[str], str], base: Path) -> Path | None:
+    """The folder that a small file names, by a path that may be relative to `base`."""
+    if file.is_dir():
+        return None
+    name = name_in(_text(reading, file)).strip()
+    return base / name if name and reading.may_open(base / name) else None
+
+
+def _text(reading: _Reading, file: Path, *, may_be_closed: bool = False) -> str:
+    """A plain file's text or its beginning; nothing where there is none. OSError where it cannot be read.
+
+    One that `may_be_closed` to this user counts as none, as with git: a home may be another user's.
+    """
+    reading.checkpoint()
+    reading.stamps[file] = stamp_of(file)
+    folder, name = opened(file)
+    try:
+        data = folder.read_start(name, MAX_CONFIG_BYTES)
+    except (FileNotFoundError, NotADirectoryError, NoPlainFileError, ValueError):
+        return ""
+    except PermissionError:
+        if may_be_closed:
+            return ""
+        raise
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _read_config(reading: _Reading, file: Path, top: Path, *, may_be_closed: bool = False) -> None:
+    """Note the files of rules that a configuration names, also in what it includes on any condition."""
+    if file in reading.stamps or reading.num_configs >= MAX_CONFIG_FILES:
+        return
+    reading.num_configs += 1
+    for name, value in _variables(_text(reading, file, may_be_closed=may_be_closed)):
+        base = top if name == "core.excludesfile" else file.parent
+        path = base / _at_home(value)
+        if not value or not reading.may_open(path):
+            continue
+        if name == "core.excludesfile":
+            reading.excludes.append(path)
+        elif name in {"include.path", "includeif.path"}:
+            _read_config(reading, path, top, may_be_closed=True)
+
+
+def _at_home(name: str) -> str:
+    return os.path.expanduser(name)  # noqa: PTH111  pathlib's raises for a user that nobody knows
+
+
+def _variables(text: str) -> Iterator[tuple[str, str]]:
+    """The variables of a configuration, `section.name` in small letters, without a section's subsection."""
+    section = ""
+    for line in text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\\\n", "").split("\n"):
+        rest = line.strip()
+        if (head := _SECTION.match(rest)) is not None:
+            section, rest = head[1].lower(), rest[head.end() :]
+        if (variable := _VARIABLE.match(rest)) is not None:
+            yield f"{section}.{variable[1].lower()}", _unquoted(variable[2])
+
+
+def _unquoted(value: str) -> str:
+    """A value without its quotes, escapes and comment."""
+    letters: list[str] = []
+    is_quoted = False
+    rest = iter(value)
+    for letter in rest:
+        if letter == "\\":
+            escaped = next(rest, "")
+            letters.append(_ESCAPES.get(escaped, escaped))
+        elif letter == '"':
+            is_quoted = not is_quoted
+        elif letter in "#;" and not is_quoted:
+            break
+        else:
+            letters.append(letter)
+    return "".join(letters).strip()
