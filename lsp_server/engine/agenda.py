@@ -12,10 +12,14 @@ from lsp_server.engine.work import EngineJob, EngineUser
 
 
 class Expectation(NamedTuple):
-    """A request that may come soon, and whether its text is to be written before it comes."""
+    """A request that may come soon, and whether its text is to be written before it comes.
+
+    Work for it begins at `from_s`, in `time.perf_counter()` seconds.
+    """
 
     request: CompletionRequest
     writes: bool = False
+    from_s: float = 0.0
 
 
 class Agenda:
@@ -39,9 +43,9 @@ class Agenda:
         return bool(self._jobs)
 
     @property
-    def is_expecting(self) -> bool:
-        """Whether a request may come soon."""
-        return self._expected is not None
+    def expected(self) -> Expectation | None:
+        """The request that may come soon."""
+        return self._expected[1] if self._expected else None
 
     def submit(self, job: EngineJob) -> None:
         """Take a user's request in place of the one that still waits, and of the one that was expected."""
@@ -51,8 +55,10 @@ class Agenda:
             self._turns[job.user] = self._next_turn()
 
     def expect(self, user: EngineUser, expectation: Expectation) -> None:
-        """A user may soon make this request."""
-        self._expected = (user, expectation)
+        """A user may soon make this request. No other's place comes before text that is to be written."""
+        by, waiting = self._expected or (user, expectation)
+        if by is user or expectation.writes or not waiting.writes:
+            self._expected = (user, expectation)
 
     def open(self, language: str) -> None:
         """A document of this language is open."""
@@ -96,9 +102,9 @@ class Agenda:
         return jobs
 
     def take_expected(self) -> Expectation | None:
-        """The request that may come soon."""
-        expected, self._expected = self._expected, None
-        return expected[1] if expected else None
+        """The request that may come soon, which is waited for no more."""
+        expected, self._expected = self.expected, None
+        return expected
 
     def _next_turn(self) -> int:
         self._num_turns += 1

@@ -78,7 +78,7 @@ class EngineThread:
     def is_quiet(self) -> bool:
         """Whether it is ready and has nothing to do, nor to prepare."""
         with self._changed:
-            return self.can_complete and not (self.is_busy or self._may_idle or self._agenda.is_expecting)
+            return self.can_complete and not (self.is_busy or self._may_idle or self._agenda.expected)
 
     @property
     def is_sick(self) -> bool:
@@ -127,11 +127,11 @@ class EngineThread:
     def expect(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """Work ahead for a request that may come soon, once nothing else was heard for a moment.
 
-        What it will get is written too, and at once, where it `writes`.
+        What it will get is written too, as soon as no request is under way, where it `writes`.
         """
+        from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
         with self._changed:
-            self._agenda.expect(user, Expectation(request, writes))
-            self._idle_from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
+            self._agenda.expect(user, Expectation(request, writes, from_s))
             self._changed.notify()
 
     def open(self, language: str) -> None:
@@ -199,14 +199,26 @@ class EngineThread:
                     return lambda: self._do_complete(job)
                 if self._engine is not None and (language := self._agenda.take_language()) is not None:
                     return lambda: self._guarded(lambda engine: engine.open(language))
-                may_idle = self._may_idle or (self._agenda.is_expecting and self._engine is not None)
-                pause_s = self._idle_from_s - time.perf_counter() if may_idle else None
+                pause_s = self._pause_s()
                 if pause_s is not None and pause_s <= 0:
-                    self._interrupt = Cancellation()
-                    expected = self._agenda.take_expected()
-                    self._may_idle = True  # until it turns out that nothing is left
-                    return lambda: self._do_idle(expected)
+                    return self._idle_task()
                 self._changed.wait(pause_s)
+
+    def _pause_s(self) -> float | None:
+        """How long until work ahead begins or goes on; None where there is none."""
+        expected = self._agenda.expected
+        if self._engine is None or not (expected or self._may_idle):
+            return None
+        return (expected.from_s if expected else self._idle_from_s) - time.perf_counter()
+
+    def _idle_task(self) -> Callable[[], None]:
+        """One step of work ahead; the first one of what was expected, where something was."""
+        self._interrupt = Cancellation()
+        self._may_idle = True  # until it turns out that nothing is left
+        expected = self._agenda.take_expected()
+        if expected is not None:
+            self._idle_from_s = expected.from_s  # the pause of an answer is no pause for this
+        return lambda: self._do_idle(expected)
 
     def _let_go(self) -> None:
         """There is no engine until another one is loaded."""

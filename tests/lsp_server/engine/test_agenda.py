@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,9 +65,9 @@ def test_a_request_ends_what_its_own_user_expected_and_no_other_does() -> None:
     agenda, one, other = Agenda(), user(), user()
     agenda.expect(one, Expectation(request("looked at")))
     agenda.submit(job(other, "typed"))
-    assert agenda.is_expecting
+    assert agenda.expected
     agenda.submit(job(one, "typed too"))
-    assert not agenda.is_expecting
+    assert not agenda.expected
 
 
 def test_of_places_that_were_looked_at_the_last_one_counts() -> None:
@@ -77,6 +78,20 @@ def test_of_places_that_were_looked_at_the_last_one_counts() -> None:
     assert expected is not None
     assert expected.request.prefix == "second"
     assert agenda.take_expected() is None
+
+
+@pytest.mark.parametrize(
+    ("by_another", "writes", "waits"),
+    [(True, False, "typed"), (True, True, "second"), (False, False, "second"), (False, True, "second")],
+)
+def test_a_place_that_is_looked_at_waits_behind_anothers_text_that_is_to_be_written(
+    by_another: bool, writes: bool, waits: str
+) -> None:
+    agenda, one = Agenda(), user()
+    agenda.expect(one, Expectation(request("typed"), writes=True))
+    agenda.expect(user() if by_another else one, Expectation(request("second"), writes=writes))
+    assert agenda.expected is not None
+    assert agenda.expected.request.prefix == waits
 
 
 def test_who_leaves_takes_all_that_it_wanted_along_but_its_documents_are_closed() -> None:
