@@ -99,10 +99,11 @@ class EngineThread:
             user.on_status(self.status)
 
     def leave(self, user: EngineUser) -> None:
-        """Somebody uses the engine no more; what it asked for is dropped."""
+        """Somebody uses the engine no more: what it asked for is dropped, and its documents are closed."""
         with self._changed:
-            self._users.remove(user)
+            self._users = [other for other in self._users if other is not user]
             self._agenda.leave(user)
+            self._changed.notify()
 
     def load(self, load: Load) -> None:
         """Give up the present engine, or the present loading, and load another."""
@@ -143,9 +144,8 @@ class EngineThread:
     def forget(self, document: str) -> None:
         """Tell the engine, if there is one, that a document is closed, when it has a moment."""
         with self._changed:
-            if self._engine is not None:
-                self._agenda.close(document)
-                self._changed.notify()
+            self._agenda.close(document)
+            self._changed.notify()
 
     def stop(self) -> None:
         """Ask the thread to end and to let go of the engine; see `join`."""

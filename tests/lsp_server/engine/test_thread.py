@@ -1,15 +1,15 @@
-"""What one engine's thread does next: text that will be asked for waits for no pause."""
+"""What one engine's thread does next: no pause for text that is foreseen, nothing for what is closed."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine import thread as thread_module
 from lsp_server.engine.thread import EngineThread
@@ -50,9 +50,11 @@ class Engine:
         self._num_steps = 2
 
     def idle(self, cancellation: Cancellation) -> bool:
-        if self._num_steps:
-            self._num_steps -= 1
-            self.say(f"step, {self._num_steps} left")
+        if not self._num_steps:
+            self.say("nothing to do")
+            return False
+        self._num_steps -= 1
+        self.say(f"step, {self._num_steps} left")
         return self._num_steps > 0
 
     def open(self, language: str) -> None:
@@ -84,6 +86,8 @@ def thread(engine: Engine) -> Iterator[EngineThread]:
     thread.start()
     thread.load(lambda _report, _should_stop: engine)
     assert is_ready.wait(PATIENCE_S)
+    assert engine.has_said("nothing to do")
+    engine.log.clear()
     yield thread
     engine.may_answer.set()
     thread.stop()
@@ -140,3 +144,41 @@ def test_neither_anothers_answer_nor_its_focus_delays_what_is_foreseen(
     engine.may_answer.set()
     assert engine.has_said("step, 0 left")
     assert engine.log == ["begin theirs", "write mine", "step, 1 left", "step, 0 left"]
+
+
+def test_a_document_that_is_closed_while_the_engine_loads_is_never_prepared(
+    engine: Engine, thread: EngineThread, users: list[EngineUser]
+) -> None:
+    is_loading, may_load = threading.Event(), threading.Event()
+
+    def load(_report: Progress, _should_stop: Callable[[], bool]) -> Engine:
+        is_loading.set()
+        assert may_load.wait(PATIENCE_S)
+        return engine
+
+    thread.load(load)
+    assert is_loading.wait(PATIENCE_S)
+    thread.expect(users[0], request("closed"), writes=True)
+    thread.forget("closed")
+    thread.open("python")
+    may_load.set()
+    assert engine.has_said("open python")  # which comes before what is expected
+    thread.expect(users[1], request("open"))
+    assert engine.has_said("prepare open")
+    assert "write closed" not in engine.log
+
+
+@pytest.mark.parametrize("has_left", [True, False])
+def test_a_document_that_is_closed_behind_anothers_request_is_never_prepared(
+    engine: Engine, thread: EngineThread, users: list[EngineUser], has_left: bool
+) -> None:
+    thread.submit(job(users[1], "theirs"))
+    assert engine.has_said("begin theirs")
+    thread.expect(users[0], request("closed"), writes=True)
+    if has_left:
+        thread.leave(users[0])
+    else:
+        thread.forget("closed")
+    engine.may_answer.set()
+    assert engine.has_said("nothing to do")
+    assert engine.log == ["begin theirs", "forget closed", "nothing to do"]
