@@ -51,7 +51,7 @@ async def suggest(
     begin = time.perf_counter()
     session = server.session
     session.measurements.num_requests += 1
-    server.foresight.asked(by_itself=asked == "by typing")
+    server.foresight.asked(by_itself=asked == "by typing", has_selection=selected is not None)
     snapshot = session.snapshot(uri, place)
     if snapshot is None:
         return ()
