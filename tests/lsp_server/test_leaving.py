@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
+from completion_engine.request import CompletionRequest
 from lsp_server.app import MachineModels
-from lsp_server.engine.work import Load, OnTokens
+from lsp_server.engine.pooled import PooledEngine
+from lsp_server.engine.work import EngineUser, Load, OnTokens
 from lsp_server.workspace.settings import Settings
 from tests.conftest import write_tiny_tokenizer
 from tests.remote_server import RemoteServer
-from tests.windows import Window, load_scripted, windows_on
+from tests.windows import Window, insertion, load_scripted, windows_on
 
 SECRET = "ghp_" + "a8Fk2LmQ9xZr4TvB7nYc1WdE5uHj3GpS6oIk"
 FILES = {
@@ -113,6 +115,30 @@ async def test_what_is_left_out_is_written_here_and_never_sent(
     assert "lend_out" not in caplog.text
     for word in ("IGNORED_WORD", "EXCLUDED_WORD", "ENV_WORD", SECRET, SECRET[6:20], str(root)):
         assert word not in heard
+
+
+async def test_what_the_servers_will_be_asked_for_is_not_written_here(
+    window: Window, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected: set[str] = set()
+
+    def expect(
+        _: PooledEngine, _user: EngineUser, request: CompletionRequest, *, writes: bool = False
+    ) -> None:
+        del writes
+        expected.add(request.indexed_as)
+
+    monkeypatch.setattr(PooledEngine, "expect", expect)
+    monkeypatch.setattr("lsp_server.workspace.foresight.PAUSE_S", 0.0)
+    for name in ("ignored/private.py", "loans.py", ".gitignore"):  # the first one loads the local engine
+        uri = (root / name).as_uri()
+        window.open(uri, "x = ")
+        if name != ".gitignore":
+            assert await answer(window, uri, 0, 4)
+        window.change(uri, insertion(0, 4, "1"))
+        await window.request("slipstream/stats")  # which is answered behind the change
+        await window.request("slipstream/stats")
+    assert expected == {"ignored/private.py"}
 
 
 async def test_a_rule_that_is_new_holds_soon(
