@@ -95,13 +95,15 @@ class Forecast:
     """What the target wrote at a cursor, whether it was shown or not, and how likely each token was.
 
     Token i ends behind `ends[i]` characters of `text`; `shares[i]` is the target's own probability of it, 1
-    where that is unknown. `num_chars` of the text counted; what stands behind was too unlikely to be right.
+    where that is unknown; `is_weighed` says that none is. `num_chars` of the text counted; what stands behind
+    was too unlikely to be right.
     """
 
     text: str = ""
     ends: tuple[int, ...] = ()
     shares: tuple[float, ...] = ()
     num_chars: int = 0
+    is_weighed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ class RemoteWriting:
     @property
     def weighs(self) -> bool:
         """Whether the servers told of every token how likely it is."""
-        return all(chance is not UNKNOWN for chance in self.chances)
+        return all(chance.is_known for chance in self.chances)
 
     @property
     def origins(self) -> list[None]:
