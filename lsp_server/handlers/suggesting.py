@@ -66,10 +66,13 @@ async def suggest(
         request = replace(request, silent_in=settings.silent_in)
     elif asked == "to choose":
         request = replace(request, num_candidates=settings.candidates, eagerness=1.0)
+    turn = server.scheduler.take_turn()
     if settings.remote.url:
         request = replace(request, may_leave=await _may_leave(server, uri, settings))
+        if uri not in session.documents:
+            return ()  # it was closed meanwhile
     try:
-        completion = await server.scheduler.complete(request)
+        completion = await server.scheduler.complete(request, turn)
     except SupersededError:
         session.remember(
             CompletionRecord(session.next_id(), snapshot, empty("superseded"), outcome="superseded")

@@ -143,6 +143,22 @@ async def test_the_newest_request_wins_and_older_ones_are_answered_at_once(workp
     await until(lambda: not workplace.engines.is_busy)
 
 
+async def test_a_request_that_was_longer_on_its_way_does_not_supersede_a_newer_one(
+    workplace: Workplace,
+) -> None:
+    engine = ScriptedEngine()
+    await workplace.load(engine)
+    engine.may_step.clear()
+    turn = workplace.scheduler.take_turn()
+    newer = asyncio.create_task(workplace.scheduler.complete(request("newer")))
+    await until(lambda: engine.log == ["begin newer"])
+    with pytest.raises(SupersededError):
+        await workplace.scheduler.complete(request("older"), turn)
+    engine.may_step.set()
+    assert (await newer).text == "newer!"
+    assert workplace.measurements.num_superseded == 1
+
+
 async def test_a_cancelled_request_frees_the_engine_within_a_step(workplace: Workplace) -> None:
     engine = ScriptedEngine(num_steps=ENDLESS)
     await workplace.load(engine)
