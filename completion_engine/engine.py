@@ -163,8 +163,10 @@ class CompletionEngine:
         limits = Limits.of(request, self._max_tokens_of(request), begin, decoding.cold_ms)
         try:
             with self.energy.measured() as count:
-                finish = run(decoding, rules, limits, request.cancellation)
-                count(len(decoding.tokens))
+                try:
+                    finish = run(decoding, rules, limits, request.cancellation)
+                finally:
+                    count(stats.num_written)
         except CancelledError:
             self._ahead = Expected(task)
             raise
@@ -227,8 +229,11 @@ class CompletionEngine:
             return False
         if self._ahead is None:
             return self._shadow.step()
-        task = self._ahead.task
-        if not self._ahead.step(self._new_stats()):
+        task, num_before = self._ahead.task, self._ahead.num_written
+        with self.energy.measured() as count:
+            goes_on = self._ahead.step(self._new_stats())
+            count(self._ahead.num_written - num_before)
+        if not goes_on:
             self._ahead = None if task.shows_all else Expected(self._showing_all(task))
         return self._ahead is not None or self._shadow.is_waiting
 

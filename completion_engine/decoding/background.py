@@ -40,6 +40,11 @@ class Unfinished:
     decoding: Decoding | None = None
     steps: _Steps = field(default_factory=_Steps)
 
+    @property
+    def num_written(self) -> int:
+        """Tokens that its passes wrote so far."""
+        return self.decoding.stats.num_written if self.decoding else 0
+
     def step(self, stats: CompletionStats) -> bool:
         """One pass more. False when the text is whole."""
         if self.decoding is None:
@@ -87,6 +92,11 @@ class Expected:
     task: Task
     decoding: Decoding | None = None
     steps: _Steps = field(default_factory=_Steps)
+
+    @property
+    def num_written(self) -> int:
+        """None: a prompt is computed."""
+        return 0
 
     def step(self, stats: CompletionStats) -> bool:
         """Some of the prompt more. False when it is computed."""

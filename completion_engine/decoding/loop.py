@@ -255,7 +255,9 @@ class Decoding:
         """The target wrote `written`, all but the last token of it as `accepted` guessed."""
         for guess in accepted:
             self.stats.accept(guess.source)
+        num_before = len(self._path)
         self._extend(written, [*accepted, None], [*chances, *(UNKNOWN for _ in written)])
+        self.stats.num_written += len(self._path) - num_before
 
     def _extend(
         self, tokens: Sequence[int], origins: Sequence[DraftToken | None], chances: Sequence[Chance]

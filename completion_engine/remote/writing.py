@@ -197,6 +197,7 @@ class RemoteWriting:
                 self._is_stray = True  # not what was asked for, and no text for this place
                 return
             self._add(token, chance)
+            self.stats.num_written += 1
             if is_end:
                 return
 

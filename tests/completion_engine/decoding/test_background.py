@@ -55,6 +55,14 @@ def test_who_accepts_is_answered_as_without_work_ahead(make_engine: Make) -> Non
     assert fast.text == slow.text
 
 
+def test_what_passes_wrote_is_told_apart_from_what_was_known(make_engine: Make) -> None:
+    engine = make_engine()
+    stats = engine.complete(request(PLACE)).stats
+    assert stats.num_written == stats.num_forwards + stats.num_accepted >= stats.num_tokens > 0
+    again = engine.complete(request(PLACE)).stats
+    assert (again.num_tokens, again.num_written) == (stats.num_tokens, 0)
+
+
 def test_work_ahead_ends_and_what_is_known_is_not_written_again(make_engine: Make) -> None:
     engine = make_engine()
     engine.complete(request(PLACE))
