@@ -223,7 +223,7 @@ class CompletionEngine:
     def idle(self, cancellation: Cancellation) -> bool:
         """One step of background work: write on behind an answer, prepare what is expected, check an answer.
 
-        False when nothing is left.
+        It stays short where others may come, to whom the work gives way. False when nothing is left.
         """
         if cancellation.is_cancelled:
             return False
@@ -231,7 +231,7 @@ class CompletionEngine:
             return self._shadow.step()
         task, num_before = self._ahead.task, self._ahead.num_written
         with self.energy.measured() as count:
-            goes_on = self._ahead.step(self._new_stats())
+            goes_on = self._ahead.step(self._new_stats(), cancellation)
             count(self._ahead.num_written - num_before)
         if not goes_on:
             self._ahead = None if task.shows_all else Expected(self._showing_all(task))

@@ -44,6 +44,11 @@ class Agenda:
         return bool(self._jobs)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether several users have asked, so that one may ask while another pauses."""
+        return len(self._known) > 1
+
+    @property
     def expected(self) -> Expectation | None:
         """The request that may come soon."""
         return self._expected[1] if self._expected else None

@@ -214,6 +214,8 @@ class EngineThread:
     def _idle_task(self) -> Callable[[], None]:
         """One step of work ahead; the first one of what was expected, where something was."""
         self._interrupt = Cancellation()
+        if self._agenda.is_shared:
+            self._interrupt.give_way()
         self._may_idle = True  # until it turns out that nothing is left
         expected = self._agenda.take_expected()
         if expected is not None:
@@ -273,12 +275,8 @@ class EngineThread:
         if job.request.cancellation.is_cancelled:
             return CancelledError()
         queue_ms = (time.perf_counter() - job.submitted_s) * 1000
-        request = job.request
-        if request.deadline_ms > 0:
-            # The deadline is the client's: waiting for the step that was under way counts.
-            request = replace(request, deadline_ms=max(1.0, request.deadline_ms - queue_ms))
         try:
-            completion = self._engine.complete(request)
+            completion = self._engine.complete(replace(job.request, waited_ms=queue_ms))
         except (CancelledError, RemoteError) as error:
             return error
         except BaseException as error:

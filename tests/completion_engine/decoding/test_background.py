@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from completion_engine.decoding.background import NextLine
+from completion_engine.decoding.background import Expected, NextLine, Unfinished, _Steps
+from completion_engine.decoding.run import Limits, NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CompletionRequest
+from completion_engine.stats import CompletionStats
 
 Make = Callable[..., CompletionEngine]
 
@@ -53,6 +56,36 @@ def test_who_accepts_is_answered_as_without_work_ahead(make_engine: Make) -> Non
     assert shown.stats.num_forwards == num_forwards  # the answer's figures are its own
     fast, slow = (engine.complete(request(PLACE + shown.text)) for engine in (ahead, plain))
     assert fast.text == slow.text
+
+
+class Preparing:
+    """Prepares without end; says for how long it might at a time."""
+
+    must_prepare = True
+
+    def __init__(self) -> None:
+        self.steps_ms: list[float] = []
+
+    def finish(self, *_: object) -> None:
+        return
+
+    def prepare(self, within_ms: float) -> bool:
+        self.steps_ms.append(within_ms)
+        return True
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_long_pause_allows_long_steps_unless_others_may_come(is_written: bool) -> None:
+    decoding, shared = Preparing(), Cancellation()
+    shared.give_way()
+    parts: Any = (None, decoding, _Steps(begun_s=-1e6))
+    ahead = Expected(*parts)
+    if is_written:
+        ahead = Unfinished(parts[0], NoRules(), Limits(8), *parts[1:])
+    for cancellation in (Cancellation(), shared):
+        assert ahead.step(CompletionStats(), cancellation)
+    alone_ms, shared_ms = decoding.steps_ms
+    assert shared_ms < 100 < alone_ms
 
 
 def test_what_passes_wrote_is_told_apart_from_what_was_known(make_engine: Make) -> None:

@@ -24,6 +24,7 @@ class Engine:
 
     may_answer: threading.Event = field(default_factory=threading.Event)
     log: list[str] = field(default_factory=list)
+    gives_way: bool = False
     _said: threading.Condition = field(default_factory=threading.Condition)
     _num_steps: int = 0
 
@@ -54,6 +55,7 @@ class Engine:
             self.say("nothing to do")
             return False
         self._num_steps -= 1
+        self.gives_way = cancellation.gives_way
         self.say(f"step, {self._num_steps} left")
         return self._num_steps > 0
 
@@ -182,3 +184,15 @@ def test_a_document_that_is_closed_behind_anothers_request_is_never_prepared(
     engine.may_answer.set()
     assert engine.has_said("nothing to do")
     assert engine.log == ["begin theirs", "forget closed", "nothing to do"]
+
+
+@pytest.mark.parametrize("num_askers", [1, 2])
+def test_work_ahead_gives_way_where_others_may_ask(
+    engine: Engine, thread: EngineThread, users: list[EngineUser], num_askers: int
+) -> None:
+    engine.may_answer.set()
+    for user in users[:num_askers]:
+        thread.submit(job(user, "asked"))
+    thread.expect(users[0], request("looked at"))
+    assert engine.has_said("step, 0 left")
+    assert engine.gives_way == (num_askers == 2)
