@@ -244,7 +244,7 @@ class CompletionEngine:
     def forget(self, document: str) -> None:
         """A document was closed: its cache may be taken over, and nothing it wrote is drafted elsewhere."""
         if self._ahead is not None and self._ahead.task.request.document == document:
-            self._ahead = None
+            self._abandon()
         self._slots.forget(document)
         self._prompts.forget(document)
         self._shadow.forget(document)
@@ -274,6 +274,12 @@ class CompletionEngine:
             "num_cache_bytes": self._slots.num_bytes + target.num_branch_bytes + self._shadow.num_bytes,
             "num_drafter_bytes": sum(drafter.num_bytes for drafter in self._drafters.values()),
         }
+
+    def _abandon(self) -> None:
+        """Nobody goes on with what is written ahead: the drafters keep of it what they may."""
+        if self._ahead is not None:
+            self._ahead.end()
+        self._ahead = None
 
     def _remembering(self) -> list[Remembering]:
         return [drafter for drafter in self._drafters.values() if isinstance(drafter, Remembering)]
@@ -305,7 +311,7 @@ class CompletionEngine:
     ) -> tuple[Task, Decoding]:
         """The task and its writing, with `prompt`, or else with the largest that `budget` holds."""
         begin = time.perf_counter()
-        self._ahead = None
+        self._abandon()
         cursor = cursor_of(request)
         chosen = ChosenPrompt(prompt) if prompt else self._prompts.choose(request, cursor, budget or Budget())
         slot = self._slots.acquire(request.document, chosen.prompt.tokens)

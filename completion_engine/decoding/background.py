@@ -64,6 +64,11 @@ class Unfinished:
             self.decoding.step()
         return True
 
+    def end(self) -> None:
+        """It is not gone on with."""
+        if self.decoding is not None and self.num_written:
+            self.decoding.end()
+
 
 class NextLine:
     """Rules that end behind the first whole line after what is shown, and where something else is written.
@@ -107,3 +112,6 @@ class Expected:
         if self.decoding is None:
             self.decoding = self.task.decoding(stats)
         return self.decoding.prepare(self.steps.next_ms(cancellation))
+
+    def end(self) -> None:
+        """Nothing was written, and nothing is kept."""
