@@ -47,7 +47,9 @@ class Decoding:
         self._num_prompt = len(prompt.tokens)
         self._num_chunked = self._chunks.num_chunked(self._num_prompt)
         self._ending = Ending(written)
-        known, origins, chances = known_after(slot, prompt, written, context)
+        known, origins, chances = known_after(
+            slot, prompt, written, context.setting, self._chunks, weighs=context.weighs
+        )
         # A text has one view of the repository, from its first token to its last.
         self._picker = Picker(self._sampler, slot.memory if known else context.memory, context.weighs)
         self._path = list(prompt.tokens)
