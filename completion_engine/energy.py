@@ -35,7 +35,7 @@ class RaplCounter:
 
 
 class EnergyMeter:
-    """Joules a token, over all that was measured; only where every counter can be read."""
+    """Joules for each token that was written, over all that was measured; where every counter can be read."""
 
     def __init__(self, source: str, counters: tuple[Read, ...]) -> None:
         self.source = source
@@ -50,18 +50,20 @@ class EnergyMeter:
 
     @contextmanager
     def measured(self) -> Iterator[Callable[[int], None]]:
-        """Measure what happens within; call the result with the number of tokens that came of it."""
+        """Measure what happens within, whatever ends it; call the result with the number of its tokens."""
         begin, counted = self._read(), 0
 
         def count(num_tokens: int) -> None:
             nonlocal counted
             counted = num_tokens
 
-        yield count
-        end = self._read()
-        if counted and begin is not None and end is not None:
-            self._joules += end - begin
-            self._num_tokens += counted
+        try:
+            yield count
+        finally:
+            end = self._read()
+            if begin is not None and end is not None:
+                self._joules += end - begin
+                self._num_tokens += counted
 
     def describe(self) -> dict[str, Any] | None:
         """Figures for people and programs; None while there are none."""

@@ -163,8 +163,10 @@ class CompletionEngine:
         limits = Limits.of(request, self._max_tokens_of(request), begin, decoding.cold_ms)
         try:
             with self.energy.measured() as count:
-                finish = run(decoding, rules, limits, request.cancellation)
-                count(len(decoding.tokens))
+                try:
+                    finish = run(decoding, rules, limits, request.cancellation)
+                finally:
+                    count(stats.num_written)
         except CancelledError:
             self._ahead = Expected(task)
             raise
@@ -221,14 +223,17 @@ class CompletionEngine:
     def idle(self, cancellation: Cancellation) -> bool:
         """One step of background work: write on behind an answer, prepare what is expected, check an answer.
 
-        False when nothing is left.
+        It stays short where others may come, to whom the work gives way. False when nothing is left.
         """
         if cancellation.is_cancelled:
             return False
         if self._ahead is None:
             return self._shadow.step()
-        task = self._ahead.task
-        if not self._ahead.step(self._new_stats()):
+        task, num_before = self._ahead.task, self._ahead.num_written
+        with self.energy.measured() as count:
+            goes_on = self._ahead.step(self._new_stats(), cancellation)
+            count(self._ahead.num_written - num_before)
+        if not goes_on:
             self._ahead = None if task.shows_all else Expected(self._showing_all(task))
         return self._ahead is not None or self._shadow.is_waiting
 
@@ -239,7 +244,7 @@ class CompletionEngine:
     def forget(self, document: str) -> None:
         """A document was closed: its cache may be taken over, and nothing it wrote is drafted elsewhere."""
         if self._ahead is not None and self._ahead.task.request.document == document:
-            self._ahead = None
+            self._abandon()
         self._slots.forget(document)
         self._prompts.forget(document)
         self._shadow.forget(document)
@@ -269,6 +274,12 @@ class CompletionEngine:
             "num_cache_bytes": self._slots.num_bytes + target.num_branch_bytes + self._shadow.num_bytes,
             "num_drafter_bytes": sum(drafter.num_bytes for drafter in self._drafters.values()),
         }
+
+    def _abandon(self) -> None:
+        """Nobody goes on with what is written ahead: the drafters keep of it what they may."""
+        if self._ahead is not None:
+            self._ahead.end()
+        self._ahead = None
 
     def _remembering(self) -> list[Remembering]:
         return [drafter for drafter in self._drafters.values() if isinstance(drafter, Remembering)]
@@ -300,7 +311,7 @@ class CompletionEngine:
     ) -> tuple[Task, Decoding]:
         """The task and its writing, with `prompt`, or else with the largest that `budget` holds."""
         begin = time.perf_counter()
-        self._ahead = None
+        self._abandon()
         cursor = cursor_of(request)
         chosen = ChosenPrompt(prompt) if prompt else self._prompts.choose(request, cursor, budget or Budget())
         slot = self._slots.acquire(request.document, chosen.prompt.tokens)

@@ -105,6 +105,7 @@ class CompletionRequest:
     Documents of one `recent_scope` draft from what was written in each other lately; without one a document
     drafts from its own alone.
     With `num_candidates` above 1 somebody waits to choose: alternatives are written until `patience_ms`.
+    `waited_ms` of the deadline went by before the engine could begin: less time is left, for the same prompt.
     `id` names the request in logs. `shadow` is the share of such requests, 0 to 1, that is checked afterwards
     against plain decoding. `repository_memory` mixes what the index saw into what the target writes; `auto`
     does where that is usual for the target. A text is shown as far as it is right with a chance of at least
@@ -123,6 +124,7 @@ class CompletionRequest:
     recent_scope: str = ""
     max_tokens: int = 64
     deadline_ms: float = 100.0
+    waited_ms: float = 0.0
     patience_ms: float = 1500.0
     multiline: Multiline = "auto"
     temperature: float = 0.0

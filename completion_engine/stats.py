@@ -13,7 +13,8 @@ SOURCES = ("ngram", "neural", "recycled")
 class CompletionStats:
     """Counters of one completion; times in `ms` are milliseconds per stage.
 
-    `num_forwards` counts target passes in decoding. `num_cached_tokens` of the `num_prompt_tokens` were
+    `num_forwards` counts target passes in decoding, `num_written` the tokens that these wrote; of the
+    `num_tokens` that are shown some may be older. `num_cached_tokens` of the `num_prompt_tokens` were
     taken over from the KV cache. An answer `is_provisional` where a better one is prepared for the same
     place: its prompt shows less text than it may, for want of time, or a smaller model wrote it. A token that
     several sources guessed counts in `accepted_by_source` for the one whose guess said most for it
@@ -21,6 +22,7 @@ class CompletionStats:
     """
 
     num_tokens: int = 0
+    num_written: int = 0
     num_forwards: int = 0
     num_drafted: int = 0
     num_accepted: int = 0
@@ -47,6 +49,7 @@ class CompletionStats:
         """The fields that clients read, as plain JSON values."""
         return {
             "num_tokens": self.num_tokens,
+            "num_written": self.num_written,
             "num_forwards": self.num_forwards,
             "num_drafted": self.num_drafted,
             "num_accepted": self.num_accepted,
@@ -95,13 +98,15 @@ class Forecast:
     """What the target wrote at a cursor, whether it was shown or not, and how likely each token was.
 
     Token i ends behind `ends[i]` characters of `text`; `shares[i]` is the target's own probability of it, 1
-    where that is unknown. `num_chars` of the text counted; what stands behind was too unlikely to be right.
+    where that is unknown; `is_weighed` says that none is. `num_chars` of the text counted; what stands behind
+    was too unlikely to be right.
     """
 
     text: str = ""
     ends: tuple[int, ...] = ()
     shares: tuple[float, ...] = ()
     num_chars: int = 0
+    is_weighed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

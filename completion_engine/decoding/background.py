@@ -12,6 +12,7 @@ from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.run import Limits
 from completion_engine.decoding.task import Task
 from completion_engine.decoding.writing import Finish, TextRules
+from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 
 _STEP_MS = 50.0  # of computing a prompt: a key that is pressed meanwhile waits for its end
@@ -20,14 +21,17 @@ _PAUSE_SHARE = 0.5  # who has paused for some time is likely to pause for as muc
 
 @dataclass(slots=True)
 class _Steps:
-    """How long steps may take: short at first, longer the longer nobody came."""
+    """How long steps may take: short at first, longer the longer nobody came.
+
+    One person's pause says nothing of others who share the engine: to these it gives way.
+    """
 
     begun_s: float = field(default_factory=time.perf_counter)
 
-    @property
-    def ms(self) -> float:
-        """Of the next step."""
-        return max(_STEP_MS, _PAUSE_SHARE * (time.perf_counter() - self.begun_s) * 1e3)
+    def next_ms(self, cancellation: Cancellation) -> float:
+        """How long the next one may take."""
+        paused_ms = (time.perf_counter() - self.begun_s) * 1e3
+        return _STEP_MS if cancellation.gives_way else max(_STEP_MS, _PAUSE_SHARE * paused_ms)
 
 
 @dataclass(slots=True)
@@ -40,7 +44,12 @@ class Unfinished:
     decoding: Decoding | None = None
     steps: _Steps = field(default_factory=_Steps)
 
-    def step(self, stats: CompletionStats) -> bool:
+    @property
+    def num_written(self) -> int:
+        """Tokens that its passes wrote so far."""
+        return self.decoding.stats.num_written if self.decoding else 0
+
+    def step(self, stats: CompletionStats, cancellation: Cancellation) -> bool:
         """One pass more. False when the text is whole."""
         if self.decoding is None:
             self.decoding = self.task.decoding(stats)
@@ -50,10 +59,15 @@ class Unfinished:
             self.decoding.end()
             return False
         if self.decoding.must_prepare:
-            self.decoding.prepare(self.steps.ms)
+            self.decoding.prepare(self.steps.next_ms(cancellation))
         else:
             self.decoding.step()
         return True
+
+    def end(self) -> None:
+        """It is not gone on with."""
+        if self.decoding is not None and self.num_written:
+            self.decoding.end()
 
 
 class NextLine:
@@ -88,8 +102,16 @@ class Expected:
     decoding: Decoding | None = None
     steps: _Steps = field(default_factory=_Steps)
 
-    def step(self, stats: CompletionStats) -> bool:
+    @property
+    def num_written(self) -> int:
+        """None: a prompt is computed."""
+        return 0
+
+    def step(self, stats: CompletionStats, cancellation: Cancellation) -> bool:
         """Some of the prompt more. False when it is computed."""
         if self.decoding is None:
             self.decoding = self.task.decoding(stats)
-        return self.decoding.prepare(self.steps.ms)
+        return self.decoding.prepare(self.steps.next_ms(cancellation))
+
+    def end(self) -> None:
+        """Nothing was written, and nothing is kept."""

@@ -6,6 +6,7 @@ until then its prompt is as before, and the engine computes the wanted one in id
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -23,6 +24,7 @@ from completion_engine.target_model.rows import ROWS
 if TYPE_CHECKING:  # brings torch
     from completion_engine.target_model.language_model import LanguageModel
 
+_MAX_STANDING = 64
 Context = tuple[int, ...]  # the tokens in front of a document; empty for none
 
 
@@ -51,7 +53,7 @@ class Contexts:
 
     def __init__(self, windows: PromptWindows, form: RepositoryFormat, slots: Slots) -> None:
         self._windows, self._form, self._slots = windows, form, slots
-        self._standing: dict[str, Context] = {}
+        self._standing: OrderedDict[str, Context] = OrderedDict()
 
     @property
     def max_tokens(self) -> int:
@@ -120,7 +122,8 @@ class Contexts:
         return bool(known) and self._form.spell(known).startswith(prompt.healed)
 
     def _stand(self, document: str, context: Context) -> None:
+        self._standing.pop(document, None)
         if context:
             self._standing[document] = context
-        else:
-            self._standing.pop(document, None)
+        while len(self._standing) > _MAX_STANDING:
+            self._standing.popitem(last=False)

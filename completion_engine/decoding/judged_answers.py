@@ -7,6 +7,7 @@ from typing import Protocol
 
 from completion_engine.decoding.answers import answer
 from completion_engine.decoding.attribution import Origins
+from completion_engine.decoding.chances import num_known
 from completion_engine.decoding.known_names import KnownNames
 from completion_engine.decoding.writing import Finish, Writing
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -51,8 +52,10 @@ def judged_answer(
 def _forecast(decoding: Writing, finish: Finish) -> Forecast:
     """The tokens that a decoding has looked at, the one too many included."""
     ends = tuple(decoding.written.ends[: decoding.num_checked])
-    shares = tuple(chance.share for chance in decoding.chances[: decoding.num_checked])
-    return Forecast(decoding.written.text[: ends[-1] if ends else 0], ends, shares, finish.num_chars)
+    chances = decoding.chances[: decoding.num_checked]
+    shares, is_weighed = tuple(chance.share for chance in chances), num_known(chances) == len(chances)
+    text = decoding.written.text[: ends[-1] if ends else 0]
+    return Forecast(text, ends, shares, finish.num_chars, is_weighed)
 
 
 def _before_doubtful_names(task: Judged, rules: StopRules, forecast: Forecast, finish: Finish) -> Finish:

@@ -47,7 +47,9 @@ class Decoding:
         self._num_prompt = len(prompt.tokens)
         self._num_chunked = self._chunks.num_chunked(self._num_prompt)
         self._ending = Ending(written)
-        known, origins, chances = known_after(slot, prompt, written, context.setting, self._chunks)
+        known, origins, chances = known_after(
+            slot, prompt, written, context.setting, self._chunks, weighs=context.weighs
+        )
         # A text has one view of the repository, from its first token to its last.
         self._picker = Picker(self._sampler, slot.memory if known else context.memory, context.weighs)
         self._path = list(prompt.tokens)
@@ -255,7 +257,9 @@ class Decoding:
         """The target wrote `written`, all but the last token of it as `accepted` guessed."""
         for guess in accepted:
             self.stats.accept(guess.source)
+        num_before = len(self._path)
         self._extend(written, [*accepted, None], [*chances, *(UNKNOWN for _ in written)])
+        self.stats.num_written += len(self._path) - num_before
 
     def _extend(
         self, tokens: Sequence[int], origins: Sequence[DraftToken | None], chances: Sequence[Chance]

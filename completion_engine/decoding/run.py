@@ -59,10 +59,11 @@ class Limits:
         deadline, the answer is late anyway: it is given time to become whole.
         """
         deadline_ms = request.deadline_ms if request.deadline_ms > 0 else float("inf")
+        left_ms = max(1.0, deadline_ms - request.waited_ms)
         if cold_ms > max(_WARM_SHARE * deadline_ms, _SOON_SHARE * request.patience_ms):
-            deadline_ms = max(deadline_ms, _COLD_SHARE * request.patience_ms)
-        patience_ms = max(request.patience_ms, request.deadline_ms)
-        deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (deadline_ms, patience_ms))
+            left_ms = max(left_ms, _COLD_SHARE * request.patience_ms)
+        patience_ms = max(request.patience_ms, request.deadline_ms - request.waited_ms)
+        deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (left_ms, patience_ms))
         turn_until = begin_s + MAX_TURN_S
         min_survival, calibration = 1 - request.eagerness, request.calibration
         return cls(max_tokens, deadline_at, patience_at, turn_until, min_survival, calibration)

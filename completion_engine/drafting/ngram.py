@@ -36,6 +36,8 @@ class NgramDrafter:
     def forget(self, document: str) -> None:
         """See `Remembering.forget`."""
         self._recent.forget(document)
+        if document == self._writer:
+            self.index = None  # it may be that of a folder which nobody has open any more
 
     def discard(self) -> None:
         """See `Remembering.discard`. Nothing is kept before `end`."""

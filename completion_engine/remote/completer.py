@@ -30,7 +30,7 @@ from completion_engine.remote.answer import TokenStream
 from completion_engine.remote.config import RemoteConfig
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.leaving import LEAVES, mask, refusal
-from completion_engine.remote.past import Past, Place, setting_of
+from completion_engine.remote.past import Past, Place, setting_of, weighs_for
 from completion_engine.remote.question import Names, Question
 from completion_engine.remote.servers import Servers
 from completion_engine.remote.tokenizer_proof import Served, prove
@@ -217,11 +217,11 @@ class RemoteCompleter:
     def _going_on(self, request: CompletionRequest, prompt: Prompt, limits: Limits) -> RemoteWriting:
         """What goes on behind all that is known to follow the prompt, by the stream that writes it."""
         written = Written(self._tokenizer, prompt.healed)
-        setting = setting_of(request)
-        known = self._past.along(request.document, prompt, written, setting)
+        known = self._past.along(request, prompt, written)
         writing = self._writing(request, prompt, limits, known)
         if self._unfinished is not None:
-            writing.take_over(self._unfinished.writing)
+            if self._unfinished.place.weighs or not weighs_for(request):
+                writing.take_over(self._unfinished.writing)
             self._leave_unfinished()
         return writing
 
@@ -252,7 +252,7 @@ class RemoteCompleter:
             request.seed,
             self._names.salt,
             self._names.session(request.document),
-            weighs=request.eagerness < 1,
+            weighs=weighs_for(request),
         )
 
     @contextlib.contextmanager
@@ -289,9 +289,9 @@ class RemoteCompleter:
 
     def _place(self, request: CompletionRequest, prompt: Prompt, writing: RemoteWriting) -> Place:
         """What is kept of an answer, also while it goes on."""
-        setting = setting_of(request)
+        setting, weighs = setting_of(request), weighs_for(request)
         path, chances = writing.path, writing.chances
-        return Place(request.document, path, chances, len(prompt.tokens), prompt.healed, setting)
+        return Place(request.document, path, chances, len(prompt.tokens), prompt.healed, setting, weighs)
 
     def _leave_unfinished(self) -> None:
         if self._unfinished is not None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from completion_engine.decoding.along import Known, among_spelt, path_behind, tokens_along
-from completion_engine.decoding.chances import Chance
+from completion_engine.decoding.chances import Chance, num_known
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.written import Written
 from completion_engine.request import CompletionRequest
@@ -23,7 +23,8 @@ Setting = tuple[float, int]  # temperature and seed
 class Place:
     """`path[num_forced:]` was written under `setting`, its first tokens bound to spell `healed`.
 
-    `chances` says how likely each of these tokens was.
+    `chances` says how likely each of these tokens was, as far as the servers told; all were asked for where
+    it `weighs`.
     """
 
     document: str
@@ -32,12 +33,18 @@ class Place:
     num_forced: int = 0
     healed: bytes = b""
     setting: Setting = (0.0, 0)
+    weighs: bool = False
     has_ended: bool = False  # nothing follows what is written
 
 
 def setting_of(request: CompletionRequest) -> Setting:
     """What decides about the text beside the prompt."""
     return request.temperature, request.seed if request.temperature else 0
+
+
+def weighs_for(request: CompletionRequest) -> bool:
+    """Whether how likely a text is decides where it ends."""
+    return request.eagerness < 1
 
 
 class Past:
@@ -54,16 +61,20 @@ class Past:
         """Whatever a prompt is, the servers compute it while nobody here does."""
         return 0
 
-    def along(self, document: str, prompt: Prompt, written: Written, setting: Setting) -> Known:
-        """What is known to follow a prompt."""
+    def along(self, request: CompletionRequest, prompt: Prompt, written: Written) -> Known:
+        """What is known to follow a prompt; where chances decide, as far as they were asked for."""
+        setting = setting_of(request)
         for place in reversed(self._places.values()):
-            if place.document != document or place.setting != setting:
+            if place.document != request.document or place.setting != setting:
                 continue
-            known = tokens_along(place.path, place.num_forced, place.healed, prompt, written)
-            if known:
-                chances = place.chances[len(place.chances) - len(known) :]
-                among = among_spelt(known, chances, written.healing())
-                return Known(tuple(known), tuple(among), place.has_ended)
+            known = tokens_along(place.path, place.num_forced, place.healed, prompt, written) or []
+            chances = place.chances[len(place.chances) - len(known) :]
+            is_usable = place.weighs or not weighs_for(request)
+            num_usable = len(known) if is_usable else num_known(chances)
+            if num_usable:
+                among = among_spelt(known, chances, written.healing())[:num_usable]
+                has_ended = place.has_ended and num_usable == len(known)
+                return Known(tuple(known[:num_usable]), tuple(among), has_ended)
         return Known()
 
     def keep(self, place: Place) -> None:

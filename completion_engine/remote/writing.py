@@ -91,7 +91,7 @@ class RemoteWriting:
     @property
     def weighs(self) -> bool:
         """Whether the servers told of every token how likely it is."""
-        return all(chance is not UNKNOWN for chance in self.chances)
+        return all(chance.is_known for chance in self.chances)
 
     @property
     def origins(self) -> list[None]:
@@ -197,6 +197,7 @@ class RemoteWriting:
                 self._is_stray = True  # not what was asked for, and no text for this place
                 return
             self._add(token, chance)
+            self.stats.num_written += 1
             if is_end:
                 return
 

@@ -12,10 +12,14 @@ from lsp_server.engine.work import EngineJob, EngineUser
 
 
 class Expectation(NamedTuple):
-    """A request that may come soon, and whether its text is to be written before it comes."""
+    """A request that may come soon, and whether its text is to be written before it comes.
+
+    Work for it begins at `from_s`, in `time.perf_counter()` seconds.
+    """
 
     request: CompletionRequest
     writes: bool = False
+    from_s: float = 0.0
 
 
 class Agenda:
@@ -31,6 +35,7 @@ class Agenda:
         self._num_turns = 0
         self._expected: tuple[EngineUser, Expectation] | None = None
         self._closed: dict[str, None] = {}
+        self._known: dict[EngineUser, set[str]] = {}  # documents that the engine may keep something of
         self._languages: dict[str, None] = {}
 
     @property
@@ -39,31 +44,46 @@ class Agenda:
         return bool(self._jobs)
 
     @property
-    def is_expecting(self) -> bool:
-        """Whether a request may come soon."""
-        return self._expected is not None
+    def is_shared(self) -> bool:
+        """Whether several users have asked, so that one may ask while another pauses."""
+        return len(self._known) > 1
+
+    @property
+    def expected(self) -> Expectation | None:
+        """The request that may come soon."""
+        return self._expected[1] if self._expected else None
 
     def submit(self, job: EngineJob) -> None:
         """Take a user's request in place of the one that still waits, and of the one that was expected."""
         self._drop_expected(job.user)
+        self._know(job.user, job.request)
         self._jobs[job.user] = job
         if job.user not in self._turns:
             self._turns[job.user] = self._next_turn()
 
     def expect(self, user: EngineUser, expectation: Expectation) -> None:
-        """A user may soon make this request."""
-        self._expected = (user, expectation)
+        """A user may soon make this request. No other's place comes before text that is to be written."""
+        self._know(user, expectation.request)
+        by, waiting = self._expected or (user, expectation)
+        if by is user or expectation.writes or not waiting.writes:
+            self._expected = (user, expectation)
 
     def open(self, language: str) -> None:
         """A document of this language is open."""
         self._languages[language] = None
 
     def close(self, document: str) -> None:
-        """A document is closed."""
+        """A document is closed: nothing is wanted for it any more."""
         self._closed[document] = None
+        for known in self._known.values():
+            known.discard(document)
+        if self.expected is not None and self.expected.request.document == document:
+            self._expected = None
 
     def leave(self, user: EngineUser) -> None:
-        """A user has gone: nothing that it asked for is wanted."""
+        """A user has gone: nothing that it asked for is wanted, and its documents are closed."""
+        for document in self._known.pop(user, ()):
+            self._closed[document] = None
         self._drop_expected(user)
         self._jobs.pop(user, None)
         self._turns.pop(user, None)
@@ -96,13 +116,16 @@ class Agenda:
         return jobs
 
     def take_expected(self) -> Expectation | None:
-        """The request that may come soon."""
-        expected, self._expected = self._expected, None
-        return expected[1] if expected else None
+        """The request that may come soon, which is waited for no more."""
+        expected, self._expected = self.expected, None
+        return expected
 
     def _next_turn(self) -> int:
         self._num_turns += 1
         return self._num_turns
+
+    def _know(self, user: EngineUser, request: CompletionRequest) -> None:
+        self._known.setdefault(user, set()).add(request.document)
 
     def _drop_expected(self, user: EngineUser) -> None:
         if self._expected is not None and self._expected[0] is user:

@@ -107,7 +107,8 @@ class PooledEngine:
         """Somebody uses it no more."""
         with self._lock:
             del self._users[user]
-        self.thread.leave(user)
+        for thread in self._threads:
+            thread.leave(user)
 
     def submit(self, job: EngineJob) -> None:
         """See `EngineThread`; a larger model that is about to take over prepares for the same place."""

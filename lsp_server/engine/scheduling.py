@@ -47,6 +47,7 @@ class Scheduler:
         self._on_tokens = on_tokens
         self._loop = asyncio.get_running_loop()
         self._current: tuple[EngineJob, asyncio.Future[Completion]] | None = None
+        self._num_turns = self._newest_turn = 0
         self._engine: PooledEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
         self._languages: dict[str, None] = {}  # of documents that were opened, those with a grammar
@@ -72,12 +73,22 @@ class Scheduler:
             for language in self._languages:
                 self._engine.open(language)
 
-    async def complete(self, request: CompletionRequest) -> Completion:
+    def take_turn(self) -> int:
+        """The turn of a request that is on its way, in the order in which they came."""
+        self._num_turns += 1
+        return self._num_turns
+
+    async def complete(self, request: CompletionRequest, turn: int = 0) -> Completion:
         """The engine's answer. Empty, with a rule that says why, while there is no engine or when it fails.
 
-        Raises SupersededError when a newer request came. When the awaiting task is cancelled, the engine
-        stops at its next step.
+        Raises SupersededError when a newer request came, before this one maybe, whose `turn` was earlier.
+        When the awaiting task is cancelled, the engine stops at its next step.
         """
+        turn = turn or self.take_turn()
+        if turn < self._newest_turn:
+            self._measurements.num_superseded += 1
+            raise SupersededError
+        self._newest_turn = turn
         self._supersede()
         if self._engine is None or not self._engine.can_complete:
             return empty(f"engine-{self.status.state}")

@@ -78,7 +78,7 @@ class EngineThread:
     def is_quiet(self) -> bool:
         """Whether it is ready and has nothing to do, nor to prepare."""
         with self._changed:
-            return self.can_complete and not (self.is_busy or self._may_idle or self._agenda.is_expecting)
+            return self.can_complete and not (self.is_busy or self._may_idle or self._agenda.expected)
 
     @property
     def is_sick(self) -> bool:
@@ -99,10 +99,11 @@ class EngineThread:
             user.on_status(self.status)
 
     def leave(self, user: EngineUser) -> None:
-        """Somebody uses the engine no more; what it asked for is dropped."""
+        """Somebody uses the engine no more: what it asked for is dropped, and its documents are closed."""
         with self._changed:
-            self._users.remove(user)
+            self._users = [other for other in self._users if other is not user]
             self._agenda.leave(user)
+            self._changed.notify()
 
     def load(self, load: Load) -> None:
         """Give up the present engine, or the present loading, and load another."""
@@ -127,11 +128,11 @@ class EngineThread:
     def expect(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """Work ahead for a request that may come soon, once nothing else was heard for a moment.
 
-        What it will get is written too, and at once, where it `writes`.
+        What it will get is written too, as soon as no request is under way, where it `writes`.
         """
+        from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
         with self._changed:
-            self._agenda.expect(user, Expectation(request, writes))
-            self._idle_from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
+            self._agenda.expect(user, Expectation(request, writes, from_s))
             self._changed.notify()
 
     def open(self, language: str) -> None:
@@ -143,9 +144,8 @@ class EngineThread:
     def forget(self, document: str) -> None:
         """Tell the engine, if there is one, that a document is closed, when it has a moment."""
         with self._changed:
-            if self._engine is not None:
-                self._agenda.close(document)
-                self._changed.notify()
+            self._agenda.close(document)
+            self._changed.notify()
 
     def stop(self) -> None:
         """Ask the thread to end and to let go of the engine; see `join`."""
@@ -199,14 +199,28 @@ class EngineThread:
                     return lambda: self._do_complete(job)
                 if self._engine is not None and (language := self._agenda.take_language()) is not None:
                     return lambda: self._guarded(lambda engine: engine.open(language))
-                may_idle = self._may_idle or (self._agenda.is_expecting and self._engine is not None)
-                pause_s = self._idle_from_s - time.perf_counter() if may_idle else None
+                pause_s = self._pause_s()
                 if pause_s is not None and pause_s <= 0:
-                    self._interrupt = Cancellation()
-                    expected = self._agenda.take_expected()
-                    self._may_idle = True  # until it turns out that nothing is left
-                    return lambda: self._do_idle(expected)
+                    return self._idle_task()
                 self._changed.wait(pause_s)
+
+    def _pause_s(self) -> float | None:
+        """How long until work ahead begins or goes on; None where there is none."""
+        expected = self._agenda.expected
+        if self._engine is None or not (expected or self._may_idle):
+            return None
+        return (expected.from_s if expected else self._idle_from_s) - time.perf_counter()
+
+    def _idle_task(self) -> Callable[[], None]:
+        """One step of work ahead; the first one of what was expected, where something was."""
+        self._interrupt = Cancellation()
+        if self._agenda.is_shared:
+            self._interrupt.give_way()
+        self._may_idle = True  # until it turns out that nothing is left
+        expected = self._agenda.take_expected()
+        if expected is not None:
+            self._idle_from_s = expected.from_s  # the pause of an answer is no pause for this
+        return lambda: self._do_idle(expected)
 
     def _let_go(self) -> None:
         """There is no engine until another one is loaded."""
@@ -261,12 +275,8 @@ class EngineThread:
         if job.request.cancellation.is_cancelled:
             return CancelledError()
         queue_ms = (time.perf_counter() - job.submitted_s) * 1000
-        request = job.request
-        if request.deadline_ms > 0:
-            # The deadline is the client's: waiting for the step that was under way counts.
-            request = replace(request, deadline_ms=max(1.0, request.deadline_ms - queue_ms))
         try:
-            completion = self._engine.complete(request)
+            completion = self._engine.complete(replace(job.request, waited_ms=queue_ms))
         except (CancelledError, RemoteError) as error:
             return error
         except BaseException as error:

@@ -36,6 +36,6 @@ def foretell(
     """Have a completion judged later, where that is wanted and it says how likely its tokens are."""
     stats = completion.stats
     is_wanted = server.learned is not None and server.session.settings_for(now.uri).learn_from_use
-    is_weighed = request.eagerness < 1 and stats.device == "cpu" and not request.temperature
-    if is_wanted and is_weighed and not stats.is_provisional:
+    is_ours = stats.device == "cpu" and not request.temperature
+    if is_wanted and is_ours and not stats.is_provisional:
         server.session.outcomes.expect(stats.target, now, completion.forecast)

@@ -51,7 +51,7 @@ async def suggest(
     begin = time.perf_counter()
     session = server.session
     session.measurements.num_requests += 1
-    server.foresight.asked(by_itself=asked == "by typing")
+    server.foresight.asked(by_itself=asked == "by typing", has_selection=selected is not None)
     snapshot = session.snapshot(uri, place)
     if snapshot is None:
         return ()
@@ -66,10 +66,13 @@ async def suggest(
         request = replace(request, silent_in=settings.silent_in)
     elif asked == "to choose":
         request = replace(request, num_candidates=settings.candidates, eagerness=1.0)
+    turn = server.scheduler.take_turn()
     if settings.remote.url:
         request = replace(request, may_leave=await _may_leave(server, uri, settings))
+        if uri not in session.documents:
+            return ()  # it was closed meanwhile
     try:
-        completion = await server.scheduler.complete(request)
+        completion = await server.scheduler.complete(request, turn)
     except SupersededError:
         session.remember(
             CompletionRecord(session.next_id(), snapshot, empty("superseded"), outcome="superseded")
@@ -109,14 +112,18 @@ def foresee(server: SlipstreamServer, uri: str, edit: Edit | None) -> None:
 def expect(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: bool = False) -> None:
     """Somebody may write at a place: what a suggestion takes is prepared when it is quiet.
 
-    The suggestion itself too, where it `writes`.
+    The suggestion itself too, where it `writes`. Nothing is, while it is not known who will be asked: a
+    team's servers, or this machine.
     """
     snapshot = server.session.snapshot(uri, place)
     if snapshot is None:
         return
     settings = server.session.settings_for(uri)
-    if not server.session.refusal(uri, snapshot.language, is_invoked=False):
-        request = replace(request_for(server, snapshot, settings), silent_in=settings.silent_in)
+    place_of = server.session.folder_of(uri), path_of(uri), settings.index.exclude
+    may_leave = server.leaving.known(*place_of) if settings.remote.url else False
+    if may_leave is not None and not server.session.refusal(uri, snapshot.language, is_invoked=False):
+        request = request_for(server, snapshot, settings)
+        request = replace(request, silent_in=settings.silent_in, may_leave=may_leave)
         server.scheduler.expect(request, writes=writes)
         _want_context(server, snapshot, request)
 

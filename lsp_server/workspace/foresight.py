@@ -50,10 +50,16 @@ class Foresight:
         if foresee is not None and self._num_unasked <= MAX_UNASKED:
             self._timer = asyncio.get_running_loop().call_later(PAUSE_S, foresee)
 
-    def asked(self, *, by_itself: bool) -> None:
-        """The client asked; what it does by itself it may be expected to do again."""
+    def asked(self, *, by_itself: bool, has_selection: bool = False) -> None:
+        """The client asked; what it does by itself it may be expected to do again.
+
+        Nothing is foreseen while an item of its own list is selected. The next request goes on from an item
+        too, and what is written for the bare place would replace what is known of that.
+        """
         self.stop()
-        if by_itself:
+        if has_selection:
+            self._num_unasked = MAX_UNASKED
+        elif by_itself:
             self._num_unasked = 0
 
     def stop(self) -> None:

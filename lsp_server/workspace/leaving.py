@@ -40,6 +40,12 @@ class Leaving:
                 self._known.popitem(last=False)
         return may_leave
 
+    def known(self, folder: Path | None, path: Path | None, exclude: tuple[str, ...]) -> bool | None:
+        """The same as it was found out last; None where nobody asked lately. Not for what is to leave."""
+        if path is None:
+            return True
+        return self._known.get((folder or path.parent, path, exclude), (0.0, None))[1]
+
 
 def _allows(folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool:
     """What the rules say now; what cannot be read is left out."""

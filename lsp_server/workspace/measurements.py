@@ -33,14 +33,15 @@ class Answered:
 
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON values. Without a pass of the target, tokens per pass are 0."""
-        num_tokens, num_forwards = self.stats.num_tokens, self.stats.num_forwards
+        num_written, num_forwards = self.stats.num_written, self.stats.num_forwards
         return {
             "id": self.id,
             "text": blank_secrets(self.text),
             "response_ms": round(self.response_ms, 3),
-            "num_tokens": num_tokens,
+            "num_tokens": self.stats.num_tokens,
+            "num_written": num_written,
             "num_forwards": num_forwards,
-            "tokens_per_pass": round(num_tokens / num_forwards, 3) if num_forwards else 0.0,
+            "tokens_per_pass": round(num_written / num_forwards, 3) if num_forwards else 0.0,
             "accepted_by_source": dict(self.stats.accepted_by_source),
         }
 
@@ -75,7 +76,7 @@ class Measurements:
         """Count one completion that the engine finished."""
         for stage in STAGES:
             self.stages_ms[stage].append(stats.ms.get(stage, 0.0))
-        for name in ("num_tokens", "num_forwards", "num_drafted", "num_accepted"):
+        for name in ("num_tokens", "num_written", "num_forwards", "num_drafted", "num_accepted"):
             self.tokens[name] += getattr(stats, name)
         for name in ("num_prompt_tokens", "num_cached_tokens"):
             self.tokens[name] += getattr(stats, name)

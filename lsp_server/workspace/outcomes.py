@@ -49,10 +49,15 @@ class Outcomes:
         self._awaited: deque[Awaited] = deque(maxlen=NUM_AWAITED)
 
     def expect(self, target: str, now: DocumentSnapshot, forecast: Forecast) -> None:
-        """Judge a forecast later, unless it only goes on with one that waits."""
+        """Judge a weighed forecast later, unless it only goes on with one that waits."""
         before, after = now.text_before(), now.text_after()
         is_short = max(len(forecast.text), len(before), len(after)) <= _MAX_CHARS
-        if forecast.text and is_short and not self._is_known(now.uri, now.line, before):
+        if (
+            forecast.text
+            and forecast.is_weighed
+            and is_short
+            and not self._is_known(now.uri, now.line, before)
+        ):
             self._awaited.append(Awaited(target, forecast, now.uri, now.line, before, after, now.num_chars))
 
     def judged(self, document: Document, now: DocumentSnapshot) -> Iterator[tuple[str, Token]]:

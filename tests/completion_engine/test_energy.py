@@ -9,7 +9,7 @@ import pytest
 
 from completion_engine.energy import EnergyMeter, find_meter
 from completion_engine.engine import CompletionEngine
-from completion_engine.request import CompletionRequest
+from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 
 RANGE = 1_000_000_000
 
@@ -83,6 +83,35 @@ def test_a_counter_that_is_taken_away_takes_its_figures_with_it(tmp_path: Path) 
     with meter.measured() as count:
         count(4)
     assert meter.describe() is None
+
+
+def test_what_ends_before_its_time_has_taken_energy_all_the_same(tmp_path: Path) -> None:
+    counter = domain(tmp_path, "intel-rapl:0", "package-0", 5)
+    meter = find_meter("cpu", tmp_path)
+    with pytest.raises(CancelledError), meter.measured() as count:
+        spend(counter, 3_000_000)
+        count(2)
+        raise CancelledError
+    with meter.measured():
+        spend(counter, 1_000_000)
+    assert meter.describe() == {"source": "rapl", "joules_per_token": 2.0, "num_tokens": 2}
+
+
+def test_tokens_count_once_where_they_are_written_be_it_in_idle_time(
+    make_engine: Callable[..., CompletionEngine], tmp_path: Path
+) -> None:
+    engine = make_engine()
+    domain(tmp_path, "intel-rapl:0", "package-0", 5)
+    engine.energy = find_meter("cpu", tmp_path)
+    request = CompletionRequest("def add(first, second):\n    ret", "\n", "python", "a.py", deadline_ms=0.0)
+    engine.expect(request, writes=True)
+    while engine.idle(Cancellation()):
+        pass
+    foreseen = engine.describe()["energy"]["num_tokens"]
+    asked = engine.complete(request)
+    assert (asked.stats.num_written, asked.stats.num_forwards) == (0, 0)
+    assert 0 < asked.stats.num_tokens <= foreseen
+    assert engine.describe()["energy"]["num_tokens"] == foreseen
 
 
 def test_an_engine_tells_its_energy_only_where_there_is_a_counter(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from completion_engine.decoding.attribution import Origins
+from completion_engine.decoding.place import cursor_of
 from completion_engine.decoding.run import NoRules
 from completion_engine.drafting.draft import DraftToken
 from completion_engine.engine import CompletionEngine
@@ -122,6 +123,13 @@ def test_a_closed_document_leaves_no_context_behind(engine: CompletionEngine) ->
     num_plain, _ = ask(engine, request(context=None))
     num_tokens, _ = ask(engine, request(context=FIRST))
     assert num_tokens == num_plain
+
+
+def test_contexts_of_so_many_documents_are_kept_and_no_more(engine: CompletionEngine) -> None:
+    for number in range(200):
+        asked = replace(request(context=FIRST), document=f"{number}.py")
+        engine._prompts.settle(asked, cursor_of(asked))
+    assert len(engine._prompts._standing) <= 64
 
 
 def test_two_documents_keep_their_contexts(engine: CompletionEngine) -> None:

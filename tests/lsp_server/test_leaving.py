@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 import pytest
 
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
+from completion_engine.request import CompletionRequest
 from lsp_server.app import MachineModels
-from lsp_server.engine.work import Load, OnTokens
+from lsp_server.engine.pooled import PooledEngine
+from lsp_server.engine.work import EngineUser, Load, OnTokens
+from lsp_server.workspace.leaving import Leaving
 from lsp_server.workspace.settings import Settings
 from tests.conftest import write_tiny_tokenizer
 from tests.remote_server import RemoteServer
-from tests.windows import Window, load_scripted, windows_on
+from tests.windows import Window, insertion, load_scripted, windows_on
 
 SECRET = "ghp_" + "a8Fk2LmQ9xZr4TvB7nYc1WdE5uHj3GpS6oIk"
 FILES = {
@@ -160,6 +164,30 @@ async def test_a_file_that_no_folder_holds_has_the_rules_of_its_work_tree(
     assert len(server.completions) == may_leave
 
 
+async def test_what_the_servers_will_be_asked_for_is_not_written_here(
+    window: Window, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected: set[str] = set()
+
+    def expect(
+        _: PooledEngine, _user: EngineUser, request: CompletionRequest, *, writes: bool = False
+    ) -> None:
+        del writes
+        expected.add(request.indexed_as)
+
+    monkeypatch.setattr(PooledEngine, "expect", expect)
+    monkeypatch.setattr("lsp_server.workspace.foresight.PAUSE_S", 0.0)
+    for name in ("ignored/private.py", "loans.py", ".gitignore"):  # the first one loads the local engine
+        uri = (root / name).as_uri()
+        window.open(uri, "x = ")
+        if name != ".gitignore":
+            assert await answer(window, uri, 0, 4)
+        window.change(uri, insertion(0, 4, "1"))
+        await window.request("slipstream/stats")  # which is answered behind the change
+        await window.request("slipstream/stats")
+    assert expected == {"ignored/private.py"}
+
+
 async def test_a_rule_that_is_new_holds_soon(
     window: Window, server: RemoteServer, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +197,54 @@ async def test_a_rule_that_is_new_holds_soon(
     assert await answer(window, uri, 0, 4) == ["a_word(1)"]
     (root / ".gitignore").write_text("loans.py\n")
     assert await answer(window, uri, 0, 4) == ["x = !"]
+    assert len(server.completions) == 1
+
+
+class Rules:
+    """Rules that are read for so long as the disk takes."""
+
+    def __init__(self) -> None:
+        self.reading, self.may_go = asyncio.Event(), asyncio.Event()
+
+    async def allows(self, *_: object) -> bool:
+        is_first = not self.reading.is_set()
+        self.reading.set()
+        if is_first:
+            await self.may_go.wait()
+        return True
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> Rules:
+    found = Rules()
+    monkeypatch.setattr(Leaving, "allows", lambda _, *place: found.allows(*place))
+    return found
+
+
+async def test_a_document_that_is_closed_while_its_rules_are_read_leaves_no_more(
+    window: Window, server: RemoteServer, root: Path, rules: Rules
+) -> None:
+    uri = (root / "loans.py").as_uri()
+    window.open(uri, "x = ")
+    number = window.ask(uri, 0, 4)
+    await rules.reading.wait()
+    window.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    await window.request("slipstream/stats")
+    rules.may_go.set()
+    assert (await window.answer(number))["items"] == []
+    assert not server.completions
+
+
+async def test_a_request_whose_rules_are_read_for_longer_does_not_supersede_a_newer_one(
+    window: Window, server: RemoteServer, root: Path, rules: Rules
+) -> None:
+    uri = (root / "loans.py").as_uri()
+    window.open(uri, "x = \ny = ")
+    older = window.ask(uri, 0, 4)
+    await rules.reading.wait()
+    assert await window.suggest(uri, 1, 4) == ["a_word(1)"]
+    rules.may_go.set()
+    assert "items" not in await window.answer(older)
     assert len(server.completions) == 1
 
 

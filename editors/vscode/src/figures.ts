@@ -8,18 +8,13 @@ export function milliseconds(ms: number): string {
   return `${ms >= 9.95 || ms === 0 ? Math.round(ms) : ms.toFixed(1)} ms`;
 }
 
-/** Tokens per pass of the model; undefined when there was no pass. */
-export function tokensPerPass(tokens: number, passes: number): string | undefined {
-  return passes > 0 ? (tokens / passes).toFixed(1) : undefined;
-}
-
 /**
- * The same over all suggestions: what passes wrote is one token each and the drafts that they kept. What was
- * carried over from one suggestion to the next is not counted again.
+ * Tokens that a pass of the model wrote; undefined when there was no pass. What was carried over from one
+ * suggestion to the next is not counted again.
  */
-export function meanPerPass(tokens: Readonly<Record<string, number>>): string | undefined {
-  const { num_forwards: passes = 0, num_accepted: kept = 0 } = tokens;
-  return tokensPerPass(passes + kept, passes);
+export function tokensPerPass(tokens: { readonly num_written?: number; readonly num_forwards?: number }): string | undefined {
+  const { num_forwards: passes = 0, num_written: written = 0 } = tokens;
+  return passes > 0 ? (written / passes).toFixed(1) : undefined;
 }
 
 /** A number of things: "1 pass", "2 passes". */

@@ -30,6 +30,7 @@ export interface LastSuggestion {
   readonly id: string;
   readonly response_ms: number;
   readonly num_tokens: number;
+  readonly num_written: number;
   readonly num_forwards: number;
   readonly tokens_per_pass: number;
   readonly accepted_by_source: Counts;
@@ -82,6 +83,7 @@ export interface Why {
   readonly pieces?: readonly Piece[];
   readonly stats?: {
     readonly num_tokens: number;
+    readonly num_written: number;
     readonly num_forwards: number;
     readonly num_drafted: number;
     readonly num_accepted: number;

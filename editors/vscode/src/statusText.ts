@@ -1,5 +1,5 @@
 // Owns what the status bar says in each state. Must not know the editor.
-import { count, meanPerPass, milliseconds, numbered, share, tokensPerPass } from "./figures";
+import { count, milliseconds, numbered, share, tokensPerPass } from "./figures";
 import type { Stats } from "./protocol";
 
 /** What the extension and its server are at, in the order in which it becomes true. */
@@ -64,7 +64,7 @@ function readyText(stats: Stats | undefined): string {
   if (!last) {
     return "$(zap) Slipstream";
   }
-  const perPass = tokensPerPass(last.num_tokens, last.num_forwards);
+  const perPass = tokensPerPass(last);
   return `$(zap) ${milliseconds(last.response_ms)}${perPass === undefined ? "" : ` · ${perPass}/pass`}`;
 }
 
@@ -75,7 +75,7 @@ export function figures(stats: Stats): [string, string][] {
   if (response.count > 0) {
     rows.push(["Response, median", milliseconds(response.p50)], ["Response, 95 % within", milliseconds(response.p95)]);
   }
-  const perPass = meanPerPass(tokens);
+  const perPass = tokensPerPass(tokens);
   if (perPass !== undefined) {
     rows.push(["Tokens per pass", perPass]);
   }

@@ -54,11 +54,11 @@ function items(why: Why): Item[] {
   }
   const { stats } = why;
   if (stats !== undefined && stats.device !== "") {
-    const perPass = tokensPerPass(stats.num_tokens, stats.num_forwards) ?? "0";
-    const { num_tokens: tokens, num_forwards: passes, num_drafted: drafted, num_accepted: accepted } = stats;
+    const perPass = tokensPerPass(stats) ?? "0";
+    const { num_tokens: tokens, num_written: written, num_forwards: passes, num_drafted: drafted, num_accepted: accepted } = stats;
     result.push(
       separator("Drafts"),
-      { label: `${numbered(tokens, "token")} in ${numbered(passes, "pass", "passes")}`, description: `${perPass} per pass` },
+      { label: `${numbered(tokens, "token")}, ${written} written in ${numbered(passes, "pass", "passes")}`, description: `${perPass} per pass` },
       { label: `${drafted} drafted, ${accepted} accepted`, description: bySource(stats.accepted_by_source) },
       { label: `${numbered(stats.num_prompt_tokens, "token")} of prompt`, description: `${stats.num_cached_tokens} of them known already` },
       separator("Time"),

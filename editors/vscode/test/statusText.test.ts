@@ -12,18 +12,18 @@ const stats: Stats = {
   progress: { done: 0, total: 0 },
   engine: {},
   counters: { num_shown: 8, num_accepted: 2, num_accepted_chars: 31 },
-  tokens: { num_tokens: 290, num_forwards: 10, num_accepted: 19 },
+  tokens: { num_tokens: 290, num_written: 34, num_forwards: 10, num_accepted: 24 },
   rules: {},
   accepted_by_source: {},
   response_ms: { count: 9, p50: 38.2, p95: 102, max: 400 },
   index: [{ folder: "/home/me/shop", state: "building", num_files: 3, num_tokens: 9, progress: { done: 1, total: 4, path: "" }, problem: "" }],
-  last: { id: "7", response_ms: 38.2, num_tokens: 29, num_forwards: 10, tokens_per_pass: 2.9, accepted_by_source: {}, text: "x" },
+  last: { id: "7", response_ms: 38.2, num_tokens: 29, num_written: 12, num_forwards: 10, tokens_per_pass: 1.2, accepted_by_source: {}, text: "x" },
 };
 const situation: Situation = { phase: "ready", message: "", percent: undefined, snoozedUntil: undefined, silentLanguage: undefined, stats };
 
 test("the status bar names the state", () => {
   const expected: [Partial<Situation>, string][] = [
-    [{}, "$(zap) 38 ms · 2.9/pass"],
+    [{}, "$(zap) 38 ms · 1.2/pass"],
     [{ stats: undefined }, "$(zap) Slipstream"],
     [{ phase: "loading", percent: 41.6 }, "$(loading~spin) Slipstream 42 %"],
     [{ phase: "loading" }, "$(loading~spin) Slipstream"],
@@ -49,7 +49,7 @@ test("the tooltip's figures hold latency, acceptance and the index that is built
   const rows = Object.fromEntries(figures(stats));
   assert.equal(rows["Response, median"], "38 ms");
   assert.equal(rows.Accepted, "2 of 8 (25 %)");
-  assert.equal(rows["Tokens per pass"], "2.9");
+  assert.equal(rows["Tokens per pass"], "3.4");
   assert.equal(rows["Index of shop"], "25 %");
 });
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from completion_engine.decoding.background import NextLine
+from completion_engine.config import EngineConfig
+from completion_engine.decoding.background import Expected, NextLine, Unfinished, _Steps
+from completion_engine.decoding.run import Limits, NoRules
+from completion_engine.drafting.draft import Draft
 from completion_engine.engine import CompletionEngine
+from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
+from completion_engine.stats import CompletionStats
+from completion_engine.target_model.language_model import LanguageModel
 
 Make = Callable[..., CompletionEngine]
 
@@ -53,6 +61,112 @@ def test_who_accepts_is_answered_as_without_work_ahead(make_engine: Make) -> Non
     assert shown.stats.num_forwards == num_forwards  # the answer's figures are its own
     fast, slow = (engine.complete(request(PLACE + shown.text)) for engine in (ahead, plain))
     assert fast.text == slow.text
+
+
+class Keeping:
+    """A drafter that guesses nothing, and says what it is told about the texts that it may keep."""
+
+    step_ms = 0.0
+    num_bytes = 0
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    def enter(self, scope: str, document: str) -> None:
+        self.log.append(f"enter {document}")
+
+    def forget(self, document: str) -> None:
+        self.log.append(f"forget {document}")
+
+    def discard(self) -> None:
+        self.log.append("discard")
+
+    def end(self) -> None:
+        self.log.append("keep")
+
+    def begin(self, *_: object) -> None:
+        pass
+
+    def extend(self, _: object) -> None:
+        pass
+
+    def observe(self, _: object) -> None:
+        pass
+
+    def lend(self, _: int) -> tuple[int, ...]:
+        return ()
+
+    def drafts(self, *_: object) -> list[Draft]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("prefix", "kept"), [(PLACE, "keep"), ('password = "tul', "discard")], ids=["code", "a secret"]
+)
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_of_text_that_is_given_up_no_secret_is_kept(
+    target: LanguageModel, tokenizer: Tokenizer, prefix: str, kept: str, is_closed: bool
+) -> None:
+    drafter = Keeping()
+    engine = CompletionEngine(EngineConfig(target="tiny"), target, tokenizer, {"keeping": drafter})
+    engine.expect(request(prefix), writes=True)
+    while engine.idle(Cancellation()) and not engine._ahead.num_written:  # type: ignore[union-attr]
+        pass
+    if is_closed:
+        engine.forget("a.py")
+    else:
+        engine.expect(replace(request("x = "), document="b.py"))
+    assert drafter.log == ["enter a.py", kept, "forget a.py" if is_closed else "enter b.py"]
+
+
+def test_of_a_prompt_that_was_only_computed_nothing_is_kept(
+    target: LanguageModel, tokenizer: Tokenizer
+) -> None:
+    drafter = Keeping()
+    engine = CompletionEngine(EngineConfig(target="tiny"), target, tokenizer, {"keeping": drafter})
+    engine.expect(request(PLACE), writes=True)
+    engine.expect(request(PLACE))
+    engine.idle(Cancellation())
+    engine.forget("a.py")
+    assert drafter.log == ["enter a.py", "enter a.py", "forget a.py"]
+
+
+class Preparing:
+    """Prepares without end; says for how long it might at a time."""
+
+    must_prepare = True
+
+    def __init__(self) -> None:
+        self.steps_ms: list[float] = []
+
+    def finish(self, *_: object) -> None:
+        return
+
+    def prepare(self, within_ms: float) -> bool:
+        self.steps_ms.append(within_ms)
+        return True
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_long_pause_allows_long_steps_unless_others_may_come(is_written: bool) -> None:
+    decoding, shared = Preparing(), Cancellation()
+    shared.give_way()
+    parts: Any = (None, decoding, _Steps(begun_s=-1e6))
+    ahead = Expected(*parts)
+    if is_written:
+        ahead = Unfinished(parts[0], NoRules(), Limits(8), *parts[1:])
+    for cancellation in (Cancellation(), shared):
+        assert ahead.step(CompletionStats(), cancellation)
+    alone_ms, shared_ms = decoding.steps_ms
+    assert shared_ms < 100 < alone_ms
+
+
+def test_what_passes_wrote_is_told_apart_from_what_was_known(make_engine: Make) -> None:
+    engine = make_engine()
+    stats = engine.complete(request(PLACE)).stats
+    assert stats.num_written == stats.num_forwards + stats.num_accepted >= stats.num_tokens > 0
+    again = engine.complete(request(PLACE)).stats
+    assert (again.num_tokens, again.num_written) == (stats.num_tokens, 0)
 
 
 def test_work_ahead_ends_and_what_is_known_is_not_written_again(make_engine: Make) -> None:

@@ -137,6 +137,24 @@ def test_less_eager_shows_a_head_of_all(make_engine: Make, text: str) -> None:
     assert shown[-1].rule != "unsure"
 
 
+@pytest.mark.parametrize("eagerness", [0.05, 0.6, 0.97])
+def test_what_nobody_weighed_is_weighed_before_it_counts_as_sure(make_engine: Make, eagerness: float) -> None:
+    """Who asks by a key gets all of a text; of that, no more than ever is shown to who goes on typing."""
+    for text in TEXTS:
+        engine, unasked = make_engine(), make_engine()
+        whole = engine.complete(request(text, 1.0)).text
+        while engine.idle(Cancellation()):
+            pass
+        for typed in ("", whole[:1], whole[:3]):
+            found, expected = (one.complete(request(text + typed, eagerness)) for one in (engine, unasked))
+            assert (found.text, found.rule, found.forecast) == (
+                expected.text,
+                expected.rule,
+                expected.forecast,
+            )
+            assert found.forecast.is_weighed
+
+
 def test_an_unsure_text_is_written_whole_while_nothing_else_is_to_do(make_engine: Make) -> None:
     engine = make_engine()
     whole = make_engine().complete(request(HEAD, 1.0)).text

@@ -15,7 +15,6 @@ NEVER = float("inf")
     [
         pytest.param(100, 1500, 5, 10.1, 11.5, id="warm"),
         pytest.param(100, 1500, 75, 10.1, 11.5, id="little of the patience for the prompt"),
-        pytest.param(1, 1500, 75, 10.001, 11.5, id="so too where most of the deadline went on waiting"),
         pytest.param(400, 1500, 200, 10.4, 11.5, id="half of a long deadline for the prompt"),
         pytest.param(100, 1500, 300, 10.6, 11.5, id="cold: late anyway, so time to become whole"),
         pytest.param(100, 50, 300, 10.1, 10.1, id="who is not patient waits for the deadline alone"),
@@ -28,6 +27,23 @@ def test_an_answer_that_waits_for_its_prompt_may_become_whole(
     request = CompletionRequest("", "", deadline_ms=deadline_ms, patience_ms=patience_ms)
     limits = Limits.of(request, 8, 10.0, prompt_ms)
     assert (limits.deadline_at, limits.patience_at) == pytest.approx((deadline_at, patience_at))
+
+
+@pytest.mark.parametrize(
+    ("waited_ms", "prompt_ms", "deadline_at"),
+    [
+        pytest.param(30, 5, 10.07, id="warm"),
+        pytest.param(150, 5, 10.001, id="all of the deadline"),
+        pytest.param(99, 75, 10.001, id="little of the patience for the prompt"),
+        pytest.param(30, 300, 10.6, id="cold"),
+    ],
+)
+def test_who_waited_has_less_time_left_and_the_same_prompt(
+    waited_ms: float, prompt_ms: float, deadline_at: float
+) -> None:
+    request = CompletionRequest("", "", waited_ms=waited_ms)
+    assert Limits.of(request, 8, 10.0, prompt_ms).deadline_at == pytest.approx(deadline_at)
+    assert prompt_budget(request, 3.0) == prompt_budget(CompletionRequest("", ""), 3.0)
 
 
 @pytest.mark.parametrize(

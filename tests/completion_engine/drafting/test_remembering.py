@@ -15,6 +15,7 @@ from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recent import RecentText
 from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.target_model.kv_cache import KVCache
+from ngram_cache import NgramIndex
 
 _NO_CACHE = cast(KVCache, None)
 _NUM_TOKENS = 64
@@ -77,6 +78,16 @@ def test_a_document_of_its_own_scope_leaves_nothing_behind(drafter: Keeping) -> 
     drafter.forget("a.py")
     drafter.enter("a.py", "a.py")
     assert not drafted(drafter)
+
+
+def test_nothing_is_drafted_from_the_index_of_a_closed_document() -> None:
+    drafter = NgramDrafter()
+    drafter.enter("folder", "a.py")
+    drafter.index = NgramIndex([("lib.py", [*_PROMPT, *_WRITTEN])])
+    drafter.forget("b.py")
+    assert drafted(drafter)
+    drafter.forget("a.py")
+    assert drafter.index is None
 
 
 def test_recent_text_goes_with_its_document_and_no_other() -> None:

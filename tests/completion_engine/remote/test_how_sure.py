@@ -69,6 +69,15 @@ def test_typing_along_is_as_sure_as_in_the_local_engine(both: Both, request_at: 
     assert num_typed > 8
 
 
+def test_what_was_asked_for_by_a_key_is_weighed_before_it_counts_as_sure(
+    both: Both, completer_of_toy: RemoteCompleter, request_at: At
+) -> None:
+    for at, prefix in enumerate(TEXTS):
+        request = request_at(prefix, document=f"{at}.py", eagerness=0.6)
+        assert not completer_of_toy.complete(replace(request, eagerness=1.0)).forecast.is_weighed
+        check(*both(request))
+
+
 def test_an_answer_ends_before_a_name_that_nobody_knows(
     both: Both, tokenizer: Tokenizer, request_at: At
 ) -> None:
@@ -155,6 +164,39 @@ def test_servers_that_do_not_say_how_sure_they_are_are_believed(
     completer: RemoteCompleter, request_at: At
 ) -> None:
     assert completer.complete(request_at(eagerness=0.05)).text.startswith("tiply(first, second):")
+
+
+def test_typing_along_what_they_were_not_sure_of_asks_nobody(
+    completer: RemoteCompleter, server: RemoteServer, request_at: At
+) -> None:
+    request = request_at(eagerness=0.6)
+    for typed in ("", "t", "tip"):
+        assert completer.complete(replace(request, prefix=request.prefix + typed)).text
+    assert len(server.completions) == 1
+
+
+def test_a_stream_that_tells_no_chances_is_not_gone_on_with_where_they_decide(
+    load: Callable[..., RemoteCompleter],
+    serve: Callable[..., RemoteServer],
+    tokenizer: Tokenizer,
+    request_at: At,
+) -> None:
+    words = tokenizer.encode(STORY)
+    may_go_on = threading.Event()
+
+    def write_slowly(answering: Answering) -> None:
+        answering.write(len(words) // 2)
+        may_go_on.wait(PATIENCE_S)
+
+    server = serve(lambda *_: [WeighedToken(token, Chance(0.999)) for token in words])
+    server.faults.append(write_slowly)
+    completer = load(server)
+    request = request_at(eagerness=1.0, deadline_ms=200)
+    assert completer.complete(request).stats.finish_reason == "deadline"
+    found = completer.complete(replace(request, eagerness=0.6, deadline_ms=0))
+    may_go_on.set()
+    assert found.forecast.is_weighed
+    assert len(server.completions) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,8 +15,8 @@ def user() -> EngineUser:
     return EngineUser()
 
 
-def request(prefix: str) -> CompletionRequest:
-    return CompletionRequest(prefix=prefix, suffix="")
+def request(prefix: str, document: str = "a.py") -> CompletionRequest:
+    return CompletionRequest(prefix=prefix, suffix="", document=document)
 
 
 def job(of: EngineUser, prefix: str) -> EngineJob:
@@ -64,9 +65,9 @@ def test_a_request_ends_what_its_own_user_expected_and_no_other_does() -> None:
     agenda, one, other = Agenda(), user(), user()
     agenda.expect(one, Expectation(request("looked at")))
     agenda.submit(job(other, "typed"))
-    assert agenda.is_expecting
+    assert agenda.expected
     agenda.submit(job(one, "typed too"))
-    assert not agenda.is_expecting
+    assert not agenda.expected
 
 
 def test_of_places_that_were_looked_at_the_last_one_counts() -> None:
@@ -79,6 +80,20 @@ def test_of_places_that_were_looked_at_the_last_one_counts() -> None:
     assert agenda.take_expected() is None
 
 
+@pytest.mark.parametrize(
+    ("by_another", "writes", "waits"),
+    [(True, False, "typed"), (True, True, "second"), (False, False, "second"), (False, True, "second")],
+)
+def test_a_place_that_is_looked_at_waits_behind_anothers_text_that_is_to_be_written(
+    by_another: bool, writes: bool, waits: str
+) -> None:
+    agenda, one = Agenda(), user()
+    agenda.expect(one, Expectation(request("typed"), writes=True))
+    agenda.expect(user() if by_another else one, Expectation(request("second"), writes=writes))
+    assert agenda.expected is not None
+    assert agenda.expected.request.prefix == waits
+
+
 def test_who_leaves_takes_all_that_it_wanted_along_but_its_documents_are_closed() -> None:
     agenda, one, other = Agenda(), user(), user()
     agenda.submit(job(other, "stays"))
@@ -88,7 +103,28 @@ def test_who_leaves_takes_all_that_it_wanted_along_but_its_documents_are_closed(
     agenda.leave(one)
     assert (taken(agenda), taken(agenda)) == ("stays", "")
     assert agenda.take_expected() is None
-    assert (agenda.take_closed(), agenda.take_closed()) == ("document", None)
+    assert [agenda.take_closed() for _ in range(3)] == ["document", "a.py", None]
+
+
+def test_a_place_in_a_closed_document_is_expected_no_more() -> None:
+    agenda, one = Agenda(), user()
+    agenda.expect(one, Expectation(request("typed", "a.py"), writes=True))
+    agenda.close("b.py")
+    assert agenda.expected
+    agenda.close("a.py")
+    assert not agenda.expected
+
+
+def test_of_documents_that_a_user_had_each_is_closed_once_and_no_others() -> None:
+    agenda, one, other = Agenda(), user(), user()
+    agenda.submit(EngineJob(request("", "asked"), one, lambda answer: None, lambda ms: None))
+    agenda.expect(one, Expectation(request("", "looked at")))
+    agenda.expect(one, Expectation(request("", "closed")))
+    agenda.expect(other, Expectation(request("", "theirs")))
+    agenda.close("closed")
+    agenda.leave(one)
+    closed = [agenda.take_closed() for _ in range(4)]
+    assert (closed[0], set(closed[1:3]), closed[3]) == ("closed", {"asked", "looked at"}, None)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60))

@@ -195,6 +195,19 @@ async def test_the_larger_one_is_prepared_where_people_are_before_it_takes_over(
     assert {"large prepares here", "large opens python"} <= set(machine.log)
 
 
+async def test_the_larger_one_is_not_prepared_where_somebody_was_that_has_gone(bench: Bench) -> None:
+    machine, stays, goes = bench.machine, bench.window(), bench.window()
+    await stays.begin()
+    await goes.begin()
+    await until(lambda: f"fetch {LARGE}" in machine.log)
+    assert await goes.ask("there") == "there by small"
+    goes.scheduler.close()
+    machine.may_fetch.set()
+    await until(lambda: bench.target == LARGE)
+    assert await stays.ask("here") == "here by large"
+    assert "large prepares there" not in machine.log
+
+
 @pytest.mark.parametrize("start", [SMALL, LARGE])
 async def test_the_small_one_stays_for_places_where_the_larger_one_is_cold(bench: Bench, start: str) -> None:
     machine, window = bench.machine, bench.window()

@@ -226,6 +226,21 @@ async def test_typing_in_one_window_leaves_the_others_request_alone(host: Host, 
     assert waiting.statuses[-1].state == "ready"
 
 
+@pytest.mark.parametrize("is_moving", [True, False], ids=["to another engine", "for good"])
+async def test_who_leaves_an_engine_takes_its_documents_along(host: Host, is_moving: bool) -> None:
+    stays, goes = host.window(), host.window()
+    await stays.use("a")
+    await goes.use("a")
+    await goes.scheduler.complete(CompletionRequest("x", "", document="1 asked.py"))
+    goes.scheduler.expect(CompletionRequest("x", "", document="1 looked at.py"))
+    if is_moving:
+        await goes.use("b")
+    else:
+        goes.scheduler.close()
+    await until(lambda: len(host.engines[0].forgotten) == 2)
+    assert set(host.engines[0].forgotten) == {"1 asked.py", "1 looked at.py"}
+
+
 async def test_an_error_in_a_completion_is_told_to_the_window_that_asked(host: Host) -> None:
     one, other = host.window(), host.window()
     await one.use("a")

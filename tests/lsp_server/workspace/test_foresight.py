@@ -99,6 +99,15 @@ async def test_a_client_that_never_asked_by_itself_is_not_expected_to() -> None:
     assert not await window.is_foreseen()
 
 
+async def test_nothing_is_foreseen_while_an_item_of_a_list_is_selected(window: Window) -> None:
+    window.foresight.asked(by_itself=True, has_selection=True)
+    window.press()
+    assert not await window.is_foreseen()
+    window.foresight.asked(by_itself=True)
+    window.press()
+    assert await window.is_foreseen()
+
+
 async def test_one_that_stopped_asking_is_believed_after_some_keys(window: Window) -> None:
     for _ in range(MAX_UNASKED):
         window.press()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from completion_engine.stats import Forecast
@@ -73,6 +75,13 @@ def test_nobody_is_judged_by_what_was_not_written_there(edits: list[Edit]) -> No
         document.apply(edit, "utf-16")
     line = len(document.lines) - 2
     assert judged(document, outcomes, line, len(document.content(line))) == []
+
+
+def test_a_forecast_that_nobody_weighed_is_not_judged() -> None:
+    document, outcomes = Document(URI, "python", 1, "\n"), Outcomes()
+    outcomes.expect("model", document.snapshot(0, 0), replace(forecast(), is_weighed=False))
+    document.apply(Edit((0, 0), (0, 0), "return x\n"), "utf-16")
+    assert judged(document, outcomes, 1, 0) == []
 
 
 def test_typing_along_is_one_forecast() -> None:

@@ -49,9 +49,9 @@ local function add_counts(page, stats)
   local taken = '  %d shown, %d accepted, %d accepted in part, %d characters accepted'
   local partially = count('partially_accepted')
   page:line(taken:format(count('shown'), count('accepted'), partially, count('accepted_chars')))
-  local num_tokens, num_forwards = tokens.num_tokens or 0, tokens.num_forwards or 0
-  local written = '  %d tokens in %d passes: %.2f a pass'
-  page:line(written:format(num_tokens, num_forwards, num_tokens / math.max(1, num_forwards)))
+  local num_written, num_forwards = tokens.num_written or 0, tokens.num_forwards or 0
+  local written = '  %d tokens written in %d passes: %.2f a pass'
+  page:line(written:format(num_written, num_forwards, num_written / math.max(1, num_forwards)))
   page:line():line('Drafts accepted, in tokens', 'SlipstreamTitle')
   for source, number in vim.spairs(stats.accepted_by_source or {}) do
     page:add('  ■ ', highlights.of_source(source)):line(('%-12s%6d'):format(source, number))

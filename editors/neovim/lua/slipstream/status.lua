@@ -43,7 +43,7 @@ end
 local function rate_of_all(stats)
   local tokens = type(stats) == 'table' and stats.tokens or {}
   local num_forwards = tokens.num_forwards or 0
-  return num_forwards > 0 and (tokens.num_tokens or 0) / num_forwards or nil
+  return num_forwards > 0 and (tokens.num_written or 0) / num_forwards or nil
 end
 
 --- Takes note of an answer that is on the screen, `ms` after it was asked for.

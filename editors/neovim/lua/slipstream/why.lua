@@ -69,8 +69,9 @@ local function add_stats(page, stats)
   if num_forwards == 0 then
     page:line(('%d tokens, all known from an earlier answer'):format(num_tokens))
   else
-    local passes = '%d tokens in %d passes, %.1f a pass'
-    page:line(passes:format(num_tokens, num_forwards, num_tokens / num_forwards))
+    local passes = '%d tokens, %d written in %d passes, %.1f a pass'
+    local num_written = stats.num_written or 0
+    page:line(passes:format(num_tokens, num_written, num_forwards, num_written / num_forwards))
     local drafted = '%d tokens drafted, %d of them accepted'
     page:line(drafted:format(stats.num_drafted or 0, stats.num_accepted or 0))
   end

@@ -1,5 +1,5 @@
 // Owns the parts of the page that are figures and tables.
-import { count, meanPerPass, numbered, share, sourceName } from "../figures";
+import { count, numbered, share, sourceName, tokensPerPass } from "../figures";
 import type { Stats } from "../protocol";
 import { element, section, sourceClass, swatch } from "./elements";
 
@@ -7,7 +7,7 @@ import { element, section, sourceClass, swatch } from "./elements";
 export function summary(stats: Stats): Node {
   const { counters, tokens, engine } = stats;
   const number = (name: string): number => counters[name] ?? 0;
-  const perPass = meanPerPass(tokens) ?? "–";
+  const perPass = tokensPerPass(tokens) ?? "–";
   const cards: [string, string, string][] = [
     [count(number("num_answered")), "suggested", `nothing ${numbered(number("num_empty"), "time")}`],
     [count(number("num_accepted")), "accepted", accepted(number("num_accepted"), number("num_shown"))],

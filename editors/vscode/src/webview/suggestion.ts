@@ -13,8 +13,8 @@ export function suggestion(stats: Stats, pieces: readonly PieceView[], open: (pi
   const shown = pieces.length > 0 ? pieces : [{ text: last.text, source: "target", evidence: "", place: undefined }];
   const code = element("pre", { tabindex: "0", "aria-label": "The last suggestion" });
   code.append(...shown.map((piece) => element("span", { class: `piece source-${sourceClass(piece.source)}`, title: described(piece) }, piece.text)));
-  const { num_tokens: tokens, num_forwards: passes } = last;
-  const cost = passes === 0 ? "known from an earlier suggestion" : `in ${numbered(passes, "pass", "passes")} of the model`;
+  const { num_tokens: tokens, num_written: written, num_forwards: passes } = last;
+  const cost = passes === 0 ? "known from an earlier suggestion" : `· ${written} written in ${numbered(passes, "pass", "passes")} of the model`;
   const caption = element("p", { class: "quiet" }, `${milliseconds(last.response_ms)} · ${numbered(tokens, "token")} ${cost}`);
   return section("Last suggestion", code, legend(shown), places(shown, open), caption);
 }

@@ -1,0 +1,198 @@
+"""What one engine's thread does next: no pause for text that is foreseen, nothing for what is closed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
+from completion_engine.stats import Completion, CompletionStats
+from lsp_server.engine import thread as thread_module
+from lsp_server.engine.thread import EngineThread
+from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser
+
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Engine:
+    """Says what it does. A completion takes until `may_answer`, or its cancellation."""
+
+    may_answer: threading.Event = field(default_factory=threading.Event)
+    log: list[str] = field(default_factory=list)
+    gives_way: bool = False
+    _said: threading.Condition = field(default_factory=threading.Condition)
+    _num_steps: int = 0
+
+    def say(self, line: str) -> None:
+        with self._said:
+            self.log.append(line)
+            self._said.notify_all()
+
+    def has_said(self, line: str) -> bool:
+        with self._said:
+            return self._said.wait_for(lambda: line in self.log, PATIENCE_S)
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        self.say(f"begin {request.document}")
+        stopped = request.cancellation.when_cancelled(self.may_answer.set)
+        assert self.may_answer.wait(PATIENCE_S)
+        stopped()
+        if request.cancellation.is_cancelled:
+            raise CancelledError
+        return Completion("x", 0, CompletionStats(finish_reason="stop"))
+
+    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+        self.say(f"{'write' if writes else 'prepare'} {request.document}")
+        self._num_steps = 2
+
+    def idle(self, cancellation: Cancellation) -> bool:
+        if not self._num_steps:
+            self.say("nothing to do")
+            return False
+        self._num_steps -= 1
+        self.gives_way = cancellation.gives_way
+        self.say(f"step, {self._num_steps} left")
+        return self._num_steps > 0
+
+    def open(self, language: str) -> None:
+        self.say(f"open {language}")
+
+    def forget(self, document: str) -> None:
+        self.say(f"forget {document}")
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine()
+
+
+@pytest.fixture
+def thread(engine: Engine) -> Iterator[EngineThread]:
+    """A thread with an engine."""
+    is_ready = threading.Event()
+    thread = EngineThread()
+
+    def watch(status: EngineStatus) -> None:
+        if status.state == "ready":
+            is_ready.set()
+
+    thread.join_in(EngineUser(watch))
+    thread.start()
+    thread.load(lambda _report, _should_stop: engine)
+    assert is_ready.wait(PATIENCE_S)
+    assert engine.has_said("nothing to do")
+    engine.log.clear()
+    yield thread
+    engine.may_answer.set()
+    thread.stop()
+    assert thread.join(PATIENCE_S)
+
+
+def request(document: str) -> CompletionRequest:
+    return CompletionRequest("", "", document=document)
+
+
+def job(user: EngineUser, document: str) -> EngineJob:
+    return EngineJob(request(document), user, lambda _answer: None, lambda _ms: None)
+
+
+@pytest.fixture
+def users(thread: EngineThread) -> list[EngineUser]:
+    """Two windows."""
+    found = [EngineUser(), EngineUser()]
+    for user in found:
+        thread.join_in(user)
+    return found
+
+
+@pytest.fixture
+def endless_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("IDLE_PAUSE_S", "READING_PAUSE_S"):
+        monkeypatch.setattr(thread_module, name, 3600.0)
+
+
+@pytest.mark.usefixtures("endless_pauses")
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_what_is_foreseen_while_a_request_runs_is_written_as_soon_as_that_is_over(
+    engine: Engine, thread: EngineThread, users: list[EngineUser], is_cancelled: bool
+) -> None:
+    under_way = job(users[0], "before")
+    thread.submit(under_way)
+    assert engine.has_said("begin before")
+    thread.expect(users[0], request("typed"), writes=True)
+    if is_cancelled:
+        under_way.cancel()
+    engine.may_answer.set()
+    assert engine.has_said("step, 0 left")
+    assert engine.log == ["begin before", "write typed", "step, 1 left", "step, 0 left"]
+
+
+@pytest.mark.usefixtures("endless_pauses")
+def test_neither_anothers_answer_nor_its_focus_delays_what_is_foreseen(
+    engine: Engine, thread: EngineThread, users: list[EngineUser]
+) -> None:
+    thread.submit(job(users[1], "theirs"))
+    assert engine.has_said("begin theirs")
+    thread.expect(users[0], request("mine"), writes=True)
+    thread.expect(users[1], request("their focus"))
+    engine.may_answer.set()
+    assert engine.has_said("step, 0 left")
+    assert engine.log == ["begin theirs", "write mine", "step, 1 left", "step, 0 left"]
+
+
+def test_a_document_that_is_closed_while_the_engine_loads_is_never_prepared(
+    engine: Engine, thread: EngineThread, users: list[EngineUser]
+) -> None:
+    is_loading, may_load = threading.Event(), threading.Event()
+
+    def load(_report: Progress, _should_stop: Callable[[], bool]) -> Engine:
+        is_loading.set()
+        assert may_load.wait(PATIENCE_S)
+        return engine
+
+    thread.load(load)
+    assert is_loading.wait(PATIENCE_S)
+    thread.expect(users[0], request("closed"), writes=True)
+    thread.forget("closed")
+    thread.open("python")
+    may_load.set()
+    assert engine.has_said("open python")  # which comes before what is expected
+    thread.expect(users[1], request("open"))
+    assert engine.has_said("prepare open")
+    assert "write closed" not in engine.log
+
+
+@pytest.mark.parametrize("has_left", [True, False])
+def test_a_document_that_is_closed_behind_anothers_request_is_never_prepared(
+    engine: Engine, thread: EngineThread, users: list[EngineUser], has_left: bool
+) -> None:
+    thread.submit(job(users[1], "theirs"))
+    assert engine.has_said("begin theirs")
+    thread.expect(users[0], request("closed"), writes=True)
+    if has_left:
+        thread.leave(users[0])
+    else:
+        thread.forget("closed")
+    engine.may_answer.set()
+    assert engine.has_said("nothing to do")
+    assert engine.log == ["begin theirs", "forget closed", "nothing to do"]
+
+
+@pytest.mark.parametrize("num_askers", [1, 2])
+def test_work_ahead_gives_way_where_others_may_ask(
+    engine: Engine, thread: EngineThread, users: list[EngineUser], num_askers: int
+) -> None:
+    engine.may_answer.set()
+    for user in users[:num_askers]:
+        thread.submit(job(user, "asked"))
+    thread.expect(users[0], request("looked at"))
+    assert engine.has_said("step, 0 left")
+    assert engine.gives_way == (num_askers == 2)

@@ -1,0 +1,50 @@
+"""Which places a server has written ahead: those that its editor is going to ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from completion_engine.request import CompletionRequest
+from lsp_server.engine.scheduling import Scheduler
+from tests.windows import insertion, place, windows_on
+
+URI = "file:///a.py"
+SELECTED = {
+    "range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}},
+    "text": "print",
+}
+
+
+@pytest.mark.parametrize(
+    ("context", "foreseen"),
+    [
+        pytest.param({"triggerKind": 2}, ["pr"], id="behind a key"),
+        pytest.param({"triggerKind": 1}, [], id="who asked by hand does so again"),
+        pytest.param(
+            {"triggerKind": 2, "selectedCompletionInfo": SELECTED}, [], id="with an item of a list selected"
+        ),
+    ],
+)
+async def test_the_next_request_is_foreseen_as_the_last_one_was(
+    monkeypatch: pytest.MonkeyPatch, context: dict[str, Any], foreseen: list[str]
+) -> None:
+    expected: list[str] = []
+
+    def expect(_: Scheduler, request: CompletionRequest, *, writes: bool = False) -> None:
+        assert writes
+        expected.append(request.prefix)
+
+    monkeypatch.setattr(Scheduler, "expect", expect)
+    monkeypatch.setattr("lsp_server.workspace.foresight.PAUSE_S", 0.0)
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        window.open(URI, "p")
+        await window.request("textDocument/inlineCompletion", place(URI, 0, 1, **context))
+        window.change(URI, insertion(0, 1, "r"))
+        for _ in range(2):
+            await window.request("slipstream/stats")  # which is answered behind the change
+        assert expected == foreseen
+        await window.end()
