@@ -94,6 +94,14 @@ async def _may_leave(server: SlipstreamServer, uri: str, settings: Settings) -> 
     return await server.leaving.allows(server.session.folder_of(uri), path, settings.index.exclude)
 
 
+def _known_to_leave(server: SlipstreamServer, uri: str, settings: Settings) -> bool | None:
+    """The same as it was found out last; None where it is not known."""
+    path = stands_for(uri)
+    if path is None:
+        return is_nameless(uri)
+    return server.leaving.known(server.session.folder_of(uri), path, settings.index.exclude)
+
+
 def _measure(
     server: SlipstreamServer, offers: tuple[Offer, ...], completion: Completion, response_ms: float
 ) -> None:
@@ -119,8 +127,7 @@ def expect(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: boo
     if snapshot is None:
         return
     settings = server.session.settings_for(uri)
-    place_of = server.session.folder_of(uri), path_of(uri), settings.index.exclude
-    may_leave = server.leaving.known(*place_of) if settings.remote.url else False
+    may_leave = _known_to_leave(server, uri, settings) if settings.remote.url else False
     if may_leave is not None and not server.session.refusal(uri, snapshot.language, is_invoked=False):
         request = request_for(server, snapshot, settings)
         request = replace(request, silent_in=settings.silent_in, may_leave=may_leave)

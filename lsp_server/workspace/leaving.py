@@ -40,17 +40,18 @@ class Leaving:
                 self._known.popitem(last=False)
         return may_leave
 
-    def known(self, folder: Path | None, path: Path | None, exclude: tuple[str, ...]) -> bool | None:
+    def known(self, folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool | None:
         """The same as it was found out last; None where nobody asked lately. Not for what is to leave."""
-        if path is None:
-            return True
-        return self._known.get((folder or path.parent, path, exclude), (0.0, None))[1]
+        return self._known.get((folder, path, exclude), (0.0, None))[1]
 
 
 def _allows(folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool:
     """What the rules say now; what cannot be read is left out."""
     try:
-        repository = Repository(folder or _work_tree(path), RepositoryOptions(exclude=exclude))
+        if folder is None:
+            path = path.parent.resolve() / path.name
+            folder = _work_tree(path)
+        repository = Repository(folder, RepositoryOptions(exclude=exclude))
         return repository.allows(repository.document_path(path))
     except (OSError, ValueError):
         return False
@@ -58,5 +59,4 @@ def _allows(folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool:
 
 def _work_tree(path: Path) -> Path:
     """The folder whose rules hold for a file that no workspace folder holds."""
-    folder = path.parent.resolve()
-    return next((top for top in (folder, *folder.parents) if (top / ".git").exists()), folder)
+    return next((top for top in path.parents if (top / ".git").exists()), path.parent)
