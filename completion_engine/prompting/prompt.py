@@ -9,7 +9,6 @@ last word before the cursor back and lets the first written tokens spell it agai
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -53,12 +52,8 @@ class PromptBuilder:
         max_prompt: int,
         anchor_lines: int = 12,
         max_chars: int = 0,
-        mask: Callable[[str], str] | None = None,
     ) -> None:
-        """A window begins with `prefix_chars` and stays up to `max_chars`, by default half more.
-
-        `mask` takes out of each part of the text what the target must not see.
-        """
+        """A window begins with `prefix_chars` and stays up to `max_chars`, by default half more."""
         self._tokenizer = tokenizer
         self._anchor_lines = anchor_lines
         self._prefix_chars = prefix_chars
@@ -67,7 +62,6 @@ class PromptBuilder:
         self._max_prompt = max_prompt
         self._windows: OrderedDict[str, list[_Window]] = OrderedDict()  # of each document the newest first
         self._encode = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
-        self._mask = lru_cache(maxsize=16)(mask) if mask else None
 
     def build(self, document: str, prefix: str, suffix: str, context: tuple[int, ...] = ()) -> Prompt:
         """The prompt for a cursor between `prefix` and `suffix`, behind the tokens of a `context`.
@@ -79,7 +73,7 @@ class PromptBuilder:
         while True:
             window, forced = found or _open_window(prefix, prefix_chars, self._anchor_lines)
             parts = window.before, forced, _visible_suffix(suffix, suffix_chars)
-            prompt = self._assemble(*(map(self._mask, parts) if self._mask else parts))
+            prompt = self._assemble(*parts)
             if len(prompt.tokens) <= self._max_prompt or prefix_chars < 8:
                 break
             found, prefix_chars, suffix_chars = None, prefix_chars // 2, suffix_chars // 2
