@@ -17,6 +17,7 @@ from completion_engine.prompting.tokenizer import Tokenizer
 GROWTH = 1.5  # a window slides once it holds this much more than it began with
 _MAX_WINDOWS = 64
 _MAX_PLACES = 4  # of one document
+_OPENING_CHARS = 64
 _CLOSERS = frozenset(")]}>\"'`:;, \t")
 
 
@@ -34,10 +35,14 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The text before the anchor. It stays while the cursor moves on behind the anchor."""
+    """The text before the anchor. It stays while the cursor moves on behind the anchor.
+
+    One that begins within a line, for which it has no room, is known by the `opening` of what it shows of it.
+    """
 
     before: str
     num_lead: int  # characters of the document that stood before `before`; only a hint where to look
+    opening: str = ""
 
 
 class PromptBuilder:
@@ -89,7 +94,8 @@ class PromptBuilder:
         self._windows.pop(document, None)
 
     def _remember(self, document: str, window: _Window) -> None:
-        known = [other for other in self._windows.get(document, ()) if other.before != window.before]
+        text = window.before, window.opening
+        known = [it for it in self._windows.get(document, ()) if (it.before, it.opening) != text]
         self._windows[document] = [window, *known][:_MAX_PLACES]
         self._windows.move_to_end(document)
         while len(self._windows) > _MAX_WINDOWS:
@@ -101,14 +107,14 @@ class PromptBuilder:
         return next((found for window in known if (found := self._serving(window, prefix))), None)
 
     def _serving(self, window: _Window, prefix: str) -> tuple[_Window, str] | None:
-        at = window.num_lead
-        if not prefix.startswith(window.before, at):
-            at = prefix.rfind(window.before)
+        at, known = window.num_lead, window.before + window.opening
+        if not prefix.startswith(known, at):
+            at = prefix.rfind(known)
             if at < 0:
                 return None
         anchor = at + len(window.before)
-        starts_line = anchor == 0 or prefix[anchor - 1] == "\n"
-        if not starts_line or len(prefix) - at > self._max_chars:
+        has_its_place = window.opening or anchor == 0 or prefix[anchor - 1] == "\n"
+        if not has_its_place or len(prefix) - at > self._max_chars:
             return None
         if at and len(prefix) - at < self._prefix_chars // 2:
             return None  # the cursor went far up: too little would be seen
@@ -139,10 +145,10 @@ class PromptBuilder:
 
 def _open_window(prefix: str, prefix_chars: int, anchor_lines: int) -> tuple[_Window, str]:
     """A fresh window that ends at the cursor: its text before the anchor, and the text behind it."""
-    start = max(0, len(prefix) - prefix_chars)
+    start, opening = max(0, len(prefix) - prefix_chars), ""
     if start:
         line_start = prefix.find("\n", start) + 1
-        start = line_start or start
+        start, opening = (line_start, "") if line_start else (start, prefix[start : start + _OPENING_CHARS])
     anchor = len(prefix)
     for _ in range(anchor_lines + 1):
         anchor = prefix.rfind("\n", start, anchor)
@@ -151,7 +157,7 @@ def _open_window(prefix: str, prefix_chars: int, anchor_lines: int) -> tuple[_Wi
             break
     else:
         anchor += 1
-    return _Window(prefix[start:anchor], start), prefix[anchor:]
+    return _Window(prefix[start:anchor], start, opening), prefix[anchor:]
 
 
 def _visible_suffix(suffix: str, suffix_chars: int) -> str:
