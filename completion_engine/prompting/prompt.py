@@ -134,13 +134,18 @@ class PromptBuilder:
 
         The whole word, because a word cut short is spelt with other tokens than the whole: a prompt
         that ends in `ret` + `u` is one that the target has never seen go on with `rn`. A line end stays:
-        with it taken back the target often writes several, and leaves the block.
+        with it taken back the target often writes several, and leaves the block. Nor is a word taken back
+        of which a tokenizer makes another text: nobody could spell it again.
         """
         tokens = self._encode(text)
         if not tokens or text.endswith("\n"):
             return tokens, b""
-        kept = tokens[: -self._tokenizer.num_in_last_word(text)]
-        return kept, text.encode("utf-8", errors="replace")[len(self._tokenizer.spell(list(kept))) :]
+        num_kept = max(0, len(tokens) - self._tokenizer.num_in_last_word(text))
+        before, word = (self._tokenizer.spell(list(part)) for part in (tokens[:num_kept], tokens[num_kept:]))
+        spelt = text.encode("utf-8", errors="replace")
+        if spelt.startswith(before):
+            return tokens[:num_kept], spelt[len(before) :]
+        return (tokens[:num_kept], word) if word and spelt.endswith(word) else (tokens, b"")
 
 
 def _open_window(prefix: str, prefix_chars: int, anchor_lines: int) -> tuple[_Window, str]:
