@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,10 +13,13 @@ import pytest
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from lsp_server.app import MachineModels
 from lsp_server.engine.work import Load, OnTokens
+from lsp_server.server import SlipstreamServer
+from lsp_server.workspace.context_jobs import ContextWish
 from lsp_server.workspace.settings import Settings
 from tests.conftest import write_tiny_tokenizer
+from tests.hosts import PATIENCE_S
 from tests.remote_server import RemoteServer
-from tests.windows import Window, load_scripted, windows_on
+from tests.windows import Window, insertion, load_scripted, windows_on
 
 SECRET = "ghp_" + "a8Fk2LmQ9xZr4TvB7nYc1WdE5uHj3GpS6oIk"
 FILES = {
@@ -112,6 +116,40 @@ async def test_what_is_left_out_is_written_here_and_never_sent(
     assert "lend_out" in heard and "SECRET_KEY" in heard
     assert "lend_out" not in caplog.text
     for word in ("IGNORED_WORD", "EXCLUDED_WORD", "ENV_WORD", SECRET, SECRET[6:20], str(root)):
+        assert word not in heard
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set once a document's context is another one; servers that are begun later tell it."""
+    event, tell = asyncio.Event(), SlipstreamServer._on_context
+
+    def on_context(server: SlipstreamServer, wish: ContextWish) -> None:
+        tell(server, wish)
+        event.set()
+
+    monkeypatch.setattr(SlipstreamServer, "_on_context", on_context)
+    return event
+
+
+async def test_what_is_shown_of_a_document_out_of_sight_brings_no_secret_along(
+    chosen: asyncio.Event, window: Window, server: RemoteServer, tokenizer: Tokenizer, root: Path
+) -> None:
+    head = f'import os\n\nAPI_KEY = "{SECRET}"\nDB_PASSWORD = "tulip-garden-77"\n\n'
+    steps = "".join(f"def step_{number}(value):\n    return value\n\n\n" for number in range(80))
+    uri, text = (root / "app.py").as_uri(), f"{head}{steps}x = "
+    line, column = text.count("\n"), len("x = ")
+    while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":  # noqa: ASYNC110 - asked
+        await asyncio.sleep(0.005)
+    window.open(uri, text)
+    assert await answer(window, uri, line, column) == ["a_word(1)"]
+    async with asyncio.timeout(PATIENCE_S):
+        await chosen.wait()
+    window.change(uri, insertion(line, column, "y "))
+    assert await window.suggest(uri, line, column + 2) == ["a_word(1)"]
+    heard = sent(server, tokenizer.decode)
+    assert "DB_PASSWORD" in heard
+    for word in ("tulip-garden-77", SECRET, SECRET[6:20]):
         assert word not in heard
 
 
