@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache
 
 from ngram_cache.redaction import commands, names, phrases, services
@@ -50,7 +49,7 @@ def secret_spans(text: str) -> list[Span]:
     """Where `blank_secrets` takes something out, in the text's order; no span touches another."""
     named = [*find(text, lowered(text), _RULES), *phrases.find_phrases(text)]
     rest = without(text, named) if named else text
-    return restored(text, named, (span for run in _RUN.finditer(rest) for span in _secrets_of(run)))
+    return restored(text, named, [span for run in _RUN.finditer(rest) for span in _secrets_of(run)])
 
 
 @cache
@@ -60,12 +59,11 @@ def fingerprint() -> str:
     return digest_of(*(f"redaction.{module}" for module in modules.split()))
 
 
-def _secrets_of(found: re.Match[str]) -> Iterator[Span]:
+def _secrets_of(found: re.Match[str]) -> list[Span]:
     """Where the secrets of a run stand in its text."""
     run, begin = found[0], found.start()
     if len(run) > _MAX_RUN:
-        yield found.span()
-        return
+        return [found.span()]
     known = [key.span() for key in services.KNOWN.finditer(run)]
-    spans = restored(run, known, find_random(without(run, known) if known else run))
-    yield from ((begin + start, begin + end) for start, end in spans)
+    spans = restored(run, known, find_random(without(run, known))) if known else find_random(run)
+    return [(begin + start, begin + end) for start, end in spans]

@@ -29,7 +29,9 @@ def find_random(run: str) -> list[Span]:
         before = find_random(run[: commit.start()])
         return [*before, *((commit.end() + start, commit.end() + end) for start, end in behind)]
     found = _random_in(_HEX, run)
-    return restored(run, found, _random_in(_RANDOM_RUN, without(run, found) if found else run))
+    if not found:
+        return _random_in(_RANDOM_RUN, run)
+    return restored(run, found, _random_in(_RANDOM_RUN, without(run, found)))
 
 
 def looks_random(run: str) -> bool:
