@@ -19,6 +19,7 @@ from completion_engine.context.source import Source
 from completion_engine.context.uses import Uses, uses_at
 from completion_engine.grammars import language_of_name
 from completion_engine.request import ContextPiece, RepositoryContext
+from ngram_cache.redaction import blank_secrets
 
 INGREDIENTS = ("definitions", "own", "similar")
 
@@ -117,7 +118,7 @@ class _Survey:
     def _own(self) -> OwnFile:
         place = self._place
         num_before = place.prefix.count("\n", 0, max(0, len(place.prefix) - place.num_before))
-        whole = Source(place.path, place.language, place.prefix + place.suffix)
+        whole = Source(place.path, place.language, blank_secrets(place.prefix + place.suffix))
         return OwnFile(whole, num_before, place.visible.count("\n"))
 
     @cached_property

@@ -1,7 +1,7 @@
 """A repository as its index has it: files by the names that occur in them, and their texts.
 
-Whatever may not be indexed is in no index, and secrets are taken out of what is: so nothing here reads a
-disk, and what is read is what may be drafted. Knows no languages.
+Whatever may not be indexed is in no index, and secrets are taken out of what is: what is read here is what
+may be drafted. Reads no disk and no open document. Knows no languages.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ last word before the cursor back and lets the first written tokens spell it agai
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -18,6 +17,7 @@ from completion_engine.prompting.tokenizer import Tokenizer
 GROWTH = 1.5  # a window slides once it holds this much more than it began with
 _MAX_WINDOWS = 64
 _MAX_PLACES = 4  # of one document
+_OPENING_CHARS = 64
 _CLOSERS = frozenset(")]}>\"'`:;, \t")
 
 
@@ -35,10 +35,14 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The text before the anchor. It stays while the cursor moves on behind the anchor."""
+    """The text before the anchor. It stays while the cursor moves on behind the anchor.
+
+    One that begins within a line, for which it has no room, is known by the `opening` of what it shows of it.
+    """
 
     before: str
     num_lead: int  # characters of the document that stood before `before`; only a hint where to look
+    opening: str = ""
 
 
 class PromptBuilder:
@@ -53,12 +57,8 @@ class PromptBuilder:
         max_prompt: int,
         anchor_lines: int = 12,
         max_chars: int = 0,
-        mask: Callable[[str], str] | None = None,
     ) -> None:
-        """A window begins with `prefix_chars` and stays up to `max_chars`, by default half more.
-
-        `mask` takes out of each part of the text what the target must not see.
-        """
+        """A window begins with `prefix_chars` and stays up to `max_chars`, by default half more."""
         self._tokenizer = tokenizer
         self._anchor_lines = anchor_lines
         self._prefix_chars = prefix_chars
@@ -67,7 +67,6 @@ class PromptBuilder:
         self._max_prompt = max_prompt
         self._windows: OrderedDict[str, list[_Window]] = OrderedDict()  # of each document the newest first
         self._encode = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
-        self._mask = lru_cache(maxsize=16)(mask) if mask else None
 
     def build(self, document: str, prefix: str, suffix: str, context: tuple[int, ...] = ()) -> Prompt:
         """The prompt for a cursor between `prefix` and `suffix`, behind the tokens of a `context`.
@@ -79,7 +78,7 @@ class PromptBuilder:
         while True:
             window, forced = found or _open_window(prefix, prefix_chars, self._anchor_lines)
             parts = window.before, forced, _visible_suffix(suffix, suffix_chars)
-            prompt = self._assemble(*(map(self._mask, parts) if self._mask else parts))
+            prompt = self._assemble(*parts)
             if len(prompt.tokens) <= self._max_prompt or prefix_chars < 8:
                 break
             found, prefix_chars, suffix_chars = None, prefix_chars // 2, suffix_chars // 2
@@ -95,7 +94,8 @@ class PromptBuilder:
         self._windows.pop(document, None)
 
     def _remember(self, document: str, window: _Window) -> None:
-        known = [other for other in self._windows.get(document, ()) if other.before != window.before]
+        text = window.before, window.opening
+        known = [it for it in self._windows.get(document, ()) if (it.before, it.opening) != text]
         self._windows[document] = [window, *known][:_MAX_PLACES]
         self._windows.move_to_end(document)
         while len(self._windows) > _MAX_WINDOWS:
@@ -107,14 +107,14 @@ class PromptBuilder:
         return next((found for window in known if (found := self._serving(window, prefix))), None)
 
     def _serving(self, window: _Window, prefix: str) -> tuple[_Window, str] | None:
-        at = window.num_lead
-        if not prefix.startswith(window.before, at):
-            at = prefix.rfind(window.before)
+        at, known = window.num_lead, window.before + window.opening
+        if not prefix.startswith(known, at):
+            at = prefix.rfind(known)
             if at < 0:
                 return None
         anchor = at + len(window.before)
-        starts_line = anchor == 0 or prefix[anchor - 1] == "\n"
-        if not starts_line or len(prefix) - at > self._max_chars:
+        has_its_place = window.opening or anchor == 0 or prefix[anchor - 1] == "\n"
+        if not has_its_place or len(prefix) - at > self._max_chars:
             return None
         if at and len(prefix) - at < self._prefix_chars // 2:
             return None  # the cursor went far up: too little would be seen
@@ -134,21 +134,26 @@ class PromptBuilder:
 
         The whole word, because a word cut short is spelt with other tokens than the whole: a prompt
         that ends in `ret` + `u` is one that the target has never seen go on with `rn`. A line end stays:
-        with it taken back the target often writes several, and leaves the block.
+        with it taken back the target often writes several, and leaves the block. Nor is a word taken back
+        of which a tokenizer makes another text: nobody could spell it again.
         """
         tokens = self._encode(text)
         if not tokens or text.endswith("\n"):
             return tokens, b""
-        kept = tokens[: -self._tokenizer.num_in_last_word(text)]
-        return kept, text.encode("utf-8", errors="replace")[len(self._tokenizer.spell(list(kept))) :]
+        num_kept = max(0, len(tokens) - self._tokenizer.num_in_last_word(text))
+        before, word = (self._tokenizer.spell(list(part)) for part in (tokens[:num_kept], tokens[num_kept:]))
+        spelt = text.encode("utf-8", errors="replace")
+        if spelt.startswith(before):
+            return tokens[:num_kept], spelt[len(before) :]
+        return (tokens[:num_kept], word) if word and spelt.endswith(word) else (tokens, b"")
 
 
 def _open_window(prefix: str, prefix_chars: int, anchor_lines: int) -> tuple[_Window, str]:
     """A fresh window that ends at the cursor: its text before the anchor, and the text behind it."""
-    start = max(0, len(prefix) - prefix_chars)
+    start, opening = max(0, len(prefix) - prefix_chars), ""
     if start:
         line_start = prefix.find("\n", start) + 1
-        start = line_start or start
+        start, opening = (line_start, "") if line_start else (start, prefix[start : start + _OPENING_CHARS])
     anchor = len(prefix)
     for _ in range(anchor_lines + 1):
         anchor = prefix.rfind("\n", start, anchor)
@@ -157,7 +162,7 @@ def _open_window(prefix: str, prefix_chars: int, anchor_lines: int) -> tuple[_Wi
             break
     else:
         anchor += 1
-    return _Window(prefix[start:anchor], start), prefix[anchor:]
+    return _Window(prefix[start:anchor], start, opening), prefix[anchor:]
 
 
 def _visible_suffix(suffix: str, suffix_chars: int) -> str:

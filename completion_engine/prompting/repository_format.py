@@ -5,6 +5,7 @@ Owns the format. Knows nothing of how the pieces were chosen.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -14,10 +15,13 @@ _MAX_PATH_CHARS = 200
 
 
 class RepositoryFormat:
-    """Writes contexts for one target, of at most `max_tokens` tokens; none where it has no such format."""
+    """Writes contexts for one target, of at most `max_tokens` tokens; none where it has no such format.
 
-    def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
-        self._tokenizer = tokenizer
+    `mask` takes out of each name and text what the target must not see.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int, mask: Callable[[str], str] = str) -> None:
+        self._tokenizer, self._mask = tokenizer, mask
         self._markers = tokenizer.repository if tokenizer.fim is not None else None
         self._max_tokens = max_tokens
         self._encoded = lru_cache(maxsize=16)(self._encode)
@@ -40,8 +44,8 @@ class RepositoryFormat:
         markers = self._markers
         if markers is None:
             return ()
-        heads = [f"{context.repository[:_MAX_PATH_CHARS]}\n", f"{path[:_MAX_PATH_CHARS]}\n"]
-        texts = [f"{piece.path[:_MAX_PATH_CHARS]}\n{piece.text}\n" for piece in context.pieces]
+        heads = [self._head(context.repository), self._head(path)]
+        texts = [f"{self._head(piece.path)}{self._mask(piece.text)}\n" for piece in context.pieces]
         name, own, *pieces = self._tokenizer.encode_many([*heads, *texts])
         tokens = [markers.repository, *name]
         num_pieces = 0
@@ -50,3 +54,6 @@ class RepositoryFormat:
                 tokens += [markers.file, *piece]
                 num_pieces += 1
         return (*tokens, markers.file, *own) if num_pieces else ()
+
+    def _head(self, name: str) -> str:
+        return f"{self._mask(name)[:_MAX_PATH_CHARS]}\n"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer as FastTokenizer
+from tokenizers import normalizers
 
 from completion_engine.errors import DataError
 from completion_engine.json_text import parse_json
@@ -35,6 +36,7 @@ _END_MARKERS = (
 )  # fmt: skip
 _MAX_TAKEN_BACK = 8
 _MAX_TOKENS = 1 << 22  # more than any vocabulary: tables are made of this size
+_FORMS = (normalizers.NFC, normalizers.NFD, normalizers.NFKC, normalizers.NFKD)
 _BYTE_TOKEN = re.compile(r"^<0x([0-9A-Fa-f]{2})>$")
 
 
@@ -162,7 +164,7 @@ class Tokenizer:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read `tokenizer.json` of a model folder.
+    """Read `tokenizer.json` of a model folder, to take text as it stands and in no other form of Unicode.
 
     Raises DataError when there is none or it cannot be read.
     """
@@ -171,6 +173,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         fast = FastTokenizer.from_file(str(path))
         fast.no_truncation()
         fast.no_padding()
+        fast.normalizer = _without_forms(fast.normalizer)
         tokenizer = Tokenizer(fast, _end_ids_of(folder))
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -184,6 +187,16 @@ def load_tokenizer(folder: Path) -> Tokenizer:
             advice="Fetch the model again.",
         )
     return tokenizer
+
+
+def _without_forms(normalizer: Any) -> Any:
+    """What else a normalizer does; None for nothing. Text in another form is not the document's."""
+    is_sequence = isinstance(normalizer, normalizers.Sequence)
+    steps = list(normalizer) if is_sequence else [normalizer]
+    others = [step for step in steps if not isinstance(step, _FORMS)]
+    if len(others) == len(steps):
+        return normalizer
+    return normalizers.Sequence(others) if others else None
 
 
 def _end_ids_of(folder: Path) -> frozenset[int]:

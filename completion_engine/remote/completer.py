@@ -1,7 +1,7 @@
 """The target on a team's servers, used as the local engine is: text around a cursor in, verified text out.
 
-Owns one window's way there, and what leaves the machine: the prompt's window, with what looks like a secret
-taken out. Used on one thread; only cancelling a request may be done on others.
+Owns one window's way there, and what leaves the machine: a prompt, built of text out of which what looks like
+a secret is taken. Used on one thread; only cancelling a request may be done on others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from completion_engine.prompting.written import Written
 from completion_engine.remote.answer import TokenStream
 from completion_engine.remote.config import RemoteConfig
 from completion_engine.remote.endpoint import Endpoint
-from completion_engine.remote.leaving import LEAVES, mask, refusal
+from completion_engine.remote.leaving import AT_CURSOR, LEAVES, Masking, mask, refusal
 from completion_engine.remote.past import Past, Place, setting_of, weighs_for
 from completion_engine.remote.question import Names, Question
 from completion_engine.remote.servers import Servers
@@ -84,15 +84,15 @@ class RemoteCompleter:
     def __init__(self, config: RemoteConfig, servers: Servers, tokenizer: Tokenizer, served: Served) -> None:
         """On servers that answer, whose `served` model has this tokenizer."""
         self._config, self._servers, self._tokenizer, self._served = config, servers, tokenizer, served
-        self._names = Names(servers.endpoint.token)
-        self._past = Past()
-        form = RepositoryFormat(tokenizer, MAX_TOKENS if config.context_tokens < 0 else config.context_tokens)
+        self._names, self._past = Names(servers.endpoint.token), Past()
+        self._masking = Masking(config.suffix_chars or SUFFIX_CHARS["cuda"])
+        max_context = MAX_TOKENS if config.context_tokens < 0 else config.context_tokens
+        form = RepositoryFormat(tokenizer, max_context, mask)
         windows = PromptWindows(
             tokenizer,
             prefix_chars=config.prefix_chars or PREFIX_CHARS["cuda"],
-            suffix_chars=config.suffix_chars or SUFFIX_CHARS["cuda"],
+            suffix_chars=self._masking.num_behind,
             max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.max_tokens),
-            mask=mask,
         )
         self._contexts = Contexts(windows, form, self._past)
         self._unfinished: _Unfinished | None = None
@@ -187,7 +187,9 @@ class RemoteCompleter:
         rules = StopRules(cursor)
         if nothing := silence(rules, request):
             return Completion("", 0, CompletionStats(finish_reason=nothing.reason), rule=nothing.rule)
-        prompt = self._contexts.choose(request, cursor, Budget()).prompt
+        if (shown := self._masking.around(cursor)) is None:
+            return Completion("", 0, CompletionStats(), rule=AT_CURSOR)
+        prompt = self._contexts.choose(request, shown, Budget()).prompt
         limits = Limits.of(request, min(request.max_tokens, MAX_NEW_TOKENS), begin, cold_ms=0.0)
         writing = self._going_on(request, prompt, limits)
         writing.stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3

@@ -5,24 +5,69 @@ Owns that decision. Text in, text or a refusal out; knows no network.
 
 from __future__ import annotations
 
-from completion_engine.request import CompletionRequest
-from ngram_cache.redaction import blank_secrets, has_private_key
+from dataclasses import replace
+from functools import lru_cache
 
-LEAVES = "the text around the cursor and pieces of indexed files, without what looks like a secret"
-_LOOKED_AT = 4000  # characters before the cursor in which a secret that is being typed begins
+from completion_engine.request import CompletionRequest
+from completion_engine.suggestions.cursor_context import CursorContext
+from ngram_cache.redaction import Span, blank_secrets, has_private_key, merged, secret_spans, without
+
+LEAVES = (
+    "the text around the cursor and pieces of its file and of indexed ones, without what looks like a secret"
+)
+AT_CURSOR = "secret-at-cursor"
+_NEAR = 4000  # characters before a place in which a secret there begins, or what tells of one
+_STEP = 4096  # what is far stays the same text while so many characters are typed
+_MAX_FAR = 8
+_BEYOND = 1000  # characters behind what leaves that may tell of a secret in it
 
 
 def mask(text: str) -> str:
-    """A part of a prompt without what looks like a secret."""
+    """A text without what looks like a secret."""
     return blank_secrets(text)
+
+
+class Masking:
+    """What may leave of the text around cursors; of what stands behind one the first `num_behind` characters.
+
+    What stands far above a cursor is looked through once and not with every key.
+    """
+
+    def __init__(self, num_behind: int) -> None:
+        self.num_behind = num_behind
+        self._far = lru_cache(maxsize=_MAX_FAR)(secret_spans)
+
+    def around(self, cursor: CursorContext) -> CursorContext | None:
+        """The cursor in its text without what looks like a secret; None for a cursor in a secret.
+
+        Looked at as one text, so that a secret is none the less one where the cursor cuts it or its name.
+        """
+        prefix, suffix, at = cursor.prefix, cursor.suffix[: self.num_behind + _BEYOND], len(cursor.prefix)
+        spans = self._spans(prefix, prefix + suffix)
+        if any(start <= at <= end for start, end in spans):
+            return None
+        before = without(prefix, [span for span in spans if span[1] < at])
+        behind = without(suffix, [(start - at, end - at) for start, end in spans if start > at])
+        return replace(cursor, prefix=before, suffix=behind)
+
+    def _spans(self, prefix: str, text: str) -> list[Span]:
+        cut = _line_start(prefix, (len(prefix) - _NEAR) // _STEP * _STEP)
+        far = self._far(prefix[:cut])
+        if far and far[-1][1] >= cut - 1:
+            return secret_spans(text)  # it may go on
+        begin = _line_start(prefix, cut - _NEAR)
+        return merged([*far, *((begin + start, begin + end) for start, end in secret_spans(text[begin:]))])
+
+
+def _line_start(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1 if at > 0 else 0
 
 
 def refusal(request: CompletionRequest) -> str:
     """The name of the rule by which nothing of this place may leave the machine, or nothing."""
     if not request.may_leave:
         return "stays-here"
-    text = request.prefix[-_LOOKED_AT:]
+    text = request.prefix[-_NEAR:]
     words = text.split()
     is_hidden = bool(words) and not blank_secrets(text).rstrip().endswith(words[-1])
-    has_key = has_private_key(request.prefix) or has_private_key(request.suffix)
-    return "secret-at-cursor" if is_hidden or has_key else ""
+    return AT_CURSOR if is_hidden or has_private_key(request.prefix + request.suffix) else ""

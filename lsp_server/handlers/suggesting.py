@@ -17,9 +17,10 @@ from lsp_server.engine.work import empty
 from lsp_server.handlers.learning import calibration_for, foretell, learn
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.context_jobs import ContextWish
-from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn
+from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn, plain_newlines
 from lsp_server.workspace.foresight import cursor_after
 from lsp_server.workspace.measurements import Answered
+from lsp_server.workspace.positions import encodable
 from lsp_server.workspace.session import CompletionRecord, Offer
 from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.uris import is_cell, is_nameless, stands_for
@@ -181,13 +182,14 @@ def request_for(
 
 
 def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: DocumentSnapshot) -> str:
-    """What the selected item adds to what is typed; nothing where it would change that."""
+    """What the selected item adds to what is typed, line ends plain; nothing where it would change that."""
     document, encoding = server.session.documents[snapshot.uri], server.session.encoding
     start, end = document.place(selected.start, encoding), document.place(selected.end, encoding)
     if end != (snapshot.line, snapshot.column) or start[0] != snapshot.line:
         return ""
     typed = document.content(snapshot.line)[start[1] : snapshot.column]
-    return selected.text.removeprefix(typed) if selected.text.startswith(typed) else ""
+    rest = selected.text.removeprefix(typed) if selected.text.startswith(typed) else ""
+    return encodable(plain_newlines(rest))
 
 
 def _after(ahead: str, completion: Completion) -> Completion:

@@ -69,8 +69,8 @@ class Document:
     """One open document.
 
     `lines` is never empty; each line keeps its own end (`\\n`, `\\r\\n` or `\\r`) and only the last one
-    has none. An edit costs what it replaces and inserts, not what the document holds. `is_too_large` once it
-    is not worth following: its lines are not kept then.
+    has none. `newline` ends the first one, and what is inserted. An edit costs what it replaces and inserts,
+    not what the document holds. `is_too_large` once it is not worth following: its lines are not kept then.
     """
 
     __slots__ = ("is_too_large", "language", "lines", "newline", "num_chars", "uri", "version")
@@ -79,6 +79,7 @@ class Document:
         self.uri = uri
         self.language = language
         self.version = version
+        self.newline = "\n"
         self.replace(text)
 
     def replace(self, text: str) -> None:
@@ -87,7 +88,7 @@ class Document:
         self.lines = split_lines(paired(text)) if len(text) <= MAX_DOCUMENT_CHARS else []
         self.num_chars = len(text) if not self.lines else sum(map(_length, self.lines))
         self._drop_if_too_large(self.lines)
-        self.newline = "\r\n" if self.lines[0].endswith("\r\n") else "\n"
+        self._learn_newline()
 
     def apply(self, edit: Edit, encoding: PositionEncoding) -> None:
         """Apply one edit. Places beyond an end mean that end; a reversed range is read the right way."""
@@ -107,6 +108,7 @@ class Document:
         self.num_chars += sum(map(_length, chunk)) - sum(map(_length, self.lines[top:bottom]))
         self.lines[top:bottom] = chunk
         self._drop_if_too_large(chunk)
+        self._learn_newline()
 
     def let_go(self) -> None:
         """Follow it no more, as if it were too large."""
@@ -148,6 +150,11 @@ class Document:
         assert self.lines  # noqa: S101  # the method exists to assert
         assert self.lines == split_lines("".join(self.lines))  # noqa: S101  # as above
         assert self.num_chars == sum(map(_length, self.lines))  # noqa: S101  # as above
+
+    def _learn_newline(self) -> None:
+        """A document is filled after it is opened, and emptied to be filled again."""
+        if len(self.lines) > 1:
+            self.newline = "\r\n" if self.lines[0].endswith("\r\n") else "\n"
 
     def _drop_if_too_large(self, new: list[str]) -> None:
         """`new` lines are those that may be too long."""

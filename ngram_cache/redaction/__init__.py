@@ -6,11 +6,21 @@ import re
 from functools import cache
 
 from ngram_cache.redaction import commands, names, phrases, services
-from ngram_cache.redaction.randomness import looks_random, without_random
-from ngram_cache.redaction.rule import find, lowered, without
+from ngram_cache.redaction.randomness import find_random, looks_random
+from ngram_cache.redaction.rule import Span, find, lowered, without
+from ngram_cache.redaction.spans import merged, restored
 from ngram_cache.source import digest_of
 
-__all__ = ["blank_secrets", "fingerprint", "has_private_key", "looks_random"]
+__all__ = [
+    "Span",
+    "blank_secrets",
+    "fingerprint",
+    "has_private_key",
+    "looks_random",
+    "merged",
+    "secret_spans",
+    "without",
+]
 
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d:|AGE-SECRET-KEY-1"
@@ -32,19 +42,28 @@ def blank_secrets(text: str) -> str:
     Lines stay lines, so that line numbers still hold. Errs on the side of taking out too much: a lost
     draft costs a millisecond, a drafted secret costs trust. Takes time in proportion to the text.
     """
-    spans = [*find(text, lowered(text), _RULES), *phrases.find_phrases(text)]
-    return _RUN.sub(_blank_run, without(text, spans) if spans else text)
+    return without(text, secret_spans(text))
+
+
+def secret_spans(text: str) -> list[Span]:
+    """Where `blank_secrets` takes something out, in the text's order; no span touches another."""
+    named = [*find(text, lowered(text), _RULES), *phrases.find_phrases(text)]
+    rest = without(text, named) if named else text
+    return restored(text, named, [span for run in _RUN.finditer(rest) for span in _secrets_of(run)])
 
 
 @cache
 def fingerprint() -> str:
     """Names the rules as they are: whatever was redacted under another name is to be redacted again."""
-    modules = ("rule", "values", "names", "commands", "services", "randomness", "phrases", "__init__")
-    return digest_of(*(f"redaction.{module}" for module in modules))
+    modules = "rule values names commands services randomness phrases spans __init__"
+    return digest_of(*(f"redaction.{module}" for module in modules.split()))
 
 
-def _blank_run(found: re.Match[str]) -> str:
-    run = found[0]
+def _secrets_of(found: re.Match[str]) -> list[Span]:
+    """Where the secrets of a run stand in its text."""
+    run, begin = found[0], found.start()
     if len(run) > _MAX_RUN:
-        return ""
-    return without_random(services.KNOWN.sub("", run))
+        return [found.span()]
+    known = [key.span() for key in services.KNOWN.finditer(run)]
+    spans = restored(run, known, find_random(without(run, known))) if known else find_random(run)
+    return [(begin + start, begin + end) for start, end in spans]

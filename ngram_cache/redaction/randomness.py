@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ngram_cache.redaction.rule import Span, without
+from ngram_cache.redaction.spans import restored
+
 _PIECE = re.compile(r"[A-Za-z0-9+]{16,}+")
 # A commit's hash in an address is no secret.
 _COMMIT = re.compile(r"/(?:commit|blob|tree|raw)/[0-9a-f]{40}(?![0-9a-f])")
@@ -19,11 +22,16 @@ _BEHIND_NAME = 4.5  # which tells that a key may follow
 _LETTERS_TO_A_SIGN = 10  # names in paths and of several words have more signs than random letters
 
 
-def without_random(run: str) -> str:
-    """A run of letters, digits and signs without what reads like a key in it."""
+def find_random(run: str) -> list[Span]:
+    """Where in a run of letters, digits and signs something reads like a key."""
     if "/" in run and (commit := _COMMIT.search(run)):
-        return without_random(run[: commit.start()]) + commit[0] + without_random(run[commit.end() :])
-    return _RANDOM_RUN.sub(_blank_random, _HEX.sub(_blank_random, run))
+        behind = find_random(run[commit.end() :])
+        before = find_random(run[: commit.start()])
+        return [*before, *((commit.end() + start, commit.end() + end) for start, end in behind)]
+    found = _random_in(_HEX, run)
+    if not found:
+        return _random_in(_RANDOM_RUN, run)
+    return restored(run, found, _random_in(_RANDOM_RUN, without(run, found)))
 
 
 def looks_random(run: str) -> bool:
@@ -58,7 +66,13 @@ def falls_apart(value: str) -> bool:
     return is_mixed and value.isalpha() and _MIN_BARE_LETTERS <= len(value) <= _BEHIND_NAME * len(words)
 
 
-def _blank_random(found: re.Match[str]) -> str:
-    if looks_random(found[0]):
-        return ""
-    return _PIECE.sub(lambda piece: "" if looks_random(piece[0]) else piece[0], found[0])
+def _random_in(pattern: re.Pattern[str], run: str) -> list[Span]:
+    """Which matches of a pattern read like a key, or which pieces of them."""
+    spans: list[Span] = []
+    for found in pattern.finditer(run):
+        if looks_random(found[0]):
+            spans.append(found.span())
+        else:
+            pieces = _PIECE.finditer(run, *found.span())
+            spans += [piece.span() for piece in pieces if looks_random(piece[0])]
+    return spans

@@ -15,9 +15,12 @@ from completion_engine.request import CompletionRequest
 from lsp_server.app import MachineModels
 from lsp_server.engine.pooled import PooledEngine
 from lsp_server.engine.work import EngineUser, Load, OnTokens
+from lsp_server.server import SlipstreamServer
+from lsp_server.workspace.context_jobs import ContextWish
 from lsp_server.workspace.leaving import Leaving
 from lsp_server.workspace.settings import Settings
 from tests.conftest import write_tiny_tokenizer
+from tests.hosts import PATIENCE_S
 from tests.remote_server import RemoteServer
 from tests.windows import Window, insertion, load_scripted, windows_on
 
@@ -186,6 +189,40 @@ async def test_what_the_servers_will_be_asked_for_is_not_written_here(
         await window.request("slipstream/stats")  # which is answered behind the change
         await window.request("slipstream/stats")
     assert expected == {"ignored/private.py"}
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set once a document's context is another one; servers that are begun later tell it."""
+    event, tell = asyncio.Event(), SlipstreamServer._on_context
+
+    def on_context(server: SlipstreamServer, wish: ContextWish) -> None:
+        tell(server, wish)
+        event.set()
+
+    monkeypatch.setattr(SlipstreamServer, "_on_context", on_context)
+    return event
+
+
+async def test_what_is_shown_of_a_document_out_of_sight_brings_no_secret_along(
+    chosen: asyncio.Event, window: Window, server: RemoteServer, tokenizer: Tokenizer, root: Path
+) -> None:
+    head = f'import os\n\nAPI_KEY = "{SECRET}"\nDB_PASSWORD = "tulip-garden-77"\n\n'
+    steps = "".join(f"def step_{number}(value):\n    return value\n\n\n" for number in range(80))
+    uri, text = (root / "app.py").as_uri(), f"{head}{steps}x = "
+    line, column = text.count("\n"), len("x = ")
+    while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":  # noqa: ASYNC110 - asked
+        await asyncio.sleep(0.005)
+    window.open(uri, text)
+    assert await answer(window, uri, line, column) == ["a_word(1)"]
+    async with asyncio.timeout(PATIENCE_S):
+        await chosen.wait()
+    window.change(uri, insertion(line, column, "y "))
+    assert await window.suggest(uri, line, column + 2) == ["a_word(1)"]
+    heard = sent(server, tokenizer.decode)
+    assert "DB_PASSWORD" in heard
+    for word in ("tulip-garden-77", SECRET, SECRET[6:20]):
+        assert word not in heard
 
 
 async def test_a_rule_that_is_new_holds_soon(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ngram_cache.redaction.randomness import falls_apart, looks_random, without_random
+from ngram_cache.redaction.randomness import falls_apart, find_random, looks_random
+from ngram_cache.redaction.rule import without
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 KEY = "qZ1tK2fW3pL4xR5vB6nM7cH8jG9dS0yT"
@@ -76,4 +77,4 @@ def test_which_letters_behind_a_telling_name_are_no_name(value: str, does_fall_a
     ],
 )
 def test_what_is_left_of_a_run(run: str, left: str) -> None:
-    assert without_random(run) == left
+    assert without(run, find_random(run)) == left

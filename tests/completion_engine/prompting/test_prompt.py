@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer as FastTokenizer
+from tokenizers import normalizers
 
 from completion_engine.prompting.prompt import Prompt, PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -90,6 +92,27 @@ def test_a_model_without_markers_sees_the_text_before_alone(tokenizer: Tokenizer
     builder = PromptBuilder(_without_markers(tokenizer), prefix_chars=800, suffix_chars=200, max_prompt=600)
     prompt = builder.build("a", "def f():\n    ret", "\nafter")
     assert tokenizer.decode(list(prompt.tokens)) + prompt.healed.decode() == "def f():\n    ret"
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "text", "healed"),
+    [
+        (normalizers.NFC(), "name = 'cafe\u0301'\nprint(na", "(na"),
+        (normalizers.NFD(), "name = 'caf\u00e9'\nprint(na", "(na"),
+        (normalizers.Prepend(" "), "def f(x):\n    ret", " ret"),
+        (normalizers.Replace("\t", "    "), "if x:\n\tret", ""),
+        (normalizers.Lowercase(), "Name = name", " name"),
+        (normalizers.Lowercase(), "name = Name", " Name"),
+        (normalizers.Lowercase(), "Name = Name", ""),
+    ],
+)
+def test_only_text_that_stands_before_the_cursor_is_to_be_spelt_whatever_a_tokenizer_makes_of_it(
+    tokenizer: Tokenizer, normalizer: normalizers.Normalizer, text: str, healed: str
+) -> None:
+    fast = FastTokenizer.from_str(tokenizer._fast.to_str())
+    fast.normalizer = normalizer
+    builder = PromptBuilder(Tokenizer(fast), prefix_chars=800, suffix_chars=200, max_prompt=600)
+    assert builder.build("a", text, "").healed == healed.encode()
 
 
 def _without_markers(tokenizer: Tokenizer) -> Tokenizer:

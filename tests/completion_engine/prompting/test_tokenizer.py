@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,19 @@ def test_a_folder_without_a_tokenizer_is_a_clear_error(tmp_path: Path, content: 
         (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(DataError, match=r"cannot be read.*Fetch the model again"):
         load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+@pytest.mark.parametrize("is_among_others", [False, True])
+def test_text_is_taken_in_the_form_of_unicode_that_it_stands_in(
+    form: str, is_among_others: bool, tiny_model_dir: Path, tmp_path: Path
+) -> None:
+    kept = {"type": "Replace", "pattern": {"String": "tulip"}, "content": "rose"}
+    steps = [{"type": form}, kept]
+    config = json.loads((tiny_model_dir / "tokenizer.json").read_text())
+    config["normalizer"] = {"type": "Sequence", "normalizers": steps} if is_among_others else steps[0]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(config))
+    tokenizer = load_tokenizer(tmp_path)
+    text = "caf\u00e9 = cafe\u0301(\ufb01ne, \u1100\u1161, tulip)"
+    taken = text.replace("tulip", "rose") if is_among_others else text
+    assert tokenizer.spell(tokenizer.encode(text)) == taken.encode()

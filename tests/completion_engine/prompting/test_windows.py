@@ -186,10 +186,43 @@ def test_a_window_whose_text_is_gone_is_opened_anew(second: str) -> None:
     assert prompts.build("a", second, "") == builder().build("a", second, "")
 
 
-def test_a_window_that_begins_in_a_line_slides_with_every_key() -> None:
+PARAGRAPH = "".join(f"word{number} " for number in range(100))
+
+
+@pytest.mark.parametrize("prefix_chars", [40, 100])
+@pytest.mark.parametrize("above", ["", "title\n\n"])
+def test_a_window_that_begins_in_a_line_stays_until_it_has_grown_by_half(
+    prefix_chars: int, above: str
+) -> None:
+    prompts = builder(prefix_chars=prefix_chars)
+    for length in range(200, 200 + prefix_chars // 2 + 1):
+        shows = PARAGRAPH[200 - prefix_chars : length]
+        healed = re.findall("[a-w]+$|.$", shows)[0]
+        assert prompts.build("a", above + PARAGRAPH[:length], "") == shown("", "", shows, healed)
+    grown = above + PARAGRAPH[: length + 1]
+    assert prompts.build("a", grown, "") == builder(prefix_chars=prefix_chars).build("a", grown, "")
+
+
+def test_a_window_that_begins_in_a_line_stays_on_the_lines_below() -> None:
     prompts = builder()
-    for length in (60, 61, 62):
-        assert prompts.build("a", "x" * length, "") == shown("", "", "x" * 40, "x")
+    prompts.build("a", PARAGRAPH[:200], "")
+    shows = PARAGRAPH[160:200] + "\nx\ny\nz"
+    assert prompts.build("a", PARAGRAPH[:160] + shows, "") == shown("", "", shows, "z")
+
+
+def test_a_window_that_begins_in_a_line_is_known_by_its_beginning() -> None:
+    prompts = builder()
+    first = prompts.build("a", PARAGRAPH[:200], "")
+    assert prompts.build("a", "new " + PARAGRAPH[:200] + "y", "").tokens[:40] == first.tokens[:40]
+    changed = PARAGRAPH[:165] + "!" + PARAGRAPH[166:205]
+    assert prompts.build("a", changed, "") == builder().build("a", changed, "")
+
+
+def test_two_places_in_one_line_are_both_known() -> None:
+    prompts = builder()
+    first, second = (prompts.build("a", PARAGRAPH[:length], "") for length in (200, 400))
+    for length, begun in ((205, first), (405, second)):
+        assert prompts.build("a", PARAGRAPH[:length], "").tokens[:38] == begun.tokens[:38]
 
 
 @pytest.mark.parametrize(

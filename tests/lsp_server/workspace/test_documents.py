@@ -122,3 +122,23 @@ def test_one_endless_line_is_bounded_too() -> None:
     document = Document("file:///a", "json", 1, "x" * 100_000)
     snapshot = document.snapshot(0, 80_000)
     assert (len(snapshot.prefix), len(snapshot.suffix)) == (MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS)
+
+
+@pytest.mark.parametrize(
+    ("contents", "newline"),
+    [
+        (["", "a\r\nb"], "\r\n"),
+        (["a", "a\r\n"], "\r\n"),
+        (["a\r\nb", ""], "\r\n"),
+        (["a\r\nb", "a\nb"], "\n"),
+        (["a\nb", "a\r\nb\n"], "\r\n"),
+        (["", "a\rb"], "\n"),
+        (["", "a"], "\n"),
+    ],
+)
+def test_line_ends_are_those_that_the_document_has_now_or_had_last(contents: list[str], newline: str) -> None:
+    document, replaced = (Document("file:///a", "python", 1, contents[0]) for _ in range(2))
+    for text in contents[1:]:
+        document.apply(Edit((0, 0), (9, 9), text), "utf-16")
+        replaced.replace(text)
+    assert (document.newline, replaced.newline, document.copy().newline) == (newline,) * 3

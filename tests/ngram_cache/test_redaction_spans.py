@@ -1,0 +1,62 @@
+"""Where secrets stand in a whole text, to the character, also those that are seen once others are gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from ngram_cache.redaction import Span, secret_spans
+from ngram_cache.redaction.rule import without
+from ngram_cache.redaction.spans import merged, restored
+
+KEY = "qZ1tK2fW3pL4xR5vB6nM7cH8jG9dS0yT"
+HASH = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    ("spans", "joined"),
+    [
+        ([], []),
+        ([(3, 4), (0, 1)], [(0, 1), (3, 4)]),
+        ([(0, 2), (2, 4)], [(0, 4)]),
+        ([(0, 9), (2, 4), (9, 10)], [(0, 10)]),
+    ],
+)
+def test_spans_that_meet_are_one(spans: list[Span], joined: list[Span]) -> None:
+    assert merged(spans) == joined
+
+
+@pytest.mark.parametrize(
+    ("lost", "found", "spans"),
+    [
+        pytest.param([], [], [], id="nothing"),
+        pytest.param([], [(2, 3)], [(2, 3)], id="nothing is gone"),
+        pytest.param([(2, 3)], [], [(2, 3)], id="nothing is found"),
+        pytest.param([(0, 2)], [(0, 1)], [(0, 3)], id="behind what is gone"),
+        pytest.param([(4, 5)], [(0, 1)], [(0, 1), (4, 5)], id="before it"),
+        pytest.param([(2, 4)], [(1, 3)], [(1, 5)], id="on both sides of it"),
+        pytest.param([(1, 2), (3, 4)], [(3, 4)], [(1, 2), (3, 4), (5, 6)], id="behind two"),
+        pytest.param([(2, 8)], [(5, 6)], [(2, 8), (9, 10)], id="behind line ends, which stay"),
+    ],
+)
+def test_what_is_found_in_the_rest_of_a_text_is_found_in_the_text(
+    lost: list[Span], found: list[Span], spans: list[Span]
+) -> None:
+    text = "abcde\n\nfgh\ni"
+    assert restored(text, lost, found) == spans
+    left = without(without(text, lost), found)
+    assert without(text, spans) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets"),
+    [
+        ("value = compute(first)", []),
+        (f'a = "{KEY}"; b = "{KEY}"', [KEY, KEY]),
+        (f"password = 'tulip'\nx = {KEY}.host", ["tulip", KEY]),
+        (f"at host/commit/{HASH}.{KEY}", [KEY]),
+        ("kind: Secret\ndata:\n  a: dHVsaXAx\n  b: dHVsaXAx\nmore: 1", ["\n  a: dHVsaXAx\n  b: dHVsaXAx"]),
+        ("a=" + "b" * 3000 + " c", ["a=" + "b" * 3000]),
+    ],
+)
+def test_where_secrets_stand(text: str, secrets: list[str]) -> None:
+    assert [text[start:end] for start, end in secret_spans(text)] == secrets
