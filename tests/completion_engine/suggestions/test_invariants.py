@@ -142,21 +142,28 @@ def test_what_is_shown_is_clean_text_and_a_named_rule_says_why_nothing_is(
         assert (shown.text, shown.num_replaced) == ("", 0)
 
 
-brackets = st.sampled_from([("(", ")"), ("[", "]"), ("{", "}")])
+brackets = st.sampled_from([("(", ")"), ("[", "]"), ("{", "}"), ("<", ">")])
+before_brackets = st.sampled_from(["x = f", "# call f", "// call f", "/* call f", '"a', "See f", "x = `a"])
 
 
 @many
-@given(st.lists(brackets, min_size=1, max_size=4), st.integers(0, 4), st.sampled_from(LANGUAGES))
-def test_closing_brackets_are_never_doubled(pairs: list[tuple[str, str]], closed: int, language: str) -> None:
+@given(
+    st.lists(brackets, min_size=1, max_size=4), st.integers(0, 4), before_brackets, st.sampled_from(LANGUAGES)
+)
+@example([("[", "]")], 1, "See f", "plaintext")
+@example([("(", ")")], 1, "# call f", "python")
+@example([("<", ">")], 1, "x = f", "rust")
+def test_closing_brackets_are_never_doubled(
+    pairs: list[tuple[str, str]], closed: int, before: str, language: str
+) -> None:
     """Auto-closed brackets: however many of them the model writes itself, each stands there once."""
     opening = "".join(pair[0] for pair in pairs)
-    assume(language not in ("html", "plaintext"))  # brackets are no more than text there
     assume(not (language == "lua" and "[[" in opening))  # a string
     closing = "".join(pair[1] for pair in reversed(pairs))
-    cursor = CursorContext(f"x = f{opening}", closing, language)
+    cursor = CursorContext(before + opening, closing, language)
     shown = polish(StopRules(cursor), "a" + closing[:closed], is_complete=True)
     after = cursor.prefix + shown.text + cursor.suffix[shown.num_replaced :]
-    assert after == f"x = f{opening}a{closing}"
+    assert after == f"{before}{opening}a{closing}"
 
 
 def test_every_rule_has_a_sentence() -> None:

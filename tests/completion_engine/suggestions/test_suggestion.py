@@ -50,6 +50,51 @@ COVERED: list[Case] = [
     ("html", '<a href="‸">', 'b">', '<a href="b">'),
     ("css", "a { color: ‸; }", "red;", "a { color: red; }"),
     ("python", "x = 1‸   ", " + 2", "x = 1 + 2"),
+    ("python", "f(‸) ", "a)", "f(a)"),
+]
+
+IN_TEXT: list[Case] = [
+    ("markdown", "See [‸]", "docs](https://a.org) for more.", "See [docs](https://a.org) for more."),
+    ("markdown", "![‸]", "logo](logo.png)", "![logo](logo.png)"),
+    ("markdown", "It works (‸)", "see below).", "It works (see below)."),
+    ("markdown", "It works (‸)", "see below", "It works (see below)"),
+    ("markdown", "A list (‸)", "see [1] (or 2)) of", "A list (see [1] (or 2)) of"),
+    ("markdown", "Call `‸`", "f` with it's `a`", "Call `f` with it's `a`"),
+    ("markdown", 'It\'s a "‸"', 'name".', 'It\'s a "name".'),
+    ("latex", "see \\cite{‸}", "knuth}, who says so.", "see \\cite{knuth}, who says so."),
+    ("latex", "a set \\{\\cite{‸}", "\\}b} c", "a set \\{\\cite{\\}b} c"),
+    ("python", "# call foo(‸)", "bar) first", "# call foo(bar) first"),
+    ("python", "# call foo(‸)", "bar", "# call foo(bar)"),
+    ("python", 'print(f"hello {‸}")', 'name}!")', 'print(f"hello {name}!")'),
+    ("python", 'f("a (‸)")', 'b) {c}", d("e)"))', 'f("a (b) {c}", d("e)"))'),
+    ("python", 'f(["# [‸]"])', 'a]"])', 'f(["# [a]"])'),
+    ("python", '    """Rows [‸]', 'a, 4]."""', '    """Rows [a, 4]."""'),
+    ("typescript", "const m = /^v(‸)", "\\d+)$/.exec(s);", "const m = /^v(\\d+)$/.exec(s);"),
+    ("typescript", "const m = /^(v[‸])", "0-9])$/.exec(s);", "const m = /^(v[0-9])$/.exec(s);"),
+]
+
+IN_ANGLES: list[Case] = [
+    ("rust", "let v: Vec<‸>", "String> = Vec::new();", "let v: Vec<String> = Vec::new();"),
+    ("rust", "let v: Vec<‸>", "String", "let v: Vec<String>"),
+    ("rust", "fn f(a: Vec<‸>)", "u8>, b: u8) -> u8 {\n    b\n}", "fn f(a: Vec<u8>, b: u8) -> u8 {\n    b\n}"),
+    ("rust", "x: A<Box<‸>>", "dyn Fn(i32) -> B<C>>> = y;", "x: A<Box<dyn Fn(i32) -> B<C>>> = y;"),
+    ("typescript", "const m = new Map<‸>", "string, number>();", "const m = new Map<string, number>();"),
+    (
+        "typescript",
+        "function f(): Promise<‸> ",
+        "A> {\n  return a > b;\n}",
+        "function f(): Promise<A> {\n  return a > b;\n}",
+    ),
+    ("java", "List<‸>", "String> a = new B<>();", "List<String> a = new B<>();"),
+    ("cpp", "std::vector<‸>", 'int> v = f("a>", b > c);', 'std::vector<int> v = f("a>", b > c);'),
+    ("c", "#include <‸>", "stdio.h>", "#include <stdio.h>"),
+    ("html", "<div‸>", ' class="a">Hello</div>', '<div class="a">Hello</div>'),
+    (
+        "typescriptreact",
+        "  return <Foo‸>",
+        " a={() => b}>text</Foo>;",
+        "  return <Foo a={() => b}>text</Foo>;",
+    ),
 ]
 
 TAKEN_IN_STEPS: list[tuple[str, str, str]] = [
@@ -123,7 +168,7 @@ def _applied(cursor: CursorContext, shown: Suggestion) -> str:
     return cursor.prefix + shown.text + cursor.suffix[shown.num_replaced :]
 
 
-@pytest.mark.parametrize(("language", "document", "generated", "after"), COVERED)
+@pytest.mark.parametrize(("language", "document", "generated", "after"), COVERED + IN_TEXT + IN_ANGLES)
 def test_a_suggestion_covers_what_it_writes_again(
     at: At, language: str, document: str, generated: str, after: str
 ) -> None:
