@@ -27,6 +27,7 @@ LANGUAGES = [
         "lua",
         "shellscript",
     ),
+    *("typescriptreact", "makefile", "markdown"),
     *("json", "html", "css", "php", "yaml", "plaintext"),
 ]
 PIECES = [
@@ -50,6 +51,8 @@ PIECES = [
         "<",
         ">",
         "</",
+        "/>",
+        "=> /",
     ),
     *("<div>", "</div>", ":", ";", ";;", ",", ".", "=", "=>", "+", "&&", "if x", "else", "else:", "} else {"),
     *(

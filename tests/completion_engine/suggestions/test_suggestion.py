@@ -49,6 +49,18 @@ COVERED: list[Case] = [
     ("json", '{"a": "‸"}', 'b"}', '{"a": "b"}'),
     ("html", '<a href="‸">', 'b">', '<a href="b">'),
     ("css", "a { color: ‸; }", "red;", "a { color: red; }"),
+    (
+        "typescriptreact",
+        "  return <ul>{items.map(‸)}</ul>;",
+        "i => <li key={i.id}>{i.name}</li>",
+        "  return <ul>{items.map(i => <li key={i.id}>{i.name}</li>)}</ul>;",
+    ),
+    (
+        "javascriptreact",
+        "  return <ul>{items.map(‸)}</ul>;",
+        "i => <Item {...i} />",
+        "  return <ul>{items.map(i => <Item {...i} />)}</ul>;",
+    ),
     ("python", "x = 1‸   ", " + 2", "x = 1 + 2"),
     ("python", "f(‸) ", "a)", "f(a)"),
 ]
