@@ -22,6 +22,7 @@ PAIRS = {"(": ")", "[": "]", "{": "}", "${": "}", "#{": "}", "$(": ")"}
 CLOSING = frozenset(")]}")
 _REGEX = "/"
 _REGEX_CLASS = "/["
+_MAX_SKIPPED = 64  # brackets that one closing bracket may close with its own
 _REGEX_MAY_FOLLOW = re.compile(
     r"(?:[(,=:\[!&|?{};+\-*%~^\n]|=>|<[ \t]+|\b(?:return|typeof|case|in|of|and|or|not|if|unless|when))"
     r"[ \t]*\Z"
@@ -159,7 +160,7 @@ def close_bracket(found: str, start: int, stack: Stack) -> Event:
     """Take the closing bracket `found` off the stack; an unmatched one drops what it skips, if anything."""
     if stack and PAIRS.get(stack[-1].mark) == found:
         return Event("close", start, start + 1, stack.pop())
-    for depth in range(len(stack) - 1, -1, -1):
+    for depth in range(len(stack) - 1, max(-1, len(stack) - 1 - _MAX_SKIPPED), -1):
         if not stack[depth].is_bracket:
             break
         if PAIRS[stack[depth].mark] == found:

@@ -57,7 +57,7 @@ def line_with(prefix: str, written: str, rest: str, suffix: str, language: str) 
     rules = StopRules(CursorContext(prefix, rest + suffix, language))
     ends = range(_CHARS_A_CHECK, len(written) + _CHARS_A_CHECK, _CHARS_A_CHECK)
     stop = next((stop for end in ends if (stop := rules.check(written[:end]))), None)
-    shown = polish(rules, written[: stop.num_chars if stop else len(written)], is_complete=True)
+    shown = polish(rules, written[: stop.num_chars if stop else len(written)])
     return rules.site.line_prefix + shown.text + rest[shown.num_replaced :]
 
 

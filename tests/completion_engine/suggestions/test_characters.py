@@ -78,5 +78,5 @@ def test_what_is_clean_stays_as_it_is(text: str) -> None:
 
 def test_what_is_shown_is_clean() -> None:
     cursor = CursorContext("total = ", "\n", "python", "auto")
-    shown = polish(StopRules(cursor), f"fir\u202est{TAGS} + \x1b[31msec\u200bond", is_complete=True)
+    shown = polish(StopRules(cursor), f"fir\u202est{TAGS} + \x1b[31msec\u200bond")
     assert shown.text == "first + second"
