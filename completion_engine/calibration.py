@@ -7,6 +7,7 @@ behind right tokens, as often as `Calibration.of` says (Platt 1999).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _NARROWEST = 1e-6  # shares closer to 0 and 1 say no more
@@ -41,7 +42,7 @@ _OFFSET_SPREAD, _SLOPE_SPREAD = 0.3, 0.1
 _MAX_SHIFTS = (0.6, 0.2)  # of offset and slope, however much is learned
 _WEIGHT = 0.25  # of a token: those of one text are right or wrong together
 _MAX_TOKENS = 4_000.0  # then older ones count half
-_NUM_STEPS = 20
+_NUM_STEPS, _NEAR_ZERO = 40, 1e-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +73,49 @@ class Evidence:
 
 
 def learned(evidence: Evidence, prior: Calibration = SHIPPED) -> Calibration:
-    """The likeliest calibration after `evidence`, never further from `prior` than bounds allow.
+    """The likeliest calibration after `evidence` of those no further from `prior` than bounds allow.
 
-    Logistic regression with a normal prior around `prior`, by Newton's method: with little evidence it stays
-    there.
+    Logistic regression with a normal prior around `prior`: with little evidence it stays there. The log
+    posterior is concave, and so is the highest that an offset makes of it at each slope.
     """
-    offset, slope = prior.offset, prior.slope
+    low, high = prior.offset - _MAX_SHIFTS[0], prior.offset + _MAX_SHIFTS[0]
+
+    def offset_at(slope: float) -> float:
+        return _zero(lambda offset: _gradient(evidence, prior, Calibration(offset, slope))[0], low, high)
+
+    def gradient_at(slope: float) -> float:
+        return _gradient(evidence, prior, Calibration(offset_at(slope), slope))[1]
+
+    slope = _zero(gradient_at, prior.slope - _MAX_SHIFTS[1], prior.slope + _MAX_SHIFTS[1])
+    return Calibration(offset_at(slope), slope)
+
+
+def _gradient(evidence: Evidence, prior: Calibration, at: Calibration) -> tuple[float, float]:
+    """The log posterior's derivatives by offset and slope."""
+    by_offset = -(at.offset - prior.offset) / _OFFSET_SPREAD**2
+    by_slope = -(at.slope - prior.slope) / _SLOPE_SPREAD**2
+    for n, (right, wrong) in enumerate(zip(evidence.right, evidence.wrong, strict=True)):
+        if right or wrong:
+            x = _FIRST + n
+            excess = _WEIGHT * (right - (right + wrong) / (1 + math.exp(-(at.offset + at.slope * x))))
+            by_offset, by_slope = by_offset + excess, by_slope + excess * x
+    return by_offset, by_slope
+
+
+def _zero(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Where a falling function is zero, or the nearer of two bounds (regula falsi, Illinois)."""
+    at_low, at_high = falling(low), falling(high)
+    if at_low <= 0 or at_high >= 0:
+        return low if at_low <= 0 else high
+    middle, side = low, 0
     for _ in range(_NUM_STEPS):
-        # Gradient and (negative) second derivatives of the log posterior.
-        g = [-(offset - prior.offset) / _OFFSET_SPREAD**2, -(slope - prior.slope) / _SLOPE_SPREAD**2]
-        a, b, c = 1 / _OFFSET_SPREAD**2, 0.0, 1 / _SLOPE_SPREAD**2
-        for at, (right, wrong) in enumerate(zip(evidence.right, evidence.wrong, strict=True)):
-            x = _FIRST + at
-            p = 1 / (1 + math.exp(-(offset + slope * x)))
-            num, excess = _WEIGHT * (right + wrong), _WEIGHT * right - _WEIGHT * (right + wrong) * p
-            g[0], g[1] = g[0] + excess, g[1] + excess * x
-            spread = num * p * (1 - p)
-            a, b, c = a + spread, b + spread * x, c + spread * x * x
-        det = a * c - b * b
-        offset, slope = offset + (c * g[0] - b * g[1]) / det, slope + (a * g[1] - b * g[0]) / det
-        offset = _near(offset, prior.offset, _MAX_SHIFTS[0])
-        slope = _near(slope, prior.slope, _MAX_SHIFTS[1])
-    return Calibration(offset, slope)
-
-
-def _near(value: float, middle: float, distance: float) -> float:
-    return min(max(value, middle - distance), middle + distance)
+        middle = (low * at_high - high * at_low) / (at_high - at_low)
+        value = falling(middle)
+        if abs(value) < _NEAR_ZERO:
+            break
+        if value > 0:
+            low, at_low, at_high = middle, value, at_high / 2 if side > 0 else at_high
+        else:
+            high, at_high, at_low = middle, value, at_low / 2 if side < 0 else at_low
+        side = 1 if value > 0 else -1
+    return middle

@@ -22,7 +22,7 @@ def answer(origins: Origins, rules: StopRules, decoding: Writing, finish: Finish
     polishing = time.perf_counter()
     stats = decoding.stats
     generated = decoding.written.text[: finish.num_chars]
-    suggestion = polish(rules, generated, is_complete=True)  # `num_chars` is a sensible end already
+    suggestion = polish(rules, generated)  # `num_chars` is a sensible end already
     stats.num_tokens = sum(end <= finish.num_chars for end in decoding.written.ends)
     stats.finish_reason = finish.reason
     written = zip(decoding.written.ends, decoding.origins, strict=True)

@@ -12,13 +12,13 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from completion_engine.line_rest import is_closing_marks
 from completion_engine.prompting.tokenizer import Tokenizer
 
 GROWTH = 1.5  # a window slides once it holds this much more than it began with
 _MAX_WINDOWS = 64
 _MAX_PLACES = 4  # of one document
 _OPENING_CHARS = 64
-_CLOSERS = frozenset(")]}>\"'`:;, \t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _visible_suffix(suffix: str, suffix_chars: int) -> str:
     """
     line_end = suffix.find("\n")
     rest = suffix if line_end < 0 else suffix[:line_end]
-    if rest and all(character in _CLOSERS for character in rest):
+    if is_closing_marks(rest):
         suffix = suffix[len(rest) :]
     if len(suffix) <= suffix_chars:
         return suffix

@@ -9,6 +9,7 @@ from completion_engine.suggestions.lexer import CLOSING, Open
 from completion_engine.suggestions.site import Reading, Site
 
 _NUMBER = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?")
+_REST_IS_BLANK = re.compile(r"[^\S\n]*\n")
 _JOINERS = "\u200d\ufe0e\ufe0f"
 
 
@@ -51,21 +52,25 @@ def _last_statement_end(site: Site, reading: Reading) -> int:
 def _line_ends(site: Site, reading: Reading) -> set[int]:
     """Ends of lines at which nothing that the text opened is open but brackets at the ends of lines."""
     ends: set[int] = set()
-    opened: list[Open] = []
+    fresh: set[Open] = set()  # opened on the line at hand
+    kept: set[Open] = set()  # on earlier lines, but for those brackets
     for event in reading.events:
         if event.kind == "open" and event.entry:
-            opened.append(event.entry)
-        elif event.kind == "close" and event.entry in opened:
-            opened.remove(event.entry)
+            fresh.add(event.entry)
+        elif event.kind == "close" and event.entry:
+            fresh.discard(event.entry)
+            kept.discard(event.entry)
         elif event.kind == "newline":
-            opened = [entry for entry in opened if entry.is_bracket or site.scanner.is_text(entry.mark)]
-            if all(_ends_line(reading.text, entry) for entry in opened):
+            lasting = {entry for entry in fresh if entry.is_bracket or site.scanner.is_text(entry.mark)}
+            kept |= {entry for entry in lasting if not _ends_line(reading.text, entry)}
+            fresh.clear()
+            if not kept:
                 ends.add(event.start)
     return ends
 
 
 def _ends_line(text: str, entry: Open) -> bool:
-    return entry.is_bracket and not text[entry.start + 1 :].partition("\n")[0].strip()
+    return entry.is_bracket and _REST_IS_BLANK.match(text, entry.start + 1) is not None
 
 
 def _last_word_end(site: Site, reading: Reading) -> int:

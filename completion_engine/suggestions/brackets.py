@@ -5,6 +5,7 @@ from __future__ import annotations
 from completion_engine.suggestions.lexer import Event, Open
 from completion_engine.suggestions.rules import Fire
 from completion_engine.suggestions.site import Reading, Site
+from completion_engine.suggestions.uncounted import uncounted_closings
 
 MIN_OVERLAP = 3
 
@@ -129,11 +130,13 @@ def _overlaps(text: str, rest: str) -> list[int]:
 
 def _closed_heads(site: Site, text: str, rest: str) -> list[int]:
     """Lengths of the heads of `rest`, all closing marks, that `text` has written itself in that order."""
-    closings = [
-        (text[event.start : event.end], event.end)
+    counted = [
+        (event.start, event.end)
         for event in site.read(text).events
         if event.kind == "unmatched" or (event.kind == "close" and event.entry and event.entry.start < 0)
     ]
+    spans = sorted([*counted, *uncounted_closings(site, text)])
+    closings = [(text[start:end], end) for start, end in spans]
     heads: list[int] = []
     index, position = 0, -1
     while index < len(rest):
@@ -152,7 +155,7 @@ def _closed_heads(site: Site, text: str, rest: str) -> list[int]:
                 break
             token, position = closings.pop(0)
             index += len(token)
-        heads.append(index)
+        heads.append(index if rest[index:].strip() else len(rest))
     return heads
 
 

@@ -14,6 +14,9 @@ _LINE_SEPARATORS = "\u2028\u2029"
 _UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u180b-\u180d\u180f]+")
 _SHORT_SELECTORS, _KEYCAP = "\ufe0e\ufe0f", "\u20e3"
+_LETTERS_WITH_VARIANTS = "\u2139\u3030"
+# No characters, and places of the standard that are kept for unseen ones.
+_RESERVED = (range(0xFDD0, 0xFDF0), range(0x2065, 0x2066), range(0xFFF0, 0xFFF9), range(0xE0000, 0xE1000))
 _ESCAPE_SEQUENCE = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, movements
     "|\x1b[\\]PX^_][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\\\)"  # titles, links
@@ -39,8 +42,10 @@ def without_controls(text: str) -> str:
 def _is_unsafe(char: str) -> bool:
     if char in _JOINERS:
         return False
-    is_control = unicodedata.category(char) in ("Cc", "Cf", "Cs", "Cn")
-    return is_control or char in _LINE_SEPARATORS or char in _UNSEEN
+    kind, code = unicodedata.category(char), ord(char)
+    # A character that this Python does not know yet may be an emoji, but for those that never will be seen.
+    is_never_seen = kind == "Cn" and (code & 0xFFFE == 0xFFFE or any(code in run for run in _RESERVED))
+    return kind in ("Cc", "Cf", "Cs") or is_never_seen or char in _LINE_SEPARATORS or char in _UNSEEN
 
 
 def _fitting_selector(match: re.Match[str]) -> str:
@@ -49,9 +54,8 @@ def _fitting_selector(match: re.Match[str]) -> str:
     before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
     kind = unicodedata.category(before) if before else ""
     if first in _SHORT_SELECTORS:
-        return (
-            first if (kind in ("So", "Sm", "Sk", "Po") and not before.isascii()) or after == _KEYCAP else ""
-        )
+        is_sign = kind in ("So", "Sm", "Sk", "Po", "Cn") and not before.isascii()
+        return first if is_sign or after == _KEYCAP or (before and before in _LETTERS_WITH_VARIANTS) else ""
     return first if kind == "Lo" else ""
 
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from completion_engine.line_rest import is_closing_marks
 from completion_engine.suggestions.languages import Language, language_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ MAX_LINES_AFTER = 80
 MAX_CHARS_AFTER = 4_000
 TAB_WIDTH = 4
 
-_CLOSERS_ONLY = re.compile(r"[\s)\]}'\"`;,:]*\Z")
 _TOP_LEVEL = re.compile(r"^[A-Za-z@_#]", re.MULTILINE)
 _INDENTATION = re.compile(r"[ \t]*")
 
@@ -51,7 +51,7 @@ class CursorContext:
     @property
     def has_rest_of_line(self) -> bool:
         """Whether more than closing brackets, quotes and punctuation stands right of the cursor."""
-        return _CLOSERS_ONLY.match(self.line_suffix) is None
+        return not is_closing_marks(self.line_suffix)
 
     @property
     def is_single_line(self) -> bool:

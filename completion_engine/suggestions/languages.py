@@ -53,6 +53,8 @@ class Language:
     label: re.Pattern[str] = _NEVER  # a line up to a closing bracket that closes nothing: a shell pattern
     word_marks: str = "_"
     indents_with_tabs: bool = False
+    has_fixed_indents: bool = False  # tabs and spaces mean different things
+    has_dashes: bool = False  # a dash begins an item, and what follows it is indented by it too
     mark_ends: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -189,6 +191,7 @@ _YAML = Language(
     opener=re.compile(r":$"),
     skipped=r"\w'",
     word_marks="_-",
+    has_dashes=True,
 )
 _TOML = Language(
     line_comments=("#",),
@@ -224,7 +227,8 @@ _BY_ID: dict[str, Language] = {
     **dict.fromkeys(("toml", "ini", "properties"), _TOML),
     **dict.fromkeys(("yaml", "dockercompose"), _YAML),
     **dict.fromkeys(("python", "cython", "starlark", "nim", "gdscript"), _PYTHON),
-    **dict.fromkeys(("makefile", "dockerfile"), replace(_SHELL, blocks="brace", indents_with_tabs=True)),
+    "dockerfile": replace(_SHELL, blocks="brace", indents_with_tabs=True),
+    "makefile": replace(_SHELL, blocks="brace", has_fixed_indents=True),
     "csharp": _CSHARP,
     "css": _CSS,
     "go": _GO,

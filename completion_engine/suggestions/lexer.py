@@ -22,8 +22,11 @@ PAIRS = {"(": ")", "[": "]", "{": "}", "${": "}", "#{": "}", "$(": ")"}
 CLOSING = frozenset(")]}")
 _REGEX = "/"
 _REGEX_CLASS = "/["
-_REGEX_MAY_FOLLOW = frozenset("(,=:[!&|?{};+-*%~^<>\n")
-_REGEX_MAY_FOLLOW_WORD = re.compile(r"\b(?:return|typeof|case|in|of|and|or|not|if|unless|when)$")
+_MAX_SKIPPED = 64  # brackets that one closing bracket may close with its own
+_REGEX_MAY_FOLLOW = re.compile(
+    r"(?:[(,=:\[!&|?{};+\-*%~^\n]|=>|<[ \t]+|\b(?:return|typeof|case|in|of|and|or|not|if|unless|when))"
+    r"[ \t]*\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,8 @@ class Scanner:
 
     def _opens(self, found: str, text: str, start: int, before: str) -> bool:
         if found == _REGEX:
-            return self._has_regex and _regex_may_follow((before[-80:] + text[:start])[-80:])
+            before = (before[-80:] + text[max(0, start - 80) : start])[-80:]
+            return self._has_regex and _regex_may_stand(before, text[start + 1 : start + 2])
         return not (self._skipped and self._skipped.fullmatch(found)) and not found.startswith("\\")
 
     def end_of(self, mark: str) -> str:
@@ -156,7 +160,7 @@ def close_bracket(found: str, start: int, stack: Stack) -> Event:
     """Take the closing bracket `found` off the stack; an unmatched one drops what it skips, if anything."""
     if stack and PAIRS.get(stack[-1].mark) == found:
         return Event("close", start, start + 1, stack.pop())
-    for depth in range(len(stack) - 1, -1, -1):
+    for depth in range(len(stack) - 1, max(-1, len(stack) - 1 - _MAX_SKIPPED), -1):
         if not stack[depth].is_bracket:
             break
         if PAIRS[stack[depth].mark] == found:
@@ -190,6 +194,7 @@ def _code_pattern(language: Language) -> re.Pattern[str]:
     return re.compile("|".join(tokens))
 
 
-def _regex_may_follow(before: str) -> bool:
-    before = before.rstrip(" \t")
-    return not before or before[-1] in _REGEX_MAY_FOLLOW or bool(_REGEX_MAY_FOLLOW_WORD.search(before))
+def _regex_may_stand(before: str, following: str) -> bool:
+    """Whether a slash begins a regular expression; those of tags, `</b>` and `<b c={d} />`, do not."""
+    ends_tag = following == ">" and before.rstrip(" \t").endswith("}")
+    return not ends_tag and (not before.strip(" \t") or _REGEX_MAY_FOLLOW.search(before) is not None)

@@ -25,11 +25,18 @@ _ONLY_ONCE = re.compile(
     r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)$"
 )
 
+_MAX_ONCE_CHARS = 100
+
 
 def is_telling(line: str) -> bool:
     """Whether a line says enough that a second copy of it is a repeat: not `}`, `0,` or `end`."""
     stripped = line.strip()
-    return len(stripped) >= 4 and len(_WORD.findall(stripped)) >= 3 and not _ONLY_ONCE.match(stripped)
+    return len(stripped) >= 4 and len(_WORD.findall(stripped)) >= 3 and not _stands_once(stripped)
+
+
+def _stands_once(code: str) -> bool:
+    """Whether a line of code cannot follow itself; no long one is such a line."""
+    return len(code) <= _MAX_ONCE_CHARS and _ONLY_ONCE.match(code) is not None
 
 
 def is_same_line(line: str, other: str) -> bool:
@@ -42,7 +49,7 @@ def is_same_line(line: str, other: str) -> bool:
         return False
     if is_telling(line) and len(line.strip()) >= LONG_LINE:
         return True
-    if not (is_telling(line) or _ONLY_ONCE.match(line.strip())):
+    if not (is_telling(line) or _stands_once(line.strip())):
         return False
     return indent_width(line) == indent_width(other)
 
@@ -66,14 +73,6 @@ def repeats_next_line(site: Site, reading: Reading) -> Fire | None:
             return Fire(line.end + 1, previous, "repeats-next-line")
         previous = keep if len(below) > 1 and text.rstrip() == below[0].rstrip() else -1
     return None
-
-
-def without_begun_repeat(site: Site, text: str) -> str:
-    """Unfinished text without its last line if that is the beginning of the next line below."""
-    below = site.lines_below()
-    head, newline, last = text.rpartition("\n")
-    is_begun = newline and below and len(last.strip()) >= 4 and below[0].strip().startswith(last.strip())
-    return head if is_begun else text
 
 
 def repeats_suffix(site: Site, reading: Reading) -> Fire | None:

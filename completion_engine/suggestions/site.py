@@ -11,8 +11,15 @@ from itertools import pairwise
 
 from completion_engine.request import Surroundings
 from completion_engine.suggestions.closing import closed_by
-from completion_engine.suggestions.cursor_context import TAB_WIDTH, CursorContext, indent_width
+from completion_engine.suggestions.cursor_context import (
+    TAB_WIDTH,
+    CursorContext,
+    indent_width,
+    leading_blanks,
+)
 from completion_engine.suggestions.lexer import Event, Stack, num_brackets, scanner_of
+
+_MAX_LINE_CHARS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +98,24 @@ class Site:
         events: list[Event] = []
         lines: list[Line] = []
         start, depth, inside, innermost = 0, num_brackets(stack), self.inside, _innermost(stack)
-        code_end = -1
+        depth_end, size, code_end = depth, len(stack), -1
         for event in self.scanner.scan(text, stack, before=self.line_prefix):
             events.append(event)
-            if event.kind == "open" and event.entry and self.scanner.is_comment(event.entry.mark):
-                code_end = event.start if event.entry.mark in self.language.line_comments else code_end
+            num_dropped, size = size - len(stack), len(stack)
+            if event.kind == "unmatched":
+                depth_end -= num_dropped
+            elif event.kind != "newline" and event.entry and event.entry.is_bracket:
+                depth_end += 1 if event.kind == "open" else -1
+            elif event.kind == "open" and event.entry and event.entry.mark in self.language.line_comments:
+                code_end = event.start
             if event.kind != "newline":
                 continue
             end, after = event.start, _inside(stack)
             code_end = end if code_end < start else code_end
-            depth_end = num_brackets(stack)
             lines.append(Line(start, end, True, depth, depth_end, innermost, inside, after, code_end))
             start, depth, inside, innermost = event.end, depth_end, after, _innermost(stack)
         code_end = len(text) if code_end < start else code_end
-        last = Line(
-            start, len(text), False, depth, num_brackets(stack), innermost, inside, _inside(stack), code_end
-        )
+        last = Line(start, len(text), False, depth, depth_end, innermost, inside, _inside(stack), code_end)
         return Reading(text, events, [*lines, last], stack)
 
     def line_text(self, reading: Reading, index: int) -> str:
@@ -115,9 +124,17 @@ class Site:
         return ("" if index else self.line_prefix) + reading.text[line.start : line.end]
 
     def line_code(self, reading: Reading, index: int) -> str:
-        """Like `line_text`, without the comment at its end and the blanks before that."""
+        """Like `line_text`, without the comment at its end and the blanks before that.
+
+        Of a line that no person writes the middle is left out: expressions over it would take too long.
+        """
         line = reading.lines[index]
-        return (("" if index else self.line_prefix) + reading.text[line.start : line.code_end]).rstrip()
+        code = (("" if index else self.line_prefix) + reading.text[line.start : line.code_end]).rstrip()
+        return (
+            code
+            if len(code) <= _MAX_LINE_CHARS
+            else code[: _MAX_LINE_CHARS // 2] + code[-_MAX_LINE_CHARS // 2 :]
+        )
 
     def line_above(self, width: int | None = None) -> str:
         """The nearest non-blank line above the cursor's, indented by less than `width` if that is given."""
@@ -125,6 +142,20 @@ class Site:
             if line.strip() and (width is None or indent_width(line) < width):
                 return line
         return ""
+
+    def code_above(self) -> str:
+        """The nearest non-blank line above the cursor's, without the comments at its end."""
+        line = self.line_above().rstrip()
+        line_start = self.before.rfind(line, 0, len(self.before) - len(self.line_prefix))
+        spans: list[tuple[int, int]] = []
+        for event in self.scanner.scan(self.before, []):
+            if event.entry and event.start >= line_start and self.scanner.is_comment(event.entry.mark):
+                end = event.start if event.kind == "newline" else event.end
+                spans.append((max(0, event.entry.start - line_start), end - line_start))
+        for start, end in reversed(spans):
+            if not line[end:].strip():
+                line = line[:start].rstrip() or leading_blanks(line)
+        return line
 
     def lines_below(self) -> list[str]:
         """The non-blank lines below the cursor's, within the window."""

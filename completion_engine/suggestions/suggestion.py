@@ -11,7 +11,7 @@ from typing import Literal
 from completion_engine.suggestions import cleaning
 from completion_engine.suggestions.brackets import imbalance, num_covered
 from completion_engine.suggestions.characters import without_controls
-from completion_engine.suggestions.repeats import repeats_line_above, without_begun_repeat
+from completion_engine.suggestions.repeats import repeats_line_above
 from completion_engine.suggestions.rules import RuleName
 from completion_engine.suggestions.site import Site
 from completion_engine.suggestions.stopping import StopRules
@@ -29,19 +29,18 @@ class Suggestion:
     rule: RuleName | Literal[""]
 
 
-def polish(rules: StopRules, generated: str, *, is_complete: bool) -> Suggestion:
-    """What of the generated text to show at the place of `rules`.
+def polish(rules: StopRules, generated: str) -> Suggestion:
+    """What of a text that ends well to show at the place of `rules`.
 
-    `is_complete` says that a rule or the model ended the text; otherwise it was cut off, and its last,
-    incomplete piece is dropped here. Text that was shown comes out unchanged when it is polished again
-    as complete.
+    From text that is cut off by what cannot be decoded the last, incomplete piece is dropped. Text that was
+    shown comes out unchanged when it is polished again.
     """
     site = rules.site
     text = cleaning.decodable(generated)
     is_cut = text != generated
     text = without_controls(text)
-    if is_cut or not is_complete:
-        text = without_begun_repeat(site, text[: rules.boundary(text)])
+    if is_cut:
+        text = text[: rules.boundary(text)]
     text, rule = _tidy(rules, text)
     if not text:
         return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -55,6 +56,27 @@ def test_with_many_outcomes_it_comes_near_to_the_truth(truth: Calibration) -> No
         assert abs(found.of(share) - truth.of(share)) <= max(
             0.04, 0.7 * abs(SHIPPED.of(share) - truth.of(share))
         )
+
+
+def _log_posterior(evidence: Evidence, at: Calibration) -> float:
+    prior = ((at.offset - SHIPPED.offset) / 0.3) ** 2 + ((at.slope - SHIPPED.slope) / 0.1) ** 2
+    told = zip(range(-5, 11), evidence.right, evidence.wrong, strict=True)
+    odds = [(at.offset + at.slope * x, right, wrong) for x, right, wrong in told]
+    lost = sum(r * math.log1p(math.exp(-z)) + w * math.log1p(math.exp(z)) for z, r, w in odds)
+    return -prior / 2 - 0.25 * lost
+
+
+@pytest.mark.parametrize("num_tokens", [30, 200, 1_000, 3_900])
+@pytest.mark.parametrize("offset", [-4.0, -2.0, -1.0, 0.2, 1.0, 3.0, 5.0])
+@pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 0.9, 1.2])
+def test_nothing_within_the_bounds_is_likelier(offset: float, slope: float, num_tokens: int) -> None:
+    truth = Calibration(offset, slope)
+    each = num_tokens / NUM_BINS
+    right = tuple(each / (1 + math.exp(-(truth.offset + truth.slope * x))) for x in range(-5, 11))
+    evidence = Evidence(right, tuple(each - count for count in right))
+    grid = [Calibration(a / 50, b / 50) for a in range(-10, 51, 3) for b in range(22, 43, 3)]
+    best = max(_log_posterior(evidence, at) for at in grid)
+    assert _log_posterior(evidence, learned(evidence)) >= best - 1e-9
 
 
 def test_old_outcomes_count_less_and_less() -> None:

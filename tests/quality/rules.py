@@ -34,7 +34,7 @@ def shown(prefix: str, suffix: str, language: str, written: str) -> Suggestion:
     rules = StopRules(CursorContext(prefix, suffix, language))
     stop = rules.check(written)
     num_chars = stop.num_chars if stop else rules.boundary(written)
-    return polish(rules, written[:num_chars], is_complete=True)
+    return polish(rules, written[:num_chars])
 
 
 def is_line_shown(sample: Sample) -> bool:
@@ -56,7 +56,7 @@ def heads(rules: StopRules, sample: Sample) -> list[str]:
     """All that may be shown of the rest of a line, but for all of it."""
     written = sample.expected + "\n"
     ends = {rules.head(written, num_chars) for num_chars in range(1, len(sample.expected))}
-    texts = (polish(rules, written[:end], is_complete=True).text for end in sorted(ends))
+    texts = (polish(rules, written[:end]).text for end in sorted(ends))
     return [text for text in texts if text and text != sample.expected]
 
 

@@ -10,9 +10,11 @@ import pytest
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
 from lsp_server.tools.bench.prompts import Sample, from_folder
+from tests.quality.auto_closed import measured
 from tests.quality.rules import before_open, cuts, is_block_shown, is_line_shown
 
-SOURCES = Path(__file__).parents[2] / "completion_engine"
+PROJECT = Path(__file__).parents[2]
+SOURCES = PROJECT / "completion_engine"
 LINE = Sample("a", "a.py", "python", "def f(a):\n    b", "\n    return b\n", " = g(a, h(a))")
 
 
@@ -22,6 +24,13 @@ def test_what_stood_there_is_shown(is_shown: object) -> None:
     samples = from_folder(SOURCES, 200, endings=(".py",))
     lost = [sample.name for sample in samples if not is_shown(sample)]
     assert len(lost) <= 2, lost
+
+
+@pytest.mark.parametrize(("language", "folder"), [("python", "completion_engine"), ("markdown", "docs")])
+def test_a_line_comes_out_whole_where_the_editor_has_closed_its_brackets(language: str, folder: str) -> None:
+    found = measured(language, PROJECT / folder, num_places=200)
+    assert found["num_places"] == 200
+    assert found["whole"] >= 198, found
 
 
 def test_a_line_that_repeats_the_next_one_is_lost() -> None:

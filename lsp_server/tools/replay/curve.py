@@ -64,7 +64,7 @@ def shows(
         rules = StopRules(CursorContext(left, right, language))
         knows = knows_at(left, right) if knows_at else None
         num_chars = num_sure_chars(rules, forecast, eagerness, calibration, knows)
-        suggestion = polish(rules, forecast.text[:num_chars], is_complete=True)
+        suggestion = polish(rules, forecast.text[:num_chars])
         return ShownSuggestion(suggestion.text, suggestion.num_replaced)
 
     return show

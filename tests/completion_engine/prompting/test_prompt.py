@@ -75,7 +75,7 @@ def test_text_inserted_far_above_does_not_disturb_the_window(builder: PromptBuil
     assert builder.build("a", "# a new first line\n" + CODE + "    ret", "") == first
 
 
-@pytest.mark.parametrize("closers", [")", '")', "):", "]", " }"])
+@pytest.mark.parametrize("closers", [")", '")', "):", "]", " }", ">", ">)"])
 def test_brackets_that_the_editor_closed_are_not_shown(
     builder: PromptBuilder, tokenizer: Tokenizer, closers: str
 ) -> None:

@@ -30,6 +30,11 @@ def test_what_is_not_seen_is_taken_out(char: str) -> None:
     assert without_controls(f"to{char}tal = a{char * 3} + b") == "total = a + b"
 
 
+@pytest.mark.parametrize("char", "\ufdd0\ufdef\ufffe\uffff\U0001fffe\U0010ffff\u2065\ufff0\U000e0fff")
+def test_what_never_is_a_character_is_taken_out(char: str) -> None:
+    assert without_controls(f"to{char}tal") == "total"
+
+
 def test_no_control_is_forgotten() -> None:
     kinds = ("Cc", "Cf", "Cs")
     every = "".join(char for char in map(chr, range(0x110000)) if unicodedata.category(char) in kinds)
@@ -56,7 +61,8 @@ def test_what_commands_a_terminal_goes_as_a_whole(sequence: str) -> None:
     "text",
     ["caf\u00e9", "\u0645\u06cc\u200c\u062e\u0648\u0627", "\u0915\u094d\u200d\u0937", "\u2764\ufe0f",
      "\U0001f468\u200d\U0001f469", "\u2764\ufe0f\u200d\U0001f525", "1\ufe0f\u20e3", "\u845b\U000e0100",
-     "x = '\u2192 \u00a0'", "\ttab\n"],
+     "x = '\u2192 \u00a0'", "\ttab\n",
+     "love \U0001fa77 you", "\U0001fae9\ufe0f", "\u2139\ufe0f Note", "\u3030\ufe0f"],
 )  # fmt: skip
 def test_letters_and_signs_of_all_scripts_stay(text: str) -> None:
     assert without_controls(text) == text
@@ -78,5 +84,5 @@ def test_what_is_clean_stays_as_it_is(text: str) -> None:
 
 def test_what_is_shown_is_clean() -> None:
     cursor = CursorContext("total = ", "\n", "python", "auto")
-    shown = polish(StopRules(cursor), f"fir\u202est{TAGS} + \x1b[31msec\u200bond", is_complete=True)
+    shown = polish(StopRules(cursor), f"fir\u202est{TAGS} + \x1b[31msec\u200bond")
     assert shown.text == "first + second"

@@ -34,3 +34,25 @@ from completion_engine.suggestions.site import Site
 )
 def test_the_cursor_stands_in(language: str, prefix: str, expected: str) -> None:
     assert Site(CursorContext(prefix, "\n", language)).surroundings == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "opened"),
+    [
+        ("<b>{f(a)}</b>", ""),
+        ("<b>{f(a)}</b>{(", "{("),
+        ("<b>{f(a)}</b><b>{g(", "{("),
+        ("<b {...a} />{(", "{("),
+        ("<b c={d}/>{(", "{("),
+        ("<b />{(", "{("),
+        ("a = /[(]{/; (", "("),
+        ("a.replace(/>(/g, (", "(("),
+        ("a => /(/.test((", "(("),
+        ("a < /(/.test((", "(("),
+        ("return /{/.exec((", "(("),
+    ],
+)
+def test_a_slash_begins_a_regex_but_not_in_a_tag(code: str, opened: str) -> None:
+    """Brackets in a regex are none; behind a tag they are."""
+    stack = Site(CursorContext(code, "\n", "typescriptreact")).stack
+    assert "".join(entry.mark for entry in stack) == opened

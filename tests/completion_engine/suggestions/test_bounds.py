@@ -1,0 +1,53 @@
+"""No text makes the rules slow, before the cursor or generated: their time grows with it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.stopping import StopRules
+from completion_engine.suggestions.suggestion import polish
+
+_SHORT, _LONG = 4_000, 16_000
+_WORTH_A_LOOK_S = 0.15
+
+# What is repeated, in which language, and what follows it.
+HOSTILE = [
+    ("python", ")", "abc = "),
+    ("python", " ", "x"),
+    ("python", "(", "a\n"),
+    ("python", "ab ", "\n"),
+    ("ruby", "=if ;", "\n"),
+    ("lua", "function ", "\n"),
+    ("javascript", "{\n", "a"),
+    ("javascript", "f({\n", "a\n"),
+    ("javascript", "[)", "\n"),
+    ("typescriptreact", "</a", "\n"),
+    ("rust", "a<b>", "\n"),
+    ("markdown", "\"'", "\n"),
+    ("makefile", "\t", "x\n"),
+    ("yaml", "- ", "x\n"),
+]
+
+
+@pytest.mark.parametrize(("language", "unit", "end"), HOSTILE)
+@pytest.mark.parametrize("is_generated", [False, True])
+def test_the_time_grows_with_the_text(language: str, unit: str, end: str, is_generated: bool) -> None:
+    """Of a text four times as long it takes about four times as long, where it takes long at all."""
+
+    def cpu_s(num_chars: int) -> float:
+        text = (unit * num_chars)[:num_chars] + end
+        before, generated = ("x = foo(", text) if is_generated else (text, "foo(1)\nx\n")
+        begin = time.thread_time()
+        rules = StopRules(CursorContext(before, ")\n", language))
+        rules.check(generated)
+        rules.boundary(generated)
+        polish(rules, generated)
+        return time.thread_time() - begin
+
+    long_s = cpu_s(_LONG)
+    if long_s > _WORTH_A_LOOK_S:
+        long_s = min(long_s, cpu_s(_LONG))
+        assert long_s < 9 * max(cpu_s(_SHORT), cpu_s(_SHORT))
