@@ -91,6 +91,7 @@ def environment(tmp_path: Path, real_model_dir: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "HOME": str(tmp_path),
         "XDG_CONFIG_HOME": str(config),
+        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"),  # has kernels
         "SLIPSTREAM_INDEX_DIR": str(tmp_path / "index"),
         "SLIPSTREAM_MODEL_DIR": str(real_model_dir.parents[1]),
     }

@@ -44,10 +44,8 @@ class Neovim:
         folder.mkdir(parents=True, exist_ok=True)
         script = folder / "init.lua"
         script.write_text(f"vim.opt.rtp:prepend('{PLUGIN}')\n{init}\n")
-        homes = {
-            f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")
-        }
-        # The model's own cache stays where it is.
+        # Caches stay where they are: models take a download, kernels half a minute.
+        homes = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "DATA", "STATE")}
         homes["SLIPSTREAM_MODEL_DIR"] = str(_model_dir(environment))
         argv = ["env", *(f"{k}={v}" for k, v in {**homes, **environment}.items())]
         argv += [str(program), "--embed", "--headless", "--clean", "-u", str(script)]

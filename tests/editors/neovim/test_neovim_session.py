@@ -284,7 +284,7 @@ def test_a_key_in_the_very_moment_of_a_crash_ends_no_tracking_of_changes(
 
 
 def test_two_editors_share_one_engine(start: Start, hosts: Hosts, tmp_path: Path, model_says: str) -> None:
-    homes = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
+    homes = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "STATE")}
     editors = [start(setup_lua(), **homes) for _ in range(2)]
     for number, editor in enumerate(editors):
         folder = tmp_path / f"project{number}"
