@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from tests.editors.programs import find
 
@@ -24,6 +25,8 @@ STATUS_ITEM = '.statusbar-item[id$="slipstream.status"]'
 TIMEOUT_S = 300.0
 # A suggestion that has not changed for so long is all there will be.
 STAYS_MS = 1500
+# A list that has not opened or does not hold the row for so long is looked at again.
+LIST_MS = 10_000
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
@@ -130,7 +133,7 @@ class Window:
 
     def run(self, title: str) -> None:
         """Run a command by its title in the command palette."""
-        self._pick("F1", title, title)
+        self._pick("F1", f">{title}", title)
 
     def ghost_text(self, *, timeout_s: float = TIMEOUT_S) -> str:
         """The suggestion on the screen, waited for."""
@@ -234,13 +237,26 @@ class Window:
         self.page.screenshot(path=path)
 
     def _pick(self, chord: str, text: str, label: str) -> None:
-        """Open a list by `chord`, narrow it by `text` and take the row that says `label`."""
-        self.press(chord)
-        self.page.locator(".quick-input-widget input").first.wait_for()
-        self.page.keyboard.type(text)
+        """Open a list by `chord`, narrow it by `text` and take the row that says `label`.
+
+        What takes the focus meanwhile, such as a page that opens, closes the list: then it is opened again.
+        """
+        box = self.page.locator(".quick-input-widget input").first
         row = self.page.locator(".quick-input-list .monaco-list-row", has_text=label).first
-        row.wait_for()
-        row.click()
+
+        def is_taken() -> bool:
+            try:
+                if not box.is_visible():
+                    self.press(chord)
+                    box.wait_for(timeout=LIST_MS)
+                if box.input_value(timeout=LIST_MS) != text:
+                    box.fill(text, timeout=LIST_MS)
+                row.click(timeout=LIST_MS)
+            except PlaywrightTimeoutError:
+                return False
+            return True
+
+        until(is_taken, what=f"{label} in a list")
         row.wait_for(state="hidden")
 
     def _editor(self, selector: str) -> Locator:
