@@ -6,13 +6,13 @@ written by whoever wrote the repository.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import re2  # type: ignore[import-untyped]  # it ships no types
 
 from ngram_cache.construction import never_stop
-from ngram_cache.glob import translate
+from ngram_cache.glob import Rule, translate
 
 IGNORE_FILES = (".gitignore", ".ignore")
 
@@ -75,29 +75,18 @@ class IgnoreLayer:
 
         `checkpoint` is called every some tenths of a second at most, and may raise.
         """
-        if len(data) > MAX_RULE_BYTES:
-            raise RulesTooLargeError(f"the rules are larger than {MAX_RULE_BYTES >> 10} kB")
         chunks: list[_Chunk] = []
-        expressions: list[bytes] = []
-        keeps: list[bool] = []
-        num_bytes = num_rules = 0
-        for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-            if len(line) > MAX_LINE_BYTES:
-                raise RulesTooLargeError(f"a rule is longer than {MAX_LINE_BYTES >> 10} kB")
-            if (rule := translate(line.removesuffix(b"\r"))) is None:
-                continue
-            if num_bytes + len(line) > _CHUNK_BYTES and expressions:
-                chunks.append(_compiled(expressions, keeps, ignores_case))
-                expressions, keeps, num_bytes = [], [], 0
+        rules: list[Rule] = []
+        num_bytes = 0
+        for line, rule in _rules_in(data):
+            if num_bytes + len(line) > _CHUNK_BYTES and rules:
+                chunks.append(_compiled(rules, ignores_case))
+                rules, num_bytes = [], 0
                 checkpoint()
-            num_rules += 1
-            if num_rules > MAX_RULES:
-                raise RulesTooLargeError(f"there are more than {MAX_RULES:,} rules")
-            expressions.append(rule.expression)
-            keeps.append(rule.keeps)
+            rules.append(rule)
             num_bytes += len(line)
-        if expressions:
-            chunks.append(_compiled(expressions, keeps, ignores_case))
+        if rules:
+            chunks.append(_compiled(rules, ignores_case))
         return cls(tuple(chunks), base, above, len(data))
 
     def verdict(
@@ -151,7 +140,23 @@ def is_ignored(
     return False
 
 
-def _compiled(expressions: Sequence[bytes], keeps: Sequence[bool], ignores_case: bool) -> _Chunk:
+def _rules_in(data: bytes) -> Iterator[tuple[bytes, Rule]]:
+    """The lines of a file that are rules, and what they say. RulesTooLargeError beyond the limits."""
+    if len(data) > MAX_RULE_BYTES:
+        raise RulesTooLargeError(f"the rules are larger than {MAX_RULE_BYTES >> 10} kB")
+    num_rules = 0
+    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        if len(line) > MAX_LINE_BYTES:
+            raise RulesTooLargeError(f"a rule is longer than {MAX_LINE_BYTES >> 10} kB")
+        if (rule := translate(line.removesuffix(b"\r"))) is None:
+            continue
+        num_rules += 1
+        if num_rules > MAX_RULES:
+            raise RulesTooLargeError(f"there are more than {MAX_RULES:,} rules")
+        yield line, rule
+
+
+def _compiled(rules: Sequence[Rule], ignores_case: bool) -> _Chunk:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # git compares bytes
     options.case_sensitive = not ignores_case
@@ -162,9 +167,9 @@ def _compiled(expressions: Sequence[bytes], keeps: Sequence[bool], ignores_case:
     matcher = re2.Set.FullMatchSet(options)
     try:
         matcher.Add(_ALWAYS)
-        for expression in expressions:
-            matcher.Add(expression)
+        for rule in rules:
+            matcher.Add(rule.expression)
         matcher.Compile()
     except re2.error as error:
         raise RulesTooLargeError("the rules are too complex") from error
-    return _Chunk(matcher, tuple(keeps))
+    return _Chunk(matcher, tuple(rule.keeps for rule in rules))

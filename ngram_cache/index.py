@@ -13,9 +13,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ngram_cache.compaction import choose_small, choose_tiers, is_mostly_dead
+from ngram_cache.compaction import choose_small, choose_tiers
 from ngram_cache.construction import IntArray, never_stop
 from ngram_cache.draft import Lookup, TreeLimits
+from ngram_cache.live_parts import LiveParts
 from ngram_cache.search import Part, count_documents, search
 from ngram_cache.segment import Segment, as_tokens
 from ngram_cache.table import Stored, VersionTable
@@ -42,7 +43,7 @@ class NgramIndex:
         self._lock = threading.Lock()
         self._compaction = threading.Lock()
         self._table = VersionTable()
-        self._parts: tuple[Part, ...] = ()
+        self._live = LiveParts(self._table)
         self._claimed: frozenset[Segment] = frozenset()
         self._next_id = _FIRST_LIVE_ID
         self.update_many(list(documents))
@@ -65,12 +66,12 @@ class NgramIndex:
         an overlay. ValueError when the context holds something that is no token id.
         """
         limits = TreeLimits(max_nodes, max_depth, min_match)
-        parts, hidden = self._without(exclude)
+        parts, hidden = self._live.without(exclude)
         return search(parts, context, hidden, limits)
 
     def view(self, *, exclude: str = "") -> IndexView:
         """What is drafted from now, frozen; `exclude` as in `lookup`."""
-        return IndexView(*self._without(exclude), (self, exclude))
+        return IndexView(*self._live.without(exclude), (self, exclude))
 
     def path_of(self, document: int) -> str:
         """The path of a document that a lookup named; empty when it was forgotten since."""
@@ -78,7 +79,7 @@ class NgramIndex:
 
     def tokens_before(self, document: int, offset: int) -> IntArray:
         """The first `offset` tokens of a document; none when it was forgotten since."""
-        for part in self._parts:
+        for part in self._live.parts:
             local = part.segment.local(document)
             if local is not None:
                 return part.segment.tokens(local)[: max(0, offset)]
@@ -95,7 +96,7 @@ class NgramIndex:
 
     def find(self, tokens: Tokens, *, max_occurrences: int, exclude: str = "") -> Counter[str]:
         """How often a sequence occurs, by path; see `count_documents`. `exclude` as in `lookup`."""
-        parts, hidden = self._without(exclude)
+        parts, hidden = self._live.without(exclude)
         found = count_documents(parts, tokens, hidden, max_occurrences)
         return Counter(
             {path: num for version, num in found.items() if (path := self._table.path_of(version))}
@@ -119,22 +120,22 @@ class NgramIndex:
     @property
     def num_tokens(self) -> int:
         """Tokens of the documents that are drafted from."""
-        return sum(part.num_live_tokens for part in self._parts)
+        return sum(part.num_live_tokens for part in self._live.parts)
 
     @property
     def num_stored_tokens(self) -> int:
         """Tokens that are held, those of forgotten and hidden versions included."""
-        return sum(part.segment.num_tokens for part in self._parts)
+        return sum(part.segment.num_tokens for part in self._live.parts)
 
     @property
     def num_segments(self) -> int:
         """Sorted runs that a lookup searches."""
-        return len(self._parts)
+        return len(self._live.parts)
 
     @property
     def nbytes(self) -> int:
         """Bytes of tokens and their order, those not yet merged away included."""
-        return sum(part.segment.nbytes for part in self._parts)
+        return sum(part.segment.nbytes for part in self._live.parts)
 
     # Writing
 
@@ -145,15 +146,13 @@ class NgramIndex:
     def update_many(self, documents: Sequence[tuple[str, Tokens]]) -> None:
         """Replace or add stored versions, as one segment; later ones count as more recent."""
         self._add(documents, is_overlay=False)
-        if len(self._parts) > _MAX_PARTS_EVER:
+        if len(self._live.parts) > _MAX_PARTS_EVER:
             self.maintain()
 
     def remove(self, path: str) -> None:
         """Forget a path's stored version. Its overlay, if there is one, stays."""
         with self._lock:
-            self._publish(
-                self._parts, self._table.assign(path, replace(self._table.entry(path), stored=None))
-            )
+            self._live.refresh(self._table.assign(path, replace(self._table.entry(path), stored=None)))
 
     def rename(self, old: str, new: str) -> None:
         """Move the stored version of `old` to `new`, in place of its stored one; KeyError without one.
@@ -161,7 +160,7 @@ class NgramIndex:
         Overlays stay where they are: a buffer keeps its name, whatever becomes of its file.
         """
         with self._lock:
-            self._publish(self._parts, self._table.move(old, new))
+            self._live.refresh(self._table.move(old, new))
 
     def set_overlay(self, path: str, tokens: Tokens) -> None:
         """Draft from these tokens instead of the stored version: an open buffer's text."""
@@ -170,9 +169,7 @@ class NgramIndex:
     def drop_overlay(self, path: str) -> None:
         """Return to the stored version, if there is one."""
         with self._lock:
-            self._publish(
-                self._parts, self._table.assign(path, replace(self._table.entry(path), overlay=None))
-            )
+            self._live.refresh(self._table.assign(path, replace(self._table.entry(path), overlay=None)))
 
     def restore(self, stored: Stored) -> None:
         """Take in what an earlier run saved, as older than all that is known; known paths keep their version.
@@ -187,7 +184,7 @@ class NgramIndex:
                 raise ValueError("stored documents have numbers of their own, below those of live ones")
             for version, path in stored.paths.items():
                 self._table.assign(path, self._table.entry(path).with_version(version, is_overlay=False))
-            self._publish((*map(Part, stored.segments), *self._parts), ids)
+            self._live.publish((*map(Part, stored.segments), *self._live.parts), ids)
 
     def maintain(self, max_segments: int = _MAX_PARTS, checkpoint: Callable[[], None] = never_stop) -> None:
         """Merge segments until `max_segments` are left, and drop what most of is dead.
@@ -197,38 +194,24 @@ class NgramIndex:
         """
         with self._compaction:
             self._drop_dead()
-            while len(self._parts) > max_segments:
+            while len(self._live.parts) > max_segments:
                 checkpoint()
                 self._replace_aside(
                     lambda parts: choose_tiers(parts, max_segments),
-                    lambda parts: self._merged(parts, checkpoint),
+                    lambda parts: self._live.merged(parts, checkpoint),
                 )
 
     def stored(self) -> Stored:
         """A frozen copy to save: stored versions alone, numbered anew from 0 by age."""
         with self._lock:
-            parts = self._parts
+            parts = self._live.parts
             paths = self._table.stored()
         return Stored.of((part.segment for part in parts), paths)
 
     def check_integrity(self) -> None:
         """AssertionError when views, entries and segments contradict each other."""
         with self._lock:
-            self._table.check_integrity()
-            found: list[int] = []
-            for part in self._parts:
-                part.segment.check_integrity()
-                is_live = [part.is_live(place) for place in range(len(part.segment.documents))]
-                assert is_live == list(map(self._table.is_live, part.segment.documents))  # noqa: S101
-                found += [version for version in part.segment.documents if version in self._table]
-            assert len(found) == len(set(found)) == self._table.num_versions  # noqa: S101
-
-    def _without(self, path: str) -> tuple[tuple[Part, ...], frozenset[int]]:
-        """What is drafted from, and of that the versions of `path`, which are not to be: of one moment."""
-        while True:
-            parts, own = self._parts, self._table.own(path) if path else frozenset()
-            if parts is self._parts:
-                return parts, own
+            self._live.check_integrity()
 
     # Writers' inner parts
 
@@ -245,63 +228,27 @@ class NgramIndex:
             for version, path in enumerate(arrays, first):
                 entry = self._table.entry(path).with_version(version, is_overlay=is_overlay)
                 touched |= self._table.assign(path, entry)
-            self._publish((*self._parts, Part(segment)), touched)
-            idle = [part for part in self._parts if part.segment not in self._claimed]
+            self._live.publish((*self._live.parts, Part(segment)), touched)
+            idle = [part for part in self._live.parts if part.segment not in self._claimed]
             small = choose_small(idle, _MAX_PARTS, _INLINE_TOKENS)
             if small:
-                self._swap(small, self._merged(small))
-
-    def _publish(self, parts: Iterable[Part], touched: Iterable[int]) -> None:
-        """Swap the view: liveness of `touched` brought up to date, segments without anything kept dropped."""
-        fresh = []
-        for part in parts:
-            places = [(part.segment.local(version), self._table.is_live(version)) for version in touched]
-            flags = [(place, is_live) for place, is_live in places if place is not None]
-            changed = part.with_live(flags) if flags else part
-            if changed.has_live or any(version in self._table for version in part.segment.documents):
-                fresh.append(changed)
-        self._parts = tuple(fresh)
-        self._table.settle()
-
-    def _swap(self, old: Sequence[Part], merged: Segment) -> None:
-        gone = {part.segment for part in old}
-        rest = [part for part in self._parts if part.segment not in gone]
-        self._publish((*rest, Part(merged)), merged.documents)
-
-    def _merged(self, parts: Sequence[Part], checkpoint: Callable[[], None] = never_stop) -> Segment:
-        kept = (
-            (version, part.segment.tokens(place))
-            for part in parts
-            for place, version in enumerate(part.segment.documents)
-            if version in self._table
-        )
-        return Segment.build(kept, checkpoint)
+                self._live.replace(small, self._live.merged(small))
 
     def _drop_dead(self) -> None:
-        for _ in self._parts:
-            self._replace_aside(self._first_mostly_dead, self._reduced)
-
-    def _keeps(self, segment: Segment) -> list[bool]:
-        return [version in self._table for version in segment.documents]
-
-    def _first_mostly_dead(self, parts: Sequence[Part]) -> list[Part]:
-        return [part for part in parts if is_mostly_dead(part.segment, self._keeps(part.segment))][:1]
-
-    def _reduced(self, parts: Sequence[Part]) -> Segment:
-        (part,) = parts
-        return part.segment.only(self._keeps(part.segment))
+        for _ in self._live.parts:
+            self._replace_aside(self._live.first_mostly_dead, self._live.reduced)
 
     def _replace_aside(
         self, choose: Callable[[Sequence[Part]], list[Part]], build: Callable[[Sequence[Part]], Segment]
     ) -> None:
         """Swap chosen parts for what `build` makes of them outside the lock, claimed meanwhile."""
         with self._lock:
-            chosen = choose(self._parts)
+            chosen = choose(self._live.parts)
             self._claimed = frozenset(part.segment for part in chosen)
         try:
             if chosen:
                 merged = build(chosen)
                 with self._lock:
-                    self._swap(chosen, merged)
+                    self._live.replace(chosen, merged)
         finally:
             self._claimed = frozenset()

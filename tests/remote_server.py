@@ -56,6 +56,12 @@ class WeighedToken(int):
 Brain = Callable[[Sequence[int], bytes, Sequence[int], int], Iterable[int]]
 
 
+def by_heart(tokens: Sequence[int], shares: Sequence[float]) -> Brain:
+    """Writes these tokens, this likely, behind any prompt."""
+    weighed = [WeighedToken(token, Chance(share)) for token, share in zip(tokens, shares, strict=True)]
+    return lambda *_: weighed
+
+
 @dataclass(eq=False)
 class Asked:
     """A request as it came, and what became of it."""
@@ -149,6 +155,20 @@ def whole(answering: Answering) -> None:
     """All that the brain writes."""
     if answering.write():
         answering.done()
+
+
+def pausing(num_tokens: int, may_go_on: threading.Event) -> Fault:
+    """All that the brain writes, after a pause behind so many tokens."""
+
+    def answer(answering: Answering) -> None:
+        answering.head()
+        for at, (token, reason) in enumerate(answering.written()):
+            if at == num_tokens:
+                assert may_go_on.wait(PATIENCE_S)
+            answering.tokens([token], reason)
+        answering.done()
+
+    return answer
 
 
 def logprobs(chances: Sequence[Chance], tokens: Sequence[int]) -> dict[str, Any]:

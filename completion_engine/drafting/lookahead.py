@@ -9,10 +9,10 @@ these are not free: with it alone decoding is slower than plain there.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.scoped_table import ScopedTable
 from completion_engine.target_model.kv_cache import KVCache
 
 Gram = tuple[int, ...]
@@ -21,7 +21,6 @@ _NUM_GRAM = 6  # tokens of a gram, its key included
 _MAX_KEY = 2
 _MAX_GRAMS = 6  # continuations kept for a key, the newest ones
 _MAX_KEYS = 8192
-_MAX_SCOPES = 4
 _MAX_GUESSES = 24
 
 
@@ -35,36 +34,30 @@ class LookaheadDrafter:
     num_bytes = 0
 
     def __init__(self) -> None:
-        self._pools: OrderedDict[str, OrderedDict[Gram, list[Gram]]] = OrderedDict()
-        self._new: set[Gram] = set()
+        self._pool = ScopedTable[list[Gram]]()
         self._path: list[int] = []
         self._seeds: list[Gram] = []
         self._guesses: list[Gram] = []
         self._lent: list[Gram] = []
-        self.enter("", "")
 
     def enter(self, scope: str, document: str) -> None:  # noqa: ARG002 - a pool has no room for names
-        """See `Remembering.enter`. A few scopes keep their pools."""
-        self._pool = self._pools.setdefault(scope, OrderedDict())
-        self._pools.move_to_end(scope)
-        while len(self._pools) > _MAX_SCOPES:
-            self._pools.popitem(last=False)
+        """See `Remembering.enter`."""
+        self._pool.enter(scope)
 
     def forget(self, document: str) -> None:
         """See `Remembering.forget`."""
-        if (pool := self._pools.pop(document, None)) is not None:
-            pool.clear()
+        self._pool.forget(document)
 
     def discard(self) -> None:
         """See `Remembering.discard`."""
-        for key in self._new:
-            self._pool.pop(key, None)
+        self._pool.discard()
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
         """See `Drafter.begin`. The end of the prompt is as good a first guess as any."""
         self._path = list(prompt[-_NUM_GRAM:])
         self._seeds = [(token,) for token in prompt[-_MAX_GUESSES:]]
-        self._guesses, self._lent, self._new = [], [], set()
+        self._guesses, self._lent = [], []
+        self._pool.begin()
 
     def extend(self, tokens: Sequence[int]) -> None:
         """See `Drafter.extend`."""
@@ -95,7 +88,7 @@ class LookaheadDrafter:
     ) -> list[Draft]:
         """See `Drafter.drafts`. The grams that go on from the last tokens, as one tree."""
         for length in range(min(_MAX_KEY, len(self._path)), 0, -1):
-            grams = self._pool.get(tuple(self._path[-length:]), [])
+            grams = self._pool.get(tuple(self._path[-length:])) or []
             tree = _tree([gram[:max_tokens] for gram in grams if allowed(gram[0])], length)
             if tree:
                 return [tree]
@@ -117,11 +110,9 @@ class LookaheadDrafter:
     def _remember(self, gram: Gram) -> None:
         for start in range(len(gram) - 1):
             for end in range(start + 1, min(start + _MAX_KEY, len(gram) - 1) + 1):
-                self._pool[gram[start:end]] = _with(self._pool.get(gram[start:end], []), gram[end:])
-                self._pool.move_to_end(gram[start:end])
-                self._new.add(gram[start:end])
-        while len(self._pool) > _MAX_KEYS:
-            self._pool.popitem(last=False)
+                key = gram[start:end]
+                self._pool.put(key, _with(self._pool.get(key) or [], gram[end:]))
+        self._pool.shrink(_MAX_KEYS)
 
 
 def _with(grams: list[Gram], new: Gram) -> list[Gram]:

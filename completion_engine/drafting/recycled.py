@@ -6,7 +6,6 @@ instead of by one, and with the target's probabilities kept.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
@@ -16,11 +15,11 @@ from torch import Tensor
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import best_few
 from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.scoped_table import ScopedTable
 from completion_engine.target_model.kv_cache import KVCache
 
 NUM_SUCCESSORS = 8
 _MAX_KEY = 3
-_MAX_SCOPES = 4
 _MAX_ENTRIES = 32_768  # 9 MB: most rows have one or two successors worth keeping
 _MAX_NODES = 24
 _MIN_SHARE = 0.01
@@ -41,32 +40,25 @@ class RecycledDrafter:
     num_bytes = 0
 
     def __init__(self) -> None:
-        self._tables: OrderedDict[str, OrderedDict[tuple[int, ...], Successors]] = OrderedDict()
+        self._successors = ScopedTable[Successors]()
         self._path: list[int] = []
-        self._new: set[tuple[int, ...]] = set()
-        self.enter("", "")
 
     def enter(self, scope: str, document: str) -> None:  # noqa: ARG002 - a table has no room for names
-        """See `Remembering.enter`. A few scopes keep their tables."""
-        self._successors = self._tables.setdefault(scope, OrderedDict())
-        self._tables.move_to_end(scope)
-        while len(self._tables) > _MAX_SCOPES:
-            self._tables.popitem(last=False)
+        """See `Remembering.enter`."""
+        self._successors.enter(scope)
 
     def forget(self, document: str) -> None:
         """See `Remembering.forget`."""
-        if (table := self._tables.pop(document, None)) is not None:
-            table.clear()
+        self._successors.forget(document)
 
     def discard(self) -> None:
         """See `Remembering.discard`."""
-        for key in self._new:
-            self._successors.pop(key, None)
+        self._successors.discard()
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
         """See `Drafter.begin`."""
         self._path = list(prompt[-_MAX_KEY:])
-        self._new = set()
+        self._successors.begin()
 
     def extend(self, tokens: Sequence[int]) -> None:
         """See `Drafter.extend`."""
@@ -123,12 +115,8 @@ class RecycledDrafter:
 
     def _remember(self, context: tuple[int, ...], found: Successors) -> None:
         for length in range(1, len(context) + 1):
-            key = context[-length:]
-            self._successors[key] = found
-            self._successors.move_to_end(key)
-            self._new.add(key)
-        while len(self._successors) > _MAX_ENTRIES:
-            self._successors.popitem(last=False)
+            self._successors.put(context[-length:], found)
+        self._successors.shrink(_MAX_ENTRIES)
 
     def _lookup(self, context: tuple[int, ...]) -> tuple[int, Successors]:
         """Successors behind the longest known end of `context`, and how long that is."""

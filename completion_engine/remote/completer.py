@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from completion_engine.decoding.along import Known
 from completion_engine.decoding.answers import silence, with_alternatives
 from completion_engine.decoding.attribution import Origins
 from completion_engine.decoding.contexts import Contexts
@@ -26,22 +25,20 @@ from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS, Budget, PromptWindows
 from completion_engine.prompting.written import Written
-from completion_engine.remote.answer import TokenStream
+from completion_engine.remote.asking import Asking
 from completion_engine.remote.config import RemoteConfig
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.leaving import AT_CURSOR, LEAVES, Masking, mask, refusal
 from completion_engine.remote.past import Past, Place, setting_of, weighs_for
-from completion_engine.remote.question import Names, Question
 from completion_engine.remote.servers import Servers
 from completion_engine.remote.tokenizer_proof import Served, prove
 from completion_engine.remote.transport import Wait, woken_by
-from completion_engine.remote.writing import Remaining, RemoteWriting
+from completion_engine.remote.writing import RemoteWriting
 from completion_engine.request import Cancellation, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import StopRules, load_grammar
 
 EXACTNESS = "verified by the server"
-_OTHERS_TEMPERATURE = 0.8  # of further candidates, where the first one is the likeliest text
 _IDLE_MS, REST_S = 1000.0, 10.0  # of a step, and of all that comes after an answer
 _LOAD_S = 10.0
 
@@ -83,8 +80,8 @@ class RemoteCompleter:
 
     def __init__(self, config: RemoteConfig, servers: Servers, tokenizer: Tokenizer, served: Served) -> None:
         """On servers that answer, whose `served` model has this tokenizer."""
-        self._config, self._servers, self._tokenizer, self._served = config, servers, tokenizer, served
-        self._names, self._past = Names(servers.endpoint.token), Past()
+        self._servers, self._tokenizer, self._served = servers, tokenizer, served
+        self._asking, self._past = Asking(servers, served.name, tokenizer), Past()
         self._masking = Masking(config.suffix_chars or SUFFIX_CHARS["cuda"])
         max_context = MAX_TOKENS if config.context_tokens < 0 else config.context_tokens
         form = RepositoryFormat(tokenizer, max_context, mask)
@@ -194,7 +191,7 @@ class RemoteCompleter:
         writing = self._going_on(request, prompt, limits)
         writing.stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
         place = self._place(request, prompt, writing)
-        with self._asked(request, prompt, limits) as others:
+        with self._asking.others(request, prompt, limits) as others:
             try:
                 finish = run(writing, rules, limits, request.cancellation)
             except BaseException:
@@ -220,60 +217,12 @@ class RemoteCompleter:
         """What goes on behind all that is known to follow the prompt, by the stream that writes it."""
         written = Written(self._tokenizer, prompt.healed)
         known = self._past.along(request, prompt, written)
-        writing = self._writing(request, prompt, limits, known)
+        writing = self._asking.writing(request, prompt, limits, known)
         if self._unfinished is not None:
             if self._unfinished.place.weighs or not weighs_for(request):
                 writing.take_over(self._unfinished.writing)
             self._leave_unfinished()
         return writing
-
-    def _writing(
-        self, request: CompletionRequest, prompt: Prompt, limits: Limits, known: Known
-    ) -> RemoteWriting:
-        def ask(remaining: Remaining, wait: Wait) -> TokenStream:
-            return self._servers.complete(self._question(request, remaining), self._served.name, wait)
-
-        return RemoteWriting(
-            ask,
-            self._servers.endpoint.authority,
-            prompt,
-            Written(self._tokenizer, prompt.healed),
-            known,
-            limits=limits,
-            cancellation=request.cancellation,
-            stats=CompletionStats(device="remote", target=self._served.name),
-        )
-
-    def _question(self, request: CompletionRequest, remaining: Remaining) -> Question:
-        return Question(
-            remaining.path,
-            remaining.num_tokens,
-            tuple(sorted(self._tokenizer.end_ids)),
-            remaining.healed,
-            request.temperature,
-            request.seed,
-            self._names.salt,
-            self._names.session(request.document),
-            weighs=weighs_for(request),
-        )
-
-    @contextlib.contextmanager
-    def _asked(
-        self, request: CompletionRequest, prompt: Prompt, limits: Limits
-    ) -> Iterator[list[RemoteWriting]]:
-        """Further candidates, begun beside the first answer; at the end nobody goes on with them."""
-        others: list[RemoteWriting] = []
-        try:
-            for seed in range(1, request.num_candidates):
-                temperature = request.temperature or _OTHERS_TEMPERATURE
-                other = replace(request, temperature=temperature, seed=request.seed + seed)
-                others.append(self._writing(other, prompt, limits, Known()))
-                with contextlib.suppress(RemoteError):
-                    others[-1].begin()
-            yield others
-        finally:
-            for writing in others:
-                writing.close()
 
     @staticmethod
     def _answers(

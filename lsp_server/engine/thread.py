@@ -1,52 +1,37 @@
 """The one thread that owns an engine: loads it, completes, works ahead when idle, and ends.
 
-Owns the engine and its state. Must not know the event loop, the protocol, nor which request comes first.
+Owns the engine's state, and what the thread does next. Must not know the event loop, the protocol, which
+request comes first, nor what may go wrong in an engine.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
-from completion_engine.errors import RemoteError, SlipstreamError
 from completion_engine.memory import give_back
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import Completion
 from lsp_server.engine.agenda import Agenda, Expectation
-from lsp_server.engine.work import (
-    Closable,
-    Completer,
-    EngineJob,
-    EngineStatus,
-    EngineUser,
-    Load,
-    NoEngineError,
-    failed_status,
-)
+from lsp_server.engine.guarded import GuardedEngine
+from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, Load, failed_status
 from lsp_server.supervision import SupervisedThread
-
-logger = logging.getLogger(__name__)
 
 # Background work waits this long after the last completion, so that it does not meet the next keystroke.
 IDLE_PAUSE_S = 0.05
 # Whoever types nothing for this long after a whole suggestion is reading it, and may accept it.
 READING_PAUSE_S = 0.25
 
-# An engine that failed so often in a row, or went on for so long after a cancellation, will not recover.
-MAX_FAILURES = 3
+# An engine that goes on for so long after a cancellation will not recover.
 STUCK_S = 30.0
 
 
 class EngineThread:
     """Runs one thing at a time, in this order: stop, load, forget, complete, open, work ahead.
 
-    Every user hears of each state; of an error in a completion hears the one who asked for it. Whatever the
-    engine raises, a BaseException too, is such an error: libraries below have panics that are no Exception.
+    Every user hears of each state; of an error in a completion hears the one who asked for it.
     """
 
     def __init__(self) -> None:
@@ -55,12 +40,11 @@ class EngineThread:
         self._agenda = Agenda()
         self._load: Load | None = None
         self._job: EngineJob | None = None
-        self._num_failures = 0
         self._interrupt = Cancellation()
         self._may_idle = False
         self._idle_from_s = 0.0
         self._stopping = False
-        self._engine: Completer | None = None
+        self._engine = GuardedEngine(self._tell_all)
         self.status = EngineStatus()
         self._thread = SupervisedThread("engine", self._run, self._on_crash)
 
@@ -86,7 +70,7 @@ class EngineThread:
         job = self._job
         cancelled_s = job.cancelled_s if job is not None else None
         is_stuck = cancelled_s is not None and time.perf_counter() - cancelled_s > STUCK_S
-        return is_stuck or self._num_failures >= MAX_FAILURES
+        return is_stuck or self._engine.fails_always
 
     def start(self) -> None:
         """Start the thread; it waits for `load`."""
@@ -164,7 +148,7 @@ class EngineThread:
     def _run(self) -> None:
         while (task := self._next()) is not None:
             task()
-        self._let_go()
+        self._engine.let_go()
         give_back()
 
     def _on_crash(self, error: BaseException, is_final: bool) -> None:
@@ -173,7 +157,7 @@ class EngineThread:
             held = [job for job in (self._job, *(self._agenda.take_all() if is_final else ())) if job]
             self._job = None
             if is_final:
-                self._engine, self._num_failures = None, MAX_FAILURES
+                self._engine.give_up()
             if is_final or (self.status.state == "loading" and self._load is None):
                 self._set_status(failed_status(error))
         for job in held:
@@ -191,14 +175,14 @@ class EngineThread:
                     self._load = None
                     return lambda: self._do_load(load)
                 if (document := self._agenda.take_closed()) is not None:
-                    return lambda: self._guarded(lambda engine: engine.forget(document))
+                    return lambda: self._engine.call(lambda engine: engine.forget(document))
                 if (job := self._agenda.take_job()) is not None:
                     self._job = job
                     if self._agenda.has_jobs:
                         job.request.cancellation.give_way()
                     return lambda: self._do_complete(job)
-                if self._engine is not None and (language := self._agenda.take_language()) is not None:
-                    return lambda: self._guarded(lambda engine: engine.open(language))
+                if self._engine.is_there and (language := self._agenda.take_language()) is not None:
+                    return lambda: self._engine.call(lambda engine: engine.open(language))
                 pause_s = self._pause_s()
                 if pause_s is not None and pause_s <= 0:
                     return self._idle_task()
@@ -207,7 +191,7 @@ class EngineThread:
     def _pause_s(self) -> float | None:
         """How long until work ahead begins or goes on; None where there is none."""
         expected = self._agenda.expected
-        if self._engine is None or not (expected or self._may_idle):
+        if not self._engine.is_there or not (expected or self._may_idle):
             return None
         return (expected.from_s if expected else self._idle_from_s) - time.perf_counter()
 
@@ -222,16 +206,9 @@ class EngineThread:
             self._idle_from_s = expected.from_s  # the pause of an answer is no pause for this
         return lambda: self._do_idle(expected)
 
-    def _let_go(self) -> None:
-        """There is no engine until another one is loaded."""
-        engine, self._engine = self._engine, None
-        if isinstance(engine, Closable):
-            engine.close()
-
     def _do_load(self, load: Load) -> None:
-        self._let_go()
+        self._engine.let_go()
         self._may_idle = False
-        self._num_failures = 0
         self._publish(EngineStatus())
 
         def is_outdated() -> bool:
@@ -241,24 +218,15 @@ class EngineThread:
             if not is_outdated():
                 self._publish(EngineStatus(message=message, done=done, total=total))
 
-        try:
-            self._engine = load(report, is_outdated)
-        except CancelledError:
-            return
-        except SlipstreamError as error:
-            failure = EngineStatus("error", error.message, error.advice)
-        except BaseException as error:
-            logger.exception("The engine cannot be loaded")
-            failure = failed_status(error)
-        else:
+        failure = self._engine.load(load, report, is_outdated)
+        if self._engine.is_there:
             self._may_idle = True
             self._refresh()
-            return
-        if not is_outdated():
+        elif failure is not None and not is_outdated():
             self._publish(failure)
 
     def _do_complete(self, job: EngineJob) -> None:
-        answer = self._answer(job)
+        answer = self._engine.complete(job)
         self._job = None
         try:
             job.resolve(answer)
@@ -269,48 +237,17 @@ class EngineThread:
         may_read = isinstance(answer, Completion) and not answer.stats.is_unfinished
         self._idle_from_s = time.perf_counter() + (READING_PAUSE_S if may_read else IDLE_PAUSE_S)
 
-    def _answer(self, job: EngineJob) -> Completion | BaseException:
-        if self._engine is None:
-            return NoEngineError()
-        if job.request.cancellation.is_cancelled:
-            return CancelledError()
-        queue_ms = (time.perf_counter() - job.submitted_s) * 1000
-        try:
-            completion = self._engine.complete(replace(job.request, waited_ms=queue_ms))
-        except (CancelledError, RemoteError) as error:
-            return error
-        except BaseException as error:
-            self._num_failures += 1
-            job.user.on_failure(error)
-            return error
-        self._num_failures = 0
-        completion.stats.ms["queue"] = queue_ms
-        completion.stats.ms["total"] += queue_ms
-        return completion
-
     def _do_idle(self, expected: Expectation | None) -> None:
         if expected is not None:
-            self._guarded(lambda engine: engine.expect(expected.request, writes=expected.writes))
-        more = self._guarded(lambda engine: engine.idle(self._interrupt))
+            self._engine.call(lambda engine: engine.expect(expected.request, writes=expected.writes))
+        more = self._engine.call(lambda engine: engine.idle(self._interrupt))
         self._may_idle = bool(more) or self._interrupt.is_cancelled
         if not self._may_idle:
             self._refresh()
 
-    def _guarded(self, call: Callable[[Completer], Any]) -> Any:
-        """The call's result; None when it was interrupted, or failed and that was reported."""
-        if self._engine is None:
-            return None
-        try:
-            return call(self._engine)
-        except CancelledError:
-            return None
-        except BaseException as error:
-            self._tell_all(error)
-            return None
-
     def _refresh(self) -> None:
         """Publish what the engine says of itself."""
-        details = self._guarded(lambda engine: engine.describe()) or {}
+        details = self._engine.call(lambda engine: engine.describe()) or {}
         self._publish(EngineStatus("ready", details=details))
 
     def _publish(self, status: EngineStatus) -> None:

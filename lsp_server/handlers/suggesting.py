@@ -63,28 +63,42 @@ async def suggest(
     learn(server, snapshot, settings)
     ahead = _rest_of(server, selected, snapshot) if selected else ""
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
-    if asked == "by typing":
-        request = replace(request, silent_in=settings.silent_in)
-    elif asked == "to choose":
-        request = replace(request, num_candidates=settings.candidates, eagerness=1.0)
+    request = _as_asked(request, asked, settings)
     turn = server.scheduler.take_turn()
     if settings.remote.url:
         request = replace(request, may_leave=await _may_leave(server, uri, settings))
         if uri not in session.documents:
             return ()  # it was closed meanwhile
-    try:
-        completion = await server.scheduler.complete(request, turn)
-    except SupersededError:
-        session.remember(
-            CompletionRecord(session.next_id(), snapshot, empty("superseded"), outcome="superseded")
-        )
-        raise
+    completion = await _complete(server, snapshot, request, turn)
     if asked == "by typing" and not ahead:
         foretell(server, snapshot, request, completion)
     _want_context(server, snapshot, request)
     offers = _offers(server, snapshot, completion, ahead)
     _measure(server, offers, completion, (time.perf_counter() - begin) * 1000)
     return offers
+
+
+def _as_asked(request: CompletionRequest, asked: TriggerKind, settings: Settings) -> CompletionRequest:
+    """Who types hears nothing at places that the settings name; who chooses gets several, unweighed."""
+    if asked == "by typing":
+        return replace(request, silent_in=settings.silent_in)
+    if asked == "to choose":
+        return replace(request, num_candidates=settings.candidates, eagerness=1.0)
+    return request
+
+
+async def _complete(
+    server: SlipstreamServer, snapshot: DocumentSnapshot, request: CompletionRequest, turn: int
+) -> Completion:
+    """The engine's answer. Raises as `suggest`; that a newer request came is remembered."""
+    session = server.session
+    try:
+        return await server.scheduler.complete(request, turn)
+    except SupersededError:
+        session.remember(
+            CompletionRecord(session.next_id(), snapshot, empty("superseded"), outcome="superseded")
+        )
+        raise
 
 
 async def _may_leave(server: SlipstreamServer, uri: str, settings: Settings) -> bool:

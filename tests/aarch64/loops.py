@@ -27,7 +27,7 @@ Body = Callable[..., None]
 
 def bodies(names: tuple[str, ...]) -> Iterator[tuple[str, int, Body]]:
     """A loop's name, its number of arguments, and what writes it."""
-    from completion_engine.cpu.kernels import attention, rows, sums, weight_tile
+    from completion_engine.cpu.kernels import query_products, rows, sums, weight_tile
     from completion_engine.cpu.kernels.packing import RECORDS
     from tests.completion_engine.cpu.machine_code import TARGETS
 
@@ -41,13 +41,13 @@ def bodies(names: tuple[str, ...]) -> Iterator[tuple[str, int, Body]]:
                     lambda make, *a, of=literals: weight_tile.write_tile(make, *of, *a),
                 )
     for size in (2, 4):
-        yield f"score {size}", 6, lambda make, *a, of=size: attention.write_scores(make, of, *a)
+        yield f"score {size}", 6, lambda make, *a, of=size: query_products.write_scores(make, of, *a)
         for num_vectors in (1, 2):
             literals = size, num_vectors
             yield (
                 f"sum_up {size} {num_vectors}",
                 7,
-                lambda make, *a, of=literals: attention.write_sums(make, *of, *a),
+                lambda make, *a, of=literals: query_products.write_sums(make, *of, *a),
             )
     yield "round", 4, rows.write_rounded
     for size in (4, 2, 1):

@@ -12,7 +12,6 @@ from completion_engine.decoding import run as run_module
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
-from completion_engine.stats import CompletionStats
 from completion_engine.suggestions import syntax
 from completion_engine.target_model.costs import PassClock
 from completion_engine.target_model.language_model import LanguageModel
@@ -298,7 +297,7 @@ def test_where_no_time_is_left_nothing_is_drafted_and_the_text_is_the_same(
     monkeypatch.setattr(target, "clock", PassClock({width: 10.0 + width for width in target.widths}, 0.0))
     engine, work = make_engine(), request(CODE * 2, max_tokens=24)
     engine.prepare(work)
-    _, hurried = engine._begin(work, CompletionStats())
+    _, hurried = engine._begin(work)
     while len(hurried.tokens) < 24:
         hurried.step(0.0)
     drafted = make_engine().write(work, NoRules(), 24)

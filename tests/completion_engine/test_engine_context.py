@@ -128,8 +128,8 @@ def test_a_closed_document_leaves_no_context_behind(engine: CompletionEngine) ->
 def test_contexts_of_so_many_documents_are_kept_and_no_more(engine: CompletionEngine) -> None:
     for number in range(200):
         asked = replace(request(context=FIRST), document=f"{number}.py")
-        engine._prompts.settle(asked, cursor_of(asked))
-    assert len(engine._prompts._standing) <= 64
+        engine._tasks._prompts.settle(asked, cursor_of(asked))
+    assert len(engine._tasks._prompts._standing) <= 64
 
 
 def test_two_documents_keep_their_contexts(engine: CompletionEngine) -> None:

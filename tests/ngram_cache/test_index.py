@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ngram_cache import NgramIndex, snapshot
+from ngram_cache.live_parts import LiveParts
 from ngram_cache.search import Part
 from ngram_cache.segment import Segment
 from ngram_cache.snapshot import FileRecord, Snapshot
@@ -275,7 +276,7 @@ def test_writers_leave_segments_alone_that_are_being_merged() -> None:
         for number in range(10):
             index.update(f"{number}", [1, 2, 3])
         index.remove("second")
-        return index._merged(parts)
+        return index._live.merged(parts)
 
     index._replace_aside(list, merge_while_others_write)
     index.check_integrity()
@@ -311,7 +312,7 @@ def test_a_document_never_drafts_from_itself_while_it_changes(
         else:
             seen.append(index.view(exclude="own").successors([1, 2], 1).match_length)
 
-    publish, entry = NgramIndex._publish, VersionTable.entry
+    publish, entry = LiveParts.publish, VersionTable.entry
 
     def publish_late(*arguments: Any) -> None:
         read()
@@ -323,7 +324,7 @@ def test_a_document_never_drafts_from_itself_while_it_changes(
         return entry(table, path)
 
     if moment == "before it is published":
-        monkeypatch.setattr(NgramIndex, "_publish", publish_late)
+        monkeypatch.setattr(LiveParts, "publish", publish_late)
         index.set_overlay("own", [1, 2, 4])
     else:
         monkeypatch.setattr(VersionTable, "entry", change_first)

@@ -1,8 +1,7 @@
 """Attention of some rows to cached keys and values, in float32, shared among threads.
 
-Eight queries that read the same keys are a unit of work, so that what is read is used eight times. Keys are
-read by channel, thirty-two at a time. A query's sums run over channels, and over keys, one behind the other:
-its result is the same beside any others, and does not depend on keys that it does not see.
+Eight queries that read the same keys are a unit of work, so that what is read is used eight times. A query's
+result is the same beside any others, and does not depend on keys that it does not see: see `query_products`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
-from numba.core import cgutils
 from torch import Tensor
 
 from completion_engine.cpu.kernels.branch_table import (
@@ -37,23 +35,12 @@ from completion_engine.cpu.kernels.language import (
     widened,
 )
 from completion_engine.cpu.kernels.program import Step
+from completion_engine.cpu.kernels.query_products import KEYS_AT_ONCE, NUM_QUERIES, score, sum_up
 from completion_engine.cpu.kernels.sums import sum_of
 from completion_engine.cpu.kernels.task import COUNTER, bits_of, places, task_of
-from completion_engine.cpu.kernels.vectors import (
-    F32,
-    LANES,
-    SUM_LANES,
-    Vectors,
-    bf16_at,
-    claim,
-    float_at,
-    instruction,
-    int64_at,
-)
+from completion_engine.cpu.kernels.vectors import LANES, bf16_at, claim, float_at, int64_at
 
-KEYS_AT_ONCE = 2 * LANES  # keys and channels; see `kv_cache.KEY_ALIGNMENT`
-_NUM_QUERIES = 8
-_F32, _I32 = np.float32, np.int32
+_I32 = np.int32
 
 
 def serves_heads(head_size: int) -> bool:
@@ -169,76 +156,6 @@ def step_in(
     return Step(kernel, task_of(task), (table, queries))
 
 
-def write_scores(
-    make: Vectors,
-    size: int,
-    queries: Any,
-    keys: Any,
-    channel_step: Any,
-    num_channels: Any,
-    scores: Any,
-    score_step: Any,
-) -> None:
-    """The products of eight queries [num_channels, 8] with 32 keys; steps, in bytes, lead to the next one."""
-    num_keys = 2 * SUM_LANES
-    with make.each(KEYS_AT_ONCE // num_keys) as part:
-        own_keys, own_scores = make.step(keys, part, size * num_keys), make.step(scores, part, 4 * num_keys)
-        totals = make.sums(2 * _NUM_QUERIES, SUM_LANES)
-        with cgutils.for_range(make.builder, num_channels) as loop:
-            channel = make.step(own_keys, loop.index, channel_step)
-            query = make.step(queries, loop.index, 4 * _NUM_QUERIES)
-            _add_products(make, size, channel, [(query, 4 * at) for at in range(_NUM_QUERIES)], totals)
-        _write(make, totals, own_scores, score_step)
-
-
-def write_sums(
-    make: Vectors,
-    size: int,
-    num_vectors: int,
-    shares: Any,
-    share_step: Any,
-    values: Any,
-    value_step: Any,
-    num_keys: Any,
-    summed: Any,
-    sum_step: Any,
-) -> None:
-    """Sixteen channels of values for each vector, summed up by each query's shares; steps as above."""
-    num_at_once = num_vectors if SUM_LANES == LANES else 2
-    num_channels = num_at_once * SUM_LANES
-    with make.each(LANES * num_vectors // num_channels) as part:
-        own, own_sums = (
-            make.step(values, part, size * num_channels),
-            make.step(summed, part, 4 * num_channels),
-        )
-        totals = make.sums(num_at_once * _NUM_QUERIES, SUM_LANES)
-        with cgutils.for_range(make.builder, num_keys) as loop:
-            value, share = make.step(own, loop.index, value_step), make.step(shares, loop.index, 4)
-            factors = [(make.step(share, share_step, at), 0) for at in range(_NUM_QUERIES)]
-            _add_products(make, size, value, factors, totals)
-        _write(make, totals, own_sums, sum_step)
-
-
-_score, _sum_up = instruction(num_literals=1)(write_scores), instruction(num_literals=2)(write_sums)
-
-
-def _add_products(make: Vectors, size: int, numbers: Any, factors: Any, totals: Any) -> None:
-    """Add stored numbers, times what stands at each factor's place, to that factor's vectors of sums."""
-    num_vectors = len(totals) // len(factors)
-    vectors = [make.load_wide(numbers, SUM_LANES * size * at, size, SUM_LANES) for at in range(num_vectors)]
-    for place, (address, offset) in enumerate(factors):
-        factor = make.repeated(address, offset, F32, SUM_LANES)
-        for at, vector in enumerate(vectors):
-            make.add_product(totals[place * num_vectors + at], vector, factor)
-
-
-def _write(make: Vectors, totals: Any, address: Any, step: Any) -> None:
-    num_vectors = len(totals) // _NUM_QUERIES
-    for at, total in enumerate(totals):
-        row = make.step(address, step, at // num_vectors)
-        make.store(make.builder.load(total), row, 4 * SUM_LANES * (at % num_vectors))
-
-
 @kernel
 def _lay_out(
     q: Array, head: int, first: int, number: int, num_seen: Array, scale: Any, queries: Floats
@@ -265,7 +182,7 @@ def _exponentiate(scores: Floats, end: int, num_keys: int) -> Any:
 
 @inlined
 def _num_units(num_groups: Any, num_rows: Any) -> Any:
-    return (num_groups * num_rows + _NUM_QUERIES - 1) // _NUM_QUERIES
+    return (num_groups * num_rows + NUM_QUERIES - 1) // NUM_QUERIES
 
 
 @kernel
@@ -287,27 +204,27 @@ def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array, table
     value_step = task[_AT.value_stride]
     num_groups = q.shape[1] // num_kv
     width = (num_seen.max() + KEYS_AT_ONCE - 1) // KEYS_AT_ONCE * KEYS_AT_ONCE
-    queries = np.zeros((num_channels, _NUM_QUERIES), np.float32)
-    scores = np.empty((_NUM_QUERIES, width), np.float32)
-    summed = np.empty((_NUM_QUERIES, num_channels), np.float32)
-    totals = np.empty(_NUM_QUERIES, np.float32)
+    queries = np.zeros((num_channels, NUM_QUERIES), np.float32)
+    scores = np.empty((NUM_QUERIES, width), np.float32)
+    summed = np.empty((NUM_QUERIES, num_channels), np.float32)
+    totals = np.empty(NUM_QUERIES, np.float32)
     scale = _I32(task[_AT.scale_bits]).view(np.float32)
     branch, unit = _branch_of(claim(task, COUNTER, 1), table, num_groups, num_kv)
     while branch:
         num_rows, begin = table[branch + BRANCH.number], table[branch + BRANCH.first]
         num_units = _num_units(num_groups, num_rows)
-        head, first = unit // num_units, unit % num_units * _NUM_QUERIES
+        head, first = unit // num_units, unit % num_units * NUM_QUERIES
         keys = table[branch + BRANCH.keys] + task[_AT.keys_offset] + head * task[_AT.key_head_stride]
         values = table[branch + BRANCH.values] + task[_AT.values_offset] + head * task[_AT.value_head_stride]
-        number = min(_NUM_QUERIES, num_groups * num_rows - first)
+        number = min(NUM_QUERIES, num_groups * num_rows - first)
         own, seen = q[begin : begin + num_rows], num_seen[begin : begin + num_rows]
         num_keys = _lay_out(own, head * num_groups, first, number, seen, scale, queries)
         for key in range(0, num_keys, KEYS_AT_ONCE):
             place = scores.ctypes.data + 4 * key
             if size == 2:
-                _score(2, queries.ctypes.data, keys + 2 * key, key_step, num_channels, place, 4 * width)
+                score(2, queries.ctypes.data, keys + 2 * key, key_step, num_channels, place, 4 * width)
             else:
-                _score(4, queries.ctypes.data, keys + 4 * key, key_step, num_channels, place, 4 * width)
+                score(4, queries.ctypes.data, keys + 4 * key, key_step, num_channels, place, 4 * width)
         for at in range(number):
             totals[at] = _exponentiate(scores[at], seen[(first + at) % num_rows], num_keys)
         for channel in range(0, num_channels, KEYS_AT_ONCE):
@@ -315,13 +232,13 @@ def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array, table
             column = values + size * channel
             is_whole = channel + KEYS_AT_ONCE <= num_channels
             if size == 2 and is_whole:
-                _sum_up(2, 2, shares, 4 * width, column, value_step, num_keys, place, step)
+                sum_up(2, 2, shares, 4 * width, column, value_step, num_keys, place, step)
             elif size == 2:
-                _sum_up(2, 1, shares, 4 * width, column, value_step, num_keys, place, step)
+                sum_up(2, 1, shares, 4 * width, column, value_step, num_keys, place, step)
             elif is_whole:
-                _sum_up(4, 2, shares, 4 * width, column, value_step, num_keys, place, step)
+                sum_up(4, 2, shares, 4 * width, column, value_step, num_keys, place, step)
             else:
-                _sum_up(4, 1, shares, 4 * width, column, value_step, num_keys, place, step)
+                sum_up(4, 1, shares, 4 * width, column, value_step, num_keys, place, step)
         for at in range(number):
             row, group = begin + (first + at) % num_rows, (first + at) // num_rows
             for channel in range(num_channels):

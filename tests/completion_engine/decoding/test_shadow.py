@@ -87,7 +87,7 @@ def test_an_accepted_draft_that_the_target_would_not_write_is_found(
 def test_a_damaged_cache_of_the_request_is_found(make_engine: Make) -> None:
     engine = make_engine()
     engine.complete(request(HEAD * 3, shadow=0.0))
-    (slot,) = engine._slots._slots
+    (slot,) = engine._tasks._slots._slots
     slot.cache.values[:, :, :40] = slot.cache.values[:, :, :40].flip(2)
     slot.path = []
     engine.complete(request(HEAD * 3))

@@ -19,7 +19,7 @@ from completion_engine.request import (
     ContextPiece,
     RepositoryContext,
 )
-from tests.remote_server import PATIENCE_S, Answering, Brain, RemoteServer
+from tests.remote_server import PATIENCE_S, Answering, Brain, RemoteServer, pausing
 
 Load = Callable[..., RemoteCompleter]
 At = Callable[..., CompletionRequest]
@@ -151,15 +151,7 @@ def test_a_deadline_s_rest_comes_while_nobody_waits_and_is_gone_on_with(
 ) -> None:
     may_go_on = threading.Event()
 
-    def write_slowly(answering: Answering) -> None:
-        answering.head()
-        for at, (token, reason) in enumerate(answering.written()):
-            if at == 18:
-                assert may_go_on.wait(PATIENCE_S)
-            answering.tokens([token], reason)
-        answering.done()
-
-    server.faults.append(write_slowly)
+    server.faults.append(pausing(18, may_go_on))
     request = request_at(deadline_ms=200)
     first = completer.complete(request)
     assert first.stats.finish_reason == "deadline"

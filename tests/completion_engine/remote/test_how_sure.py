@@ -17,7 +17,15 @@ from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import Completion
 from ngram_cache import NgramIndex
 from tests.completion_engine.remote.conftest import STORY
-from tests.remote_server import PATIENCE_S, Answering, Brain, RemoteServer, WeighedToken, logprobs
+from tests.remote_server import (
+    PATIENCE_S,
+    Answering,
+    Brain,
+    RemoteServer,
+    by_heart,
+    logprobs,
+    pausing,
+)
 
 At = Callable[..., CompletionRequest]
 Both = Callable[[CompletionRequest], tuple[Completion, Completion]]
@@ -105,9 +113,7 @@ def test_the_servers_write_no_further_than_they_are_sure(
         answering.write(doubted + 1)
         answering.stay_silent()
 
-    server = serve(
-        lambda *_: [WeighedToken(token, Chance(s)) for token, s in zip(words, shares, strict=True)]
-    )
+    server = serve(by_heart(words, shares))
     server.faults.append(write_and_wait)
     found = load(server).complete(request_at("def add", eagerness=0.6))
     assert (found.rule, found.stats.finish_reason) == ("unsure", "unsure")
@@ -125,18 +131,8 @@ def test_the_rest_of_a_late_answer_is_taken_in_as_far_as_it_is_sure(
     shares = [0.999 if at < 20 else 0.01 for at in range(len(words))]
     may_go_on = threading.Event()
 
-    def write_slowly(answering: Answering) -> None:
-        answering.head()
-        for at, (token, reason) in enumerate(answering.written()):
-            if at == 18:
-                assert may_go_on.wait(PATIENCE_S)
-            answering.tokens([token], reason)
-        answering.done()
-
-    server = serve(
-        lambda *_: [WeighedToken(token, Chance(s)) for token, s in zip(words, shares, strict=True)]
-    )
-    server.faults.append(write_slowly)
+    server = serve(by_heart(words, shares))
+    server.faults.append(pausing(18, may_go_on))
     completer = load(server)
     request = request_at(eagerness=0.6, deadline_ms=200)
     assert completer.complete(request).stats.finish_reason == "deadline"
@@ -188,7 +184,7 @@ def test_a_stream_that_tells_no_chances_is_not_gone_on_with_where_they_decide(
         answering.write(len(words) // 2)
         may_go_on.wait(PATIENCE_S)
 
-    server = serve(lambda *_: [WeighedToken(token, Chance(0.999)) for token in words])
+    server = serve(by_heart(words, [0.999] * len(words)))
     server.faults.append(write_slowly)
     completer = load(server)
     request = request_at(eagerness=1.0, deadline_ms=200)

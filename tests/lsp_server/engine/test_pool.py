@@ -15,6 +15,7 @@ from completion_engine.errors import MachineError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine import thread as engine_thread
+from lsp_server.engine.guarded import MAX_FAILURES, GuardedEngine
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool, engine_config
 from lsp_server.engine.scheduling import Scheduler, SupersededError
 from lsp_server.engine.work import EngineStatus, EngineUser, Load, Notice, OnTokens
@@ -289,7 +290,7 @@ async def test_an_engine_that_fails_every_time_is_sick_until_it_does_not(host: H
     window = host.window()
     await window.use("a")
     host.engines[0].failure = RuntimeError("the device is gone")
-    for _ in range(engine_thread.MAX_FAILURES):
+    for _ in range(MAX_FAILURES):
         assert not host.pool.is_sick
         await window.ask("x")
     assert host.pool.is_sick
@@ -355,7 +356,7 @@ async def test_an_error_outside_of_the_engine_answers_who_waits_and_the_thread_g
     await window.use("a")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine_thread.EngineThread, "_answer", fail_in_the_loop)
+        patch.setattr(GuardedEngine, "complete", fail_in_the_loop)
         async with asyncio.timeout(PATIENCE_S):
             assert await window.ask("x") == "engine-failed"
     assert await window.ask("y") == "y by a"
@@ -369,7 +370,7 @@ async def test_a_thread_that_always_fails_is_an_error_and_loading_again_heals_it
     await window.use("a")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine_thread.EngineThread, "_answer", fail_in_the_loop)
+        patch.setattr(GuardedEngine, "complete", fail_in_the_loop)
         async with asyncio.timeout(PATIENCE_S):
             for _ in range(MAX_CRASHES):
                 await window.ask("x")

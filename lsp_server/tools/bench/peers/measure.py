@@ -87,13 +87,7 @@ def measure_peers(samples: Sequence[Sample], asked: PeerOptions, report: Progres
         num_positions = max(len(task.tokens) for task in tasks) + asked.max_tokens + _SPARE_POSITIONS
         line_up = _line_up(asked, folder, plain, workers, num_positions)
         peers: list[Peer] = [peer for peer in line_up if not isinstance(peer, Absent)]
-        warm_up = PeerTask(tuple(plain.tokenizer.encode(_WARM_UP)))
-        for peer in peers:
-            peer.write(warm_up, _WARM_UP_TOKENS)
-        longest = max(tasks, key=lambda task: len(task.tokens))
-        for peer in peers:
-            if isinstance(peer, TransformersPeer) and peer.cache_implementation:
-                peer.write(longest, asked.max_tokens)  # its cache is compiled for the longest text so far
+        _warm_up(peers, PeerTask(tuple(plain.tokenizer.encode(_WARM_UP))), tasks, asked.max_tokens)
         runs = take_turns(peers, tasks, asked.max_tokens, lambda at, total: report("Comparing", at, total))
     return {
         "bench": "peers",
@@ -145,6 +139,16 @@ def _line_up(
         workers.openvino, asked.target, tokenizer.end_ids, workers.folder, on_gpu=on_gpu
     )
     return [*found, *our_peers(plain, draft_model, index, few=few)]
+
+
+def _warm_up(peers: Sequence[Peer], short: PeerTask, tasks: Sequence[PeerTask], max_tokens: int) -> None:
+    """Whatever a peer does once, it does before it is measured: behind a `short` text, and the longest."""
+    for peer in peers:
+        peer.write(short, _WARM_UP_TOKENS)
+    longest = max(tasks, key=lambda task: len(task.tokens))
+    for peer in peers:
+        if isinstance(peer, TransformersPeer) and peer.cache_implementation:
+            peer.write(longest, max_tokens)  # its cache is compiled for the longest text so far
 
 
 def _facts(plain: CompletionEngine, workers: _Workers) -> dict[str, Any]:

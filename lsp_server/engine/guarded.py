@@ -1,0 +1,108 @@
+"""An engine out of which no error comes: each is counted, answered, and told to whom it concerns.
+
+Owns the engine from its loading to its end. Must not know what it is asked next. Used on one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from completion_engine.errors import RemoteError, SlipstreamError
+from completion_engine.request import CancelledError, Progress
+from completion_engine.stats import Completion
+from lsp_server.engine.work import (
+    Closable,
+    Completer,
+    EngineJob,
+    EngineStatus,
+    Load,
+    NoEngineError,
+    failed_status,
+)
+
+logger = logging.getLogger(__name__)
+
+MAX_FAILURES = 3  # an engine that failed so often in a row will not recover
+
+
+class GuardedEngine:
+    """At most one engine. `tell_all` hears of errors that no request made.
+
+    Whatever the engine raises, a BaseException too, is an error of its own: libraries below have panics that
+    are no Exception.
+    """
+
+    def __init__(self, tell_all: Callable[[BaseException], None]) -> None:
+        self._tell_all = tell_all
+        self._engine: Completer | None = None
+        self._num_failures = 0
+
+    @property
+    def is_there(self) -> bool:
+        """Whether an engine is loaded."""
+        return self._engine is not None
+
+    @property
+    def fails_always(self) -> bool:
+        """Whether a new process alone would help. May be read from any thread."""
+        return self._num_failures >= MAX_FAILURES
+
+    def load(self, load: Load, report: Progress, is_outdated: Callable[[], bool]) -> EngineStatus | None:
+        """Load an engine where there is none; why there is still none, or None where nobody needs to hear."""
+        self._num_failures = 0
+        try:
+            self._engine = load(report, is_outdated)
+        except CancelledError:
+            return None
+        except SlipstreamError as error:
+            return EngineStatus("error", error.message, error.advice)
+        except BaseException as error:
+            logger.exception("The engine cannot be loaded")
+            return failed_status(error)
+        return None
+
+    def let_go(self) -> None:
+        """There is no engine until another one is loaded."""
+        engine, self._engine = self._engine, None
+        if isinstance(engine, Closable):
+            engine.close()
+
+    def give_up(self) -> None:
+        """Drop it unclosed; it counts as one that always fails, for its thread ends by an error."""
+        self._engine, self._num_failures = None, MAX_FAILURES
+
+    def complete(self, job: EngineJob) -> Completion | BaseException:
+        """What a request is answered, with the time that it waited in its statistics."""
+        if self._engine is None:
+            return NoEngineError()
+        if job.request.cancellation.is_cancelled:
+            return CancelledError()
+        queue_ms = (time.perf_counter() - job.submitted_s) * 1000
+        try:
+            completion = self._engine.complete(replace(job.request, waited_ms=queue_ms))
+        except (CancelledError, RemoteError) as error:
+            return error
+        except BaseException as error:
+            self._num_failures += 1
+            job.user.on_failure(error)
+            return error
+        self._num_failures = 0
+        completion.stats.ms["queue"] = queue_ms
+        completion.stats.ms["total"] += queue_ms
+        return completion
+
+    def call(self, function: Callable[[Completer], Any]) -> Any:
+        """The function's result; None when it was interrupted, or failed and that was told."""
+        if self._engine is None:
+            return None
+        try:
+            return function(self._engine)
+        except CancelledError:
+            return None
+        except BaseException as error:
+            self._tell_all(error)
+            return None
