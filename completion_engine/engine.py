@@ -147,9 +147,15 @@ class CompletionEngine:
         while decoding.prepare():
             pass
 
-    def prepare_context(self, request: CompletionRequest) -> None:
-        """As `prepare`, behind the request's context, which the document has from now on."""
-        self.prepare(request, self._tasks.settle(request))
+    def prepare_context(self, request: CompletionRequest, like: CompletionEngine | None = None) -> None:
+        """As `prepare`, behind the request's context, which the document has from now on.
+
+        What `like`, an engine on the same target, has computed of the prompt is copied.
+        """
+        prompt = self._tasks.settle(request)
+        if like is not None:
+            self._tasks.take_over(like._tasks, request.document, prompt)
+        self.prepare(request, prompt)
 
     def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """The request may come soon: `idle` computes the prompt for who waits, then all of the text.

@@ -68,6 +68,14 @@ class SlotPool:
         """What some slot's last completion shows to follow a prompt; nothing where none does."""
         return path_behind((slot.path for slot in self._slots), prompt)
 
+    def take_over(self, other: SlotPool, document: str, prompt: Sequence[int]) -> None:
+        """Hold a copy of what a slot of `other`, filled by the same target, has cached of `prompt`."""
+        best = max(other._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)
+        if best is not None:
+            slot = self.acquire(document, prompt)
+            slot.cache.take_over(best.cache, best.cache.num_shared(prompt))
+            slot.path = []
+
     def _choose(self, prompt: Sequence[int]) -> Slot:
         """The slot that holds most of `prompt` or little else, or another that takes over what that holds."""
         best = max(self._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)

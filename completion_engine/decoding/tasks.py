@@ -113,6 +113,10 @@ class Tasks:
         """The whole prompt behind the request's context, which the document has from now on."""
         return self._prompts.settle(request, cursor_of(request))
 
+    def take_over(self, other: Tasks, document: str, prompt: Prompt) -> None:
+        """Hold a copy of what `other`, on the same target, has computed of a prompt."""
+        self._slots.take_over(other._slots, document, prompt.tokens)
+
     def num_missing(self, request: CompletionRequest) -> int:
         """Tokens to compute before somebody is answered with all of the text that a prompt may show."""
         return self._prompts.num_missing(request, cursor_of(request))

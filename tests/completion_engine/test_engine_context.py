@@ -72,6 +72,20 @@ def test_what_is_written_behind_a_context_is_what_a_fresh_engine_writes(
         assert fresh.write(asked, NoRules(), 12).tokens[:12] == shown[:12]
 
 
+def test_what_another_engine_has_computed_of_a_prompt_is_taken_over(
+    engine: CompletionEngine, make_engine: Make
+) -> None:
+    asked = request(CODE + "ult = ", context=FIRST)
+    engine.prepare_context(asked)
+    written = engine.write(asked, NoRules(), 12).tokens
+    fresh = make_engine(context_tokens=120)
+    fresh.prepare_context(asked, engine)
+    decoding = fresh.write(asked, NoRules(), 12)
+    assert decoding.stats.num_cached_tokens >= decoding.stats.num_prompt_tokens - 1
+    assert decoding.stats.num_forwards > 0  # the prompt alone, not what was written behind it
+    assert decoding.tokens[:12] == written[:12]
+
+
 def test_an_interrupted_rest_goes_on_where_it_was(engine: CompletionEngine) -> None:
     num_plain, _ = ask(engine, request(context=SECOND))
     for num_typed in range(1, 30):

@@ -77,8 +77,8 @@ def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
 ) -> dict[str, ExactnessReport]:
     """Decode every sample with all engines, which share one target, in turn, and compare the tokens.
 
-    With an `index` all of them have what it holds for a sample in front of their prompts. Ctrl+C ends it
-    with what is compared by then.
+    With an `index` all of them have what it holds for a sample in front of their prompts. A prompt's keys and
+    values are computed once and copied: drafts come behind it. Ctrl+C ends it with what is compared by then.
     Raises ValueError where `plain` is among the others: the second time it answers from its cache.
     """
     if any(engine is plain for engine in drafted.values()):
@@ -100,6 +100,7 @@ def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
             request = replace(request, context=context_of(plain, request, _REPOSITORY))
             off, plain_s = _timed(plain, request, max_tokens)
             for name, engine in drafted.items():
+                engine.prepare_context(request, plain)
                 on, drafted_s = _timed(engine, request, max_tokens)
                 reports[name].add(sample, on, off, plain_s / max(1e-9, drafted_s))
             progress(reports)
