@@ -58,8 +58,9 @@ class Unfinished:
         if finish is not None:
             self.decoding.end()
             return False
-        if self.decoding.must_prepare:
-            self.decoding.prepare(self.steps.next_ms(cancellation))
+        within_ms = self.steps.next_ms(cancellation)
+        if self.decoding.must_prepare(within_ms):
+            self.decoding.prepare(within_ms)
         else:
             self.decoding.step()
         return True

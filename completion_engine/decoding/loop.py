@@ -93,10 +93,10 @@ class Decoding:
         """Tokens that are known and not yet in the cache."""
         return len(self._path) - self._cache.num_cached
 
-    @property
-    def must_prepare(self) -> bool:
-        """Whether the next pass only brings known tokens into the cache."""
-        return self._num_prefilled(self.num_pending) > 0
+    def must_prepare(self, within_ms: float) -> bool:
+        """Whether the next pass only brings known tokens into the cache, lest it passes `within_ms`."""
+        num_pending = self.num_pending
+        return self._num_prefilled(num_pending) > 0 or num_pending - 1 > self._target.rows_within(within_ms)
 
     @property
     def next_ms(self) -> float:

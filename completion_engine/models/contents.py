@@ -45,11 +45,13 @@ def model_contents(root: Path, spec: ModelSpec) -> Iterator[Path]:
 
 
 def size_of(path: Path) -> int:
-    """The bytes of a file, or of all files in a folder; links count for themselves."""
+    """The bytes of a file, or of all files in a folder; links count for themselves, and what has gone is 0.
+
+    Others may be at work there: who looks sees names of files that are moved or removed a moment later.
+    """
     if not path.is_dir() or path.is_symlink():
-        return path.lstat().st_size
-    files = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-    return sum(file.lstat().st_size for file in files)
+        return _bytes_of(path)
+    return sum(_bytes_of(Path(folder, name)) for folder, _, names in os.walk(path) for name in names)
 
 
 def discard(path: Path) -> None:
@@ -58,6 +60,13 @@ def discard(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def _bytes_of(file: Path) -> int:
+    try:
+        return file.lstat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _made_in(folder: Path) -> Iterator[Path]:

@@ -5,7 +5,6 @@ Owns how pip is called and what its complaints mean. Must not know what is in th
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -15,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from completion_engine.errors import MachineError, SlipstreamError, UserError
+from completion_engine.json_text import parse_json
 from completion_engine.models.job import Monitor, ProgramOutcome, WorkerProgram, python, run_program
 
 # What pip is told beside its own configuration, as a JSON list: an editor hands on what it installed us with.
@@ -45,7 +45,8 @@ def fetch_wheel(requirement: str, work: Path, job: Monitor, on_bytes: Callable[[
 
     `on_bytes` is told how many bytes have arrived, several times a second and at the end, and may raise.
     Nothing is installed or built.
-    Raises MachineError: pip is missing, no network, no such package, no space, nothing moves any more.
+    Raises MachineError: pip is missing, no network, no such package, no space, nothing moves any more;
+    UserError for arguments in `PIP_VARIABLE` that are none.
     """
     wheels, scratch = work / "wheels", work / "scratch"
     wheels.mkdir()
@@ -91,7 +92,7 @@ def reaching_the_index(environment: Mapping[str, str]) -> list[str]:
     """pip's arguments about its index, out of those in `PIP_VARIABLE`. Raises UserError where it is none."""
     text = environment.get(PIP_VARIABLE) or "[]"
     try:
-        given = json.loads(text)
+        given = parse_json(text)
     except ValueError:
         given = None
     if not isinstance(given, list) or not all(isinstance(argument, str) for argument in given):

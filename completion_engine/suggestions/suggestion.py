@@ -96,7 +96,10 @@ def _fits(rules: StopRules, text: str) -> bool:
     num_replaced = num_covered(site, text)
     if imbalance(site, text, num_replaced) > imbalance(site, "", 0):
         return False
-    return not syntax.has_error(text, site.after[num_replaced:]) or syntax.has_error("", site.after)
+    # An error speaks against a text only where the line is known to parse without it.
+    return (
+        not syntax.has_error(text, site.after[num_replaced:]) or syntax.has_error("", site.after) is not False
+    )
 
 
 def _is_glued(site: Site, text: str) -> bool:

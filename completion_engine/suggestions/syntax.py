@@ -53,11 +53,11 @@ class SyntaxWindow:
             node = node.parent
         return False
 
-    def has_error(self, text: str, after: str) -> bool:
-        """Whether the cursor's line, with `text` and `after` behind it, does not parse."""
+    def has_error(self, text: str, after: str) -> bool | None:
+        """Whether the cursor's line, with `text` and `after` behind it, does not parse; None if unknown."""
         tree, source = self._parse(text + after)
         if tree is None:
-            return False
+            return None
         start = self._before.rfind(b"\n") + 1
         end = source.find(b"\n", len(self._before))
         return _has_error_within(tree.root_node, start, len(source) if end < 0 else end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import CompletionStats
-from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.language_model import PREFILL_ROWS, LanguageModel
+from completion_engine.target_model.rows import ROWS
 
 Make = Callable[..., CompletionEngine]
 
@@ -134,10 +136,11 @@ def test_of_a_prompt_that_was_only_computed_nothing_is_kept(
 class Preparing:
     """Prepares without end; says for how long it might at a time."""
 
-    must_prepare = True
-
     def __init__(self) -> None:
         self.steps_ms: list[float] = []
+
+    def must_prepare(self, _within_ms: float) -> bool:
+        return True
 
     def finish(self, *_: object) -> None:
         return
@@ -159,6 +162,25 @@ def test_a_long_pause_allows_long_steps_unless_others_may_come(is_written: bool)
         assert ahead.step(CompletionStats(), cancellation)
     alone_ms, shared_ms = decoding.steps_ms
     assert shared_ms < 100 < alone_ms
+
+
+def test_a_text_is_begun_behind_no_more_of_its_prompt_than_a_step_has_time_for(
+    make_engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = make_engine()
+    monkeypatch.setattr(engine.target, "rows_within", lambda ms: ROWS if ms < 100 else PREFILL_ROWS)
+    cancellation = Cancellation()
+    cancellation.give_way()
+    engine.expect(request(HEAD), writes=True)
+    decoding = engine._ahead.decoding  # type: ignore[union-attr]
+    num_pending = [decoding.num_pending]
+    while num_pending[-1] > 1:
+        engine.idle(cancellation)
+        num_pending.append(decoding.num_pending)
+    assert num_pending[0] > 3 * ROWS
+    assert all(before - after <= ROWS for before, after in pairwise(num_pending))
+    idle(engine)
+    assert engine.complete(request(HEAD)).text == make_engine().complete(request(HEAD)).text
 
 
 def test_what_passes_wrote_is_told_apart_from_what_was_known(make_engine: Make) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from completion_engine.models import ModelStore
-from completion_engine.models.contents import contents, discard
+from completion_engine.models.contents import contents, discard, size_of
 
 
 def files_in(folder: Path) -> set[Path]:
@@ -31,3 +31,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     for name in ("local", "qwen2.5-coder-0.5b"):
         (root / name).symlink_to(elsewhere / name)
     assert [*contents(root)] == []
+
+
+def test_what_another_process_has_just_moved_away_has_no_size(tmp_path: Path) -> None:
+    assert size_of(tmp_path / "model.gguf.partial") == 0

@@ -85,7 +85,7 @@ def test_pip_is_told_how_the_index_is_reached_and_not_how_to_install(
     assert reaching_the_index({PIP_VARIABLE: json.dumps(given)}) == passed
 
 
-@pytest.mark.parametrize("text", ["--proxy http://proxy", "{}", "[1]", "no"])
+@pytest.mark.parametrize("text", ["--proxy http://proxy", "{}", "[1]", "no", "[" * 200_000])
 def test_what_is_no_list_of_arguments_is_told(text: str) -> None:
     with pytest.raises(UserError, match=f"{PIP_VARIABLE} is no list") as raised:
         reaching_the_index({PIP_VARIABLE: text})

@@ -6,11 +6,18 @@ from collections.abc import Callable
 
 import pytest
 
+from completion_engine.suggestions import syntax
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
 
 At = Callable[..., CursorContext]
 Stops = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture(autouse=True)
+def patient_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the rules decide follows from the text, and not from how busy the machine is."""
+    monkeypatch.setattr(syntax, "_MAX_PARSE_S", 600.0)
 
 
 @pytest.fixture

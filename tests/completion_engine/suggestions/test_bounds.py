@@ -32,6 +32,11 @@ HOSTILE = [
 ]
 
 
+@pytest.fixture
+def patient_parser() -> None:
+    """None: the parser's time counts too."""
+
+
 @pytest.mark.parametrize(("language", "unit", "end"), HOSTILE)
 @pytest.mark.parametrize("is_generated", [False, True])
 def test_the_time_grows_with_the_text(language: str, unit: str, end: str, is_generated: bool) -> None:

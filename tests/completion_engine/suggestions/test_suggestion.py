@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tree_sitter import Parser, Tree
 
+from completion_engine.grammars import parse_within
+from completion_engine.suggestions import syntax
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import Suggestion, polish
@@ -277,3 +280,17 @@ def test_a_suggestion_that_cannot_be_decoded_to_its_end_loses_its_last_piece(
 ) -> None:
     cursor = at(language, document)
     assert _applied(cursor, polish(StopRules(cursor), generated + "\ufffd")) == after
+
+
+@pytest.mark.parametrize(("is_in_time", "shown"), [(True, "1"), (False, "1 2")])
+def test_an_error_counts_where_the_line_is_known_to_parse_without_the_text(
+    monkeypatch: pytest.MonkeyPatch, *, is_in_time: bool, shown: str
+) -> None:
+    cursor = CursorContext("x = ", " + 2\n", "python")
+    alone = (cursor.prefix + cursor.suffix).encode()
+
+    def parse(parser: Parser, source: bytes, max_s: float, old: Tree | None = None) -> Tree | None:
+        return parse_within(parser, source, max_s, old) if is_in_time or source != alone else None
+
+    monkeypatch.setattr(syntax, "parse_within", parse)
+    assert polish(StopRules(cursor), "1 2").text == shown

@@ -79,4 +79,4 @@ def test_only_errors_on_the_cursors_line_count() -> None:
     window = SyntaxWindow("python", "x = = 1\ny = ")
     assert not window.has_error("f(1)", " + 2\n")
     assert window.has_error("f(1", " + 2\n")
-    assert not SyntaxWindow("unknown-language", "").has_error("((", "")
+    assert SyntaxWindow("unknown-language", "").has_error("((", "") is None
