@@ -62,19 +62,20 @@ def new_parser(language: str) -> Parser | None:
 
 
 def parse_within(parser: Parser, source: bytes, max_s: float, old: Tree | None = None) -> Tree | None:
-    """The tree of a text in UTF-8; None where that takes longer than `max_s`.
+    """The tree of a text in UTF-8; None where that takes more than `max_s` of this thread's processor time.
 
     What did not change since the tree `old` is taken from there; its edits must have been told to it.
 
     What is no code of its language takes the parser a time that grows faster than the text, and the parser
-    keeps the interpreter to itself: so it is given the text in pieces, and asked to stop.
+    keeps the interpreter to itself: so it is given the text in pieces, and asked to stop. What others do on
+    the machine changes no answer.
     """
-    until_s = time.perf_counter() + max_s
+    until_s = time.thread_time() + max_s
     known: dict[str, Any] = {} if old is None else {"old_tree": old}
     try:
         tree: Tree = parser.parse(
             lambda at, _point: source[at : at + _PIECE_BYTES],
-            progress_callback=lambda *_: time.perf_counter() > until_s,
+            progress_callback=lambda *_: time.thread_time() > until_s,
             **known,
         )
     except ValueError:  # how it says that it was stopped
