@@ -122,7 +122,7 @@ class TokenStream:
             tokens = []
         if not isinstance(tokens, list) or not all(type(token) is int and token >= 0 for token in tokens):
             raise self._rubbish("text without token ids; the servers must run a vLLM with return_token_ids")
-        if reason not in _FINISHED:
+        if not isinstance(reason, str) or reason not in _FINISHED:
             raise truncated(self._authority)
         self._num_left -= len(tokens)
         if self._num_left < 0:

@@ -191,12 +191,9 @@ class RemoteCompleter:
         writing = self._going_on(request, prompt, limits)
         writing.stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
         place = self._place(request, prompt, writing)
-        with self._asking.others(request, prompt, limits) as others:
+        with _closed_on_failure(writing), self._asking.others(request, prompt, limits) as others:
             try:
                 finish = run(writing, rules, limits, request.cancellation)
-            except BaseException:
-                writing.close()
-                raise
             finally:
                 place.has_ended = writing.has_ended
                 self._past.keep(place)
@@ -248,3 +245,13 @@ class RemoteCompleter:
         if self._unfinished is not None:
             self._unfinished.writing.close()
             self._unfinished = None
+
+
+@contextlib.contextmanager
+def _closed_on_failure(writing: RemoteWriting) -> Iterator[None]:
+    """Whatever ends the work on a text but success, the servers stop writing it."""
+    try:
+        yield
+    except BaseException:
+        writing.close()
+        raise

@@ -50,7 +50,8 @@ class Connection:
     def __init__(self, transport: Transport, authority: str, scheme: str) -> None:
         """Says hello; the transport is open."""
         self._transport, self._authority, self._scheme = transport, authority, scheme
-        self._h2 = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
+        # Headers may hold any bytes, and proxies write some that are no UTF-8.
+        self._h2 = H2Connection(H2Configuration(client_side=True, header_encoding="latin-1"))
         self._h2.local_settings = Settings(client=True, initial_values=_SETTINGS)
         self._h2.decoder.max_header_list_size = MAX_HEADER_BYTES
         self._bounds = FrameBounds()
@@ -150,6 +151,7 @@ class Connection:
         patient = wait.at_most(time.perf_counter() + SEND_S)
         view = memoryview(body)
         while view and not stream.has_answered:
+            wait.check()
             room = min(self._h2.local_flow_control_window(stream.number), self._h2.max_outbound_frame_size)
             if room <= 0:
                 if not self.pump(patient):

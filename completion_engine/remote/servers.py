@@ -118,7 +118,11 @@ class Servers:
                 self._connection.close()
             self._connection = None
         transport = self._opened(wait)
-        self._connection = Connection(transport, self.endpoint.authority, self.endpoint.scheme)
+        try:
+            self._connection = Connection(transport, self.endpoint.authority, self.endpoint.scheme)
+        except BaseException:
+            transport.close()
+            raise
         self.num_connections += 1
         return self._connection
 
@@ -140,8 +144,8 @@ class Servers:
 
     def _opened_at(self, address: Address, wait: Wait) -> Transport:
         """See `_opened`; an address where that fails comes behind all others."""
-        transport = self._opening = self._opening or Transport(self.endpoint, address, self.waker)
         try:
+            transport = self._opening = self._opening or Transport(self.endpoint, address, self.waker)
             transport.open(wait)
         except CancelledError:
             raise

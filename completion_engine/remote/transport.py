@@ -111,12 +111,13 @@ class Transport:
     """One connection of bytes. `open` may be called again after a cancellation, and goes on."""
 
     def __init__(self, endpoint: Endpoint, address: Address, waker: Waker) -> None:
-        """Begin to connect to `address`, a family and what it calls a place."""
+        """Begin to connect to `address`, a family and what it calls a place. Raises RemoteError."""
         self._endpoint, self._waker = endpoint, waker
         self._deadline_s = time.perf_counter() + CONNECT_S
         self._is_connected = self._has_begun = False
         self.is_open = False
-        self._socket: socket.socket | ssl.SSLSocket = socket.socket(address[0], socket.SOCK_STREAM)
+        with self._faults():
+            self._socket: socket.socket | ssl.SSLSocket = socket.socket(address[0], socket.SOCK_STREAM)
         self._selector = selectors.DefaultSelector()
         self._socket.setblocking(False)
         self._selector.register(self._socket, _READ)

@@ -166,6 +166,7 @@ class RemoteWriting:
         is_known = self.tokens and not self.written.healing().bytes
         if other.is_open and is_known and other.path == self.path:
             self._stream, other._stream = other._stream, None
+            self._num_asked, self._finish_reason = other._num_asked, other._finish_reason
 
     @property
     def _has_begun(self) -> bool:

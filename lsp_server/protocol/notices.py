@@ -33,6 +33,7 @@ class Notices:
         self._show = show
         self._told: dict[str, None] = {}
         self._files: dict[str, _File] = {}
+        self._has_stopped = False
 
     def is_new(self, sentence: str) -> bool:
         """Whether this was never told; from now on it was."""
@@ -45,18 +46,21 @@ class Notices:
 
     def tell(self, sentences: Sequence[str], kind: MessageType) -> None:
         """Show each sentence that is new."""
-        for sentence in filter(self.is_new, sentences):
+        for sentence in filter(self.is_new, () if self._has_stopped else sentences):
             self._show(kind, sentence)
 
     def tell_of_file(self, path: str, problems: Sequence[str], kind: MessageType) -> None:
         """Show what is new of all that is wrong with a file now; in a pause, of its last state then."""
+        if self._has_stopped:
+            return
         file = self._files.setdefault(path, _File())
         file.problems, file.kind = problems, kind
         if file.timer is None:
             self._flush(file)
 
     def stop(self) -> None:
-        """Nothing is shown any more."""
+        """Nothing is shown any more, nor is anything begun: a file may be read still when its window goes."""
+        self._has_stopped = True
         for file in self._files.values():
             if file.timer is not None:
                 file.timer.cancel()

@@ -5,6 +5,7 @@ Owns what was found out lately. Rules are read from the disk, on a thread of its
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from pathlib import Path
@@ -24,25 +25,36 @@ class Leaving:
 
     def __init__(self) -> None:
         self._known: OrderedDict[_Key, tuple[float, bool]] = OrderedDict()
+        self._looking: dict[_Key, asyncio.Task[bool]] = {}
 
     async def allows(self, folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool:
         """Whether nothing leaves a file out, be it there or not: what is ignored or excluded stays here.
 
         One in no workspace folder has the rules of the work tree that it lies in, else of its own folder.
+        Where the disk is slow, whoever asks meanwhile gets what is read already, be the first one cancelled.
         """
         key = folder, path, exclude
         found_s, may_leave = self._known.get(key, (0.0, False))
-        if not found_s or time.monotonic() - found_s > VALID_S:
-            may_leave = await on_own_thread(_allows, *key)
-            self._known[key] = time.monotonic(), may_leave
-            self._known.move_to_end(key)
-            if len(self._known) > _MAX_KEPT:
-                self._known.popitem(last=False)
-        return may_leave
+        if found_s and time.monotonic() - found_s <= VALID_S:
+            return may_leave
+        if key not in self._looking:
+            self._looking[key] = asyncio.create_task(self._look(key))
+        return await asyncio.shield(self._looking[key])
 
     def known(self, folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool | None:
         """The same as it was found out last; None where nobody asked lately. Not for what is to leave."""
         return self._known.get((folder, path, exclude), (0.0, None))[1]
+
+    async def _look(self, key: _Key) -> bool:
+        try:
+            may_leave = await on_own_thread(_allows, *key)
+        finally:
+            del self._looking[key]
+        self._known[key] = time.monotonic(), may_leave
+        self._known.move_to_end(key)
+        if len(self._known) > _MAX_KEPT:
+            self._known.popitem(last=False)
+        return may_leave
 
 
 def _allows(folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool:

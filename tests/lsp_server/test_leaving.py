@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,29 @@ async def test_a_rule_that_is_new_holds_soon(
     (root / ".gitignore").write_text("loans.py\n")
     assert await answer(window, uri, 0, 4) == ["x = !"]
     assert len(server.completions) == 1
+
+
+async def test_who_types_faster_than_rules_are_read_is_answered_by_the_first_reading(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each key cancels the request before it."""
+    begun: list[Path] = []
+    may_read = threading.Event()
+
+    def read(_folder: Path, path: Path, _exclude: tuple[str, ...]) -> bool:
+        begun.append(path)
+        return may_read.wait(PATIENCE_S)
+
+    monkeypatch.setattr("lsp_server.workspace.leaving._allows", read)
+    leaving, place = Leaving(), (tmp_path, tmp_path / "loans.py", ())
+    typed = [asyncio.create_task(leaving.allows(*place)) for _ in range(20)]
+    await asyncio.sleep(0)
+    for request in typed[:-1]:
+        request.cancel()
+    may_read.set()
+    assert await typed[-1]
+    assert leaving.known(*place)
+    assert begun == [tmp_path / "loans.py"]
 
 
 class Rules:

@@ -195,6 +195,31 @@ def test_candidates_are_asked_for_side_by_side(
     assert server.num_connections == 1
 
 
+def test_who_cancels_the_wait_for_further_candidates_leaves_none_open(
+    completer: RemoteCompleter, server: RemoteServer, request_at: At
+) -> None:
+    """The first text is cut short by its deadline meanwhile."""
+    written = threading.Semaphore(0)
+
+    def write_and_wait(answering: Answering) -> None:
+        answering.write(18)
+        written.release()
+        answering.stay_silent()
+
+    def cancel() -> None:
+        for _ in range(2):
+            assert written.acquire(timeout=PATIENCE_S)
+        request.cancellation.cancel()
+
+    server.faults.extend([write_and_wait] * 2)
+    request = request_at(deadline_ms=1, num_candidates=2)
+    threading.Thread(target=cancel).start()
+    with pytest.raises(CancelledError):
+        completer.complete(request)
+    for asked in server.completions:
+        assert asked.was_reset.wait(PATIENCE_S)
+
+
 def test_a_repository_s_pieces_stand_in_front(load: Load, server: RemoteServer, request_at: At) -> None:
     context = RepositoryContext("library", (ContextPiece("loans.py", "class Loan:\n    pass\n"),))
     completer = load(server, context_tokens=64)

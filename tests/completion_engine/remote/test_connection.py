@@ -51,6 +51,11 @@ def too_long(server: H2Connection, number: int) -> None:
         server.send_data(number, TAIL)
 
 
+def from_a_cafe(server: H2Connection, number: int) -> None:
+    server.send_headers(number, [(b":status", b"200"), (b"x-by", b"caf\xe9")])
+    server.send_data(number, b"begun", end_stream=True)
+
+
 def padded(server: H2Connection, number: int) -> None:
     begin(server, number)
     for _ in range(60):
@@ -82,6 +87,37 @@ def test_a_request_that_is_given_up_half_way_is_no_stream_any_more() -> None:
     assert failure.value.kind == "silent"
     assert connection.num_streams == 0
     assert isinstance(wire.heard[-1], events.StreamReset)
+
+
+class Hasty(Wire):
+    """Whoever asks wants no more once the first part of the question is on its way."""
+
+    def __init__(self, cancellation: Cancellation) -> None:
+        super().__init__(settings={SettingCodes.INITIAL_WINDOW_SIZE: 1 << 20})
+        self.cancellation = cancellation
+
+    def send(self, data: bytes, wait: Wait) -> None:
+        super().send(data, wait)
+        if any(isinstance(event, events.DataReceived) for event in self.heard):
+            self.cancellation.cancel()
+
+
+def test_of_a_question_that_is_cancelled_no_more_is_sent() -> None:
+    cancellation = Cancellation()
+    wire = Hasty(cancellation)
+    connection = wire.connection()
+    with pytest.raises(CancelledError):
+        connection.request("POST", "/", {}, b"x" * 50_000, Wait.seconds(600, cancellation))
+    assert sum(isinstance(event, events.DataReceived) for event in wire.heard) == 1
+    assert isinstance(wire.heard[-1], events.StreamReset)
+    assert connection.is_usable
+
+
+def test_headers_may_hold_any_bytes() -> None:
+    stream = ask(Wire(from_a_cafe).connection())
+    assert stream.wait_for_status(NOW) == 200
+    assert stream.headers["x-by"] == "caf\xe9"
+    assert stream.read(NOW) == b"begun"
 
 
 @pytest.mark.parametrize("pieces", [1, 4])

@@ -86,6 +86,8 @@ def pings(answering: Answering) -> None:
         (choice(token_ids=[-1]), "rubbish"),
         (choice(token_ids=[1] * 100), "rubbish"),
         (choice(token_ids=[], finish_reason="abort"), "truncated"),
+        (choice(token_ids=[], finish_reason=[1]), "truncated"),
+        (choice(token_ids=[], finish_reason={"stop": 1}), "truncated"),
         (says(b"data: " + b"x" * 600_000), "rubbish"),
         (endless, "rubbish"),
         (empty_frames, "rubbish"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 from h2.connection import H2Connection
@@ -14,6 +16,7 @@ from completion_engine.remote.servers import Servers
 from completion_engine.remote.transport import Wait
 from completion_engine.request import CancelledError
 from tests.completion_engine.remote.wire import Wire
+from tests.remote_server import RemoteServer
 
 PLACES = ["first", "second", "third"]
 
@@ -29,7 +32,8 @@ class Places:
     def __init__(self) -> None:
         self.faults: dict[str, RemoteFault | None] = {}
         self.tried: list[tuple[str, float]] = []
-        self.is_cancelled = self.is_late = False
+        self.opened: list[Opening] = []
+        self.is_cancelled = self.is_late = self.is_deaf = False
 
     def transport(self, _endpoint: Endpoint, address: str, _waker: object) -> Opening:
         return Opening(self, address)
@@ -54,6 +58,12 @@ class Opening(Wire):
         if fault := self._places.faults.get(self._address):
             raise RemoteError(fault, self._address)
         self.is_open = True
+        self._places.opened.append(self)
+
+    def send(self, data: bytes, wait: Wait) -> None:
+        if self._places.is_deaf:
+            raise RemoteError("unreachable", self._address)
+        super().send(data, wait)
 
 
 @pytest.fixture
@@ -130,3 +140,22 @@ def test_a_connection_that_a_cancellation_left_goes_on_until_it_is_late(
         with pytest.raises(CancelledError):
             servers.models(Wait.seconds(600))
     assert [address for address, _ in places.tried] == ["first", "first", "second"]
+
+
+def test_a_connection_on_which_no_word_can_be_said_is_let_go(places: Places, servers: Servers) -> None:
+    places.is_deaf = True
+    with pytest.raises(RemoteError, match="first"):
+        servers.models(Wait.seconds(600))
+    assert [opening.is_open for opening in places.opened] == [False]
+    places.is_deaf = False
+    assert servers.models(Wait.seconds(600)) == {"tiny": 512}
+
+
+def test_an_address_of_a_kind_that_this_machine_lacks_is_left_for_the_next(
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As IPv6 where the system has none: no socket can be made for it."""
+    place, no_family = ("127.0.0.1", server.port), 99
+    monkeypatch.setattr(module, "addresses_of", lambda _: [(no_family, place), (socket.AF_INET, place)])
+    with closing(Servers(Endpoint("localhost", server.port))) as servers:
+        assert servers.models(Wait.seconds(600)) == {"tiny": 512}

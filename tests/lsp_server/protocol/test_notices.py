@@ -78,6 +78,10 @@ async def test_nothing_is_told_at_the_end(clock: Clock) -> None:
     shown.notices.stop()
     await clock.turn(1.1 * PAUSE_S)
     assert shown == ["one"]
+    shown.tell("three")
+    shown.notices.tell(["four"], MessageType.Warning)
+    await clock.turn(1.1 * PAUSE_S)
+    assert shown == ["one"]
 
 
 async def test_so_many_sentences_are_remembered() -> None:
