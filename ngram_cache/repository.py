@@ -167,7 +167,7 @@ class Repository:
 
     def concerns(self, path: Path) -> bool:
         """Whether a change of `path` may change what is indexed. Asks no disk."""
-        return self.inner_path(path) is not None or path in self._rules.outer_files
+        return self.inner_path(path) is not None or self._rules.is_outer_file(path)
 
     def is_rule_file(self, path: str) -> bool:
         """Whether a change of `path` may change what is ignored."""
