@@ -74,6 +74,11 @@ class Repository:
         """The folder's resolved path."""
         return self._folder.root
 
+    @property
+    def limits(self) -> WalkLimits:
+        """How much is looked at in one go."""
+        return self._options.limits
+
     def walk(self, folder: str = "", known: KnownLayers | None = None) -> Walk:
         """All files below `folder` that may be indexed, at most `max_files`, then the newest ones."""
         walk = Walk()
