@@ -5,6 +5,7 @@ Its cost follows what is known and what is found, not one times the other: a bra
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
@@ -54,11 +55,7 @@ def look_at(
 ) -> Change:
     """What became of `names`, where these paths are `indexed` and these `folders` are read."""
     places = Places(names)
-    known: KnownLayers = {}
-    walks = []
-    for name in places.names:
-        checkpoint()
-        walks.append(repository.look(name, known))
+    walks = _walks(repository, places, checkpoint)
     files = {file.path: file for walk in walks for file in walk.files}
     found = {folder for walk in walks for folder in walk.folders}
     scope = names
@@ -67,6 +64,24 @@ def look_at(
         found.update(folders - _in(places, folders, checkpoint))
         folders = frozenset(found) if found != folders else folders
     return Change(list(files.values()), scope, folders, walks)
+
+
+def _walks(repository: Repository, places: Places, checkpoint: Callable[[], None]) -> list[Walk]:
+    """What there is at each of the places, as far as there is time for one walk."""
+    known: KnownLayers = {}
+    walks: list[Walk] = []
+    until = time.monotonic() + repository.limits.max_walk_s
+    for number, name in enumerate(places.names):
+        checkpoint()
+        if time.monotonic() > until:
+            left_out = Walk()
+            left_out.skipped["too many entries"] = len(places.names) - number
+            return [*walks, left_out]
+        # The names of a folder follow one another, so what is not on the way to this one is needed no more.
+        for folder in [folder for folder in known if folder and not f"{name}/".startswith(f"{folder}/")]:
+            del known[folder]
+        walks.append(repository.look(name, known))
+    return walks
 
 
 def _in(places: Places, paths: Set[str], checkpoint: Callable[[], None]) -> set[str]:

@@ -19,9 +19,14 @@ MAX_CONFIG_BYTES = 256 << 10
 MAX_CONFIG_FILES = 16
 MAX_EXCLUDE_FILES = 8
 
-_SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s*"(?:[^"\\]|\\.)*")?\s*\]\s*', re.ASCII)
-_VARIABLE = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)")
-_ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
+_SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s*"(?:[^"\\]|\\.)*")?\s*\]', re.ASCII)
+# A value goes on behind a line that ends with a backslash, a comment does not.
+_VARIABLE = re.compile(
+    r"""([A-Za-z][A-Za-z0-9-]*)[ \t]*=((?:[^"\\\n#;]|\\(?:.|\n)|"(?:[^"\\\n]|\\(?:.|\n))*+"?)*+)"""
+)
+_OTHER = re.compile(r"[^\n]*\n?")
+_BLANK = re.compile(r"\s*+")
+_ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "\n": ""}
 
 Stamp = tuple[int, int, int] | None
 
@@ -84,7 +89,10 @@ def find_places(root: Path, checkpoint: Callable[[], None] = never_stop) -> GitP
     for config in (common / "config", git / "config.worktree"):
         _read_config(reading, config, top)
     excludes = [*dict.fromkeys(reading.excludes)][:MAX_EXCLUDE_FILES]
-    return GitPlaces(top, tuple(excludes), common / "info/exclude", reading.stamps)
+    own_exclude = common / "info/exclude"
+    for file in (*excludes, own_exclude):  # a link may be made to lead elsewhere
+        reading.stamps[file] = stamp_of(file)
+    return GitPlaces(top, tuple(excludes), own_exclude, reading.stamps)
 
 
 def opened(path: Path) -> tuple[ConfinedFolder, str]:
@@ -99,12 +107,29 @@ def is_on_another_share(path: PurePath, root: PurePath) -> bool:
 
 
 def _work_tree(reading: _Reading) -> Path | None:
-    """The innermost folder around the root, or the root itself, that git knows."""
+    """The innermost folder around the root, or the root itself, that git knows.
+
+    Git passes over a folder `.git` that is none of its own; where there is no other one its rules count here.
+    """
+    passed: Path | None = None
     for top in (reading.root, *reading.root.parents):
-        if os.path.lexists(top / ".git"):
-            return top
-        reading.stamps[top / ".git"] = None
-    return None
+        git = top / ".git"
+        if os.path.lexists(git):
+            if not _lacks_head(git):
+                return top
+            passed = passed or top
+        reading.stamps[git] = stamp_of(git)
+    return passed
+
+
+def _lacks_head(git: Path) -> bool:
+    try:
+        os.lstat(git / "HEAD")
+    except FileNotFoundError:
+        return True
+    except OSError:  # a file that names a folder has nothing in it; one that is closed may be git's
+        return False
+    return False
 
 
 def _git_folder(reading: _Reading, top: Path) -> Path:
@@ -165,28 +190,34 @@ def _at_home(name: str) -> str:
 
 def _variables(text: str) -> Iterator[tuple[str, str]]:
     """The variables of a configuration, `section.name` in small letters, without a section's subsection."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     section = ""
-    for line in text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\\\n", "").split("\n"):
-        rest = line.strip()
-        if (head := _SECTION.match(rest)) is not None:
-            section, rest = head[1].lower(), rest[head.end() :]
-        if (variable := _VARIABLE.match(rest)) is not None:
+    at = _end(_BLANK, text, 0)
+    while at < len(text):
+        if (head := _SECTION.match(text, at)) is not None:
+            section, at = head[1].lower(), head.end()
+        elif (variable := _VARIABLE.match(text, at)) is not None:
             yield f"{section}.{variable[1].lower()}", _unquoted(variable[2])
+            at = _end(_OTHER, text, variable.end())
+        else:
+            at = _end(_OTHER, text, at)
+        at = _end(_BLANK, text, at)
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Where a pattern that matches anywhere ends."""
+    found = pattern.match(text, at)
+    return at if found is None else found.end()
 
 
 def _unquoted(value: str) -> str:
-    """A value without its quotes, escapes and comment."""
+    """A value without its quotes and escapes."""
     letters: list[str] = []
-    is_quoted = False
     rest = iter(value)
     for letter in rest:
         if letter == "\\":
             escaped = next(rest, "")
             letters.append(_ESCAPES.get(escaped, escaped))
-        elif letter == '"':
-            is_quoted = not is_quoted
-        elif letter in "#;" and not is_quoted:
-            break
-        else:
+        elif letter != '"':
             letters.append(letter)
     return "".join(letters).strip()

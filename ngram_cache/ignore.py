@@ -51,13 +51,15 @@ class IgnoreLayer:
     """The patterns of one file, which speak of paths below the folder that the file lies in.
 
     `base` is that folder relative to the root (empty for the root itself); `above` is the root's own path
-    below the folder where that one lies outside. `num_bytes` is the size of the rules.
+    below the folder where that one lies outside. `num_bytes` is the size of the rules. Where they
+    `only_ignore` they take back nothing that another file ignores.
     """
 
     chunks: tuple[_Chunk, ...]
     base: str = ""
     above: str = ""
     num_bytes: int = 0
+    only_ignore: bool = False
 
     @classmethod
     def parse(
@@ -103,7 +105,8 @@ class IgnoreLayer:
             seen = path[len(self.base) + 1 :]
         elif self.above:
             seen = f"{self.above}/{path}"
-        return self._judge(seen + "/" if is_folder else seen, checkpoint)
+        verdict = self._judge(seen + "/" if is_folder else seen, checkpoint)
+        return verdict or (None if self.only_ignore else verdict)
 
     def ignores_root(self, checkpoint: Callable[[], None] = never_stop) -> bool:
         """Whether this file, lying outside of the root, ignores the root or a folder that it lies in."""

@@ -74,6 +74,11 @@ class Repository:
         """The folder's resolved path."""
         return self._folder.root
 
+    @property
+    def limits(self) -> WalkLimits:
+        """How much is looked at in one go."""
+        return self._options.limits
+
     def walk(self, folder: str = "", known: KnownLayers | None = None) -> Walk:
         """All files below `folder` that may be indexed, at most `max_files`, then the newest ones."""
         walk = Walk()
@@ -167,7 +172,7 @@ class Repository:
 
     def concerns(self, path: Path) -> bool:
         """Whether a change of `path` may change what is indexed. Asks no disk."""
-        return self.inner_path(path) is not None or path in self._rules.outer_files
+        return self.inner_path(path) is not None or self._rules.is_outer_file(path)
 
     def is_rule_file(self, path: str) -> bool:
         """Whether a change of `path` may change what is ignored."""

@@ -6,9 +6,10 @@ Reads ignore files and what says where they lie; knows neither what is indexed n
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from ngram_cache.ignore import (
 from ngram_cache.source import digest_of
 
 _GIT_RULES = ".git/info/exclude"
+MAX_WORK_TREES = 1_000  # that lie in one folder
 
 Layers = tuple[IgnoreLayer, ...]
 
@@ -48,7 +50,7 @@ class SkippedFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Outer:
-    """The rules that lie outside of a folder's own files. Others hold where the `digest` is another one.
+    """The rules of a folder that git keeps elsewhere. Others hold where the `digest` is another one.
 
     `stamps` are of all that was looked at, `files` those of them that hold rules, or would.
     """
@@ -73,40 +75,49 @@ class FolderRules:
         self.checkpoint = checkpoint
         self._exclude = "\n".join(exclude).encode("utf-8", "surrogatepass")
         self._excluded: Layers | None = None
-        self._outer: _Outer | None = None
+        self._outer: dict[str, _Outer] = {}  # of the folder itself, and of the work trees in it
 
     @property
     def outer_files(self) -> frozenset[Path]:
-        """The files outside of the folder's own that hold rules, or would; none before they are known."""
-        return self._outer.files if self._outer is not None else frozenset()
+        """The files outside of the walked folders that hold rules, or would; none before they are known."""
+        return frozenset().union(*(outer.files for outer in tuple(self._outer.values())))
+
+    def is_outer_file(self, path: Path) -> bool:
+        """Whether `path` is one of the `outer_files`."""
+        return any(path in outer.files for outer in tuple(self._outer.values()))
 
     def refresh(self) -> None:
-        """Read the rules again that lie outside the folder, when they are needed next."""
-        self._outer = None
+        """Read the rules again that lie outside the walked folders, when they are needed next."""
+        self._outer = {}
 
     def have_changed(self) -> bool:
-        """Whether other rules hold outside of the folder than were known; they are known now."""
-        before = self._outer
-        if before and all(stamp_of(path) == stamp for path, stamp in before.stamps.items()):
+        """Whether other rules hold outside of the walked folders than were known."""
+        return not self._outer or any(self._has_changed(*known) for known in tuple(self._outer.items()))
+
+    def _has_changed(self, path: str, before: _Outer) -> bool:
+        self.checkpoint()
+        if all(stamp_of(file) == stamp for file, stamp in before.stamps.items()):
             return False
-        self._outer = None
         try:
-            self._outer = self._read_outer()
+            outer = self._read_outer(path)
         except SkippedFileError:
+            self._outer.pop(path, None)
             return True
-        return before is None or before.digest != self._outer.digest
+        self._outer[path] = replace(outer, layers=() if path else outer.layers)
+        return before.digest != outer.digest
 
     def top(self) -> Layers:
         """The layers that hold in the folder itself. SkippedFileError when it is not to be read."""
         if self._excluded is None:
             self._excluded = (self._parsed(self._exclude, "the setting index.exclude"),)
-        if self._outer is None:
-            self._outer = self._read_outer()
-        return self.inside("", self._outer.layers)
+        outer = self._outer.get("")
+        if outer is None:
+            self._outer[""] = outer = self._read_outer("")
+        return self.inside("", outer.layers)
 
     def inside(self, path: str, above: Layers) -> Layers:
         """The layers that hold in a folder that is not ignored, given those above it."""
-        layers = (*above, *self._own_layers(self._folder, path, base=path))
+        layers = (*above, *self._work_tree_layers(path), *self._own_layers(self._folder, path, base=path))
         if sum(layer.num_bytes for layer in layers) > MAX_BYTES_IN_FORCE:
             where = path or str(self._folder.root)
             raise _too_large(where, f"all rules that hold there exceed {MAX_BYTES_IN_FORCE >> 10} kB")
@@ -169,28 +180,45 @@ class FolderRules:
             if (data := self._read(folder, file)) is not None:
                 yield self._parsed(data, str(folder.root / file), base=base)
 
-    def _read_outer(self) -> _Outer:
-        """The rules of the work tree that the root lies in, without those that ignore the root itself."""
-        places = self._places()
+    def _work_tree_layers(self, path: str) -> Layers:
+        """What git keeps elsewhere for a work tree that begins in a folder below the root; else nothing."""
+        if not path or not (path in self._outer or os.path.lexists(self._folder.root / path / ".git")):
+            return ()
+        if path not in self._outer and len(self._outer) > MAX_WORK_TREES:
+            raise _too_large(path, f"more than {MAX_WORK_TREES:,} work trees lie in the folder")
+        # Layers may be large, so whoever asks reads them. What was known first stays for `have_changed`.
+        outer = self._read_outer(path)
+        self._outer.setdefault(path, replace(outer, layers=()))
+        return outer.layers
+
+    def _read_outer(self, base: str) -> _Outer:
+        """The rules that git keeps elsewhere for a folder at `base`, without those that ignore the folder.
+
+        For the root these are all rules of the work tree that it lies in, for others those of their own one.
+        """
+        root = self._folder.root / base
+        places = self._places(root)
         stamps, digest = places.stamps, hashlib.sha256()
         files: list[Path] = []
         layers: list[IgnoreLayer] = []
-        for place, name, above, may_be_closed in _outer_files(places, self._folder.root):
+        begins_here = not base or places.top == root
+        for place, name, above, is_users in _outer_files(places, root) if begins_here else ():
             file = place.root / name
             files.append(file)
             stamps[file] = stamp_of(file)
-            data = self._read(place, name, may_be_closed=may_be_closed)
+            data = self._read(place, name, may_be_closed=is_users)
             if data is None:
                 continue
             digest.update(f"{file}\0{above}\0{len(data)}\0".encode("utf-8", "surrogatepass") + data)
-            layer = self._parsed(data, str(file), above=above)
+            layer = self._parsed(data, str(file), base=base, above=above)
             if not layer.ignores_root(self.checkpoint):
-                layers.append(layer)
+                # Git reads one of the user's files, and nothing is weaker: it has nothing to take back.
+                layers.append(replace(layer, only_ignore=is_users))
         return _Outer(tuple(layers), digest.digest(), stamps, frozenset(files))
 
-    def _places(self) -> GitPlaces:
+    def _places(self, root: Path) -> GitPlaces:
         try:
-            return find_places(self._folder.root, self.checkpoint)
+            return find_places(root, self.checkpoint)
         except OSError as error:
             raise SkippedFileError("unreadable") from error
 
@@ -244,7 +272,8 @@ def _once(known: KnownLayers, path: str, find: Callable[[], Layers]) -> Layers:
 def _outer_files(places: GitPlaces, root: Path) -> Iterator[tuple[ConfinedFolder, str, str, bool]]:
     """The files of rules outside of `root`'s own by folder and name, the weakest first.
 
-    Each with the root's path below the folder that it speaks of, and whether it may be closed to this user.
+    Each with the root's path below the folder that it speaks of, and whether it is a user's, which may be
+    closed to this one.
     """
     if places.top is None:
         return
@@ -258,7 +287,7 @@ def _outer_files(places: GitPlaces, root: Path) -> Iterator[tuple[ConfinedFolder
 
 def is_rule_file(path: str) -> bool:
     """Whether a change of `path` may change what is ignored."""
-    return path.rpartition("/")[2] in IGNORE_FILES or path == _GIT_RULES
+    return path.rpartition("/")[2] in IGNORE_FILES or f"/{path}".endswith(f"/{_GIT_RULES}")
 
 
 def _too_large(source: str, reason: str) -> SkippedFileError:

@@ -55,7 +55,7 @@ async def test_the_status_line_says_why_nothing_comes(editor: Editor) -> None:
     await editor.until_state("ready")
     uri = editor.open(".env.test", "A=1\n", language="plaintext")
     editor.client.notify("textDocument/didFocus", {"textDocument": {"uri": uri}})
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not any("secrets" in shown["message"] for shown in editor.messages("didChangeStatus")):
             await editor.stats()
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ngram_cache import changes
 from ngram_cache.changes import Places
 from ngram_cache.confined import ConfinedFolder
 from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks
-from ngram_cache.rules import FolderRules
+from ngram_cache.repository import RepositoryOptions, WalkLimits
+from ngram_cache.rules import FolderRules, KnownLayers, Layers
 
 Write = Callable[[dict[str, str]], None]
 Make = Callable[..., Indexer]
@@ -87,6 +90,38 @@ def test_many_changes_end_when_somebody_wants_it(
     monkeypatch.setattr(FolderRules, "at", noted)
     assert not indexer.reconcile(many(50)).is_complete
     assert len(entered) == 1
+
+
+def test_rules_beside_the_way_to_a_name_are_not_kept(
+    write: Write, make_indexer: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write({**many(50), "src/d1/deep/a.py": "", "src/d1/deep/b.py": ""})
+    indexer = make_indexer()
+    indexer.build()
+    nums_kept: list[int] = []
+    at = FolderRules.at
+
+    def noted(rules: FolderRules, path: str, known: KnownLayers | None = None) -> Layers:
+        nums_kept.append(len(known or ()))
+        return at(rules, path, known)
+
+    monkeypatch.setattr(FolderRules, "at", noted)
+    indexer.reconcile([*many(50), "src/d1/deep/a.py", "src/d1/deep/b.py"])
+    assert len(nums_kept) == 52
+    assert max(nums_kept) == 4  # the root, src, d1, deep
+
+
+def test_what_no_time_is_left_for_is_left_out_and_said(
+    write: Write, make_indexer: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(many(5))
+    indexer = make_indexer(options=RepositoryOptions(limits=WalkLimits(max_walk_s=10)))
+    indexer.build()
+    seconds = iter(range(0, 100, 4))
+    monkeypatch.setattr(changes, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    summary = indexer.reconcile(many(5))
+    assert summary.skipped["too many entries"] == 3
+    assert indexer.paths == ["src/d0/f.py", "src/d1/f.py"]
 
 
 def test_folders_that_go_are_read_no_more_until_they_come_again(

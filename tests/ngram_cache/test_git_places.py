@@ -6,13 +6,20 @@ import errno
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path, PureWindowsPath
 
 import pytest
 
-from ngram_cache import confined
-from ngram_cache.git_places import MAX_CONFIG_BYTES, MAX_CONFIG_FILES, find_places, is_on_another_share
+from ngram_cache import confined, rules
+from ngram_cache.git_places import (
+    MAX_CONFIG_BYTES,
+    MAX_CONFIG_FILES,
+    MAX_EXCLUDE_FILES,
+    find_places,
+    is_on_another_share,
+)
 from ngram_cache.indexing import Indexer
 from ngram_cache.repository import KnownLayers, Repository, Walk
 
@@ -80,6 +87,10 @@ def test_git_agrees_wherever_its_folder_lies(tmp_path: Path, home: Path, place: 
         '[core] excludesfile = "~/m\\\nine"\n',
         "[include]\npath = more\n",
         '[other "x]"]\na = b\n[include] path = "more"\n',
+        "# the folder C:\\\n[core]\n; C:\\\nexcludesfile = ~/mine\n",
+        "[safe]\ndirectory = C:\\\\\n[core] a = b # C:\\\nexcludesfile = ~/mine\n",
+        '[safe]\ndirectory = "C:\\\\"\n[core]\nexcludesfile = ~/m"in"\\\ne ; mine\n',
+        '[core]\nexcludesfile = ~/mine\n[includeIf "gitdir:/nowhere/"]\npath = less\n',
     ],
 )
 def test_git_agrees_on_what_its_configuration_names(tmp_path: Path, home: Path, config: str) -> None:
@@ -88,10 +99,53 @@ def test_git_agrees_on_what_its_configuration_names(tmp_path: Path, home: Path, 
     git(root, "init", "-q")
     put(home / ".gitconfig", config)
     put(home / "more", "[core]\nexcludesfile = ~/mine\n")
+    put(home / "less", "[core]\nexcludesfile = ~/keeping\n")
     put(home / "mine", "scratch.py\n")
+    put(home / "keeping", "!scratch.py\n")
     for name in ("a.py", "scratch.py"):
         put(root / name)
     assert found(root) == listed_by_git(root) == ["a.py"]
+
+
+@pytest.mark.skipif(_GIT is None, reason="compares with git itself")
+@pytest.mark.parametrize("outer", ["no work tree", "a work tree"])
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_git_agrees_on_work_trees_below_a_folder(tmp_path: Path, home: Path, outer: str, kind: str) -> None:
+    inner = tmp_path / "root" / "lib" / "inner"
+    inner.mkdir(parents=True)
+    if outer == "a work tree":
+        git(tmp_path / "root", "init", "-q")
+    git(inner, "init", "-q", *([] if kind == "folder" else ["--separate-git-dir", str(tmp_path / "its_git")]))
+    put((inner / ".git" if kind == "folder" else tmp_path / "its_git") / "info/exclude", "/private.py\n")
+    put(home / ".config/git/ignore", "/scratch.py\n")
+    for name in ("a.py", "private.py", "scratch.py", "deep/private.py"):
+        put(inner / name)
+    expected = listed_by_git(inner)
+    assert expected == ["a.py", "deep/private.py"]
+    assert found(tmp_path / "root") == [f"lib/inner/{name}" for name in expected]
+
+
+@pytest.mark.skipif(_GIT is None, reason="compares with git itself")
+def test_git_agrees_that_a_folder_without_a_head_is_none_of_its_own(root: Path) -> None:
+    git(root, "init", "-q")
+    put(root / ".gitignore", "b.py\n")
+    put(root / "sub/.git/config")
+    for name in ("a.py", "b.py"):
+        put(root / "sub" / name)
+    assert found(root / "sub") == listed_by_git(root / "sub") == ["a.py"]
+
+
+def test_of_more_work_trees_than_are_followed_the_rest_is_left_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "MAX_WORK_TREES", 2)
+    for number in range(4):
+        put(root / f"work{number}/.git/HEAD")
+        put(root / f"work{number}/a.py")
+    walk = Repository(root).walk()
+    assert len(walk.files) == 2
+    assert walk.skipped["ignore rules too large"] == 2
+    assert "more than 2 work trees" in walk.problem
 
 
 def test_what_a_repository_s_own_configuration_names_holds_beside_the_user_s(root: Path, home: Path) -> None:
@@ -143,7 +197,10 @@ def test_a_hostile_configuration_costs_a_bounded_look(root: Path, config: str) -
     if hasattr(os, "mkfifo"):
         os.mkfifo(root / "pipe")
     assert found(root) == ["a.py"]
-    assert len(find_places(root.resolve()).stamps) <= MAX_CONFIG_FILES + len(root.parents) + 2
+    assert (
+        len(find_places(root.resolve()).stamps)
+        <= MAX_CONFIG_FILES + MAX_EXCLUDE_FILES + len(root.parents) + 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,6 +237,7 @@ def test_no_file_server_is_greeted_for_a_repository(path: str, *, is_elsewhere: 
         ("repository/.git/info/exclude", "b.py\n"),
         ("home/.config/git/ignore", "b.py\n"),
         ("home/.gitconfig", "[core]\nexcludesFile = ../rules\n"),
+        ("repository/mid/inner/lib/.git/info/exclude", "b.py\n"),
     ],
 )
 def test_rules_outside_of_a_folder_hold_from_the_next_change_on(
@@ -188,20 +246,41 @@ def test_rules_outside_of_a_folder_hold_from_the_next_change_on(
     folder = root / "mid" / "inner"
     put(root / ".git/HEAD")
     put(tmp_path / "rules", "b.py\n")
-    for name in ("a.py", "b.py"):
+    put(folder / "lib/.git/HEAD")
+    for name in ("a.py", "lib/b.py"):
         put(folder / name, "x = 1\n")
     indexer = Indexer(folder, lambda texts: [list(text.encode()) for text in texts], "bytes")
     indexer.build()
-    indexer.set_overlay("b.py", "y = 1\n")
-    assert indexer.is_shared("b.py")
+    indexer.set_overlay("lib/b.py", "y = 1\n")
+    assert indexer.is_shared("lib/b.py")
     put(tmp_path / rules, text)
     indexer.reconcile(["a.py"])
     assert indexer.paths == ["a.py"]
-    assert not indexer.index.holds("b.py")
-    assert not indexer.is_shared("b.py")
+    assert not indexer.index.holds("lib/b.py")
+    assert not indexer.is_shared("lib/b.py")
     (tmp_path / rules).unlink()
     indexer.reconcile(["a.py"])
-    assert indexer.paths == ["a.py", "b.py"]
+    assert indexer.paths == ["a.py", "lib/b.py"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+def test_a_link_to_rules_that_leads_elsewhere_leads_to_other_rules(
+    root: Path, home: Path, index_folder: Path
+) -> None:
+    put(root / ".git/HEAD")
+    put(root / "a.py", "x = 1\n")
+    put(home / "none")
+    put(home / "some", "a.py\n")
+    link = home / ".config/git/ignore"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(home / "none")
+    indexer = Indexer(root, lambda texts: [list(text.encode()) for text in texts], "bytes")
+    indexer.build()
+    assert indexer.paths == ["a.py"]
+    link.unlink()
+    link.symlink_to(home / "some")
+    indexer.reconcile(["other.py"])
+    assert indexer.paths == []
 
 
 def test_a_folder_that_becomes_part_of_a_work_tree_obeys_its_rules(root: Path, index_folder: Path) -> None:

@@ -78,10 +78,13 @@ function held(file: string, token: string, machine: Machine): Lock {
       await rm(fresh, { force: true }).catch(() => undefined);
     }
   };
-  const stop = machine.every(BEAT_MS, beat);
+  let beaten = Promise.resolve();
+  const stop = machine.every(BEAT_MS, () => (beaten = beat()));
   return {
     async release() {
       stop();
+      // One that is under way would put the file back.
+      await beaten;
       if (await isOurs(file, token)) {
         await rm(file, { force: true });
       }

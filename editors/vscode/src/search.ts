@@ -143,7 +143,7 @@ async function ownEnvironment(places: Places, withProgress: WithProgress): Promi
         root,
         bundle,
         pipArguments: places.pipArguments,
-        interpreters: () => interpreters(places),
+        interpreters: () => interpreters({ ...places, signal }),
         report,
         log: places.log,
         signal,

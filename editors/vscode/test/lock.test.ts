@@ -74,6 +74,19 @@ test("a holder that stands still while others look for half a minute is not wait
   assert.deepEqual(await readdir(path.dirname(file)), []);
 });
 
+test("a sign of life that is under way when the lock is released does not put it back", async () => {
+  const file = await place();
+  const machine = new Computer().window();
+  let beat = (): Promise<void> => Promise.resolve();
+  machine.every = (_ms, work) => {
+    beat = work;
+    return () => undefined;
+  };
+  const held = await acquire(file, signal, undefined, machine);
+  await Promise.all([beat(), held.release()]);
+  assert.deepEqual(await readdir(path.dirname(file)), []);
+});
+
 test("a holder that has ended is not waited for", async () => {
   const file = await place();
   const computer = new Computer();

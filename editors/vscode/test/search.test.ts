@@ -193,6 +193,22 @@ test("a set-up that is cancelled ends at once and leaves nothing", { timeout: 12
   assert.deepEqual(await readdir(setup.root), []);
 });
 
+test("a set-up that is cancelled while it looks for Python asks no further interpreter", async () => {
+  const brought = await bundle();
+  await program("bin", "python3.14", `echo asked > '${folder}/asked'`);
+  process.env.PATH = path.join(folder, "bin");
+  const controller = new AbortController();
+  const cancelled = findServer(places({ bundle: brought }), (work) =>
+    work((step) => {
+      if (step === "looking for Python") {
+        controller.abort();
+      }
+    }, controller.signal),
+  );
+  await assert.rejects(cancelled, CancelledSetup);
+  assert.ok(!(await readdir(folder)).includes("asked"));
+});
+
 /** A Python whose environments have a pip that says `words` and fails; with none it installs. */
 async function installer(name: string, words: string): Promise<Interpreter> {
   const pip = words === "" ? "exit 0" : `echo '${words}'; exit 1`;

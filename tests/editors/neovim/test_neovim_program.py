@@ -56,6 +56,12 @@ def test_a_server_that_ends_before_it_answers_is_given_up(start: Start, tmp_path
     editor = edit_with(start, tmp_path, TWICE)
     editor.until("return vim.fn.execute('messages'):find('crashed 3 times in a row', 1, true)")
     assert num_starts(tmp_path) == 3
+    assert editor.call("return require('slipstream').status()") == "Slipstream: error"
+    (tmp_path / "answers").touch()
+    editor.vim.command("Slipstream restart")
+    editor.until(CLIENT_ANSWERS)
+    assert editor.call("return require('slipstream').status()") == "Slipstream: loading"
+    (tmp_path / "ends").touch()
 
 
 def test_a_long_healthy_life_forgets_crashes_before_it_and_none_behind_it(

@@ -231,6 +231,15 @@ def servers_of(editor: Neovim) -> list[int]:
     return [int(child) for child in children if b"slipstream" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
+def answer_s(editor: Neovim, key: str = "") -> float:
+    """Seconds until the editor has taken a key and answers."""
+    time.sleep(0.02)
+    begin = time.monotonic()
+    editor.type(key)
+    assert editor.call("return vim.api.nvim_get_mode().blocking") is False
+    return time.monotonic() - begin
+
+
 @pytest.mark.parametrize("victim", ["its own process", "the shared process"])
 def test_a_server_that_is_killed_comes_back_and_typing_goes_on(
     editor: Neovim, write: Write, hosts: Hosts, victim: str
@@ -241,16 +250,11 @@ def test_a_server_that_is_killed_comes_back_and_typing_goes_on(
     (server,) = servers_of(editor)
     client = "vim.lsp.get_clients({ name = 'slipstream' })[1]"
     first = editor.call(f"return {client}.id")
+    usual = max(answer_s(editor) for _ in range(20))  # a busy machine has all wait
     is_shared = victim == "the shared process"
     os.kill(hosts.serving(server)["pid"] if is_shared else server, signal.SIGKILL)
-    longest = 0.0
-    for key in "turn width * height":
-        begin = time.monotonic()
-        editor.type("<Space>" if key == " " else key)
-        assert editor.call("return vim.api.nvim_get_mode().blocking") is False
-        longest = max(longest, time.monotonic() - begin)
-        time.sleep(0.02)
-    assert longest < 2
+    longest = max(answer_s(editor, "<Space>" if key == " " else key) for key in "turn width * height")
+    assert longest < 2 + 10 * usual
     editor.until("return vim.api.nvim_get_current_line() == '    return width * height'")
     editor.until(f"return {client} and {client}.id > ...", first)
     editor.wait_ready()

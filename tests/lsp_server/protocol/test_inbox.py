@@ -11,6 +11,8 @@ import pytest
 from lsp_server.protocol import inbox as inbox_module
 from lsp_server.protocol.inbox import Inbox
 
+PATIENCE_S = 60.0
+
 
 def put_all(inbox: Inbox[int], num_messages: int, num_bytes: int) -> tuple[threading.Thread, list[int]]:
     done: list[int] = []
@@ -27,7 +29,7 @@ def put_all(inbox: Inbox[int], num_messages: int, num_bytes: int) -> tuple[threa
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
             await asyncio.sleep(0.002)
 
@@ -44,7 +46,7 @@ async def test_no_more_waits_than_the_bounds_allow_and_all_arrive_in_order(
     thread.join(0.05)
     assert len(done) == num_taken
     assert [await inbox.get() for _ in range(100)] == list(range(100))
-    thread.join(5)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
 
 
@@ -52,7 +54,7 @@ async def test_one_message_of_any_size_is_taken() -> None:
     inbox: Inbox[int] = Inbox()
     thread, _ = put_all(inbox, 2, inbox_module.MAX_BYTES * 10)
     assert [await inbox.get(), await inbox.get()] == [0, 1]
-    thread.join(5)
+    thread.join(PATIENCE_S)
 
 
 async def test_the_end_lets_who_puts_go_and_leaves_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +63,7 @@ async def test_the_end_lets_who_puts_go_and_leaves_what_is_there(monkeypatch: py
     thread, done = put_all(inbox, 100, 1)
     await until(lambda: len(done) == 2)
     inbox.close()
-    thread.join(5)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert [await inbox.get() for _ in range(3)] == [0, 1, None]
 
@@ -71,5 +73,5 @@ async def test_whoever_waits_for_a_message_hears_of_the_end() -> None:
     waiting = asyncio.create_task(inbox.get())
     await asyncio.sleep(0)
     threading.Thread(target=inbox.close, daemon=True).start()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         assert await waiting is None

@@ -105,12 +105,14 @@ end
 local function recover(wanted, buffers, was_healthy)
   local options = config.get().restart
   num_crashes = was_healthy and 1 or num_crashes + 1
+  local status = require('slipstream.status')
   if num_crashes > options.max_attempts then
-    local message = 'Slipstream: the server crashed %d times in a row. See :Slipstream log.'
-    vim.notify(message:format(num_crashes), vim.log.levels.ERROR)
+    local message = ('the server crashed %d times in a row. See :Slipstream log.'):format(num_crashes)
+    status.set({ state = 'error', message = message, kind = 'Error', ending = 'error' })
+    vim.notify('Slipstream: ' .. message, vim.log.levels.ERROR)
     return
   end
-  require('slipstream.status').set({ state = 'loading', message = 'Restarting', kind = 'Warning' })
+  status.set({ state = 'loading', message = 'Restarting', kind = 'Warning', ending = 'restarting' })
   vim.defer_fn(function()
     start(wanted, buffers)
   end, options.first_delay_ms * 2 ^ (num_crashes - 1))
@@ -176,6 +178,7 @@ function M.restart()
     vim.notify('Slipstream: ' .. problem, vim.log.levels.ERROR)
     return
   end
+  require('slipstream.status').set({ state = 'loading', message = 'Restarting', kind = 'Warning' })
   local running = vim.lsp.get_clients({ name = NAME })
   for _, client in ipairs(running) do
     is_leaving[client.id] = true

@@ -14,6 +14,7 @@ local SHOWN_WITHIN_MS = 10000
 ---@field message? string
 ---@field kind? string
 ---@field busy? boolean
+---@field ending? string what there is to say while no server runs
 
 ---@type slipstream.Status
 local status = {}
@@ -98,7 +99,7 @@ function M.component()
   elseif gate.reason_off(vim.api.nvim_get_current_buf()) then
     return 'Slipstream: off'
   elseif not client then
-    return status.message == 'Restarting' and 'Slipstream: restarting' or ''
+    return status.ending and 'Slipstream: ' .. status.ending or ''
   elseif status.state == 'loading' then
     return 'Slipstream: loading' .. (status.percent and (' %.0f %%'):format(status.percent) or '')
   elseif status.state == 'error' then
