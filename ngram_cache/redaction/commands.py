@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ngram_cache.redaction.rule import LINES_BELOW, Judge, Rule, Shape
+from ngram_cache.redaction.rule import Judge, Rule, Shape
 from ngram_cache.redaction.values import always, is_credential, is_given_password, is_no_port
 
 _GIVEN = r"(?:(?P<mark>[\"'])(?P<quoted>(?:(?!(?P=mark))[^\n]){1,200}+)|(?P<bare>[^\s\"'|;<>]{1,200}+))"
@@ -16,6 +16,13 @@ _ECHOED = (
     r"echo[ \t]++(?:-n[ \t]++)?[\"']?(?:[\w.\-]{1,40}:)?"
     r"(?P<bare>[^\"'|\n]{1,100}?)[\"']?[ \t]*+\|[^|\n]{0,60}"
 )
+# Lines as far in as the first of them or further, of any length, and blank ones between.
+_ENTRIES = (
+    r"[ \t\r]{0,60}+(?P<bare>(?:\n[ \t\r]{0,60}+(?=\n)){0,16}+\n(?P<indent>[ \t]{1,60}+)[^\n]{1,65536}+"
+    r"(?:\n(?:(?P=indent)[^\n]{0,65536}+|[ \t\r]{0,60}+(?=\n))){0,16384}+)"
+)
+# What a cluster exports has its kind below its data.
+_KIND_BELOW = r"(?=\n(?:[^\0]{0,2000}?\n)?kind:[ \t]{1,4}+[\"']?Secret\b)"
 _HEX_LINES = r"(?P<bare>(?:\n[ \t]{0,40}+[0-9a-f]{2,80}+(?=\n|\Z)){1,4096}+)"
 
 
@@ -64,6 +71,7 @@ COMMANDS: tuple[Rule, ...] = (
     _rule("putty-user-key-file-", r"(?P<bare>[^\0]{1,65536}+)", judge=always),
     _rule("$ansible_vault;", rf"[^\n]{{0,80}}+{_HEX_LINES}", judge=always),
     # All values of a Secret of Kubernetes.
-    _rule("stringdata:", rf"[ \t]*+{LINES_BELOW}", judge=always),
-    _rule("kind: secret", rf"(?![a-zA-Z])[^\0]{{0,2000}}?\ndata:[ \t]*+{LINES_BELOW}", judge=always),
+    _rule("stringdata:", _ENTRIES, judge=always),
+    _rule("kind: secret", rf"(?![a-zA-Z])[^\0]{{0,2000}}?\ndata:{_ENTRIES}", judge=always),
+    _rule("\ndata:", rf"{_ENTRIES}{_KIND_BELOW}", judge=always),
 )  # fmt: skip

@@ -27,6 +27,7 @@ HOSTILE = [
     "password|", "é password=", "passwords = [", "pass pass", "key=key=", "://a:", "api_key='",
     "mysql a -p", "curl -u ", "name: password ", 'variable "secret" {', "<password ", "<password>",
     'password" ', "${password:", 'value="a" name="password', "stringdata:\n a", "kind: secret\n",
+    "\ndata:\n a: b", "\ndata:\n a: b\nc: d\nkind: x",
     "password:\n - a", "login a password ", "echo a | sudo -s ", "a:a@tcp(", "-----BEGIN ",
     "-----BEGIN A", "eyJaaaaaaaa.", "sk-a1-", "sk-", "xoxb-", "SG.aaaaaaaaaaaaaaaa.", "basic a",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from ngram_cache.redaction.rule import without
 from ngram_cache.redaction.spans import merged, restored
 
 KEY = "qZ1tK2fW3pL4xR5vB6nM7cH8jG9dS0yT"
+ENTRIES = "  a: ZHVs\n\n" * 600 + f"  b: {'A' * 6000}\n  c: ZHVs\n"
 HASH = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -56,6 +57,12 @@ def test_what_is_found_in_the_rest_of_a_text_is_found_in_the_text(
         (f"at host/commit/{HASH}.{KEY}", [KEY]),
         ("kind: Secret\ndata:\n  a: dHVsaXAx\n  b: dHVsaXAx\nmore: 1", ["\n  a: dHVsaXAx\n  b: dHVsaXAx"]),
         ("a=" + "b" * 3000 + " c", ["a=" + "b" * 3000]),
+        ("kind: Secret\ndata:\n  a: ZHVs\n\n  b: ZHVs\nmore: 1", ["\n  a: ZHVs\n\n  b: ZHVs"]),
+        ("kind: Secret\r\ndata:\r\n  a: ZHVs\r\n\r\n  b: ZHVs\r\nc: 1", ["\n  a: ZHVs\r\n\r\n  b: ZHVs\r"]),
+        (f"stringData:\n{ENTRIES}type: Opaque", [f"\n{ENTRIES.rstrip()}"]),
+        ("x: 1\ndata:\n  a: ZHVs\nkind: Secret\n", ["\n  a: ZHVs"]),
+        ("x: 1\ndata:\n  a: ZHVs\nimmutable: true\nkind: 'Secret'\n", ["\n  a: ZHVs"]),
+        ("x: 1\ndata:\n  a: ZHVs\nkind: ConfigMap\n", []),
     ],
 )
 def test_where_secrets_stand(text: str, secrets: list[str]) -> None:
