@@ -33,6 +33,7 @@ help:
 
 demo: $(VENV)/installed
 	@$(BIN)/slipstream demo
+	@echo "Next: $(BIN)/slipstream doctor, and editors/README.md for your editor."
 
 test: $(VENV)/installed-test
 	@$(MAKE) --no-print-directory -j 2 editors front checks kernels

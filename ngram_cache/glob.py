@@ -1,6 +1,7 @@
 """Owns what one line of an ignore file means, as an expression for RE2 over bytes. Pure; knows no files.
 
-Follows git's own matcher: a line is bytes, `*` and `?` stop at a slash, `**` between slashes does not.
+Follows git's own matcher: a line is bytes, `*` and `?` stop at a slash, `**` between slashes does not. Where
+versions of git differ, more is ignored.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def translate(line: bytes) -> Rule | None:
     if not pattern:
         return None
     try:
-        body = _Translation(pattern, is_name=is_name).run()
+        body = _Translation(pattern, is_name=is_name, keeps=keeps).run()
     except _NeverMatchesError:
         return None
     head = _FOLDERS if is_name else b""
@@ -85,9 +86,10 @@ def _without_trailing_spaces(line: bytes) -> bytes:
 class _Translation:
     """One pattern on its way to an expression; reads each byte once."""
 
-    def __init__(self, pattern: bytes, *, is_name: bool) -> None:
+    def __init__(self, pattern: bytes, *, is_name: bool, keeps: bool) -> None:
         self._pattern = pattern
         self._is_name = is_name
+        self._keeps = keeps
         self._at = 0
         self._pieces: list[bytes] = []
 
@@ -122,8 +124,10 @@ class _Translation:
         is_double = self._at - first > 1 and not self._is_name
         is_first = first == 0 or self._pattern[first - 1] == _SLASH
         rest = self._pattern[self._at : self._at + 2]
-        # Git compares what stands before the first special byte by itself: its matcher begins behind it.
-        spans_folders = is_double and (is_first or not _SPECIAL & set(self._pattern[:first]))
+        # Before 2.52 git compares what stands before the first special byte by itself: its matcher begins
+        # behind it, and `a**/b` matches `ab`. What either of the two leaves out is left out.
+        is_first_special = not self._keeps and not _SPECIAL & set(self._pattern[:first])
+        spans_folders = is_double and (is_first or is_first_special)
         if spans_folders and not rest:
             self._pieces.append(rb".+" if is_first else rb".*")
         elif spans_folders and rest[:1] == b"/":

@@ -93,7 +93,10 @@ def num_free_bytes(device: torch.device) -> int:
 def is_on_battery() -> bool:
     """Whether the machine runs on its battery; not so where that cannot be told."""
     ask = getattr(psutil, "sensors_battery", None)
-    battery = ask() if ask else None
+    try:
+        battery = ask() if ask else None
+    except OSError:  # of a machine's power a container may be shown nothing
+        return False
     return battery is not None and battery.power_plugged is False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -41,6 +42,8 @@ _names = st.lists(
     min_size=1,
     max_size=2,
 )
+# Stars inside a name: git 2.52 reads them otherwise than those before it.
+_DISPUTED = re.compile(rb"[^/*!]\*\*")
 _paths = st.lists(_names.map("".join), min_size=1, max_size=4).map("/".join)
 
 
@@ -93,7 +96,26 @@ def ignores(rules: bytes, path: str) -> bool:
 def test_git_agrees_on_every_pattern(judged_by_git: Git, lines: list[bytes], paths: list[str]) -> None:
     rules = b"\n".join(lines) + b"\n"
     paths = [path for path in paths if ".." not in path]
-    assert {path for path in paths if ignores(rules, path)} == judged_by_git.ignores(rules, paths)
+    ours, gits = {path for path in paths if ignores(rules, path)}, judged_by_git.ignores(rules, paths)
+    if any(map(_DISPUTED.search, lines)):
+        assert ours >= gits
+    else:
+        assert ours == gits
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "is_left_out"),
+    [
+        (b"x/a**/b", "x/ab", True),
+        (b"x/ab\n!x/a**/b", "x/ab", True),
+        (b"x/a**", "x/a/b", True),
+        (b"x/a/b\n!x/a**", "x/a/b", True),
+        (b"x/ab\n!x/a**", "x/ab", False),
+        (b"x/a/b\n!x/**/b", "x/a/b", False),
+    ],
+)
+def test_where_versions_of_git_differ_more_is_left_out(rules: bytes, path: str, is_left_out: bool) -> None:
+    assert ignores(rules, path) == is_left_out
 
 
 HOSTILE = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from completion_engine.errors import UserError
 from lsp_server.tools.commands.engine import told_settings, with_target
 from lsp_server.tools.commands.terminal import console, progress_bar
 from lsp_server.tools.source_file import language_id, read_source
@@ -45,10 +46,14 @@ def demo(
     from lsp_server.engine.pool import engine_config  # noqa: PLC0415 - as above
 
     root = repository.resolve()
+    if not root.is_dir():
+        advice = "Run it in a checkout of Slipstream, or name --repository and --source."
+        raise UserError(f"There is no folder {repository} here.", advice=advice)
+    text = read_source(source)  # before a model is fetched in vain
     settings = with_target(told_settings(root))
     with progress_bar() as report, compiled_meanwhile(engine_config(settings), report):
         ModelStore().ensure(settings.target, report)
-    asyncio.run(_show_typing(root, root / name, read_source(source), settings.target))
+    asyncio.run(_show_typing(root, root / name, text, settings.target))
 
 
 async def _show_typing(root: Path, path: Path, text: str, target: str) -> None:
@@ -85,8 +90,9 @@ class Screen:
         self._print(
             "Milliseconds from key to answer, new tokens in verifications, the line with its suggestion:"
         )
+        width = max(map(len, NAMES))
         for source, meaning in NAMES.items():
-            self._print(_text(f"  {source}", COLOURS[source]).append(f"  {meaning}", style="default"))
+            self._print(_text(f"  {source:{width}}", COLOURS[source]).append(f"  {meaning}", style="default"))
         self._print("")
 
     async def watch(self, answer: Answer, typist: Typist) -> None:

@@ -25,7 +25,7 @@ from lsp_server.tools.commands.terminal import write
 
 # How long hosts may take to tell their windows.
 _END_S = 10.0
-_NEXT = "Now remove the program by what installed it, pipx, uv or pip: uninstall slipstream-completion.\n"
+_PROGRAM = "slipstream-completion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def uninstall(*, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")]
     for pid in hosts:
         write(f"{'':10}     process {pid}  (serves your editors' windows)\n")
     if not found and not hosts:
-        write(f"There is nothing to remove.\n{_NEXT}")
+        write(f"There is nothing to remove.\n{next_step(Path(sys.prefix))}\n")
         return
     if not yes:
         if not sys.stdin.isatty():
@@ -64,7 +64,20 @@ def uninstall(*, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")]
         typer.confirm("Remove all of it? Close your editors first.", abort=True)
     end(hosts)
     remove(found)
-    write(f"Removed.\n{_NEXT}")
+    write(f"Removed.\n{next_step(Path(sys.prefix))}\n")
+
+
+def next_step(environment: Path) -> str:
+    """How the program goes that is installed in this environment of Python, by what installed it."""
+    for mark, tool in (("uv-receipt.toml", "uv tool"), ("pipx_metadata.json", "pipx")):
+        if (environment / mark).is_file():
+            return f"Now remove the program: {tool} uninstall {_PROGRAM}"
+    command = f"Now remove the program: pip uninstall {_PROGRAM}"
+    if (environment / "pyvenv.cfg").is_file():
+        return (
+            f"{command}\nWhat it needed stays in {environment}: delete that folder if it serves nothing else."
+        )
+    return command
 
 
 def places(environment: Mapping[str, str]) -> Iterator[Place]:

@@ -41,7 +41,9 @@ def main() -> int:
         return 1
     extra = arguments.pip_argument
     for name in ("requirements", *(f"requirements-{name}" for name in arguments.also)):
-        if code := _pip(*_locked(arguments.locks / f"{name}.lock"), *extra):
+        lock = arguments.locks / f"{name}.lock"
+        _tell(f"Packages of {lock.name}: up to {num_locked(lock.read_text(encoding='utf-8'))}")
+        if code := _pip(*_locked(lock), *extra):
             return code
     if code := _install_torch(arguments.locks / "requirements-torch.lock", extra):
         return code
@@ -78,13 +80,18 @@ def _install_torch(lock: Path, extra: Sequence[str]) -> int:
     version = pinned_torch(lock.read_text(encoding="utf-8"))
     if _installed_torch().partition("+")[0] == version:
         return 0
+    _tell(f"torch {version}")
     for attempt in torch_for_cpus(version, sys.platform, has_driver=has_nvidia_driver()):
         if _pip(*attempt, *extra, is_quiet=True) == 0:
             return 0
         where = TORCH_INDEX if TORCH_INDEX in attempt else "the indexes that pip is set up to use"
-        sys.stdout.write(f"torch {version} for CPUs is not to be had from {where}.\n")
-        sys.stdout.flush()
+        _tell(f"torch {version} for CPUs is not to be had from {where}.")
     return _pip(*_locked(lock), *extra)
+
+
+def num_locked(lock: str) -> int:
+    """How many packages are in the text of a lock, for all systems together."""
+    return len(re.findall(r"^[a-z0-9.-]+==", lock, re.MULTILINE))
 
 
 def pinned_torch(lock: str) -> str:
@@ -116,6 +123,12 @@ def _installed_torch() -> str:
         return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
         return ""
+
+
+def _tell(step: str) -> None:
+    """One line on stdout at once: pip, told to be quiet, says nothing for minutes."""
+    sys.stdout.write(f"{step}\n")
+    sys.stdout.flush()
 
 
 def _pip(*arguments: str, is_quiet: bool = False) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from completion_engine.choice import automatic
@@ -63,3 +64,14 @@ def test_a_container_has_what_its_limit_leaves(tmp_path: Path) -> None:
     assert automatic._num_allowed_bytes(tmp_path) == 350
     (tmp_path / "memory.max").write_text("max\n")
     assert automatic._num_allowed_bytes(tmp_path) is None
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "no power supplies"), PermissionError(13, "no")])
+def test_a_container_that_shows_no_power_supplies_is_not_on_battery(
+    monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    def ask() -> None:
+        raise error
+
+    monkeypatch.setattr(psutil, "sensors_battery", ask, raising=False)
+    assert not automatic.is_on_battery()

@@ -21,3 +21,15 @@ def test_suggestions_are_shown_with_their_cost_and_origin(
     assert "characters were not typed" in done.out
     assert "\x1b[" not in done.out
     assert not (repository / "circle.py").exists()
+
+
+def test_without_a_repository_to_show_nothing_is_fetched(
+    run_cli: RunCli, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLIPSTREAM_MODEL_DIR", str(tmp_path / "models"))
+    done = run_cli("demo")
+    assert done.code == 1
+    assert "There is no folder docs/sample_repository here." in done.err
+    assert "--repository" in done.err
+    assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lsp_server.tools.commands.uninstall import next_step
 from tests.hosts import own_hosts
 
 # What servers store, each by the code that says where.
@@ -120,6 +121,28 @@ def test_of_folders_that_were_made_for_us_the_named_ones_stay(
         done = run(environment, *arguments)
         assert done.returncode == 0, done.stderr
     assert everything(tmp_path / "new") == {*named}
+
+
+@pytest.mark.parametrize(
+    ("mark", "command", "folder_is_named"),
+    [
+        ("uv-receipt.toml", "uv tool uninstall", False),
+        ("pipx_metadata.json", "pipx uninstall", False),
+        ("", "pip uninstall", True),
+    ],
+)
+def test_the_command_that_removes_the_program_is_named(
+    tmp_path: Path, mark: str, command: str, folder_is_named: bool
+) -> None:
+    for name in filter(None, ("pyvenv.cfg", mark)):
+        (tmp_path / name).touch()
+    said = next_step(tmp_path)
+    assert said.splitlines()[0] == f"Now remove the program: {command} slipstream-completion"
+    assert (str(tmp_path) in said) == folder_is_named
+
+
+def test_the_systems_own_python_is_no_folder_to_delete(tmp_path: Path) -> None:
+    assert next_step(tmp_path) == "Now remove the program: pip uninstall slipstream-completion"
 
 
 HOST = """

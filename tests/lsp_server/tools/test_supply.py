@@ -258,6 +258,14 @@ def test_everything_is_installed_by_its_hash(installation: Installation) -> None
     assert installation.installed() == {"part": "1.0", "torch": "2.0", "project": "1.0"}
 
 
+def test_who_waits_is_told_of_each_step(installation: Installation) -> None:
+    told = installation.run("--pip-argument=--quiet").stdout.splitlines()
+    assert [line for line in told if "not to be had" not in line] == [
+        "Packages of requirements.lock: up to 1",
+        "torch 2.0",
+    ]
+
+
 def test_a_file_that_is_not_the_locked_one_is_refused(installation: Installation) -> None:
     (installation.wheels / "part-1.0-py3-none-any.whl").unlink()
     other = write_wheel(installation.wheels, "part", "1.0")
