@@ -83,30 +83,37 @@ class CompletionEngine:
         return cls.from_folder(folder, config, report, should_stop)
 
     @classmethod
-    def from_folder(
+    def from_folder(  # noqa: PLR0913 - as `load`, and what is there already
         cls,
         folder: Path,
         config: EngineConfig,
         report: Progress | None = None,
         should_stop: ShouldStop | None = None,
         tokenizer: Tokenizer | None = None,
+        *,
+        rehearses: bool = True,
     ) -> CompletionEngine:
-        """An engine on the model in `folder`; `tokenizer` is its own, where that is loaded already."""
+        """An engine on the model in `folder`; `tokenizer` is its own, where that is loaded already.
+
+        It `rehearses` what the first keystrokes would wait for; for a single answer that takes longer.
+        """
         tell = report or (lambda *_: None)
         tell("Loading the tokenizer", 0, 2)
         tokenizer = tokenizer or load_tokenizer(folder)
-        tokenizer.tokens_towards(b"x")  # builds its tables now, not under the first keystroke
         tell("Loading the model", 1, 2)
         target = load_language_model(folder, config.device, config.dtype)
         drafters = build_drafters(config, target, tokenizer, report, should_stop)
         engine = cls(config, target, tokenizer, drafters)
-        engine._rehearse()
+        if rehearses:
+            engine._rehearse()
         give_back()
         tell("Model ready", 2, 2)
         return engine
 
     def _rehearse(self) -> None:
-        """Write a few tokens that nobody sees, lest a kernel is compiled under the first keystroke."""
+        """Write a few tokens that nobody sees, lest the first keystroke waits for what is made once."""
+        self.tokenizer.tokens_towards(b"x")
+        self._target.rehearse()
         request = CompletionRequest(*_REHEARSED, _LANGUAGE, deadline_ms=0)
         if self._target.device.type == "cpu":
             index = NgramIndex([("", self.tokenizer.encode(request.prefix * 2))])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from completion_engine.choice.choice import Choice
 from completion_engine.config import DEFAULT_TARGET
+from completion_engine.memory import seldom_collected
 from completion_engine.request import CancelledError, Progress
 from lsp_server.engine.pool import EnginePool, engine_config, remote_config, tokenizer_folder
 from lsp_server.engine.work import Completer, Load, OnTokens
@@ -245,12 +246,16 @@ def _settle() -> None:
 
 @contextlib.contextmanager
 def _loading_alone(report: Progress, should_stop: Callable[[], bool]) -> Iterator[None]:
-    """One engine at a time: what the libraries import while they load is not safe on two threads."""
+    """One engine at a time: what the libraries import while they load is not safe on two threads.
+
+    What is made meanwhile stays as long as the engine does, so little of it is garbage.
+    """
     while not _loading.acquire(timeout=LOADING_STEP_S):
         report("Waiting until another model is loaded", 0, 0)
         if should_stop():
             raise CancelledError
     try:
-        yield
+        with seldom_collected():
+            yield
     finally:
         _loading.release()

@@ -74,4 +74,5 @@ def _neural(
     folder = ModelStore().ensure(config.draft_model, report, should_stop)
     check_same_vocabulary(tokenizer, load_tokenizer(folder), config.draft_model)
     model = load_language_model(folder, str(target.device), config.dtype, target.capacity)
+    model.rehearse()
     return ModelDrafter(model, tokenizer.num_tokens)

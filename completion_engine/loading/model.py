@@ -78,7 +78,7 @@ def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capac
     path = findings_path(packed, capacity)
     known = read_findings(path, time.time())
     model = LanguageModel(decoder, torch.device("cpu"), precision, capacity, known=known)
-    if known is None or not known.are_settled:
+    if model.findings is not known:
         store_findings(path, model.findings)
     return model
 

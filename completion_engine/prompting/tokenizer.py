@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -91,7 +92,13 @@ class Tokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """Equal for two tokenizers exactly when they give the same ids."""
-        return hashlib.sha256(self._fast.to_str().encode()).hexdigest()[:32]
+        return self._told[0]
+
+    @cached_property
+    def _told(self) -> tuple[str, bool]:
+        """The fingerprint, and whether bytes are spelt by one character each; reading that off takes long."""
+        told = self._fast.to_str()
+        return hashlib.sha256(told.encode()).hexdigest()[:32], '"ByteLevel"' in told
 
     @cached_property
     def num_tokens(self) -> int:
@@ -139,7 +146,7 @@ class Tokenizer:
     def token_bytes(self) -> list[bytes]:
         """What each id spells, by id."""
         table = [b""] * self.num_tokens
-        spell = _speller(self._fast)
+        spell = _speller(is_byte_level=self._told[1])
         for token, token_id in self._vocabulary.items():
             if token_id not in self._added:
                 table[token_id] = spell(token)
@@ -147,8 +154,9 @@ class Tokenizer:
 
     @cached_property
     def _by_bytes(self) -> tuple[list[bytes], list[int]]:
-        pairs = sorted((spelt, token) for token, spelt in enumerate(self.token_bytes) if spelt)
-        return [spelt for spelt, _ in pairs], [token for _, token in pairs]
+        table = self.token_bytes
+        ids = sorted((token for token, spelt in enumerate(table) if spelt), key=table.__getitem__)
+        return [table[token] for token in ids], ids
 
     def tokens_towards(self, wanted: bytes) -> list[int]:
         """Ids of the tokens that begin with `wanted`, or that `wanted` begins with."""
@@ -213,18 +221,24 @@ def _end_ids_of(folder: Path) -> frozenset[int]:
     return frozenset(found)
 
 
-def _speller(fast: FastTokenizer) -> Any:
+def _speller(*, is_byte_level: bool) -> Callable[[str], bytes]:
     """How this family of tokenizers writes bytes as token strings."""
-    kind = fast.to_str()
-    if '"ByteLevel"' in kind:
-        table = _byte_level_table()
-        return lambda token: bytes(table[c] for c in token if c in table)
+    if is_byte_level:
+        table = _OfBytes({ord(c): chr(byte) for c, byte in _byte_level_table().items()})
+        return lambda token: token.translate(table).encode("latin-1")
 
     def spell(token: str) -> bytes:
         byte = _BYTE_TOKEN.match(token)
         return bytes([int(byte[1], 16)]) if byte else token.replace("▁", " ").encode()
 
     return spell
+
+
+class _OfBytes(dict[int, str]):
+    """A table for `str.translate` that leaves out what it does not name."""
+
+    def __missing__(self, character: int) -> None:
+        return None
 
 
 def _byte_level_table() -> dict[str, int]:

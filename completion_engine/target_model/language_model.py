@@ -23,7 +23,7 @@ from completion_engine.target_model.exactness import (
 )
 from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
-from completion_engine.target_model.measuring import measure, resume
+from completion_engine.target_model.measuring import can_settle, measure, rehearse, resume
 from completion_engine.target_model.precision import Precision
 from completion_engine.target_model.rows import ROWS, pad_rows
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, use_threads
@@ -50,7 +50,8 @@ class LanguageModel:
     ) -> None:
         """`branches` is where the decoder wants the rows of a tree; each branch in a branch by default.
 
-        What is `known` of this target here is not found out again, but for times that something disturbed.
+        What is `known` of this target here is not found out again, but for times that something disturbed
+        and nothing would disturb now. A target that is known has run no pass yet: see `rehearse`.
         """
         self.decoder = decoder
         self.device = device
@@ -69,8 +70,9 @@ class LanguageModel:
         self.max_branches = self._branches.max_branches if self.verifies_trees else 1
         self.chunks = self._chunk_rule()
         self.widths = self._widths()
-        fits = known and known.are_settled and known.pass_ms.keys() == set(self.widths)
+        fits = known and known.pass_ms.keys() == set(self.widths) and (known.are_settled or not can_settle())
         self.findings = resume(self, known) if known and fits else self._measure()
+        self._is_rehearsed = self.findings is not known
         self.clock = PassClock(self.findings.pass_ms, self.findings.branch_ms)
         self._take_threads()
 
@@ -169,6 +171,12 @@ class LanguageModel:
         chunk_ms = self.findings.chunk_ms * level or self.ms_of(num_rows)
         a_row = max(chunk_ms - narrow_ms, 0.1 * chunk_ms) / max(1, num_rows - narrow)
         return chunk_ms - a_row * num_rows, a_row
+
+    def rehearse(self) -> None:
+        """Run a few passes where this load has run none, lest the first request waits for what they load."""
+        if not self._is_rehearsed:
+            self._is_rehearsed = True
+            rehearse(self)
 
     def record(self, expected_ms: float, ms: float) -> None:
         """A pass that was expected to take `expected_ms`, by the figures of now, took `ms`."""

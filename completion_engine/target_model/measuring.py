@@ -50,9 +50,8 @@ def measure(target: Target) -> Findings:
     takes little beside what a pass varies by: it is measured by many, as the median, and
     what is below nothing is noise.
     """
-    is_free = num_threads_here() == max(thread_counts())
     found = _time_passes(target, _shapes(target))
-    are_settled = is_free and all(_came_twice(taken) for taken in found.values())
+    are_settled = can_settle() and all(_came_twice(taken) for taken in found.values())
     with_branches, chunk = found.pop(_BRANCHES, found[ROWS]), found.pop(_CHUNK)
     branch_ms = median(wide - row for wide, row in zip(with_branches, found[ROWS], strict=True))
     pass_ms = {width: min(taken) for width, taken in found.items()}
@@ -69,9 +68,23 @@ def measure(target: Target) -> Findings:
     )
 
 
+def can_settle() -> bool:
+    """Whether all threads are free for this one: others disturb what is measured with fewer."""
+    return num_threads_here() == max(thread_counts())
+
+
+def rehearse(target: Target) -> None:
+    """Passes that need all that is loaded once for all: the fewest rows, the most, and branches.
+
+    What another width still needs is its program, which takes less time to write than to run.
+    """
+    shapes = _shapes(target)
+    wanted = (_CHUNK, min(target.widths), _BRANCHES)
+    _time_passes(target, {name: shapes[name] for name in wanted if name in shapes}, num_rounds=0)
+
+
 def resume(target: Target, known: Findings) -> Findings:
-    """Go on with what is known; every shape of pass runs once, lest the first keystroke waits for it."""
-    _time_passes(target, _shapes(target), num_rounds=0)
+    """Go on with what is known, with as many threads as are free; runs no pass."""
     paces, num_free = dict(known.thread_paces), num_threads_here()
     target.governor = ThreadGovernor(paces, num_threads=num_free if num_free in paces else None)
     return known

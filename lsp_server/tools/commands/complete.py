@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from completion_engine.memory import seldom_collected
 from lsp_server.tools.commands.engine import load_engine, told_settings, with_target
 from lsp_server.tools.commands.terminal import progress_bar, write, write_json
 from lsp_server.tools.source_file import language_id, read_source, repository_of, split_at
@@ -32,7 +33,7 @@ def complete(
     if target:
         settings = settings.model_copy(update={"target": target})
     settings = with_target(settings)
-    with progress_bar(quiet=as_json) as report:
+    with progress_bar(quiet=as_json) as report, seldom_collected():
         completion = completion_at(file, sides, settings, report)
     if as_json:
         pieces = [{"text": p.text, "source": p.source, "evidence": p.evidence} for p in completion.pieces]
@@ -56,7 +57,7 @@ def completion_at(file: Path, sides: tuple[str, str], settings: Settings, report
     from completion_engine.request import CompletionRequest  # noqa: PLC0415 - loads numpy
     from lsp_server.tools.commands.repository import stored_index  # noqa: PLC0415 - as above
 
-    engine = load_engine(settings, report)
+    engine = load_engine(settings, report, rehearses=False)
     stored = stored_index(file, engine.tokenizer) if settings.index.enabled else None
     path = file.resolve()
     return engine.complete(

@@ -66,10 +66,10 @@ def automatic_choice(settings: Settings | None = None, running: str = "") -> Cho
     return AutomaticTarget().choose(named or EngineConfig(), running)
 
 
-def load_engine(settings: Settings, report: Progress) -> CompletionEngine:
+def load_engine(settings: Settings, report: Progress, *, rehearses: bool = True) -> CompletionEngine:
     """The engine that the settings ask for; its model is fetched if need be. Raises SlipstreamError.
 
-    The target is named; see `with_target`.
+    The target is named; see `with_target`. `rehearses` as in `CompletionEngine.from_folder`.
     """
     from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415 - not needed for help
     from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
@@ -79,7 +79,7 @@ def load_engine(settings: Settings, report: Progress) -> CompletionEngine:
     with compiled_meanwhile(config, report):
         folder = ModelStore().ensure(config.target, report)
         from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
-    engine = CompletionEngine.from_folder(folder, config, report)
+    engine = CompletionEngine.from_folder(folder, config, report, rehearses=rehearses)
     from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - loads torch
 
     AutomaticTarget().record(engine.describe())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from completion_engine.target_model import measuring
+from completion_engine.target_model import measuring, threads
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 
@@ -46,15 +46,40 @@ def test_a_target_that_is_known_is_the_same_target(target: LanguageModel) -> Non
     assert logits[0].equal(logits[1])
 
 
-def test_each_shape_of_pass_runs_once_and_none_to_find_out(target: LanguageModel) -> None:
+def test_a_target_that_is_known_runs_no_pass_until_it_rehearses(target: LanguageModel) -> None:
     again, decoder = load_again(target)
-    assert decoder.num_passes == len(again.widths) + (again.max_branches > 1) + 1  # and a prompt's chunk
+    assert decoder.num_passes == 0
+    for _ in range(2):  # the second time all is ready
+        again.rehearse()
+    assert decoder.num_passes == 2 + (again.max_branches > 1)
+
+
+def test_a_target_that_was_measured_has_nothing_to_rehearse(target: LanguageModel) -> None:
+    again, decoder = load_again(target, pass_ms={})
+    num_passes = decoder.num_passes
+    again.rehearse()
+    assert decoder.num_passes == num_passes > 0
 
 
 def test_times_that_something_disturbed_are_measured_again(target: LanguageModel) -> None:
     again, decoder = load_again(target, are_settled=False, pass_ms={})
     assert decoder.num_passes > len(again.widths) + 1
     assert again.findings.pass_ms.keys() == set(again.widths)
+
+
+@pytest.mark.parametrize(("num_free", "are_measured"), [(1, False), (2, True)])
+def test_disturbed_times_do_while_others_would_disturb_new_ones(
+    target: LanguageModel, monkeypatch: pytest.MonkeyPatch, num_free: int, are_measured: bool
+) -> None:
+    monkeypatch.setattr(threads, "_MOST", 2)
+    before = threads.num_threads_here()
+    threads.use_threads(num_free)
+    try:
+        again, decoder = load_again(target, are_settled=False)
+        assert (decoder.num_passes > 0) == are_measured
+        assert (again.findings.pass_ms is target.findings.pass_ms) == (not are_measured)
+    finally:
+        threads.use_threads(before)
 
 
 def test_times_of_other_widths_are_measured_again(target: LanguageModel) -> None:

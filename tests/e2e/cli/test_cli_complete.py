@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,29 @@ def test_the_index_is_drafted_from_but_changes_no_text(run_cli: RunCli, reposito
     assert after["text"] == before["text"] != ""
     num_accepted = [done["stats"]["accepted_by_source"]["ngram"] for done in (before, after)]
     assert num_accepted[1] > num_accepted[0] + 5
+
+
+LOADED = """
+import json, sys
+from lsp_server import cli
+cli.app(standalone_mode=False)
+print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})))
+"""
+
+
+@pytest.mark.usefixtures("run_cli")  # for its settings
+def test_one_answer_waits_for_no_library_that_it_does_not_need(repository: Path) -> None:
+    file = str(repository / "shapes.py")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, "complete", file, "--line", "5", "--column", "19", "--json"],
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=600,
+    )
+    answer, loaded = map(json.loads, done.stdout.splitlines())
+    assert answer["stats"]["num_prompt_tokens"] > 10
+    assert {"torch", "numba", "tokenizers"} <= set(loaded)
+    assert not {"transformers", "pygls", "lsprotocol", "huggingface_hub", "triton", "gguf"} & set(loaded)
 
 
 @pytest.mark.parametrize("place", [(0, 0), (6, 0), (5, 36)])
