@@ -9,7 +9,7 @@ _FENCE = "```"
 
 
 def ends_fence(site: Site, reading: Reading) -> Fire | None:
-    """Fires when a line of code begins with a fence: no statement does, so the code before it is all of it."""
+    """Fires when a line of code begins with a fence: no statement does, so the code ends before it."""
     if site.language.holds_text:
         return None
     for index, line in enumerate(reading.lines):

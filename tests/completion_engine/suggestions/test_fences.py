@@ -40,5 +40,7 @@ def test_code_ends_before_a_fence(
 
 
 @pytest.mark.parametrize(("language", "document", "generated"), TEXTS)
-def test_a_fence_is_text_where_text_stands(stops: Stops, language: str, document: str, generated: str) -> None:
+def test_a_fence_is_text_where_text_stands(
+    stops: Stops, language: str, document: str, generated: str
+) -> None:
     assert stops(language, document, generated)[1] != "chat-fence"
