@@ -83,7 +83,7 @@ app.command()(index.index)
 
 @app.command(context_settings=PASS_ON, add_help_option=False)
 def models(context: typer.Context) -> None:
-    """List, fetch and check models."""
+    """List, fetch, check and remove models."""
     from lsp_server.tools.commands.models import app as models_app  # noqa: PLC0415 - as above
 
     models_app(args=context.args, prog_name="slipstream models")
@@ -109,7 +109,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a console may not know every character
     try:
-        app()
+        app(prog_name="slipstream")
     except SlipstreamError as error:
         show_error(error)
         sys.exit(1)

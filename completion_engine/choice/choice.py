@@ -191,10 +191,10 @@ class _Judge:
 
     def _slowness(self, price: Price) -> Iterator[str]:
         if price.p95_ms is None:
-            yield "how quick this machine is shows when a first model runs"
+            yield "how quick this machine is becomes known when a first model runs"
         elif price.p95_ms > BUDGET_P95_MS:
             drafter = "" if price.has_drafter else ", and no trained drafter comes with it"
-            yield f"its answers come later than after {BUDGET_P95_MS:.0f} ms{drafter}"
+            yield f"its answers take longer than {BUDGET_P95_MS:.0f} ms{drafter}"
 
 
 def weight_bytes(spec: ModelSpec, weight_bits: int) -> int:

@@ -16,6 +16,9 @@ from completion_engine.stats import Completion
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import polish
 
+# Why a text is blank that no rule ended.
+_ENDED_AT_ONCE = {"deadline": "out-of-time", "end": "nothing-to-add"}
+
 
 def answer(origins: Origins, rules: StopRules, decoding: Writing, finish: Finish, begin: float) -> Completion:
     """The completion that a decoding amounts to; `begin` is `time.perf_counter()` at its beginning."""
@@ -30,8 +33,10 @@ def answer(origins: Origins, rules: StopRules, decoding: Writing, finish: Finish
     now = time.perf_counter()
     stats.ms["postprocess"] = (now - polishing) * 1e3
     stats.ms["total"] = (now - begin) * 1e3
-    # A blank text was blank because something ended it at once: that is the reason worth telling.
-    rule = finish.rule or suggestion.rule if suggestion.rule in {"", "blank"} else suggestion.rule
+    rule: str = suggestion.rule
+    if rule == "blank":  # because something ended it at once: that is the reason worth telling
+        rule = finish.rule or _ENDED_AT_ONCE.get(finish.reason, rule)
+    rule = rule or finish.rule
     return Completion(suggestion.text, suggestion.num_replaced, stats, pieces, rule)
 
 

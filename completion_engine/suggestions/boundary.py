@@ -26,10 +26,11 @@ def boundary(site: Site, reading: Reading) -> int:
 def head(site: Site, generated: str, num_chars: int) -> int:
     """Length of the longest such head of the first `num_chars` characters, which the others follow.
 
-    What follows shows whether a word, or a line, is whole.
+    What follows shows whether a word, a number or a line is whole.
     """
     following = generated[num_chars : num_chars + 1]
-    if following != "\n" and not (following and _is_word_char(site, following)):
+    is_decimal = following == "." and generated[:num_chars][-1:].isdigit()
+    if following != "\n" and not is_decimal and not (following and _is_word_char(site, following)):
         following = " "
     return boundary(site, site.read(generated[:num_chars] + following))
 

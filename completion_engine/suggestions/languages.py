@@ -55,6 +55,7 @@ class Language:
     indents_with_tabs: bool = False
     has_fixed_indents: bool = False  # tabs and spaces mean different things
     has_dashes: bool = False  # a dash begins an item, and what follows it is indented by it too
+    holds_text: bool = False  # text of any kind may stand in what the scan takes for code: heredocs, scalars
     mark_ends: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,6 +134,7 @@ _PHP = replace(
     quotes=(Quote('"', is_multiline=True), Quote("'", is_multiline=True)),
     skipped="",
     word_marks="_$",
+    holds_text=True,
 )
 _CSS = Language(
     block_comments=_SLASHES,
@@ -157,6 +159,7 @@ _RUBY = Language(
     leading=re.compile(r"\.|&\."),
     clauses=frozenset({"else", "elsif", "rescue", "ensure", "when", "in"}),
     closers=frozenset({"end"}),
+    holds_text=True,
 )
 _LUA = Language(
     blocks="end",
@@ -183,6 +186,7 @@ _SHELL = Language(
     clauses=frozenset({"else", "elif"}),
     closers=frozenset({"fi", "done", "esac", ";;"}),
     word_marks="_-",
+    holds_text=True,
 )
 _YAML = Language(
     blocks="indent",
@@ -192,6 +196,7 @@ _YAML = Language(
     skipped=r"\w'",
     word_marks="_-",
     has_dashes=True,
+    holds_text=True,
 )
 _TOML = Language(
     line_comments=("#",),
@@ -207,12 +212,13 @@ _MARKUP = Language(
         r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)[A-Za-z][\w:.-]*(?:\s[^<>]*)?(?<!/)>$"
     ),
     word_marks="_-",
+    holds_text=True,
 )
-_TEXT = Language(blocks="text", quotes=(), has_brackets=False)
+_TEXT = Language(blocks="text", quotes=(), has_brackets=False, holds_text=True)
 _SQL = replace(_C_LIKE, line_comments=("--",), prelude=_NEVER, opener=_NEVER, skipped="")
 _JSON = replace(_CSS, quotes=(Quote('"'),), block_comments=(), unfinished=re.compile(r":$"))
 _JSONC = replace(_JSON, line_comments=("//",), block_comments=_SLASHES)
-_UNKNOWN = Language(skipped=r"\w'")
+_UNKNOWN = Language(skipped=r"\w'", holds_text=True)
 
 _BY_ID: dict[str, Language] = {
     **dict.fromkeys(

@@ -9,6 +9,7 @@ from completion_engine.suggestions.blocks import end_of_suggestion, mode_of
 from completion_engine.suggestions.boundary import boundary, head
 from completion_engine.suggestions.brackets import unmatched_bracket
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.fences import ends_fence
 from completion_engine.suggestions.repeats import (
     repeated_lines,
     repeated_text,
@@ -27,6 +28,7 @@ _RULES = (
     rest_of_line_reached,
     repeated_lines,
     repeated_text,
+    ends_fence,
 )
 
 

@@ -46,6 +46,13 @@ _REASONS: dict[str, str] = {
     "unknown-suggestion": "This suggestion is not among the last ones.",
 }
 
+# The same of a suggestion that no rule ended, by what did.
+_ENDS: dict[str, str] = {
+    "end": "The model ended it here.",
+    "deadline": "Time was up: the setting deadlineMs says when to show what there is.",
+    "length": "The suggestion is as long as the setting maxTokens allows.",
+}
+
 
 def inline_completions(offers: Sequence[Offer], encoding: PositionEncoding) -> types.InlineCompletionList:
     """The answer to `textDocument/inlineCompletion`."""
@@ -174,7 +181,7 @@ def explanation(record: CompletionRecord, folder: Path | None) -> dict[str, Any]
         "triggered": record.is_triggered,
         "shown": bool(record.text),
         "rule": rule,
-        "reason": _REASONS[rule] if rule else "",
+        "reason": _REASONS[rule] if rule else _ENDS.get(record.completion.stats.finish_reason, ""),
         "text": record.text,
         "num_replaced": record.completion.num_replaced,
         "pieces": [_piece(piece, folder) for piece in record.completion.pieces],

@@ -71,6 +71,11 @@ def test_a_deadline_returns_what_is_verified_and_the_rest_follows_in_the_backgro
     assert whole.startswith(later.written.text[:8])
 
 
+def test_where_time_is_up_before_a_word_that_is_the_reason(make_engine: Make) -> None:
+    hurried = make_engine().complete(request(CODE, deadline_ms=1e-6, patience_ms=1e-6))
+    assert (hurried.text, hurried.rule) == ("", "out-of-time")
+
+
 def test_nothing_is_written_where_nobody_wants_it(make_engine: Make) -> None:
     engine = make_engine()
     in_comment, in_code = CODE + "        # the fir", CODE + "        res"

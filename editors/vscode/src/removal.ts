@@ -59,7 +59,7 @@ export const REMOVED = "Everything was removed. Restart the server to set it up 
 export const TOLD: Readonly<Record<Removed, string>> = {
   all: "All is removed. Now uninstall the extension.",
   environments:
-    "The extension's own server is removed. It did not run any more, so its models, indexes, logs and settings stay: `slipstream uninstall` of any other installation removes them.",
+    "The extension's own server is removed. It could not be run any more, so its models, indexes, logs and settings stay: `slipstream uninstall` of any other installation removes them.",
   nothing:
     "The extension had set up no server, so nothing was removed. One that you installed yourself has `slipstream uninstall`.",
 };

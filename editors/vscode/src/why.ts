@@ -17,6 +17,8 @@ const STAGES: Readonly<Record<string, string>> = {
   total: "all together",
 };
 
+const SHORTEST_MS = 0.05; // what took less is no news
+
 /** Ask about the place at the cursor and show the answer. */
 export async function explain(server: Server): Promise<void> {
   const editor = vscode.window.activeTextEditor;
@@ -46,7 +48,7 @@ export async function explain(server: Server): Promise<void> {
 function items(why: Why): Item[] {
   const result: Item[] = [];
   const verdict = why.shown ? "$(check) Suggested" : "$(circle-slash) Nothing suggested";
-  const reason = why.reason || (why.shown ? "The model alone would have written the same." : "The model had nothing to add.");
+  const reason = why.reason || (why.shown ? "" : "The model had nothing to add.");
   result.push({ label: verdict, detail: reason });
   const pieces = why.pieces ?? [];
   if (pieces.length > 0) {
@@ -54,20 +56,33 @@ function items(why: Why): Item[] {
   }
   const { stats } = why;
   if (stats !== undefined && stats.device !== "") {
-    const perPass = tokensPerPass(stats) ?? "0";
-    const { num_tokens: tokens, num_written: written, num_forwards: passes, num_drafted: drafted, num_accepted: accepted } = stats;
+    const spent = Object.entries(stats.ms).filter(([, ms]) => ms >= SHORTEST_MS);
     result.push(
       separator("Drafts"),
-      { label: `${numbered(tokens, "token")}, ${written} written in ${numbered(passes, "pass", "passes")}`, description: `${perPass} per pass` },
-      { label: `${drafted} drafted, ${accepted} accepted`, description: bySource(stats.accepted_by_source) },
+      ...drafts(stats),
       { label: `${numbered(stats.num_prompt_tokens, "token")} of prompt`, description: `${stats.num_cached_tokens} of them known already` },
       separator("Time"),
-      ...Object.entries(stats.ms).map(([stage, ms]) => ({ label: milliseconds(ms), description: STAGES[stage] ?? stage })),
+      ...spent.map(([stage, ms]) => ({ label: milliseconds(ms), description: STAGES[stage] ?? stage })),
       separator("Model"),
-      { label: stats.target, description: [stats.device, stats.finish_reason].filter((text) => text !== "").join(", ended by ") },
+      { label: stats.target, description: stats.device },
     );
   }
   return result;
+}
+
+/** What the model wrote for this answer, and what it made of the drafts. */
+function drafts(stats: NonNullable<Why["stats"]>): Item[] {
+  const { num_tokens: tokens, num_written: written, num_forwards: passes, num_drafted: drafted, num_accepted: accepted } = stats;
+  if (passes === 0) {
+    return [{ label: tokens > 0 ? `${numbered(tokens, "token")}, known from an earlier answer` : "No pass of the model" }];
+  }
+  return [
+    {
+      label: `${numbered(tokens, "token")}, ${written} written in ${numbered(passes, "pass", "passes")}`,
+      description: `${tokensPerPass(stats) ?? "0"} per pass`,
+    },
+    { label: `${drafted} drafted, ${accepted} accepted`, description: bySource(stats.accepted_by_source) },
+  ];
 }
 
 function pieceItem(piece: Piece): Item {

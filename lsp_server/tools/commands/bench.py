@@ -98,7 +98,7 @@ def exactness(  # noqa: PLR0913 - one argument per option
     memory: Memory = "auto",
     json: Json = False,
 ) -> None:
-    """Drafters on, in trees and in chains, and off again, against off.
+    """Count the tokens that differ between drafters on, in trees and in chains, and off.
 
     Exit code 1 if any token differs, or if it was ended before all prompts were compared.
     """

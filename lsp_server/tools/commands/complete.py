@@ -27,7 +27,7 @@ def complete(
     target: Annotated[str, typer.Option(help="Another target than the settings name.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print {text, stats} as JSON.")] = False,
 ) -> None:
-    """Complete FILE at a place; prints the text to insert there."""
+    """Complete FILE at a place and print the text to insert there."""
     sides = split_at(read_source(file), line, column)
     settings = told_settings(repository_of(file))
     if target:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 COLOURS = {"ok": "green", "slow": "yellow", "missing": "red"}
 
 SLOW_PASS_MS = 100.0
+SLOW_LOAD_ADVICE = "The first load compiles for this processor. A faster disk or more memory may help."
 MIN_CORES = 4
 # The default target with its cache and the index of a large repository.
 MIN_MEMORY_BYTES = 4_000_000_000
@@ -50,7 +51,7 @@ MIN_DISK_BYTES = 3_000_000_000
 def doctor(
     *, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False
 ) -> None:
-    """Look at the machine, the model, the index and the settings."""
+    """Say what is missing or slow here, and what to do about it."""
     with progress_bar(quiet=as_json) as report:
         checks = examine(Path.cwd(), report)
     worst = max((check.state for check in checks), key=list(COLOURS).index)
@@ -217,7 +218,7 @@ def speed_checks(settings: Settings, root: Path, report: Progress) -> list[Check
     model = f"{engine['target']}: {gigabytes:.2f} GB on {engine['device']} in {engine['dtype']}"
     return [
         Check("model", "ok", model),
-        _check("loading", f"{load_s:.1f} s", is_ok=load_s < 30, advice="A faster disk or more memory helps."),
+        _check("loading", f"{load_s:.1f} s", is_ok=load_s < 30, advice=SLOW_LOAD_ADVICE),
         *_pass_checks(engine["pass_ms"]),
         *energy_checks(loaded),
         _drafters_check(engine),
@@ -244,7 +245,7 @@ def index_check(root: Path, fingerprint: str) -> Check:
     num_bytes = num_saved_bytes(root, fingerprint)
     if not num_bytes:
         advice = f"An editor builds it by itself; or run: slipstream index {root}"
-        return Check("index", "slow", f"none of {root} yet", advice)
+        return Check("index", "slow", f"{root} has none yet", advice)
     return Check("index", "ok", f"{num_bytes / 1e6:.1f} MB for {root}")
 
 
@@ -260,7 +261,7 @@ def _pass_checks(pass_ms: dict[str, float]) -> list[Check]:
             f"target pass, width {width}",
             f"{ms:.1f} ms",
             is_ok=ms <= SLOW_PASS_MS,
-            advice="Choose a smaller target, or a machine with bf16 or a GPU.",
+            advice="Close what else keeps the machine busy. A smaller target, more cores or a GPU help.",
         )
         for width, ms in pass_ms.items()
     ]

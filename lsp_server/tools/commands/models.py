@@ -33,7 +33,7 @@ Target = Annotated[
 
 @app.callback(invoke_without_command=True)
 def models(context: typer.Context) -> None:
-    """List, fetch and check models."""
+    """List, fetch, check and remove models."""
     if context.invoked_subcommand is None:
         list_models()
 

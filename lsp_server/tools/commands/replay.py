@@ -31,14 +31,14 @@ def replay(  # noqa: PLR0913 - one argument for each option
     target: Annotated[str, typer.Option(help="Another target than the settings name.")] = "",
     plain: Annotated[bool, typer.Option("--plain", help="Switch the drafters off.")] = False,
     multiline: Annotated[
-        Literal["auto", "always", "never"] | None, typer.Option(help="Another setting of that name.")
+        Literal["auto", "always", "never"] | None, typer.Option(help="In place of the setting of that name.")
     ] = None,
-    deadline: Annotated[float | None, typer.Option(min=0, help="Another deadlineMs; 0 is none.")] = None,
+    deadline: Annotated[float | None, typer.Option(min=0, help="In place of deadlineMs; 0 is none.")] = None,
     eagerness: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Another setting of that name.")
+        float | None, typer.Option(min=0, max=1, help="In place of the setting of that name.")
     ] = None,
     memory: Annotated[
-        Literal["auto", "on", "off"] | None, typer.Option(help="Another repositoryMemory.")
+        Literal["auto", "on", "off"] | None, typer.Option(help="In place of repositoryMemory.")
     ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Time transformers at the same places.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,

@@ -61,7 +61,7 @@ class Case(NamedTuple):
 CASES = [
     Case("nothing is measured yet", ROOMY, {}, "small", "small", "middle", "when a first model runs"),
     Case("all is there", ROOMY, QUICK, "large", "small", "", "the largest there is"),
-    Case("quick enough for two", ROOMY, FAIR, "middle", "small", "large", "later than after 120 ms"),
+    Case("quick enough for two", ROOMY, FAIR, "middle", "small", "large", "take longer than 120 ms"),
     Case("too slow for any", ROOMY, SLOW, "small", "small", "middle", "small is the smallest"),
     Case("it is here", replace(ROOMY, ready=frozenset({"large"})), QUICK, "large", "large", ""),
     Case("one below is here", replace(ROOMY, ready=frozenset({"middle"})), QUICK, "large", "middle", ""),

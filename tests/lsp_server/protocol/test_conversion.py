@@ -157,6 +157,23 @@ def test_every_outcome_has_a_reason(text: str, outcome: str, rule: str, reason: 
     }
 
 
+@pytest.mark.parametrize(
+    ("rule", "finish_reason", "said"),
+    [
+        ("", "end", "The model ended it"),
+        ("", "deadline", "deadlineMs"),
+        ("", "length", "maxTokens"),
+        ("end-of-block", "end", "The block at the cursor"),
+    ],
+)
+def test_where_no_rule_decided_the_reason_is_what_ended_the_writing(
+    rule: str, finish_reason: str, said: str
+) -> None:
+    snapshot = Document("file:///a", "python", 1, "").snapshot(0, 0)
+    completion = Completion("x", 0, CompletionStats(finish_reason=finish_reason), rule=rule)
+    assert said in conversion.explanation(CompletionRecord("1", snapshot, completion), None)["reason"]
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_explained_by_its_own_sentence(rule: str) -> None:
     snapshot = Document("file:///a", "python", 1, "").snapshot(0, 0)

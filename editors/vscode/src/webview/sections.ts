@@ -51,7 +51,7 @@ export function bySource(stats: Stats): Node | undefined {
     const bar = element("meter", { class: `source-${sourceClass(source)}`, min: "0", max: String(total), value: String(number), "aria-label": sourceName(source) });
     return element("tr", {}, element("th", { scope: "row" }, swatch(source), sourceName(source)), element("td", { class: "wide" }, bar), cell(count(number)), cell(share(number, total)));
   });
-  return section("Who wrote the tokens", element("table", {}, element("tbody", {}, ...bars)), element("p", { class: "quiet" }, "Every draft was verified by the model: it would have written the same alone."));
+  return section("Who wrote the tokens", element("table", {}, element("tbody", {}, ...bars)), element("p", { class: "quiet" }, "Every draft was verified by the model: it would have written the same without them."));
 }
 
 const RULES: Readonly<Record<string, string>> = {
@@ -64,6 +64,9 @@ const RULES: Readonly<Record<string, string>> = {
   "in-string": "off in strings",
   "document-changed": "the document changed meanwhile",
   blank: "nothing but blanks",
+  "nothing-to-add": "the model had nothing to add",
+  "out-of-time": "time was up",
+  "chat-fence": "the model ended the code",
   nothing: "the model had nothing to add",
   "repeats-line-above": "it repeats the line above",
   "does-not-fit-rest-of-line": "it does not fit the rest of the line",
