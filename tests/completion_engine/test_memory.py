@@ -1,14 +1,15 @@
-"""What a thread freed is given back to the system."""
+"""What a thread freed is given back to the system, and garbage is seldom looked for while what stays is made."""
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 
 import psutil
 import pytest
 
-from completion_engine.memory import give_back
+from completion_engine.memory import give_back, seldom_collected
 
 MEGABYTE = 1 << 20
 
@@ -30,3 +31,12 @@ def test_memory_that_another_thread_freed_goes_back() -> None:
     before = process.memory_info().rss
     give_back()
     assert before - process.memory_info().rss > 200 * MEGABYTE
+
+
+def test_garbage_is_looked_for_as_before_behind_the_block_however_it_ends() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(KeyError), seldom_collected():
+        assert gc.get_threshold()[0] > 10 * before[0]
+        assert gc.isenabled()
+        raise KeyError
+    assert gc.get_threshold() == before
