@@ -136,6 +136,7 @@ _SPECS = (
         hub_repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
         num_packed_bytes=1_640_330_752,
         num_position_bytes=31_744,
+        remembers_repository=True,
     ),
     ModelSpec(
         id="smollm2-135m",
