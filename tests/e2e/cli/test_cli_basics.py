@@ -87,7 +87,7 @@ def test_a_console_that_does_not_know_a_character_is_written_to_all_the_same(enc
         "import sys\n"
         "from lsp_server import cli\n"
         "from lsp_server.tools.commands.terminal import show_rows\n"
-        "cli.app = lambda: show_rows('\u4e2d µ', ['name'], [['\u4e2d\u2192\u2265']])\n"
+        "cli.app = lambda prog_name: show_rows('\u4e2d µ', ['name'], [['\u4e2d\u2192\u2265']])\n"
         "cli.main()"
     )
     done = subprocess.run(
