@@ -1,4 +1,4 @@
-"""What a thread freed is given back to the system, and garbage is seldom looked for while what stays is made."""
+"""What a thread freed goes back to the system, and garbage is seldom looked for while what stays is made."""
 
 from __future__ import annotations
 
