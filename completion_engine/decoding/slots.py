@@ -70,7 +70,7 @@ class SlotPool:
 
     def take_over(self, other: SlotPool, document: str, prompt: Sequence[int]) -> None:
         """Hold a copy of what a slot of `other`, filled by the same target, has cached of `prompt`."""
-        best = max(other._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)
+        best = other._closest(prompt)
         if best is not None:
             slot = self.acquire(document, prompt)
             slot.cache.take_over(best.cache, best.cache.num_shared(prompt))
@@ -78,7 +78,7 @@ class SlotPool:
 
     def _choose(self, prompt: Sequence[int]) -> Slot:
         """The slot that holds most of `prompt` or little else, or another that takes over what that holds."""
-        best = max(self._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)
+        best = self._closest(prompt)
         num_shared = best.cache.num_shared(prompt) if best else 0
         if best is not None and 2 * num_shared > min(len(prompt), best.cache.num_cached):
             return best
@@ -87,6 +87,10 @@ class SlotPool:
             slot.cache.take_over(best.cache, num_shared)
             slot.path = []
         return slot
+
+    def _closest(self, prompt: Sequence[int]) -> Slot | None:
+        """The slot that has most of `prompt` cached; None where there is no slot."""
+        return max(self._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)
 
     def _free(self) -> Slot:
         """A new slot, or the least recently used one where there are enough."""
