@@ -65,7 +65,8 @@ def rounded_rows(rng: np.random.Generator, num_rows: int) -> Array:
     """The blocks of a group of rounded rows, as products read them."""
     blocks = []
     for _ in range(NUM_BLOCKS):
-        levels, scales = rng.integers(-127, 128, (num_rows, BLOCK)).astype(np.int8), drawn(rng, num_rows)
+        levels = rng.integers(-127, 128, (num_rows, BLOCK)).astype(np.int8)
+        scales = np.ldexp(np.float32(1), rng.integers(-20, 20, num_rows)).astype(np.float32)
         totals = levels.sum(1, dtype=np.int32)
         shares = scales * totals.astype(np.float32)
         parts = levels, scales, -16 * totals, -128 * totals, shares

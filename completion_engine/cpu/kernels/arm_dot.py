@@ -24,6 +24,7 @@ class Sdot:
     features = frozenset({processor.DOT})
     num_outputs = 4
     max_rows = 4
+    adds_exponents = False  # a product takes its number out of a lane, a sum does not
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:
         """See `dot.Dot`: for each group of inputs sixteen signed bytes."""

@@ -20,12 +20,14 @@ from completion_engine.cpu.kernels.x86_dot import Avx2, MatrixUnit, Vnni
 class Dot(Protocol):
     """How one instruction set multiplies, on machines that have all of `features`.
 
-    Registers hold the sums of `num_outputs` of a tile and `max_rows` rows.
+    Registers hold the sums of `num_outputs` of a tile and `max_rows` rows. Powers of two are multiplied with
+    by adding to exponents where `adds_exponents`.
     """
 
     features: frozenset[str]
     num_outputs: int
     max_rows: int
+    adds_exponents: bool
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:
         """What the block's record at `place` holds of `num_outputs` from `first` on, as `add_up` wants it."""

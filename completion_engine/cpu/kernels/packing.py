@@ -32,10 +32,12 @@ TILE_OUTPUTS = 16  # outputs side by side
 NUM_GROUPS = BLOCK // 4  # of four inputs, which one instruction multiplies
 ZERO_LEVELS = (16, 128)  # levels that stand for zero
 ROW_BYTES = BLOCK + 4 * 4  # of a block of a rounded row, see `rounded.RoundedRows`
+ONE_BITS = 127 << 23  # of the float32 that is one
 
 _F32, _I32, _U8 = np.float32, np.int32, np.uint8
 _NEAR = _F32(2**-7)  # of a number: twice what rounding to bf16 moves it
 _SMALLEST = _F32(1e-30)
+_SMALLEST_HALF = np.float16(2**-24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,11 @@ def pack(weight: Array) -> PackedWeight:
     for record in RECORDS.values():
         records = np.zeros((num_tiles, num_blocks, record.num_bytes), np.uint8)
         if _pack_in_parts(weight, record.bits, units, (records, scales, floors)):
-            _put_halves(records, scales, record.scales_at)
+            halves = scales.astype(np.float16)
+            # None is zero, as zero has no exponent that products could add to.
+            _put_halves(records, np.where(halves == 0, _SMALLEST_HALF, halves), record.scales_at)
             if record.floors_at:
-                _put_halves(records, floors, record.floors_at)
+                _put_halves(records, floors.astype(np.float16), record.floors_at)
             return PackedWeight(record, records, units, (num_outputs, num_inputs))
     raise AssertionError("8 bits hold any weight")
 
@@ -137,8 +141,8 @@ def unpack(weight: PackedWeight, outputs: Array) -> Floats:
     return found[:, : weight.shape[1]] * weight.units[outputs, None]
 
 
-def _put_halves(records: Array, numbers: Floats, at: int) -> None:
-    records[:, :, at : at + 2 * TILE_OUTPUTS] = numbers.astype(np.float16).view(np.uint8)
+def _put_halves(records: Array, halves: Array, at: int) -> None:
+    records[:, :, at : at + 2 * TILE_OUTPUTS] = halves.view(np.uint8)
 
 
 def _halves_of(records: Array, at: int) -> Array:

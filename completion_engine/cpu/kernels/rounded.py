@@ -56,8 +56,8 @@ class RoundedRows:
     """Rows in bytes by blocks of inputs, in groups that are multiplied at once; the last one may be smaller.
 
     A group holds for each block the levels of all its rows [group_size, BLOCK] int8, then for each row the
-    float32 that a level stands for, what its levels add up to times minus each of `ZERO_LEVELS` as int32, and
-    the sum times the first as float32. Rows that fill up the last group are
+    float32 that a level stands for, a power of two, what its levels add up to times minus each of
+    `ZERO_LEVELS` as int32, and the sum times the first as float32. Rows that fill up the last group are
     zeros: other numbers might be so small that they slow the product.
     """
 

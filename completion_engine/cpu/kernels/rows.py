@@ -18,14 +18,15 @@ from completion_engine.cpu.kernels.language import (
     narrowed,
     widened,
 )
-from completion_engine.cpu.kernels.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
+from completion_engine.cpu.kernels.packing import BLOCK, ONE_BITS, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.kernels.sums import sum_of_products
 from completion_engine.cpu.kernels.task import places
 from completion_engine.cpu.kernels.vectors import F32, I8, I32, LANES, Vectors, instruction, many
 
 MAX_LEVEL = 127
 _MIDDLE = 128  # keeps what is rounded by cutting off above zero
-_SMALLEST_SCALE = 1e-30  # of zeros; its inverse is still finite
+_SMALLEST_SCALE = 2.0**-99  # of zeros; its inverse is still finite
+_FRACTION, _EXPONENT = 0x007FFFFF, 0x7F800000  # bits of a float32
 _F32 = np.float32
 
 
@@ -170,7 +171,10 @@ def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, step: A
     scale = builder.select(
         builder.fcmp_unordered(">", scale, F32(_SMALLEST_SCALE)), scale, F32(_SMALLEST_SCALE)
     )
-    inverse = make.spread(builder.fdiv(F32(1), scale))
+    # The power of two from there up: products scale by adding to an exponent, see `weight_tile`.
+    bits = builder.and_(builder.add(builder.bitcast(scale, I32), I32(_FRACTION)), I32(_EXPONENT))
+    scale = builder.bitcast(bits, F32)
+    inverse = make.spread(builder.bitcast(builder.sub(I32(2 * ONE_BITS), bits), F32))
     shifted = [make.fused(x, inverse, make.all_of(F32, _MIDDLE + 0.5)) for x in parts]
     found = [builder.sub(builder.fptosi(x, many(I32)), make.all_of(I32, _MIDDLE)) for x in shifted]
     for at, part in enumerate(found):

@@ -14,6 +14,7 @@ from numba.core import cgutils
 from completion_engine.cpu.kernels import dot
 from completion_engine.cpu.kernels.packing import (
     BLOCK,
+    ONE_BITS,
     RECORDS,
     ROW_BYTES,
     TILE_OUTPUTS,
@@ -94,12 +95,11 @@ class _Tile:
             scales = self._halves(record, self._record.scales_at, first)
             sums = self._dot.add_up(make, self._record, found, rows)
             for row, (total, whole) in enumerate(zip(totals, sums, strict=True)):
-                kind = scales.type
-                scale = make.builder.fmul(scales, self._beside(beside, 0, row))
-                make.add_product(total, make.builder.sitofp(whole, kind), scale)
+                scale = self._scaled(scales, beside, row)
+                make.add_product(total, make.builder.sitofp(whole, scales.type), scale)
                 if self._record.floors_at:
                     floors = self._halves(record, self._record.floors_at, first)
-                    make.add_product(total, floors, self._beside(beside, 3, row))
+                    make.add_product(total, floors, self._beside(beside, 3, row, F32))
 
     def write(self, units: Any, bias: Any, outputs: Any, stride: Any) -> None:
         """Write the sums times units, plus bias, to rows of outputs that are `stride` numbers apart."""
@@ -117,9 +117,18 @@ class _Tile:
             zero = add(beside, I64(4 * (number * self._group_size + row)))
         return BlockRow(add(levels, I64(BLOCK * row)), zero)
 
-    def _beside(self, beside: Any, number: int, row: int) -> Any:
+    def _scaled(self, scales: Any, beside: Any, row: int) -> Any:
+        """Scales times a row's, which is a power of two: either way gives the same bits."""
+        if not self._dot.adds_exponents:
+            return self._make.builder.fmul(scales, self._beside(beside, 0, row, F32))
+        builder, kind = self._make.builder, many(I32, self._dot.num_outputs)
+        one = ir.Constant(kind, [ONE_BITS] * self._dot.num_outputs)
+        exponents = builder.sub(builder.bitcast(scales, kind), one)
+        return builder.bitcast(builder.add(exponents, self._beside(beside, 0, row, I32)), scales.type)
+
+    def _beside(self, beside: Any, number: int, row: int, kind: Any) -> Any:
         offset = 4 * (number * self._group_size + row)
-        return self._make.repeated(beside, offset, F32, self._dot.num_outputs)
+        return self._make.repeated(beside, offset, kind, self._dot.num_outputs)
 
     def _halves(self, record: Any, at: int, first: int) -> Any:
         make, lanes = self._make, self._dot.num_outputs

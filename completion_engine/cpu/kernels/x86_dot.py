@@ -22,6 +22,7 @@ class _X86:
 
     num_outputs = TILE_OUTPUTS
     max_rows = 16
+    adds_exponents = True  # what multiplies floats multiplies bytes as well, and is busy
     lanes: int
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:  # noqa: ARG002 - all

@@ -45,7 +45,7 @@ def test_it_comes_near_what_weights_as_they_are_compute(family: str, dtype: torc
         run(kind(model, CAPACITY), new_cache(kind(model, CAPACITY), dtype), TOKENS[:24])
         for kind in (Int8Decoder, FloatDecoder)
     )
-    assert (found - exact.float()).norm() < 0.03 * exact.float().norm()
+    assert (found - exact.float()).norm() < 0.04 * exact.float().norm()
 
 
 @pytest.mark.parametrize("sizes", [(1,) * 60, (3, 5, 7, 9, 36), (17, 33, 10), (2, 58)])
