@@ -31,6 +31,7 @@ from completion_engine.cpu.kernels import language, packing, sums, vectors
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
 from completion_engine.cpu.kernels.language import Array
 from completion_engine.cpu.kernels.packing import BLOCK, RECORDS, TILE_OUTPUTS, PackedWeight
+from completion_engine.cpu.kernels.product import packed_bits
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ def packed_path(files: Sequence[Path], dtype: torch.dtype) -> Path:
 
     Raises OSError where a file is missing.
     """
-    digest = hashlib.sha256(str(dtype).encode())
+    digest = hashlib.sha256(f"{dtype} {packed_bits()}".encode())
     for module in (packing, language, sums, vectors):
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:

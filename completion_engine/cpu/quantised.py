@@ -14,7 +14,7 @@ from torch import Tensor
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.language import Floats, array_of
 from completion_engine.cpu.kernels.packing import TILE_OUTPUTS, PackedWeight, pack, unpack
-from completion_engine.cpu.kernels.product import Product
+from completion_engine.cpu.kernels.product import Product, packed_bits
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_numbers
 
 
@@ -32,7 +32,7 @@ def quantise_rows(x: Tensor) -> RoundedRows:
 
 def packed(weight: Tensor) -> PackedWeight:
     """`weight` [num_outputs, num_inputs], float32 or bf16, rounded."""
-    return pack(array_of(weight.detach().contiguous()))
+    return pack(array_of(weight.detach().contiguous()), packed_bits())
 
 
 class QuantisedLinear:

@@ -55,7 +55,7 @@ def stored(numbers: Array, size: int) -> Array:
 def records(rng: np.random.Generator, record: dict[str, int]) -> Array:
     """The blocks of a tile: any levels, and scales and floors in fp16."""
     found = rng.integers(0, 256, (NUM_BLOCKS, record["num_bytes"])).astype(np.uint8)
-    for at in filter(None, (record["scales_at"], record["floors_at"])):
+    for at in filter(None, (*record["scales_at"], record["floors_at"])):
         halves = drawn(rng, NUM_BLOCKS, TILE_OUTPUTS).astype(np.float16)
         found[:, at : at + 2 * TILE_OUTPUTS] = halves.view(np.uint8)
     return found
@@ -69,7 +69,8 @@ def rounded_rows(rng: np.random.Generator, num_rows: int) -> Array:
         scales = np.ldexp(np.float32(1), rng.integers(-20, 20, num_rows)).astype(np.float32)
         totals = levels.sum(1, dtype=np.int32)
         shares = scales * totals.astype(np.float32)
-        parts = levels, scales, -16 * totals, -128 * totals, shares
+        halves = (-32 * half.sum(1, dtype=np.int32) for half in np.split(levels, 2, axis=1))
+        parts = levels, scales, -16 * totals, -128 * totals, shares, *halves
         blocks.append(b"".join(part.tobytes() for part in parts))
     return np.frombuffer(b"".join(blocks), np.uint8).copy()
 

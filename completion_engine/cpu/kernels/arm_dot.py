@@ -25,6 +25,7 @@ class Sdot:
     num_outputs = 4
     max_rows = 4
     adds_exponents = False  # a product takes its number out of a lane, a sum does not
+    prefers_halves = False  # eight rows take twice the instructions
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:
         """See `dot.Dot`: for each group of inputs sixteen signed bytes."""
@@ -33,6 +34,8 @@ class Sdot:
             held = [make.load(place, 64 * group + 4 * first, _BYTES) for group in range(NUM_GROUPS)]
             return [builder.xor(found, ir.Constant(_BYTES, [-128] * 16)) for found in held]
         held = [make.load(place, 64 * pair + 4 * first, _BYTES) for pair in range(NUM_GROUPS // 2)]
+        if record.bits == 6:
+            return _six_bits(make, record, place, first, held)
         if record.highs_at:
             return _five_bits(make, record, place, first, held)
         low = ir.Constant(_BYTES, [15] * 16)
@@ -41,13 +44,14 @@ class Sdot:
     def add_up(
         self,
         make: Vectors,
-        record: TileRecord,  # noqa: ARG002 - levels of any bits are bytes here
+        record: TileRecord,
         levels: list[Any],
         rows: Sequence[BlockRow],
-    ) -> Iterator[Any]:
+    ) -> Iterator[Sequence[Any]]:
         """See `dot.Dot`."""
+        size = NUM_GROUPS // len(record.scales_at)
         for row in rows:
-            yield _by_fours(make, levels, row)
+            yield [_by_fours(make, levels, row, range(at, at + size)) for at in range(0, NUM_GROUPS, size)]
 
 
 class Smmla(Sdot):
@@ -58,11 +62,12 @@ class Smmla(Sdot):
 
     def add_up(
         self, make: Vectors, record: TileRecord, levels: list[Any], rows: Sequence[BlockRow]
-    ) -> Iterator[Any]:
+    ) -> Iterator[Sequence[Any]]:
         """See `dot.Dot`."""
         if len(rows) == 1:
             yield from super().add_up(make, record, levels, rows)
             return
+        size = NUM_GROUPS // 2 // len(record.scales_at)  # pairs of groups that share a scale
         multiply = make.external("llvm.aarch64.neon.smmla.v4i32.v16i8", [_FOURS, _BYTES, _BYTES], _FOURS)
         weights = [
             [_woven(make, levels[group : group + 2], _FOURS, lanes) for lanes in ([0, 4, 1, 5], [2, 6, 3, 7])]
@@ -73,23 +78,27 @@ class Smmla(Sdot):
             for offset in (0, 16):
                 held = [make.load(row.levels, offset, _BYTES) for row in pair]
                 inputs += [_woven(make, held, _HALVES, lanes) for lanes in ([0, 2], [1, 3])]
-            sums = [ir.Constant(_FOURS, None)] * 2
-            for numbers, halves in zip(inputs, weights, strict=True):
-                sums = [
-                    make.builder.call(multiply, [total, half, numbers])
-                    for total, half in zip(sums, halves, strict=True)
-                ]
+            parts = []
+            for first in range(0, NUM_GROUPS // 2, size):
+                sums = [ir.Constant(_FOURS, None)] * 2
+                for at in range(first, first + size):
+                    sums = [
+                        make.builder.call(multiply, [total, half, inputs[at]])
+                        for total, half in zip(sums, weights[at], strict=True)
+                    ]
+                parts.append(sums)
             for lanes in ([0, 2, 4, 6], [1, 3, 5, 7]):
-                yield _woven(make, sums, _FOURS, lanes, _FOURS)
+                yield [_woven(make, sums, _FOURS, lanes, _FOURS) for sums in parts]
 
 
-def _by_fours(make: Vectors, levels: list[Any], row: BlockRow) -> Any:
+def _by_fours(make: Vectors, levels: list[Any], row: BlockRow, groups: range) -> Any:
+    """The sums of some groups of inputs."""
     multiply = make.external("llvm.aarch64.neon.sdot.v4i32.v16i8", [_FOURS, _BYTES, _BYTES], _FOURS)
     held = [make.load(row.levels, offset, _FOURS) for offset in (0, 16)]
     found = ir.Constant(_FOURS, None)
-    for group, weights in enumerate(levels):
+    for group in groups:
         numbers = _woven(make, [held[group // 4]] * 2, _FOURS, [group % 4] * 4)
-        found = make.builder.call(multiply, [found, weights, numbers])
+        found = make.builder.call(multiply, [found, levels[group], numbers])
     return found
 
 
@@ -102,6 +111,20 @@ def _woven(make: Vectors, two: Sequence[Any], kind: Any, lanes: Sequence[int], r
 
 def _shifted(make: Vectors, held: Any) -> Any:
     return make.builder.lshr(held, ir.Constant(_BYTES, [4] * 16))
+
+
+def _six_bits(make: Vectors, record: TileRecord, place: Any, first: int, held: Sequence[Any]) -> list[Any]:
+    """Levels minus thirty-two. A byte holds the highest two bits of four groups, the first one's lowest."""
+    builder, found = make.builder, []
+    low, high, zero = (ir.Constant(_BYTES, [number] * 16) for number in (15, 0x30, record.zero_level))
+    nibbles = [builder.and_(x, low) for x in held] + [_shifted(make, x) for x in held]
+    for group, nibble in enumerate(nibbles):
+        highs = make.load(place, record.highs_at + 64 * (group // 4) + 4 * first, _BYTES)
+        moved = 4 - 2 * (group % 4)
+        shift = builder.shl if moved > 0 else builder.lshr
+        highs = shift(highs, ir.Constant(_BYTES, [abs(moved)] * 16)) if moved else highs
+        found.append(builder.sub(builder.or_(nibble, builder.and_(highs, high)), zero))
+    return found
 
 
 def _five_bits(make: Vectors, record: TileRecord, place: Any, first: int, held: Sequence[Any]) -> list[Any]:

@@ -21,21 +21,26 @@ class Dot(Protocol):
     """How one instruction set multiplies, on machines that have all of `features`.
 
     Registers hold the sums of `num_outputs` of a tile and `max_rows` rows. Powers of two are multiplied with
-    by adding to exponents where `adds_exponents`.
+    by adding to exponents where `adds_exponents`. Weights with a scale for each half of a block have fewer
+    bytes and take more instructions; `prefers_halves` where that pays.
     """
 
     features: frozenset[str]
     num_outputs: int
     max_rows: int
     adds_exponents: bool
+    prefers_halves: bool
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:
         """What the block's record at `place` holds of `num_outputs` from `first` on, as `add_up` wants it."""
 
     def add_up(
         self, make: Vectors, record: TileRecord, levels: list[Any], rows: Sequence[BlockRow]
-    ) -> Iterator[Any]:
-        """The sums of `(level - zero_level) * input`, [num_outputs] int32, of one row behind the other."""
+    ) -> Iterator[Sequence[Any]]:
+        """The sums of `(level - zero_level) * input` of one row behind the other.
+
+        Of each part of the block that has a scale, [num_outputs] int32.
+        """
 
 
 # The quickest first.

@@ -6,6 +6,7 @@ same beside any rows and on any number of threads.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ _LEVELS_BYTES = _BLOCKS_AT_ONCE * matrix_unit.LEVEL_BYTES
 _SUM_BYTES = matrix_unit.SUM_BYTES
 _SUMS_BYTES = matrix_unit.NUM_SUMS * _SUM_BYTES
 _TILE_BYTES = 4 * TILE_OUTPUTS  # of its outputs for a row
+_WHOLE_BITS = tuple(bits for bits, record in RECORDS.items() if len(record.scales_at) == 1)
 
 
 class ProductTask(NamedTuple):
@@ -68,9 +70,9 @@ class Product:
         self.num_outputs, self.width = weight.shape[0], len(weight.records) * TILE_OUTPUTS
         self._weight, self._bias = weight, bias
         chosen = instruction_sets()[0] if instruction_set is None else instruction_set
-        self._kernel = self._wide_kernel = _KERNELS[chosen, weight.record.bits]
-        if isinstance(INSTRUCTION_SETS[chosen], MatrixUnit):
-            self._wide_kernel = _UNIT_KERNELS[chosen, weight.record.bits]
+        key = chosen, weight.record.bits
+        self._kernel = _KERNELS[key]
+        self._wide_kernel = _UNIT_KERNELS.get(key, self._kernel)
 
     def __call__(self, rows: RoundedRows) -> Tensor:
         """`rows @ weight.T + bias`, [num_rows, num_outputs] float32."""
@@ -229,5 +231,12 @@ _UNIT_KERNELS = {
     (number, bits): _unit_kernel_of(number, bits)
     for number, found in enumerate(INSTRUCTION_SETS)
     if isinstance(found, MatrixUnit)
-    for bits in RECORDS
+    for bits in _WHOLE_BITS
 }
+
+
+@cache
+def packed_bits() -> tuple[int, ...]:
+    """In which weights are to be packed here: what suits the quickest instructions."""
+    prefers_halves = any(INSTRUCTION_SETS[number].prefers_halves for number in instruction_sets()[:1])
+    return tuple(bits for bits in RECORDS if prefers_halves or bits in _WHOLE_BITS)

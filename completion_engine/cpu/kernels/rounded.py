@@ -57,8 +57,9 @@ class RoundedRows:
 
     A group holds for each block the levels of all its rows [group_size, BLOCK] int8, then for each row the
     float32 that a level stands for, a power of two, what its levels add up to times minus each of
-    `ZERO_LEVELS` as int32, and the sum times the first as float32. Rows that fill up the last group are
-    zeros: other numbers might be so small that they slow the product.
+    `ZERO_LEVELS` as int32, the sum times the first as float32, and what the levels of each half add up to
+    times minus `HALF_ZERO_LEVEL` as int32. Rows that fill up the last group are zeros: other numbers might be
+    so small that they slow the product.
     """
 
     def __init__(self, num_rows: int, num_inputs: int) -> None:

@@ -18,7 +18,13 @@ from completion_engine.cpu.kernels.language import (
     narrowed,
     widened,
 )
-from completion_engine.cpu.kernels.packing import BLOCK, ONE_BITS, ROW_BYTES, ZERO_LEVELS
+from completion_engine.cpu.kernels.packing import (
+    BLOCK,
+    HALF_ZERO_LEVEL,
+    ONE_BITS,
+    ROW_BYTES,
+    ZERO_LEVELS,
+)
 from completion_engine.cpu.kernels.sums import sum_of_products
 from completion_engine.cpu.kernels.task import places
 from completion_engine.cpu.kernels.vectors import F32, I8, I32, LANES, Vectors, instruction, many
@@ -179,10 +185,12 @@ def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, step: A
     found = [builder.sub(builder.fptosi(x, many(I32)), make.all_of(I32, _MIDDLE)) for x in shifted]
     for at, part in enumerate(found):
         make.store(builder.trunc(part, many(I8)), levels, LANES * at)
-    total = make.sum_of(found)
+    halves = [make.sum_of([part]) for part in found]
+    total = builder.add(*halves)
     zeros = [builder.mul(total, I32(-level)) for level in ZERO_LEVELS]
     share = builder.fmul(scale, builder.sitofp(total, F32))
-    for at, number in enumerate((scale, *zeros, share)):
+    half_zeros = [builder.mul(half, I32(-HALF_ZERO_LEVEL)) for half in halves]
+    for at, number in enumerate((scale, *zeros, share, *half_zeros)):
         make.store(number, make.step(beside, step, at), 0)
 
 

@@ -23,6 +23,7 @@ class _X86:
     num_outputs = TILE_OUTPUTS
     max_rows = 16
     adds_exponents = True  # what multiplies floats multiplies bytes as well, and is busy
+    prefers_halves = True
     lanes: int
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:  # noqa: ARG002 - all
@@ -36,25 +37,34 @@ class _X86:
         by_four = ir.Constant(many(I16, 32), [4] * 32)
         nibbles = [builder.and_(pair, low) for pair in pairs]
         nibbles += [builder.and_(builder.lshr(pair, by_four), low) for pair in pairs]
-        if record.highs_at:
+        if record.bits == 6:
+            nibbles = _with_two_highs(make, record, place, nibbles)
+        elif record.highs_at:
             nibbles = [_with_high(make, record, place, group, found) for group, found in enumerate(nibbles)]
         return [builder.bitcast(found, many(I32)) for found in nibbles]
 
     def add_up(
         self, make: Vectors, record: TileRecord, levels: list[Any], rows: Sequence[BlockRow]
-    ) -> Iterator[Any]:
+    ) -> Iterator[Sequence[Any]]:
         """See `dot.Dot`."""
+        size = NUM_GROUPS // len(record.scales_at)
         for row in rows:
             inputs = [make.repeated(row.levels, 4 * group, I32) for group in range(NUM_GROUPS)]
-            zero = make.all_of(I32, 0) if row.zero is None else make.repeated(row.zero, 0, I32)
-            sums = []
-            for first in range(0, TILE_OUTPUTS, self.lanes):
-                weights, numbers = (
-                    [make.part(whole, first, self.lanes) for whole in groups] for groups in (levels, inputs)
-                )
-                begin = make.part(zero, first, self.lanes)
-                sums.append(self.add_lanes(make, record.bits, weights, numbers, begin))
-            yield make.joined(sums)
+            zeros = [make.repeated(zero, 0, I32) for zero in row.zeros] or [make.all_of(I32, 0)]
+            yield [
+                self._sums(make, record.bits, levels[at : at + size], inputs[at : at + size], zero)
+                for at, zero in zip(range(0, NUM_GROUPS, size), zeros, strict=True)
+            ]
+
+    def _sums(self, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any) -> Any:
+        """Those of all outputs, of some groups of inputs."""
+        sums = []
+        for first in range(0, TILE_OUTPUTS, self.lanes):
+            weights, numbers = (
+                [make.part(whole, first, self.lanes) for whole in groups] for groups in (levels, inputs)
+            )
+            sums.append(self.add_lanes(make, bits, weights, numbers, make.part(zero, first, self.lanes)))
+        return make.joined(sums)
 
     def add_lanes(
         self, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any
@@ -69,6 +79,7 @@ class Vnni(_X86):
     def __init__(self, num_bits: int, *features: str) -> None:
         self.features = _FLOATS | set(features)
         self.lanes = num_bits // 32
+        self.prefers_halves = num_bits == 512  # with fewer, registers run out
         self._name = f"llvm.x86.avx512.vpdpbusd.{num_bits}"
 
     def add_lanes(
@@ -92,6 +103,7 @@ class MatrixUnit(Vnni):
 
     def __init__(self) -> None:
         super().__init__(512, "avx512f", "avx512bw", "avx512vnni", "amx-tile", "amx-int8")
+        self.prefers_halves = False  # the unit multiplies whole blocks
 
 
 class Avx2(_X86):
@@ -131,6 +143,19 @@ class Avx2(_X86):
             total = make.builder.add(total, pair)
         add_pairs = make.external("llvm.x86.avx2.pmadd.wd", [total.type] * 2, many(I32, TILE_OUTPUTS // 2))
         return make.builder.call(add_pairs, [total, ir.Constant(total.type, [1] * (BLOCK // 2))])
+
+
+def _with_two_highs(make: Vectors, record: TileRecord, place: Any, nibbles: Sequence[Any]) -> list[Any]:
+    """A byte holds the highest two bits of four groups, the first one's lowest."""
+    builder, kind, found = make.builder, many(I16, 32), []
+    mask = ir.Constant(kind, [0x3030] * 32)
+    for group, nibble in enumerate(nibbles):
+        highs = make.load(place, record.highs_at + 64 * (group // 4), kind)
+        moved = 4 - 2 * (group % 4)
+        shift = builder.shl if moved > 0 else builder.lshr
+        highs = shift(highs, ir.Constant(kind, [abs(moved)] * 32)) if moved else highs
+        found.append(builder.or_(nibble, builder.and_(highs, mask)))
+    return found
 
 
 def _with_high(make: Vectors, record: TileRecord, place: Any, group: int, nibbles: Any) -> Any:

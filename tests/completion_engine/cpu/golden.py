@@ -35,7 +35,7 @@ from tests.completion_engine.cpu.passes import CAPACITY, new_cache, run
 FILE = Path(__file__).with_name("golden_bits.json")
 EPS = 1e-6
 TYPES = {"bf16": torch.bfloat16, "float": torch.float32}
-BITS, NUM_ROWS = (4, 5, 8), (1, 2, 4, 8, 16, 19)
+BITS, NUM_ROWS = (4, 5, 6, 8), (1, 2, 4, 8, 16, 19)
 NUM_HEADS, NUM_KV = 6, 2
 
 
@@ -84,10 +84,12 @@ def on_a_grid(bits: int, num_outputs: int = 41, num_blocks: int = 9) -> PackedWe
     if bits == 8:
         return pack(array_of(drawn(num_outputs, num_blocks * BLOCK - 1, seed=bits)))
     rng = np.random.default_rng(bits)
-    levels = rng.integers(0, 2**bits, (num_outputs, num_blocks, BLOCK)).astype(np.float32)
-    levels[..., 0] = 0  # the level that a grid of 5 bits takes its scale from
-    scales = (rng.integers(1, 1 << 10, (num_outputs, num_blocks, 1)) / (1 << 10)).astype(np.float32)
-    floors = -scales * np.float32(3) if bits == 4 else -16 * scales
+    num_grids = num_blocks * (2 if bits == 6 else 1)
+    levels = rng.integers(0, 2**bits, (num_outputs, num_grids, num_blocks * BLOCK // num_grids))
+    levels = levels.astype(np.float32)
+    levels[..., 0] = 4 if bits == 6 else 0  # a grid of 5 bits takes its scale from the last level
+    scales = (rng.integers(1, 1 << 10, (num_outputs, num_grids, 1)) / (1 << 10)).astype(np.float32)
+    floors = -scales * np.float32(3 if bits == 4 else 2 ** (bits - 1))
     weight = (levels * scales + floors).reshape(num_outputs, -1)[:, :-1]
     found = pack(array_of(torch.from_numpy(weight.copy()).to(torch.bfloat16)))
     assert found.record.bits == bits

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from completion_engine.cpu.gated_mlp import GatedMlp
-from completion_engine.cpu.kernels.dot import instruction_sets
+from completion_engine.cpu.kernels import product
+from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, Dot, instruction_sets
 from completion_engine.cpu.kernels.language import Array, array_of
-from completion_engine.cpu.kernels.packing import pack
-from completion_engine.cpu.kernels.product import Product
+from completion_engine.cpu.kernels.packing import RECORDS, pack
+from completion_engine.cpu.kernels.product import Product, packed_bits
 from completion_engine.cpu.kernels.residual import Residual
 from completion_engine.cpu.linear import Linear, can_pack
 from completion_engine.cpu.quantised import can_quantise, quantise_rows
@@ -57,15 +58,14 @@ def test_bytes_come_near_the_exact_product(dtype: torch.dtype, *, has_bias: bool
 
 @pytest.mark.parametrize("instruction_set", instruction_sets())
 @pytest.mark.parametrize(
-    ("bits", "low", "middle", "high"), [(8, -127, 40, 127), (5, -16, 14, 15), (4, 0, 7, 15)]
+    ("bits", "ends"),
+    [(8, (-127, 3, 40, 127)), (6, (-32, -7, 13, 31)), (5, (-16, 3, 14, 15)), (4, (0, 2, 7, 15))],
 )
-def test_whole_numbers_come_out_exactly(
-    bits: int, low: int, middle: int, high: int, instruction_set: int
-) -> None:
+def test_whole_numbers_come_out_exactly(bits: int, ends: tuple[int, ...], instruction_set: int) -> None:
     """Sums of the largest levels do not saturate, and weights that are levels already stay what they are."""
-    weight = torch.full((16, 16, 32), float(high))
-    weight[1::2] = low
-    weight[:, :, :3] = torch.tensor([low, middle, high], dtype=torch.float32)
+    weight = torch.full((16, 16, 32), float(ends[-1]))
+    weight[1::2] = ends[0]
+    weight[:, :, : len(ends)] = torch.tensor(ends, dtype=torch.float32)
     weight = weight.flatten(1)
     x = torch.full((8, 512), 127.0)
     x[1::2] *= -1
@@ -79,7 +79,7 @@ def multiply(weight: Tensor, x: Tensor, instruction_set: int) -> Tensor:
     return Product(packed, np.zeros(len(packed.units), np.float32), instruction_set)(quantise_rows(x))
 
 
-@pytest.mark.parametrize("bits", [4, 5, 8])
+@pytest.mark.parametrize("bits", RECORDS)
 @pytest.mark.parametrize("num_rows", [1, 2, 4, 8, 16, 20, 24, 40])
 def test_every_instruction_set_gives_the_same_bits(num_rows: int, bits: int) -> None:
     """Of 33 blocks of inputs: as many as the matrix unit takes at once, twice, and one."""
@@ -150,19 +150,21 @@ def test_an_mlp_comes_near_the_modules_own(dtype: torch.dtype) -> None:
 
 
 def on_a_grid(bits: int) -> Tensor:
-    """Weights [48, 96] as files hold them: each block of 32 on a grid of its own, rounded to bf16."""
+    """Weights [48, 96] as files hold them: each block of 32, or half of one, on a grid of its own."""
     generator = torch.Generator().manual_seed(bits)
-    levels = torch.randint(0, 2**bits, (48, 3, 32), generator=generator).float()
-    levels[..., 0] = 0  # the level that a grid of 5 bits takes its scale from
-    scales = torch.rand(48, 3, 1, generator=generator) + 0.01
-    floors = -torch.rand(48, 3, 1, generator=generator) if bits == 4 else -16 * scales
+    num_grids = 6 if bits == 6 else 3
+    levels = torch.randint(0, 2**bits, (48, num_grids, 96 // num_grids), generator=generator).float()
+    levels[..., 0] = 4 if bits == 6 else 0  # a grid of 5 bits takes its scale from the last level
+    scales = torch.rand(48, num_grids, 1, generator=generator) + 0.01
+    floors = -torch.rand(48, 3, 1, generator=generator) if bits == 4 else -(2 ** (bits - 1)) * scales
     return (levels * scales + floors).flatten(1).to(torch.bfloat16)
 
 
 @needs_bytes
-@pytest.mark.parametrize(("bits", "num_bytes"), [(4, 32 * 5 / 8), (5, 32 * 5.5 / 8), (8, 32 * 8.5 / 8)])
-def test_weights_take_as_few_bits_as_hold_them(bits: int, num_bytes: float) -> None:
+@pytest.mark.parametrize(("bits", "num_bits"), [(4, 5), (5, 5.5), (6, 7), (8, 8.5)])
+def test_weights_take_as_few_bits_as_hold_them(bits: int, num_bits: float) -> None:
     weight = on_a_grid(bits) if bits < 8 else random(48, 96, dtype=torch.bfloat16)
+    num_bytes = 32 * (num_bits if bits in packed_bits() else 8.5) / 8
     linear = Linear(weight, kind="int8")
     assert linear.num_bytes == 48 * (3 * num_bytes + 4)  # a block's levels and scales, and each output's unit
     found = linear.rows(torch.arange(48))
@@ -171,12 +173,23 @@ def test_weights_take_as_few_bits_as_hold_them(bits: int, num_bytes: float) -> N
 
 
 @needs_bytes
-@pytest.mark.parametrize("bits", [4, 5, 8])
+@pytest.mark.parametrize("bits", RECORDS)
 @pytest.mark.parametrize("num_rows", [1, 2, 3, 8, 13, 16, 17, 24, 40])
 def test_any_number_of_rows_and_bits_comes_near_the_exact_product(num_rows: int, bits: int) -> None:
     weight, x = on_a_grid(bits)[:41, :95], random(num_rows, 95, seed=1)
     exact = x @ weight.float().T
     assert (Linear(weight, kind="int8")(x) - exact).norm() < 0.02 * exact.norm()
+
+
+@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
+def test_halves_of_blocks_get_scales_where_that_pays(
+    instruction_set: Dot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What 6 bits would hold takes 8 elsewhere, as on a matrix unit, which multiplies whole blocks."""
+    monkeypatch.setattr(product, "instruction_sets", lambda: [INSTRUCTION_SETS.index(instruction_set)])
+    allowed = product.packed_bits.__wrapped__()
+    assert pack(array_of(on_a_grid(6)), allowed).record.bits == (6 if instruction_set.prefers_halves else 8)
+    assert pack(array_of(on_a_grid(5)), allowed).record.bits == 5
 
 
 @needs_bytes
