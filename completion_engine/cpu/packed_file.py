@@ -2,8 +2,8 @@
 
 A mapped file is memory that all processes of the machine share, and it needs no packing. The file is a
 safetensors file whose header says of each weight how it is packed. Its name follows from the model's files,
-from the dtype they are read in and from what packs them; it appears whole or not at all. What cannot be
-stored is held in memory.
+from the dtype they are read in, from what composes and what packs them; it appears whole or not at all. What
+cannot be stored is held in memory.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -53,13 +54,13 @@ class Source(NamedTuple):
     make: Make
 
 
-def packed_path(files: Sequence[Path], dtype: torch.dtype) -> Path:
+def packed_path(files: Sequence[Path], dtype: torch.dtype, composers: Sequence[ModuleType]) -> Path:
     """Where the weights of the model in these files lie, packed from how they read in `dtype`.
 
-    Raises OSError where a file is missing.
+    `composers` say which weights are packed together. Raises OSError where a file is missing.
     """
     digest = hashlib.sha256(f"{dtype} {packed_bits()}".encode())
-    for module in (packing, language, sums, vectors):
+    for module in (packing, language, sums, vectors, *composers):
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:
         status = file.stat()

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
+from completion_engine.cpu import int8_decoder
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.packed_file import packed_path
@@ -22,6 +23,7 @@ from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.gpu.loading import BITS, check_memory, has_kernels
 from completion_engine.loading.findings_file import findings_path, read_findings, store_findings
 from completion_engine.loading.precision import choose_device, choose_precision
+from completion_engine.target_model import llama_family
 from completion_engine.target_model.branch_caches import BranchStorage
 from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.language_model import LanguageModel
@@ -73,7 +75,7 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
 
 def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capacity: int) -> LanguageModel:
     """A model whose packed weights are mapped from disk, with what earlier loads found out about it."""
-    packed = packed_path(weight_files(folder), precision.dtype)
+    packed = packed_path(weight_files(folder), precision.dtype, (int8_decoder, llama_family))
     decoder = Int8Decoder(family, capacity, packed)
     path = findings_path(packed, capacity)
     known = read_findings(path, time.time())

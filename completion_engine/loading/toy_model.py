@@ -52,7 +52,7 @@ def write_toy_model(folder: Path) -> None:
 
 
 def _weights(generator: torch.Generator) -> dict[str, Tensor]:
-    """Weights as model files have them: on grids of 16 and of 32 levels, and on none."""
+    """Weights as model files have them: on grids of 16, 32 and 64 levels, and on none."""
     attended, kept = _NUM_HEADS * _HEAD, _NUM_KV * _HEAD
     found = {
         "model.embed_tokens.weight": _random(generator, _NUM_TOKENS, _HIDDEN),
@@ -66,7 +66,7 @@ def _weights(generator: torch.Generator) -> dict[str, Tensor]:
         "self_attn.o_proj.weight": _on_grid(generator, 32, _HIDDEN, attended),
         "mlp.gate_proj.weight": _on_grid(generator, 16, _MLP, _HIDDEN),
         "mlp.up_proj.weight": _on_grid(generator, 16, _MLP, _HIDDEN),
-        "mlp.down_proj.weight": _on_grid(generator, 16, _HIDDEN, _MLP),
+        "mlp.down_proj.weight": _on_grid(generator, 64, _HIDDEN, _MLP),
         "input_layernorm.weight": torch.ones(_HIDDEN),
         "post_attention_layernorm.weight": torch.ones(_HIDDEN),
     }

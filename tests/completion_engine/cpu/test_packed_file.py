@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -149,24 +149,34 @@ def test_where_nothing_can_be_stored_weights_are_held_in_memory(
 def test_the_path_follows_the_files_and_the_dtype_they_are_read_in(tmp_path: Path) -> None:
     model = tmp_path / "model.safetensors"
     model.write_bytes(b"one")
-    first = packed_path([model], torch.bfloat16)
-    assert packed_path([model], torch.bfloat16) == first
-    wide = packed_path([model], torch.float32)
+    first = packed_path([model], torch.bfloat16, ())
+    assert packed_path([model], torch.bfloat16, ()) == first
+    wide = packed_path([model], torch.float32, ())
     status = model.stat()
     model.write_bytes(b"two")
     os.utime(model, ns=(status.st_atime_ns, status.st_mtime_ns))
-    second = packed_path([model], torch.bfloat16)
+    second = packed_path([model], torch.bfloat16, ())
     assert len({first, wide, second}) == 3
     assert len({path.parent for path in (first, wide, second)}) == 1
 
 
 @pytest.mark.parametrize("module", ["packing", "language", "sums", "vectors"])
 def test_the_path_follows_what_packs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    before = packed_path([], torch.float32)
+    before = packed_path([], torch.float32, ())
     other = tmp_path / "other.py"
     other.touch()
     monkeypatch.setattr(getattr(packed_file, module), "__file__", str(other))
-    assert packed_path([], torch.float32) != before
+    assert packed_path([], torch.float32, ()) != before
+
+
+def test_the_path_follows_what_says_which_weights_are_packed_together(tmp_path: Path) -> None:
+    paths = set()
+    for source in ("gate, up", "up, gate"):
+        composer = ModuleType("composer")
+        composer.__file__ = str(tmp_path / "composer.py")
+        Path(composer.__file__).write_text(source, encoding="ascii")
+        paths.add(packed_path([], torch.float32, (composer,)))
+    assert len(paths) == 2
 
 
 def age(file: Path, days: float) -> None:
