@@ -22,19 +22,19 @@ done
 diff "$folder/loops.x86_64.txt" "$folder/loops.aarch64.txt" || { echo "ARM's loops give other bits." >&2; exit 1; }
 echo "ARM's loops give the same bits in $(wc -l < "$folder/loops.aarch64.txt") cases."
 
-# Whole kernels and a text of a whole model by their bits; that drafts change nothing; an engine and a server, each with
-# a model in miniature; then what knows no model.
+# What knows no model; a server with one in miniature; then whole kernels and a text of a whole model by their bits, an
+# engine, and that drafts change nothing.
 suites=(
+    tests/ngram_cache
+    tests/lsp_server
+    tests/e2e/test_server_completion.py
+    tests/e2e/test_server_protocol.py
     tests/completion_engine/cpu/test_golden_bits.py
     tests/aarch64/test_compiling.py
     tests/completion_engine/cpu/test_processor.py
     tests/completion_engine/cpu/test_team.py
     tests/completion_engine/test_toy_engine.py
     tests/completion_engine/decoding/test_exactness.py
-    tests/ngram_cache
-    tests/lsp_server
-    tests/e2e/test_server_completion.py
-    tests/e2e/test_server_protocol.py
 )
 [ $# = 0 ] || suites=("$@")
 cd "$root"
