@@ -1,7 +1,8 @@
 """The loops that kernels spend their time in, as machine code for a processor that need not be here.
 
-`python -m tests.aarch64.loops x86_64|aarch64 FILE` compiles products by each of the machine's instruction
-sets, attention, rounding and sums into FILE; FILE.json says how records lie. `run_loops` runs them.
+`python -m tests.aarch64.loops x86_64|aarch64 FILE` compiles products by each instruction set, attention,
+rounding and sums into FILE: for ARM with all that it may have, for x86 with what this processor has.
+FILE.json says how records lie. `run_loops` runs them.
 """
 
 from __future__ import annotations
@@ -16,10 +17,7 @@ from typing import Any
 
 from llvmlite import binding, ir
 
-MACHINES = {
-    "x86_64": (("AVX-512 VNNI", "AVX-VNNI", "AVX2"), "sapphirerapids", "+avxvnni"),
-    "aarch64": (("smmla", "sdot"), "generic", "+dotprod,+i8mm"),
-}
+NAMES = {"x86_64": ("AVX-512 VNNI", "AVX-VNNI", "AVX2"), "aarch64": ("smmla", "sdot")}
 GROUPS = (1, 2, 4, 8, 16)
 
 Body = Callable[..., None]
@@ -59,11 +57,28 @@ def _sum(sums: Any, make: Any, size: int, left: Any, right: Any, number: Any, fo
     make.store(sums.summed(make, *rows), found, 0)
 
 
-def compile_for(machine: str) -> bytes:
-    """The object file of all loops."""
+def processor_of(machine: str) -> tuple[str, str]:
+    """What LLVM calls the processor to compile for, and what it has beside."""
+    if machine == "aarch64":
+        return "generic", "+dotprod,+i8mm"
+    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
+def names_for(machine: str, features: str) -> tuple[str, ...]:
+    """The instruction sets for products that such a processor has."""
+    from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS
+    from tests.completion_engine.cpu.machine_code import TARGETS
+
+    has = {name.removeprefix("+") for name in features.split(",")}
+    return tuple(name for name in NAMES[machine] if INSTRUCTION_SETS[TARGETS[name].number].features <= has)
+
+
+def compile_for(machine: str) -> tuple[tuple[str, ...], bytes]:
+    """The instruction sets for products, and the object file of all loops."""
     from completion_engine.cpu.kernels.vectors import I64, Vectors
 
-    names, processor, features = MACHINES[machine]
+    processor, features = processor_of(machine)
+    names = names_for(machine, features)
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     module = ir.Module()
@@ -80,16 +95,19 @@ def compile_for(machine: str) -> bytes:
     parsed.data_layout = str(target.target_data)
     passes = binding.create_pass_builder(target, binding.create_pipeline_tuning_options(speed_level=3))
     passes.getModulePassManager().run(parsed, passes)
-    return bytes(target.emit_object(parsed))
+    return names, bytes(target.emit_object(parsed))
 
 
 def main() -> None:
     machine, file = sys.argv[1], Path(sys.argv[2])
     platform.machine = lambda: machine  # before kernels are loaded: some are written for the machine
-    file.write_bytes(compile_for(machine))
+    names, code = compile_for(machine)
+    if not names:
+        sys.exit(f"This processor has none of {', '.join(NAMES[machine])}: nothing can be compared.")
+    file.write_bytes(code)
     from completion_engine.cpu.kernels.packing import RECORDS
 
-    told = {"records": [asdict(record) for record in RECORDS.values()], "names": MACHINES[machine][0]}
+    told = {"records": [asdict(record) for record in RECORDS.values()], "names": names}
     file.with_name(f"{file.name}.json").write_text(json.dumps(told), encoding="ascii")
 
 
