@@ -11,17 +11,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from completion_engine.cpu import quantised
 from completion_engine.cpu.attention import attend
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels import heads, rows, top_k
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.language import Array, array_of, exponential, kernel
-from completion_engine.cpu.kernels.packing import BLOCK, PackedWeight, pack, unpack
+from completion_engine.cpu.kernels.packing import BLOCK, RECORDS, PackedWeight, pack, unpack
 from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm
 from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
@@ -166,7 +168,9 @@ def written(dtype: torch.dtype) -> str:
         write_toy_model(Path(folder))
         place = Path(folder, TARGET)
         family = FamilyModel(read_family_config(place), StoredWeights(place, dtype))
-        decoder = Int8Decoder(family, CAPACITY)
+        # In the same bits everywhere, whatever this processor would rather multiply.
+        with mock.patch.object(quantised, "packed_bits", lambda: RECORDS):
+            decoder = Int8Decoder(family, CAPACITY)
     cache, tokens = new_cache(decoder, dtype), [*b"def add(first, second):\n    return"]
     found = []
     for _ in range(24):
