@@ -14,8 +14,8 @@ PASSES_AT_P95 = 2.6
 trained drafter: `slipstream replay` of the 1.5B on two shared Zen 4 cores, p95 175 ms at 67 ms a pass."""
 
 PASSES_AT_P95_DRAFTED = 2.2
-"""The same with a trained drafter: `slipstream replay` of the 1.5B there, p95 104 ms at 48 ms a pass. In modules
-of recent releases, where less is repeated, it is 140 ms (docs/measurements.md)."""
+"""The same with a trained drafter: `slipstream replay` of the 1.5B there, p95 104 ms at 48 ms a pass. In
+modules of recent releases, where less is repeated, it is 140 ms (docs/measurements.md)."""
 
 JUDGED_ROWS = 8
 """Rows of the pass that a model is judged by: what verifies a usual draft, and what keys typed since add."""

@@ -23,7 +23,7 @@ from completion_engine.target_model.rows import ROWS
 Make = Callable[..., CompletionEngine]
 
 HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n"
-PLACE = HEAD + "        result"
+PLACE = HEAD + "        return"
 
 
 def request(prefix: str) -> CompletionRequest:

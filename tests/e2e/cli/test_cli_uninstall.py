@@ -34,7 +34,7 @@ assert can_store()
 root, model = default_root(), "qwen2.5-coder-0.5b"
 official, index = CATALOGUE[model].file_name, snapshot_path(index_directory(), Path("/project"), "tokens")
 files = [
-    KERNEL_FOLDER / "kernel.nbc", packed_path([Path(sys.argv[1])], torch.float32),
+    KERNEL_FOLDER / "kernel.nbc", packed_path([Path(sys.argv[1])], torch.float32, ()),
     root / f"{model}.17-1-{'0' * 32}.loading",
     *(root / model / name for name in (official, f"{official}.partial", f"{official}.partial.json")),
     root / model / "converted" / "config.json", root / model / "work-1" / "x",

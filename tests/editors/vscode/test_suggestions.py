@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from completion_engine.config import DEFAULT_TARGET
 from completion_engine.suggestions.rules import RULES
 from tests.editors import recorder
 from tests.editors.answers import Answer, answers, owes_nothing
@@ -44,8 +45,9 @@ def heard(workbench: Workbench) -> list[recorder.Heard]:
 
 
 def complete(workbench: Workbench, file: Path, line: int, column: int) -> str:
-    """What `slipstream complete` writes at a place."""
+    """What `slipstream complete` writes at a place, with the editor's target."""
     argv = [SERVER[0], "complete", str(file), "--line", str(line), "--column", str(column), "--json"]
+    argv += ["--target", DEFAULT_TARGET]
     done = subprocess.run(
         argv, capture_output=True, text=True, check=True, env={**os.environ, **workbench.env}
     )
