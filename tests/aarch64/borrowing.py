@@ -51,7 +51,7 @@ class _Finder(MetaPathFinder):
             execute(module)
             module._KernelCache.load_overload = _borrowing(module._KernelCache.load_overload)
 
-        spec.loader.exec_module = executed  # type: ignore[method-assign]
+        spec.loader.exec_module = executed  # type: ignore[method-assign]  # for one module, in place of a loader of its own
         return spec
 
 

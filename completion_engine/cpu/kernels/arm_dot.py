@@ -39,7 +39,7 @@ class Sdot:
         if record.highs_at:
             return _five_bits(make, record, place, first, held)
         low = ir.Constant(_BYTES, [15] * 16)
-        return [builder.and_(found, low) for found in held] + [_shifted(make, found) for found in held]
+        return [builder.and_(found, low) for found in held] + [make.moved(found, -4) for found in held]
 
     def add_up(
         self,
@@ -109,20 +109,14 @@ def _woven(make: Vectors, two: Sequence[Any], kind: Any, lanes: Sequence[int], r
     return make.builder.bitcast(make.builder.shuffle_vector(left, right, chosen), result)
 
 
-def _shifted(make: Vectors, held: Any) -> Any:
-    return make.builder.lshr(held, ir.Constant(_BYTES, [4] * 16))
-
-
 def _six_bits(make: Vectors, record: TileRecord, place: Any, first: int, held: Sequence[Any]) -> list[Any]:
     """Levels minus thirty-two. A byte holds the highest two bits of four groups, the first one's lowest."""
     builder, found = make.builder, []
     low, high, zero = (ir.Constant(_BYTES, [number] * 16) for number in (15, 0x30, record.zero_level))
-    nibbles = [builder.and_(x, low) for x in held] + [_shifted(make, x) for x in held]
+    nibbles = [builder.and_(x, low) for x in held] + [make.moved(x, -4) for x in held]
     for group, nibble in enumerate(nibbles):
         highs = make.load(place, record.highs_at + 64 * (group // 4) + 4 * first, _BYTES)
-        moved = 4 - 2 * (group % 4)
-        shift = builder.shl if moved > 0 else builder.lshr
-        highs = shift(highs, ir.Constant(_BYTES, [abs(moved)] * 16)) if moved else highs
+        highs = make.moved(highs, 4 - 2 * (group % 4))
         found.append(builder.sub(builder.or_(nibble, builder.and_(highs, high)), zero))
     return found
 
@@ -139,7 +133,7 @@ def _five_bits(make: Vectors, record: TileRecord, place: Any, first: int, held: 
     ones = ir.Constant(_BYTES, [-1] * 16)
     lows = [builder.xor(make.load(place, record.highs_at + 16 * at, _BYTES), ones) for at in range(4)]
     found = []
-    for group, nibbles in enumerate([*held, *(_shifted(make, x) for x in held)]):
+    for group, nibbles in enumerate([*held, *(make.moved(x, -4) for x in held)]):
         start = 8 * (group % 2) + first // 2
         lanes = ir.Constant(_BYTES, [start] * 8 + [start + 1] * 8)
         spread = builder.call(look_up, [lows[group // 2], lanes])

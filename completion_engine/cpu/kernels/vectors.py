@@ -83,6 +83,11 @@ class Vectors:
         """A constant in every lane."""
         return ir.Constant(many(kind), [number] * LANES)
 
+    def moved(self, numbers: Any, num_bits: int) -> Any:
+        """Each number's bits moved up by so many places, or down below zero."""
+        by = ir.Constant(numbers.type, [abs(num_bits)] * numbers.type.count)
+        return self.builder.shl(numbers, by) if num_bits > 0 else self.builder.lshr(numbers, by)
+
     def largest(self, vectors: Sequence[Any]) -> Any:
         """The largest of all integers, which are none below zero."""
         higher = self.external("llvm.umax.v16i32", [many(I32)] * 2, many(I32))

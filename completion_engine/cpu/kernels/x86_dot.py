@@ -34,9 +34,8 @@ class _X86:
             return [builder.bitcast(found, many(I32)) for found in bytes_of]
         pairs = [make.load(place, 64 * pair, many(I16, 32)) for pair in range(NUM_GROUPS // 2)]
         low = ir.Constant(many(I16, 32), [0x0F0F] * 32)
-        by_four = ir.Constant(many(I16, 32), [4] * 32)
         nibbles = [builder.and_(pair, low) for pair in pairs]
-        nibbles += [builder.and_(builder.lshr(pair, by_four), low) for pair in pairs]
+        nibbles += [builder.and_(make.moved(pair, -4), low) for pair in pairs]
         if record.bits == 6:
             nibbles = _with_two_highs(make, record, place, nibbles)
         elif record.highs_at:
@@ -151,9 +150,7 @@ def _with_two_highs(make: Vectors, record: TileRecord, place: Any, nibbles: Sequ
     mask = ir.Constant(kind, [0x3030] * 32)
     for group, nibble in enumerate(nibbles):
         highs = make.load(place, record.highs_at + 64 * (group // 4), kind)
-        moved = 4 - 2 * (group % 4)
-        shift = builder.shl if moved > 0 else builder.lshr
-        highs = shift(highs, ir.Constant(kind, [abs(moved)] * 32)) if moved else highs
+        highs = make.moved(highs, 4 - 2 * (group % 4))
         found.append(builder.or_(nibble, builder.and_(highs, mask)))
     return found
 
