@@ -64,7 +64,7 @@ fuzz: $(VENV)/installed-test
 	$(BIN)/python -m tests.fuzz --inputs 200000 $(GUIDED)
 
 # Kernels, exactness, the index and the server on ARM: an interpreter for it runs in qemu, in .aarch64. Kernels are
-# compiled here for it and stay there; all else is emulated and takes a quarter of an hour.
+# compiled here for it and stay there; all else is emulated and takes up to an hour.
 test-arm: $(VENV)/installed-test
 	@tests/aarch64/run.sh .aarch64 $(CURDIR)/$(BIN)/python
 
