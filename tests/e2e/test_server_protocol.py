@@ -100,7 +100,7 @@ def talk(*messages: bytes, env: dict[str, str] | None = None) -> tuple[list[Any]
         input=framed,
         capture_output=True,
         cwd=REPOSITORY,
-        timeout=60,
+        timeout=300,
         check=False,
         env=env,
     )
@@ -150,7 +150,12 @@ async def test_a_client_that_vanishes_ends_the_server_with_a_code_that_says_so()
 async def test_a_stream_that_is_no_protocol_ends_the_server() -> None:
     argv = [sys.executable, "-m", "lsp_server"]
     done = await asyncio.to_thread(
-        subprocess.run, argv, input=b"GET / HTTP/1.1\r\n\r\n", capture_output=True, cwd=REPOSITORY, timeout=60
+        subprocess.run,
+        argv,
+        input=b"GET / HTTP/1.1\r\n\r\n",
+        capture_output=True,
+        cwd=REPOSITORY,
+        timeout=300,
     )
     assert done.returncode == 1
     assert b"does not speak the protocol" in done.stderr

@@ -140,7 +140,7 @@ def talk(hosts: Hosts, said: bytes) -> int:
         input=said,
         env=hosts.relay_env(),
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return done.returncode
