@@ -58,6 +58,20 @@ class IdleCores:
         return (psutil.cpu_count() or 1) * (self._before.idle - before.idle) / max(passed, 1e-9)
 
 
+class FreeCores:
+    """Counts the cores that were idle or computed for this process since it was asked last."""
+
+    def __init__(self, idle_cores: Callable[[], float] | None = None) -> None:
+        self._idle_cores = idle_cores or IdleCores()
+        self._before_s = time.monotonic(), time.process_time()
+
+    def __call__(self) -> float:
+        """Cores that others leave to this process, whatever it computed itself meanwhile."""
+        (then_s, then_own_s), self._before_s = self._before_s, (time.monotonic(), time.process_time())
+        now_s, now_own_s = self._before_s
+        return self._idle_cores() + (now_own_s - then_own_s) / max(now_s - then_s, 1e-9)
+
+
 def _passed(times: Any) -> float:
     """Seconds of all cores. What guests of this machine took is in its own times already, as Linux counts."""
     guests = sum(getattr(times, name, 0.0) for name in ("guest", "guest_nice"))
@@ -97,14 +111,14 @@ class ThreadGovernor:
     def __init__(
         self,
         paces: Mapping[int, float],
-        idle_cores: Callable[[], float] | None = None,
+        free_cores: Callable[[], float] | None = None,
         num_threads: int | None = None,
     ) -> None:
         """`paces` by number of threads: times as long as passes took at load.
 
         Begins with `num_threads`, or else with the quickest.
         """
-        self._idle_cores = idle_cores or IdleCores()
+        self._free_cores = free_cores or FreeCores()
         self._counts = sorted(paces, reverse=True)
         self._paces = [paces[count] for count in self._counts]
         first = self._paces.index(min(self._paces))
@@ -133,7 +147,7 @@ class ThreadGovernor:
 
     def look_anew(self) -> None:
         """Forget what others used so far: the next look is at a tenth of a second, for which this blocks."""
-        self._idle_cores()
+        self._free_cores()
         time.sleep(_LOOK_S)
 
     def record(self, pace: float, now_s: float) -> None:
@@ -141,7 +155,7 @@ class ThreadGovernor:
         self._seen.append(pace)
         if self._at + 1 < len(self._counts) and self._is_worse_than(self._paces[self._at + 1]):
             self._move(1)
-            self._idle_cores()  # what the threads now sent away used is not counted against them
+            self._free_cores()  # what others do from here on says whether the threads may come back
             self._try_more_at = now_s + self._wait_s
             self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
         elif len(self._seen) == _NUM_JUDGED:
@@ -152,13 +166,12 @@ class ThreadGovernor:
                 self._try_more(now_s)
 
     def _look_around(self) -> None:
-        """After a pause: as many threads as there are cores that others left idle."""
-        self._move(_fitting(self._counts, self._idle_cores()) - self._at)
+        """After a pause: as many threads as there are cores that others left to this process."""
+        self._move(_fitting(self._counts, self._free_cores()) - self._at)
 
     def _try_more(self, now_s: float) -> None:
         """Go on with more threads, unless other programs would take their cores away."""
-        num_wanted = self._counts[self._at - 1] - self.num_threads
-        if self._idle_cores() >= _FREE_ENOUGH * num_wanted:
+        if self._free_cores() >= _FREE_ENOUGH * self._counts[self._at - 1]:
             self._move(-1)
         else:
             self._try_more_at = now_s + self._wait_s

@@ -14,6 +14,7 @@ import torch
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.measuring import threads_agree
 from completion_engine.target_model.threads import (
+    FreeCores,
     IdleCores,
     ThreadGovernor,
     num_threads_here,
@@ -112,19 +113,37 @@ def test_while_others_stay_it_tries_seldom() -> None:
     assert 10.0 in paces[500:]  # and never gives up
 
 
-def test_while_no_core_is_idle_it_does_not_try() -> None:
+def test_while_others_leave_no_core_it_does_not_try() -> None:
     world = {2: 10.0, 1: 1.6}
-    idle = 0.3
-    governor = ThreadGovernor({2: 1.0, 1: 1.6}, lambda: idle)
+    free = 1.3
+    governor = ThreadGovernor({2: 1.0, 1: 1.6}, lambda: free)
     assert paces_of(governor, world, 300).count(10.0) == 1
-    idle = 0.9
+    free = 1.9
     world[2] = 1.0
     assert 1.0 in paces_of(governor, world, 300, start_s=30.0)
 
 
-@pytest.mark.parametrize(("num_idle", "wanted"), [(8.0, 4), (3.0, 4), (2.0, 2), (0.1, 1)])
-def test_after_a_pause_it_takes_the_cores_that_others_leave_idle(num_idle: float, wanted: int) -> None:
-    governor = ThreadGovernor(FREE, lambda: num_idle)
+def times() -> tuple[float, float]:
+    """Seconds that passed, and those that this process computed."""
+    return time.monotonic(), time.process_time()
+
+
+def test_a_core_that_computes_for_this_process_is_free_for_it() -> None:
+    before = times()
+    free_cores = FreeCores(lambda: 0.25)
+    begun = times()
+    while time.process_time() < begun[1] + 0.2:
+        pass
+    done = times()
+    own_cores = free_cores() - 0.25
+    after = times()
+    assert own_cores >= (done[1] - begun[1]) / (after[0] - before[0])
+    assert own_cores <= (after[1] - before[1]) / (done[0] - begun[0])
+
+
+@pytest.mark.parametrize(("num_free", "wanted"), [(8.0, 4), (3.0, 4), (2.0, 2), (0.1, 1)])
+def test_after_a_pause_it_takes_the_cores_that_others_leave(num_free: float, wanted: int) -> None:
+    governor = ThreadGovernor(FREE, lambda: num_free)
     assert governor.chosen(1.0) == 4
     assert governor.chosen(9.0) == wanted == governor.num_threads
 
