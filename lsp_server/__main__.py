@@ -1,12 +1,15 @@
 """`python -m lsp_server` is the language server on standard input and output, as `slipstream serve` is.
 
 `--shared` makes it a relay to the process that serves all windows, `--host NAME` makes it that process.
+`--stdio`, which editors like to add, says what it does anyway.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+
+_KNOWN = {"--shared", "--stdio"}
 
 
 def serve_alone() -> None:
@@ -33,9 +36,11 @@ def host(name: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve in the way that the arguments say."""
-    if arguments[:1] == ["--host"]:
+    """Serve in the way that the arguments say; end with what is wrong with others."""
+    if arguments[:1] == ["--host"] and len(arguments) == 2:
         host(arguments[1])
+    elif unknown := [argument for argument in arguments if argument not in _KNOWN]:
+        sys.exit(f"slipstream: {unknown[0]!r} is no argument here. `slipstream --help` lists commands.")
     elif "--shared" in arguments:
         from lsp_server.sharing.relay import serve_shared  # noqa: PLC0415 - as above
 

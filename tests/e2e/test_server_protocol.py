@@ -96,7 +96,7 @@ def talk(*messages: bytes, env: dict[str, str] | None = None) -> tuple[list[Any]
     """What a fresh server says to raw bytes, and its exit code after the end of its input."""
     framed = b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in messages)
     done = subprocess.run(
-        [sys.executable, "-m", "lsp_server"],
+        [sys.executable, "-m", "lsp_server", "--stdio"],
         input=framed,
         capture_output=True,
         cwd=REPOSITORY,
@@ -160,6 +160,18 @@ async def test_a_stream_that_is_no_protocol_ends_the_server() -> None:
     assert done.returncode == 1
     assert b"does not speak the protocol" in done.stderr
     assert done.stdout == b""
+
+
+@pytest.mark.parametrize("arguments", [["serve"], ["--host"], ["--shared", "--verbose"]])
+async def test_an_argument_that_it_does_not_know_ends_the_server_with_its_name(
+    arguments: list[str],
+) -> None:
+    argv = [sys.executable, "-m", "lsp_server", *arguments]
+    done = await asyncio.to_thread(
+        subprocess.run, argv, input=b"", capture_output=True, cwd=REPOSITORY, timeout=300
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(f"slipstream: {arguments[-1]!r} is no argument".encode())
 
 
 NOISE = """
