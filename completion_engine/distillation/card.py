@@ -7,7 +7,7 @@ from pathlib import Path
 from completion_engine.distillation.job import Distilled, DistillPlan
 from completion_engine.drafting.distilled.head import NUM_EXACT
 
-_NAMED_FOLDERS = 200
+_NAMED_FOLDERS = 500
 
 
 def write_card(found: Distilled, plan: DistillPlan, code: Path, out: Path, *, picture: str = "") -> None:
