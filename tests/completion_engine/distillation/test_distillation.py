@@ -25,6 +25,7 @@ from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.target_model.kv_cache import CacheShape
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.threads import ThreadGovernor
 
 WINDOW = 96
 TRAINING = TrainingPlan(num_steps=12, batch_windows=4, checkpoint_steps=4, num_common=64, num_others=32)
@@ -442,6 +443,28 @@ def test_distilling_again_repeats_nothing_that_is_done(
     assert (trained / WORK / "shard-00000.safetensors").stat().st_mtime_ns == before
     assert "Training" not in {what for what, _ in seen}
     assert all(torch.equal(weights[name], weight) for name, weight in found.files.weights.items())
+
+
+def test_training_takes_the_threads_that_torch_does_without_in_a_pass(
+    code: Path,
+    plan: DistillPlan,
+    target: LanguageModel,
+    tokenizer: Tokenizer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: dict[str, set[int]] = {}
+    monkeypatch.setattr(target, "governor", ThreadGovernor({2: 1.0}))
+    monkeypatch.setattr(target.decoder, "computes_in_torch", False)
+
+    def note(what: str, _done: int, _total: int) -> None:
+        seen.setdefault(what, set()).add(torch.get_num_threads())
+
+    training = dataclasses.replace(plan.training, num_steps=2)
+    short = dataclasses.replace(plan, training=training)
+    distill(code, tmp_path, short, (target, tokenizer), note)
+    assert 1 in seen["Running the target"]
+    assert seen["Training"] == {2}
 
 
 def test_the_card_names_code_figures_and_licence(
