@@ -15,8 +15,8 @@ from completion_engine.decoding.writing import Finish, TextRules
 from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 
-_STEP_MS = 50.0  # of computing a prompt: a key that is pressed meanwhile waits for its end
-_PAUSE_SHARE = 0.5  # who has paused for some time is likely to pause for as much more
+_STEP_MS = 50.0  # a key that is pressed meanwhile waits for its end
+_PAUSE_SHARE = 0.1  # of a pause: who has paused for some time is likely to pause for as much more
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Unfinished:
         if self.decoding.must_prepare(within_ms):
             self.decoding.prepare(within_ms)
         else:
-            self.decoding.step()
+            self.decoding.step(within_ms)
         return True
 
     def end(self) -> None:

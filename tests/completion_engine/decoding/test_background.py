@@ -133,14 +133,18 @@ def test_of_a_prompt_that_was_only_computed_nothing_is_kept(
     assert drafter.log == ["enter a.py", "enter a.py", "forget a.py"]
 
 
-class Preparing:
-    """Prepares without end; says for how long it might at a time."""
+class Endless:
+    """Prepares, or else writes, without end; says for how long it might at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, writes: bool = False) -> None:
         self.steps_ms: list[float] = []
+        self._writes = writes
 
     def must_prepare(self, _within_ms: float) -> bool:
-        return True
+        return not self._writes
+
+    def step(self, within_ms: float) -> None:
+        self.steps_ms.append(within_ms)
 
     def finish(self, *_: object) -> None:
         return
@@ -150,14 +154,14 @@ class Preparing:
         return True
 
 
-@pytest.mark.parametrize("is_written", [True, False])
-def test_a_long_pause_allows_long_steps_unless_others_may_come(is_written: bool) -> None:
-    decoding, shared = Preparing(), Cancellation()
+@pytest.mark.parametrize("work", ["prompt", "prompt of a text", "text"])
+def test_a_long_pause_allows_long_steps_unless_others_may_come(work: str) -> None:
+    decoding, shared = Endless(writes=work == "text"), Cancellation()
     shared.give_way()
     parts: Any = (None, decoding, _Steps(begun_s=-1e6))
-    ahead = Expected(*parts)
-    if is_written:
-        ahead = Unfinished(parts[0], NoRules(), Limits(8), *parts[1:])
+    ahead: Expected | Unfinished = Unfinished(parts[0], NoRules(), Limits(8), *parts[1:])
+    if work == "prompt":
+        ahead = Expected(*parts)
     for cancellation in (Cancellation(), shared):
         assert ahead.step(CompletionStats(), cancellation)
     alone_ms, shared_ms = decoding.steps_ms
