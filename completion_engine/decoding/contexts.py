@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Protocol
 
 from completion_engine.config import EngineConfig
@@ -67,11 +68,11 @@ class Contexts:
         that is to have none has none at once.
         """
         contexts = self._contexts(request)
-        context = contexts[self._choose(request, cursor, contexts)]
-        self._stand(request.document, context)
         place = request.document, cursor.prefix, cursor.suffix
-        chosen = self._windows.choose(*place, budget, self._num_missing, context)
-        return replace(chosen, has_context=context == contexts[0])
+        prompts = [self._windows.choose(*place, budget, self._num_missing, context) for context in contexts]
+        at = self._choose(request.document, contexts, prompts, budget)
+        self._stand(request.document, contexts[at])
+        return replace(prompts[at], has_context=at == 0)
 
     def whole(self, request: CompletionRequest, cursor: CursorContext) -> Prompt:
         """The prompt with all of the text that it may show, behind the request's own context."""
@@ -98,17 +99,28 @@ class Contexts:
         standing = self._standing.get(request.document, ())
         return list(dict.fromkeys((wanted, standing, ()))) if wanted else [()]
 
-    def _choose(self, request: CompletionRequest, cursor: CursorContext, contexts: list[Context]) -> int:
-        """The first that takes about as little as any; along a suggestion the one it was made of."""
+    def _choose(
+        self, document: str, contexts: list[Context], prompts: list[ChosenPrompt], budget: Budget
+    ) -> int:
+        """Along a suggestion the one it was made of; else the first that takes about as little as any.
+
+        One behind which all of the text is there soon goes before others.
+        """
         if len(contexts) == 1:
             return 0
-        prompts = [self._whole(request, cursor, context) for context in contexts]
-        standing = self._standing.get(request.document, ())
+        standing = self._standing.get(document, ())
         at = contexts.index(standing) if standing in contexts else 0
-        if self._is_typed_along(prompts[at]):
+        if self._is_typed_along(prompts[at].prompt):
             return at
-        work = [self._num_missing(prompt) for prompt in prompts]
-        return next(at for at, num_new in enumerate(work) if num_new <= min(work) + ROWS)
+        work = [self._num_missing(chosen.prompt) for chosen in prompts]
+        has_deadline = isfinite(budget.soon_ms)
+        whole_soon = [
+            at
+            for at, num_new in enumerate(work)
+            if has_deadline and prompts[at].is_whole and budget.is_soon(num_new)
+        ]
+        little = [at for at, num_new in enumerate(work) if num_new <= min(work) + ROWS]
+        return (whole_soon or little)[0]
 
     def _whole(self, request: CompletionRequest, cursor: CursorContext, context: Context) -> Prompt:
         return self._windows.whole(request.document, cursor.prefix, cursor.suffix, context)
