@@ -7,7 +7,7 @@ until then its prompt is as before, and the engine computes the wanted one in id
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Protocol
@@ -69,10 +69,14 @@ class Contexts:
         """
         contexts = self._contexts(request)
         place = request.document, cursor.prefix, cursor.suffix
-        prompts = [self._windows.choose(*place, budget, self._num_missing, context) for context in contexts]
-        at = self._choose(request.document, contexts, prompts, budget)
-        self._stand(request.document, contexts[at])
-        return replace(prompts[at], has_context=at == 0)
+
+        def prompt_behind(context: Context) -> ChosenPrompt:
+            chosen = self._windows.choose(*place, budget, self._num_missing, context)
+            return replace(chosen, has_context=context == contexts[0])
+
+        context, chosen = self._choose(request.document, contexts, prompt_behind, budget)
+        self._stand(request.document, context)
+        return chosen
 
     def whole(self, request: CompletionRequest, cursor: CursorContext) -> Prompt:
         """The prompt with all of the text that it may show, behind the request's own context."""
@@ -100,27 +104,30 @@ class Contexts:
         return list(dict.fromkeys((wanted, standing, ()))) if wanted else [()]
 
     def _choose(
-        self, document: str, contexts: list[Context], prompts: list[ChosenPrompt], budget: Budget
-    ) -> int:
+        self,
+        document: str,
+        contexts: list[Context],
+        prompt_behind: Callable[[Context], ChosenPrompt],
+        budget: Budget,
+    ) -> tuple[Context, ChosenPrompt]:
         """Along a suggestion the one it was made of; else the first that takes about as little as any.
 
-        One behind which all of the text is there soon goes before others.
+        One behind which all of the text is there soon goes before others, which are not looked at then.
         """
-        if len(contexts) == 1:
-            return 0
         standing = self._standing.get(document, ())
-        at = contexts.index(standing) if standing in contexts else 0
-        if self._is_typed_along(prompts[at].prompt):
-            return at
-        work = [self._num_missing(chosen.prompt) for chosen in prompts]
-        has_deadline = isfinite(budget.soon_ms)
-        whole_soon = [
-            at
-            for at, num_new in enumerate(work)
-            if has_deadline and prompts[at].is_whole and budget.is_soon(num_new)
-        ]
-        little = [at for at, num_new in enumerate(work) if num_new <= min(work) + ROWS]
-        return (whole_soon or little)[0]
+        first = standing if standing in contexts else contexts[0]
+        prompts = {first: prompt_behind(first)}
+        if len(contexts) == 1 or self._is_typed_along(prompts[first].prompt):
+            return first, prompts[first]
+        work: list[int] = []
+        for context in contexts:
+            chosen = prompts[context] if context in prompts else prompt_behind(context)
+            prompts[context] = chosen
+            work.append(self._num_missing(chosen.prompt))
+            if chosen.is_whole and isfinite(budget.soon_ms) and budget.is_soon(work[-1]):
+                return context, chosen
+        at = next(at for at, num_new in enumerate(work) if num_new <= min(work) + ROWS)
+        return contexts[at], prompts[contexts[at]]
 
     def _whole(self, request: CompletionRequest, cursor: CursorContext, context: Context) -> Prompt:
         return self._windows.whole(request.document, cursor.prefix, cursor.suffix, context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ import pytest
 from completion_engine.decoding.contexts import Contexts
 from completion_engine.decoding.place import cursor_of
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.tokenizer import FimTokens
 from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWindows
 from completion_engine.request import CompletionRequest, ContextPiece, RepositoryContext
+from tests.completion_engine.letters import Letters
 
 CONTEXT = tuple(range(200, 250))
 ASKED = CompletionRequest(
@@ -24,18 +25,6 @@ ASKED = CompletionRequest(
 )
 HURRY = Budget(ms=300.0, token_ms=1.0, soon_ms=50.0)
 PATIENCE = Budget()
-
-
-class Letters:
-    """Each byte is a token."""
-
-    fim, leading_ids = FimTokens(1, 2, 3), ()
-
-    def encode(self, text: str) -> list[int]:
-        return list(text.encode())
-
-    def num_in_last_word(self, text: str) -> int:
-        return 1
 
 
 class Form:
@@ -54,16 +43,14 @@ class Cached:
         self.held: list[Sequence[int]] = []
 
     def num_missing(self, prompt: Sequence[int]) -> int:
-        return len(prompt) - max((shared(held, prompt) for held in self.held), default=0)
+        return len(prompt) - max((num_shared(held, prompt) for held in self.held), default=0)
 
     def known_after(self, prompt: Sequence[int]) -> list[int]:
         return []
 
 
-def shared(one: Sequence[int], other: Sequence[int]) -> int:
-    return next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )
+def num_shared(one: Sequence[int], other: Sequence[int]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 class Place:

@@ -7,26 +7,11 @@ from typing import Any
 import pytest
 
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.tokenizer import FimTokens
 from completion_engine.prompting.windows import SHARES, Budget, PromptWindows
+from tests.completion_engine.letters import Letters
 
 SIZE = 320  # characters before the cursor that the whole window has
 LINES = "line\n" * 200
-
-
-class Letters:
-    """Each byte is a token."""
-
-    fim, leading_ids = FimTokens(1, 2, 3), ()
-
-    def encode(self, text: str) -> list[int]:
-        return list(text.encode())
-
-    def num_in_last_word(self, text: str) -> int:
-        return 1
-
-    def spell(self, ids: list[int]) -> bytes:
-        return bytes(ids)
 
 
 def windows() -> PromptWindows:
