@@ -194,18 +194,32 @@ class CompletionEngine:
     def idle(self, cancellation: Cancellation) -> bool:
         """One step of background work: write on behind an answer, prepare what is expected, check an answer.
 
-        It stays short where others may come, to whom the work gives way. False when nothing is left.
+        It stays short where others may come, to whom the work gives way. Who comes ends its pass at once, but
+        for one that finds what is asked for then. False when nothing is left.
         """
         if cancellation.is_cancelled:
             return False
+        expected = self._ahead.task.request if self._ahead else None
+
+        def is_in_vain() -> bool:
+            return not (expected and cancellation.instead and cancellation.instead.is_at(expected))
+
+        try:
+            with self._target.brake.pulled_by(cancellation, is_in_vain):
+                return self._work_ahead(cancellation)
+        except CancelledError:
+            return True
+
+    def _work_ahead(self, cancellation: Cancellation) -> bool:
+        """One step; False when nothing is left. Raises CancelledError where a pass was ended early."""
         if self._ahead is None:
             return self._shadow.step()
-        task, num_before = self._ahead.task, self._ahead.num_written
+        ahead, num_before = self._ahead, self._ahead.num_written
         with self.energy.measured() as count:
-            goes_on = self._ahead.step(self._new_stats(), cancellation)
-            count(self._ahead.num_written - num_before)
+            goes_on = ahead.step(self._new_stats(), cancellation)
+            count(ahead.num_written - num_before)
         if not goes_on:
-            self._ahead = None if task.shows_all else Expected(self._tasks.showing_all(task))
+            self._ahead = None if ahead.task.shows_all else Expected(self._tasks.showing_all(ahead.task))
         return self._ahead is not None or self._shadow.is_waiting
 
     def open(self, language: str) -> None:
@@ -272,7 +286,7 @@ class CompletionEngine:
         """What is written while an answer is read: all of it where it is not whole, else the next line."""
         is_unfinished = finish.reason == "deadline" or (finish.reason == "unsure" and not completion.text)
         if is_unfinished or not task.shows_all:
-            return Unfinished(self._tasks.showing_all(task), rules, Limits(limits.max_tokens))
+            return Unfinished(task, rules, Limits(limits.max_tokens), widened=self._tasks.showing_all)
         if not completion.text:
             return None
         num_tokens = completion.stats.num_tokens + _MAX_TOKENS_AHEAD

@@ -22,12 +22,13 @@ Surroundings = Literal["code", "comment", "string"]
 class Cancellation:
     """Flags that any thread may set and the engine reads before every step."""
 
-    __slots__ = ("_calls", "_event", "_gives_way")
+    __slots__ = ("_calls", "_event", "_gives_way", "instead")
 
     def __init__(self) -> None:
         self._event = threading.Event()
         self._gives_way = False
         self._calls: list[Callable[[], None]] = []
+        self.instead: CompletionRequest | None = None  # what is wanted in place of the cancelled work
 
     def give_way(self) -> None:
         """Somebody else waits for the engine: the work ends with what it has once its turn is over."""
@@ -38,8 +39,9 @@ class Cancellation:
         """Whether somebody else waits for the engine."""
         return self._gives_way
 
-    def cancel(self) -> None:
-        """Ask the work to stop at its next step."""
+    def cancel(self, instead: CompletionRequest | None = None) -> None:
+        """Ask the work to stop at its next step, because of what is asked for `instead` maybe."""
+        self.instead = instead
         self._event.set()
         for call in tuple(self._calls):
             call()
@@ -138,3 +140,8 @@ class CompletionRequest:
     silent_in: frozenset[Surroundings] = frozenset()
     may_leave: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation)
+
+    def is_at(self, other: CompletionRequest) -> bool:
+        """Whether both ask for one place in one text."""
+        mine, theirs = ((it.document, it.prefix, it.suffix) for it in (self, other))
+        return mine == theirs

@@ -15,6 +15,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from completion_engine.cpu.attention import OpenBranches
 from completion_engine.errors import UserError
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import is_of_family, rotary_tables
@@ -93,6 +94,7 @@ class TransformersDecoder:
                 advice="Choose a model whose attention transformers lets be replaced.",
             ) from error
         self._model = model
+        self.brake = Brake()
         self.num_layers = config.num_hidden_layers
         self.num_kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         self.head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads

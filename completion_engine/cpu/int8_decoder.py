@@ -27,6 +27,7 @@ from completion_engine.cpu.kernels.rows import add_norm
 from completion_engine.cpu.packed_file import Source, load_packed
 from completion_engine.cpu.quantised import QuantisedLinear, packed
 from completion_engine.errors import UserError
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import (
@@ -110,7 +111,7 @@ class Int8Decoder(FamilyDecoder):
         key = len(rows), caches[0].capacity
         if key not in self._passes:
             self._passes[key] = _Pass(self, len(rows), caches[0])
-        x, added = self._passes[key].run(self._embedding[rows], layout, caches)
+        x, added = self._passes[key].run(self._embedding[rows], layout, caches, self.brake)
         hidden = torch.empty(len(rows), self.hidden_size, dtype=self._embedding.dtype)
         add_norm(array_of(x), array_of(added), array_of(self._norm), self.eps, array_of(hidden))
         for branch, cache in zip(layout.branches, caches, strict=True):
@@ -156,8 +157,13 @@ class _Pass:
         self._at = _buffers(decoder, num_rows)
         self._program = Program([*self._steps(decoder, cache)])
 
-    def run(self, embedded: Tensor, layout: Layout, caches: Sequence[KVCache]) -> tuple[Tensor, Tensor]:
-        """The stream behind the last layer, and what is still to be added to it, [num_rows, hidden_size]."""
+    def run(
+        self, embedded: Tensor, layout: Layout, caches: Sequence[KVCache], brake: Brake
+    ) -> tuple[Tensor, Tensor]:
+        """The stream behind the last layer, and what is still to be added to it, [num_rows, hidden_size].
+
+        Raises CancelledError where `brake` ends it.
+        """
         at, start = self._at, caches[0].num_cached
         at.x.zero_()
         at.added[: len(embedded), : embedded.shape[1]] = embedded
@@ -176,7 +182,7 @@ class _Pass:
                 for branch, cache in zip(layout.branches, caches, strict=True)
             ]
         )
-        self._program.run()
+        self._program.run(brake)
         return at.x, at.added[: len(embedded), : embedded.shape[1]]
 
     def _steps(self, decoder: Int8Decoder, cache: KVCache) -> Iterator[Step]:

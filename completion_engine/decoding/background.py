@@ -6,6 +6,7 @@ Owns the state of such work between its steps. Knows nothing of when to do it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from completion_engine.decoding.loop import Decoding
@@ -36,13 +37,17 @@ class _Steps:
 
 @dataclass(slots=True)
 class Unfinished:
-    """Writing that goes on where an answer ended, or begins where one is asked for in a moment."""
+    """Writing that goes on where an answer ended, or begins where one is asked for in a moment.
+
+    `widened` makes of the answer's task the one that is gone on with: nobody waits for that any more.
+    """
 
     task: Task
     rules: TextRules
     limits: Limits
     decoding: Decoding | None = None
     steps: _Steps = field(default_factory=_Steps)
+    widened: Callable[[Task], Task] | None = None
 
     @property
     def num_written(self) -> int:
@@ -52,6 +57,8 @@ class Unfinished:
     def step(self, stats: CompletionStats, cancellation: Cancellation) -> bool:
         """One pass more. False when the text is whole."""
         if self.decoding is None:
+            if self.widened is not None:
+                self.task = self.widened(self.task)
             self.decoding = self.task.decoding(stats)
         limits = self.limits
         finish = self.decoding.finish(self.rules, limits.max_tokens, limits.min_survival, limits.calibration)

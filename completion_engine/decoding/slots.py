@@ -93,7 +93,9 @@ class SlotPool:
         return max(self._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)
 
     def _free(self) -> Slot:
-        """A new slot, or the least recently used one where there are enough."""
+        """One that holds nothing, or a new one, or the least recently used where there are enough."""
+        if empty := [slot for slot in self._slots if not slot.cache.num_cached]:
+            return empty[0]
         if len(self._slots) < self._num_slots:
             self._slots.append(Slot(KVCache(self._shape)))
             return self._slots[-1]

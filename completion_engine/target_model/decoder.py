@@ -13,6 +13,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
 
@@ -28,6 +29,7 @@ class Decoder(Protocol):
     num_weight_bytes: int
     row_step: int  # passes run a multiple of so many rows
     computes_in_torch: bool  # whose operations then want threads too
+    brake: Brake  # ends a pass early, where passes are made of kernels that look at it
 
     @property
     def embedding(self) -> Tensor:
@@ -48,6 +50,7 @@ class Decoder(Protocol):
 
         `layout` says where each row stands; `caches` holds one cache a branch, and gets the rows' keys,
         values and hidden states (its length stays as it is). Returns the logits [num_logits, vocab_size]
-        of the last `num_logits` rows.
+        of the last `num_logits` rows. Raises CancelledError where `brake` ended the pass: nothing that the
+        caches hold of its rows counts then.
         """
         ...

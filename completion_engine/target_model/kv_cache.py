@@ -5,11 +5,16 @@ Rewinding is setting a length. Knows nothing of models beyond the shape of what 
 
 from __future__ import annotations
 
+import math
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+# Of this process alone: what is shared is a file in memory, whose pages take longer to make.
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
 KEY_ALIGNMENT = 32  # keys that lie by channel have room for whole vectors of every kernel
 
 
@@ -28,7 +33,7 @@ class CacheShape:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of one slot."""
+        """Memory of one slot that is full."""
         per_position = 2 * self.num_layers * self.num_kv_heads * self.head_size + self.hidden_size
         return per_position * self.capacity * self.dtype.itemsize
 
@@ -47,12 +52,12 @@ class KVCache:
         self.shape = shape
         if shape.keys_by_channel:
             room = -(-shape.capacity // KEY_ALIGNMENT) * KEY_ALIGNMENT
-            by_channel = torch.zeros(*size[:2], size[3], room, dtype=shape.dtype, device=shape.device)
+            by_channel = _zeros(shape, *size[:2], size[3], room)
             self.keys = by_channel.transpose(2, 3)[:, :, : shape.capacity]
         else:
-            self.keys = torch.zeros(size, dtype=shape.dtype, device=shape.device)
-        self.values = torch.zeros(size, dtype=shape.dtype, device=shape.device)
-        self.hidden = torch.zeros(shape.capacity, shape.hidden_size, dtype=shape.dtype, device=shape.device)
+            self.keys = _zeros(shape, *size)
+        self.values = _zeros(shape, *size)
+        self.hidden = _zeros(shape, shape.capacity, shape.hidden_size)
         self.tokens: list[int] = []
         self.num_from_chunks = 0
 
@@ -78,6 +83,13 @@ class KVCache:
             raise ValueError(f"a chunk at {self.num_cached}, behind {self.num_from_chunks} from chunks")
         self.keep(tokens)
         self.num_from_chunks = self.num_cached
+
+    def pretend(self, num_cached: int) -> None:
+        """Hold this many positions whose contents do not matter, in memory of their own as after passes."""
+        for tensor in (self.keys, self.values):
+            tensor[:, :, :num_cached] = 0
+        self.hidden[:num_cached] = 0
+        self.tokens = [0] * num_cached
 
     def rewind(self, num_cached: int) -> None:
         """Forget everything from position `num_cached` on."""
@@ -106,6 +118,21 @@ class KVCache:
     def check_integrity(self) -> None:
         """Assert the invariant."""
         assert 0 <= self.num_from_chunks <= self.num_cached <= self.capacity  # noqa: S101 - an invariant, not input
+
+
+def _zeros(shape: CacheShape, *size: int) -> Tensor:
+    """Zeros that take time and memory where they are first written, as far as the system does so.
+
+    A quarter of a gigabyte that is made at once keeps whoever opens a file waiting for 200 ms.
+    """
+    if shape.device.type != "cpu":
+        return torch.zeros(size, dtype=shape.dtype, device=shape.device)
+    num_bytes = math.prod(size) * shape.dtype.itemsize
+    try:
+        pages = mmap.mmap(-1, num_bytes, **_PRIVATE)
+    except OSError as error:
+        raise MemoryError(f"no memory for {num_bytes} bytes of keys and values") from error
+    return torch.frombuffer(pages, dtype=shape.dtype).view(size)
 
 
 def num_common(left: Sequence[int], right: Sequence[int]) -> int:

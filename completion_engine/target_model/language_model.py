@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import BranchCaches, BranchStorage, lay_out
 from completion_engine.target_model.chunks import ChunkRule
 from completion_engine.target_model.costs import Costs, PassClock
@@ -97,6 +98,11 @@ class LanguageModel:
     def vocab_size(self) -> int:
         """Entries of a row of logits; may be padded beyond the tokenizer's."""
         return self.decoder.vocab_size
+
+    @property
+    def brake(self) -> Brake:
+        """Ends a pass early: `forward` raises CancelledError then."""
+        return self.decoder.brake
 
     @property
     def embedding(self) -> Tensor:

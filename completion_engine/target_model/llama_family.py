@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.model_files import Affine, Config, Weights, completed, read_config
 from completion_engine.target_model.model_shape import check_head, check_shapes, check_sizes
 
@@ -183,6 +184,7 @@ class FamilyDecoder:
         self.eps = model.eps
         self._embedding, self._norm = model.embedding.to(device), model.norm.to(device)
         self._cos, self._sin = (table.to(device) for table in model.rotary_tables(num_positions))
+        self.brake = Brake()
 
     @property
     def embedding(self) -> Tensor:

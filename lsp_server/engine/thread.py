@@ -107,7 +107,7 @@ class EngineThread:
             self._agenda.submit(job)
             if self._job is not None and self._job.user is not job.user:
                 self._job.request.cancellation.give_way()
-            self._wake()
+            self._wake(job.request)
 
     def expect(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """Work ahead for a request that may come soon, once nothing else was heard for a moment.
@@ -141,8 +141,8 @@ class EngineThread:
         """True when the thread has ended within `timeout_s`."""
         return self._thread.join(timeout_s)
 
-    def _wake(self) -> None:
-        self._interrupt.cancel()
+    def _wake(self, request: CompletionRequest | None = None) -> None:
+        self._interrupt.cancel(request)
         self._changed.notify()
 
     def _run(self) -> None:

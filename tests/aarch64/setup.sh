@@ -59,6 +59,8 @@ cat > "$folder/site/sitecustomize.py" <<P
 import os
 import sys
 from contextlib import suppress
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 
 sys.executable = "$folder/python"
 if "SLIPSTREAM_AHEAD" in os.environ:
@@ -66,6 +68,10 @@ if "SLIPSTREAM_AHEAD" in os.environ:
         from tests.aarch64 import borrowing
 
         borrowing.install()
+# A test's own comes too, as it would without this one.
+later = os.environ.get("PYTHONPATH", "").split(os.pathsep)[1:]
+if (spec := PathFinder.find_spec("sitecustomize", later)) and spec.loader:
+    spec.loader.exec_module(module_from_spec(spec))
 P
 # Modules are compiled once for all of them, apart from the ones of the machine below.
 cat > "$folder/unfinished" <<P

@@ -8,11 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from completion_engine.cpu.int8_decoder import Int8Decoder
+from completion_engine.cpu.kernels.program import Program
 from completion_engine.decoding import run as run_module
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.suggestions import syntax
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.costs import PassClock
 from completion_engine.target_model.language_model import LanguageModel
 
@@ -204,6 +207,47 @@ def test_background_work_stops_when_it_is_told_to(make_engine: Make) -> None:
     stop = Cancellation()
     stop.cancel()
     assert engine.idle(stop) is False
+
+
+def test_who_waits_for_an_answer_does_not_wait_for_what_is_prepared_behind_it(make_engine: Make) -> None:
+    engine = make_engine()
+    for place in ("        res", "        resul", "        results"):
+        assert engine.complete(replace(hurried(engine), prefix=CODE * 8 + place)).stats.is_provisional
+    shape = engine.target.cache_shape
+    assert engine.describe()["num_cache_bytes"] - engine.target.num_branch_bytes == shape.num_bytes
+
+
+def test_places_of_which_nothing_is_computed_take_one_cache(make_engine: Make) -> None:
+    engine = make_engine()
+    for document in ("a.py", "b.py", "c.py"):
+        engine.expect(replace(request(CODE), document=document))
+    shape = engine.target.cache_shape
+    assert engine.describe()["num_cache_bytes"] - engine.target.num_branch_bytes == shape.num_bytes
+
+
+@pytest.mark.parametrize("typed", ["", "x"])
+def test_who_comes_ends_a_pass_that_is_no_use_to_him_and_no_other(
+    make_engine: Make, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    engine, asked = make_engine(), request(CODE)
+    if not isinstance(engine.target.decoder, Int8Decoder):
+        pytest.skip("No pass ends early here.")
+    engine.expect(asked, writes=True)
+    come, runs = Cancellation(), Program.run
+
+    def pressed(program: Program, brake: Brake | None = None) -> None:
+        come.cancel(replace(asked, prefix=CODE + typed))
+        runs(program, brake)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Program, "run", pressed)
+        assert engine.idle(come)
+    assert bool(engine._tasks._slots._slots[0].cache.num_cached) == (not typed)
+    while engine.idle(Cancellation()):
+        pass
+    answer = engine.complete(asked)
+    assert answer.stats.num_forwards == 0
+    assert answer.text == make_engine().complete(asked).text
 
 
 def test_a_seed_fixes_what_is_sampled(make_engine: Make) -> None:

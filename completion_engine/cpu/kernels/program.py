@@ -16,8 +16,10 @@ from numba import carray  # type: ignore[attr-defined]  # numba does not say wha
 
 from completion_engine.cpu.kernels.language import Array, SharedKernel
 from completion_engine.cpu.kernels.task import COUNTER, places, task_of
-from completion_engine.cpu.kernels.team import TEAM, call, share
+from completion_engine.cpu.kernels.team import TEAM, call, load, share
 from completion_engine.cpu.kernels.vectors import int64_at
+from completion_engine.request import CancelledError
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.threads import num_threads_here
 
 
@@ -30,12 +32,16 @@ class StepFields(NamedTuple):
 
 
 class RunTask(NamedTuple):
-    """What `_run_steps` is told: the address of `StepFields` [num_steps], and of the words of `Team`."""
+    """What `_run_steps` is told: the address of `StepFields` [num_steps], and of the words of `Team`.
+
+    `brake` is as `Brake.address`. The counter says how many steps were run.
+    """
 
     steps: int
     num_steps: int
     num_helpers: int
     words: int
+    brake: int
 
 
 _STEP, _AT = places(StepFields, 0), places(RunTask)
@@ -66,15 +72,26 @@ class Program:
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = tuple(steps)
 
-    def run(self) -> None:
-        """Run all of them. Lets other threads of Python run meanwhile."""
+    def run(self, brake: Brake | None = None) -> None:
+        """Run all of them. Lets other threads of Python run meanwhile.
+
+        Raises CancelledError where `brake` ended it before the last one.
+        """
         written = self._written
         _ = _run_steps.address  # all is compiled before helpers are taken: they spin until this is done
         with TEAM.gathered(num_threads_here()) as num_helpers:
-            told = RunTask(
-                steps=written.ctypes.data, num_steps=len(written), num_helpers=num_helpers, words=TEAM.words
+            told = task_of(
+                RunTask(
+                    steps=written.ctypes.data,
+                    num_steps=len(written),
+                    num_helpers=num_helpers,
+                    words=TEAM.words,
+                    brake=brake.address if brake else 0,
+                )
             )
-            _run_steps.run(task_of(told))
+            _run_steps.run(told)
+        if told[COUNTER] < len(written):
+            raise CancelledError
 
     @cached_property
     def _written(self) -> Array:
@@ -90,9 +107,12 @@ class Program:
 def _run_steps(task: Any) -> None:
     steps = carray(int64_at(task[_AT.steps]), (task[_AT.num_steps], _STEP_SIZE))
     for at in range(task[_AT.num_steps]):
+        if task[_AT.brake] and load(int64_at(task[_AT.brake]), 0):
+            return
         kernel, step = steps[at, _STEP.kernel], steps[at, _STEP.task]
         carray(int64_at(step), 1)[COUNTER] = 0
         if steps[at, _STEP.is_shared] and task[_AT.num_helpers]:
             share(int64_at(task[_AT.words]), kernel, step, task[_AT.num_helpers])
         else:
             call(kernel, step)
+        task[COUNTER] = at + 1

@@ -89,7 +89,7 @@ def _paused(_: Any) -> Any:
 call: Any = intrinsic(call_address)
 # All of these in one order that every thread sees: a helper that says it is inside before it looks again
 # whether the step is still open is seen by who closes it, or sees that it is closed.
-_load: Any = intrinsic(_loaded)
+load: Any = intrinsic(_loaded)
 _store: Any = intrinsic(_stored)
 _pause: Any = intrinsic(_paused)
 
@@ -98,12 +98,12 @@ _pause: Any = intrinsic(_paused)
 def share(words: Any, kernel: Any, task: Any, num_helpers: Any) -> None:
     """Run a kernel on this thread and those helpers that come; only within kernels."""
     words[_KERNEL], words[_TASK] = kernel, task
-    turn = _load(words, _TURN) + 1
+    turn = load(words, _TURN) + 1
     _store(words, _TURN, turn)
     call(kernel, task)
     _store(words, _TURN, turn + 1)
     for helper in range(num_helpers):
-        while _load(words, _INSIDE + helper * _LINE):
+        while load(words, _INSIDE + helper * _LINE):
             _pause()
 
 
@@ -112,14 +112,14 @@ def _help(task: Any) -> None:
     words = int64_at(task[_AT.words])
     inside = _INSIDE + task[_AT.number] * _LINE
     seen = 0
-    while _load(words, _IS_RUNNING):
-        turn = _load(words, _TURN)
+    while load(words, _IS_RUNNING):
+        turn = load(words, _TURN)
         if turn == seen or turn % 2 == 0:
             _pause()
             continue
         seen = turn
         _store(words, inside, 1)
-        if _load(words, _TURN) == turn:
+        if load(words, _TURN) == turn:
             call(words[_KERNEL], words[_TASK])
         _store(words, inside, 0)
 

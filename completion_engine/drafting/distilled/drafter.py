@@ -196,8 +196,7 @@ class DistilledDrafter(TrainedDrafter):
     def _measure(self) -> float:
         """Milliseconds of one more depth, the quickest of a few."""
         cache = self._cache
-        num_cached = cache.num_cached
-        cache.keep([0] * (min(512, cache.capacity - 1) - num_cached))
+        cache.pretend(min(512, cache.capacity - 1))
         states = cache.hidden[:1].expand(NUM_BEAMS, -1)
         times = []
         with torch.inference_mode():
@@ -206,7 +205,7 @@ class DistilledDrafter(TrainedDrafter):
                 _, logits = self._step([0] * NUM_BEAMS, states, cache.num_cached)
                 self._likeliest(logits, 1, bool)
                 times.append((time.perf_counter() - begin) * 1e3)
-        cache.rewind(num_cached)
+        cache.rewind(0)
         return min(times)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
 from dataclasses import replace
 
 import pytest
 import torch
 
+from completion_engine.target_model import kv_cache
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 SHAPE = CacheShape(2, 3, 4, 7, 33, torch.bfloat16, torch.device("cpu"))
@@ -30,6 +33,38 @@ def test_keys_by_channel_have_room_for_whole_vectors(capacity: int, room: int) -
     assert cache.keys.stride() == (3 * 4 * room, 4 * room, 1, room)
     assert cache.values.is_contiguous()
     assert not cache.keys.any()
+
+
+def num_pages_taken() -> int:
+    """Pages that this thread was given by the system."""
+    if sys.platform != "linux":
+        pytest.skip("Only Linux counts what a thread takes.")
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+
+
+@pytest.mark.parametrize("by_channel", [False, True])
+def test_who_makes_a_cache_does_not_wait_for_its_memory(by_channel: bool) -> None:
+    shape = CacheShape(4, 4, 64, 256, 16_384, torch.float32, torch.device("cpu"), keys_by_channel=by_channel)
+    before = num_pages_taken()
+    cache = KVCache(shape)
+    assert num_pages_taken() - before < cache.shape.num_bytes / mmap.PAGESIZE / 100
+
+
+def test_where_memory_is_always_shared_among_processes_it_is_zero_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kv_cache, "_PRIVATE", {})
+    cache = KVCache(SHAPE)
+    assert not any(tensor.any() for tensor in (cache.keys, cache.values, cache.hidden))
+    cache.pretend(5)
+    assert cache.tokens == [0] * 5
+
+
+def test_memory_that_is_not_there_is_an_error_of_memory() -> None:
+    with pytest.raises(MemoryError, match=r"^no memory for \d+ bytes of keys and values$"):
+        KVCache(replace(SHAPE, capacity=1 << 55))
 
 
 def test_everything_lies_on_the_device() -> None:
