@@ -111,5 +111,5 @@ class SlotPool:
 
     @property
     def num_bytes(self) -> int:
-        """Memory held by all slots."""
+        """Memory of all slots when they are full."""
         return len(self._slots) * self._shape.num_bytes

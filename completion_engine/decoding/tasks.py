@@ -80,7 +80,7 @@ class Tasks:
 
     @property
     def num_cache_bytes(self) -> int:
-        """Memory held by the caches."""
+        """Memory of the caches when they are full."""
         return self._slots.num_bytes
 
     def begin(

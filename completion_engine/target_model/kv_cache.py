@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-# Of this process alone: what is shared is a file in memory, whose pages take longer to make.
-_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
 KEY_ALIGNMENT = 32  # keys that lie by channel have room for whole vectors of every kernel
 
 
@@ -129,10 +128,17 @@ def _zeros(shape: CacheShape, *size: int) -> Tensor:
         return torch.zeros(size, dtype=shape.dtype, device=shape.device)
     num_bytes = math.prod(size) * shape.dtype.itemsize
     try:
-        pages = mmap.mmap(-1, num_bytes, **_PRIVATE)
+        pages = _pages(num_bytes)
     except OSError as error:
         raise MemoryError(f"no memory for {num_bytes} bytes of keys and values") from error
     return torch.frombuffer(pages, dtype=shape.dtype).view(size)
+
+
+def _pages(num_bytes: int) -> mmap.mmap:
+    """Zeros; of this process alone, for what is shared lies in a file, whose pages take longer to make."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, num_bytes)
+    return mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def num_common(left: Sequence[int], right: Sequence[int]) -> int:
