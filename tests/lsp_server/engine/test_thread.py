@@ -135,6 +135,34 @@ def test_what_is_foreseen_while_a_request_runs_is_written_as_soon_as_that_is_ove
     assert engine.log == ["begin before", "write typed", "step, 1 left", "step, 0 left"]
 
 
+@dataclass
+class Dreaming(Engine):
+    """Works ahead until somebody comes, and says whose request that is."""
+
+    def idle(self, cancellation: Cancellation) -> bool:
+        if not self._num_steps or cancellation.is_cancelled:
+            return super().idle(cancellation)
+        come = threading.Event()
+        stopped = cancellation.when_cancelled(come.set)
+        self.say("dream")
+        assert come.wait(PATIENCE_S)
+        stopped()
+        self._num_steps = 0
+        self.say(f"wake for {cancellation.instead.document if cancellation.instead else 'nobody'}")
+        return True
+
+
+@pytest.mark.parametrize("engine", [Dreaming()])
+def test_work_ahead_is_told_for_whom_it_is_to_end(
+    engine: Dreaming, thread: EngineThread, users: list[EngineUser]
+) -> None:
+    thread.expect(users[0], request("typed"), writes=True)
+    assert engine.has_said("dream")
+    thread.submit(job(users[0], "come"))
+    assert engine.has_said("begin come")
+    assert engine.log == ["write typed", "dream", "wake for come", "begin come"]
+
+
 @pytest.mark.usefixtures("endless_pauses")
 def test_neither_anothers_answer_nor_its_focus_delays_what_is_foreseen(
     engine: Engine, thread: EngineThread, users: list[EngineUser]
