@@ -112,11 +112,14 @@ class EngineThread:
     def expect(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """Work ahead for a request that may come soon, once nothing else was heard for a moment.
 
-        What it will get is written too, as soon as no request is under way, where it `writes`.
+        What it will get is written too, as soon as no request is under way, where it `writes`: a key was
+        pressed, and other work ahead gives way.
         """
         from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
         with self._changed:
             self._agenda.expect(user, Expectation(request, writes, from_s))
+            if writes:
+                self._interrupt.cancel(request)
             self._changed.notify()
 
     def open(self, language: str) -> None:

@@ -163,6 +163,18 @@ def test_work_ahead_is_told_for_whom_it_is_to_end(
     assert engine.log == ["write typed", "dream", "wake for come", "begin come"]
 
 
+@pytest.mark.parametrize("engine", [Dreaming()])
+def test_work_ahead_gives_way_to_text_that_is_foreseen(
+    engine: Dreaming, thread: EngineThread, users: list[EngineUser]
+) -> None:
+    for user, typed, woken in zip(users, ("one", "two"), ("dream", "wake for two"), strict=True):
+        thread.expect(user, request(typed), writes=True)
+        assert engine.has_said(woken)
+    assert engine.has_said("write two")
+    thread.submit(job(users[0], "come"))  # which ends what goes on
+    assert engine.has_said("begin come")
+
+
 @pytest.mark.usefixtures("endless_pauses")
 def test_neither_anothers_answer_nor_its_focus_delays_what_is_foreseen(
     engine: Engine, thread: EngineThread, users: list[EngineUser]
