@@ -68,9 +68,9 @@ if "SLIPSTREAM_AHEAD" in os.environ:
         from tests.aarch64 import borrowing
 
         borrowing.install()
-# A test's own comes too, as it would without this one.
-later = os.environ.get("PYTHONPATH", "").split(os.pathsep)[1:]
-if (spec := PathFinder.find_spec("sitecustomize", later)) and spec.loader:
+# A test's own comes too, as it would without this one; a child's path names this folder twice.
+others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path != "$folder/site"]
+if (spec := PathFinder.find_spec("sitecustomize", others)) and spec.loader:
     spec.loader.exec_module(module_from_spec(spec))
 P
 # Modules are compiled once for all of them, apart from the ones of the machine below.
