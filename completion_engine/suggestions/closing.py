@@ -12,6 +12,7 @@ import re
 from completion_engine.suggestions.cursor_context import indent_width
 from completion_engine.suggestions.lexer import CLOSING, Event, Open, Scanner, Stack
 
+_MAX_CONTINUED = 32  # lines between a statement's first and the one that opens its block
 _LABEL = re.compile(r"#|[A-Za-z_]\w*:$|case\b.*:$")
 
 
@@ -117,5 +118,21 @@ class _Closing:
         return entry.mark not in ("(", "[") or "\n" in self.before[entry.start :]
 
     def _width_of(self, entry: Open) -> int:
+        """How far in the line stands that an entry was opened on; of a block the line of its statement."""
         start = entry.start + len(self.before)
-        return indent_width(self.before[self.before.rfind("\n", 0, start) + 1 :])
+        line_start = self.before.rfind("\n", 0, start) + 1
+        return indent_width(self.before[self._statement_start(line_start, start) :])
+
+    def _statement_start(self, line_start: int, end: int) -> int:
+        """Where the line begins that opened the parentheses that are closed up to `end`.
+
+        Parameters that stand below each other say nothing of what their function holds.
+        """
+        found = line_start
+        for _ in range(_MAX_CONTINUED):
+            text = self.before[found:end]
+            events = self.scanner.scan(text, [])
+            if not any(event.kind == "unmatched" and text[event.start] == ")" for event in events):
+                return found
+            found = self.before.rfind("\n", 0, max(0, found - 1)) + 1
+        return line_start
