@@ -15,7 +15,7 @@ trained drafter: `slipstream replay` of the 1.5B on two shared Zen 4 cores, p95 
 
 PASSES_AT_P95_DRAFTED = 2.2
 """The same with a trained drafter: `slipstream replay` of the 1.5B there, p95 104 ms at 48 ms a pass. In
-modules of recent releases, where less is repeated, it is 148 and 195 ms (docs/measurements.md)."""
+modules of recent releases, where less is repeated, it is 141 ms (docs/measurements.md)."""
 
 JUDGED_ROWS = 8
 """Rows of the pass that a model is judged by: what verifies a usual draft, and what keys typed since add."""
