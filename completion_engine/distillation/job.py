@@ -5,6 +5,7 @@ Every part goes on where it stopped. The only place that knows the order of the 
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from completion_engine.distillation.network import DrafterNetwork
 from completion_engine.distillation.preview import fit_preview
 from completion_engine.distillation.training import Trainer, TrainingPlan
 from completion_engine.distillation.windows import Corpus, read_corpus
-from completion_engine.drafting.distilled.drafter import DrafterFiles
+from completion_engine.drafting.distilled.drafter import WEIGHTS, DrafterFiles
 from completion_engine.drafting.distilled.network import DistilledNetwork, DrafterShape
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -43,7 +44,7 @@ class DistillPlan:
 
     It is measured in the code below `held_out`; without one, in a part of the files it is trained on
     that is kept aside. Training begins with the drafter in `begin_with`, whose shape and tokens then hold,
-    or else anew.
+    or else anew; the windows it is trained on are drawn by its weights, so that they are others than its own.
     """
 
     target: str
@@ -91,7 +92,8 @@ def distill(
     corpus = read_corpus(folder, plan.held_out, report)
     window_tokens = min(plan.window_tokens, target.capacity - pad_rows(1))
     layer = begun.shape.memory_layer if begun else round(target.cache_shape.num_layers * _MEMORY_DEPTH)
-    collection = Collection(out / WORK, CollectionPlan(plan.target, corpus.num_chars, window_tokens, layer))
+    drawn = CollectionPlan(plan.target, corpus.num_chars, window_tokens, layer, _seed(plan.begin_with))
+    collection = Collection(out / WORK, drawn)
     collection.collect(corpus.train, plan.num_tokens, parts, report)
     shards = Shards(collection.shards)
     tokens = begun.tokens.long() if begun else frequent_tokens(corpus, tokenizer, plan.vocabulary, report)
@@ -117,6 +119,11 @@ def _read_begun(folder: Path, target: LanguageModel) -> DrafterFiles:
     begun = DrafterFiles.read(folder)
     begun.shape.check_target(target)
     return begun
+
+
+def _seed(begin_with: Path | None) -> int:
+    """By which windows are drawn: another for each drafter to begin with."""
+    return zlib.crc32((begin_with / WEIGHTS).read_bytes()) if begin_with else 0
 
 
 def shape_for(shape: CacheShape, vocab_size: int, memory_layer: int, num_tokens: int) -> DrafterShape:

@@ -2,7 +2,8 @@
 
 Places are holes of some lines in real files. At each one every suggestion is accepted whole until none comes;
 Enter is pressed where a line is done. A line counts as repeated where it is the same as the one above it or
-as the one below the cursor; a bracket where the file then has more closing brackets that nothing opened.
+as the one below the cursor; a bracket where the file then has more closing brackets that nothing opened, and
+still has when the place is done: within a string that goes on, a grammar takes anything for code.
 """
 
 from __future__ import annotations
@@ -39,7 +40,12 @@ class Place:
     right: str
     num_accepted: int = 0
     repeated_lines: list[str] = field(default_factory=list)
-    repeated_brackets: list[str] = field(default_factory=list)
+    _suspects: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def repeated_brackets(self) -> list[str]:
+        """Texts that left brackets which nothing opened, unless what was accepted later opened them."""
+        return [text for _, text in self._suspects]
 
     @classmethod
     def hole_at(cls, sample: Sample) -> Place:
@@ -64,8 +70,10 @@ class Place:
         self.left, self.right = self.left + text, self.right[num_replaced:]
         self.num_accepted += 1
         self.repeated_lines += self._repeated(begin)
-        if num_unopened(self.left + self.right, language) > num_open:
-            self.repeated_brackets.append(text)
+        num_left = num_unopened(self.left + self.right, language)
+        self._suspects = [(num, by) for num, by in self._suspects if num <= num_left]
+        if num_left > num_open:
+            self._suspects.append((num_left, text))
 
     def _repeated(self, begin: int) -> list[str]:
         """Lines from offset `begin` on that are the line above, and the last where it is the one below."""
@@ -94,8 +102,9 @@ def num_unopened(text: str, language: str) -> int:
     while waiting:
         node = waiting.pop()
         waiting += reversed(node.children)
-        if node.type in num_open and not node.is_missing:
-            num_open[node.type] += 1
+        bracket = "" if node.is_named else node.type[-1:]  # `${` and `$(` open what `}` and `)` close
+        if bracket in num_open and not node.is_missing:
+            num_open[bracket] += 1
         elif node.type in _CLOSERS and not node.is_missing:
             opener = _CLOSERS[node.type]
             num_found += num_open[opener] == 0

@@ -339,6 +339,9 @@ def test_training_goes_on_from_a_drafter_that_was_trained_before(
     for name, weight in begun.weights.items():
         torch.testing.assert_close(found.files.weights[name], weight)
     assert "beginning with an earlier drafter" in card_of(found, once_more, code)
+    folders = (trained / WORK, tmp_path / WORK)
+    drawn = [Shards(sorted(folder.glob("shard-*"))).batch([0], target.device) for folder in folders]
+    assert not torch.equal(drawn[0].tokens, drawn[1].tokens), "a further round sees other windows"
 
 
 def test_a_drafter_of_another_target_is_no_beginning(

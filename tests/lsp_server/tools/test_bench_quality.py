@@ -116,6 +116,25 @@ def test_what_stands_twice_is_seen(
     assert place.left == left + text
 
 
+@pytest.mark.parametrize(
+    ("texts", "language", "brackets"),
+    [
+        (["`a: ${b})`);"], "javascript", []),
+        (['"b) }, c]', '", 1)'], "python", []),
+        (['"b) }, c]'], "python", ['"b) }, c]']),
+        (["b));", "\nc();"], "javascript", ["b));"]),
+        (["b));", "\nc();", "\nd());"], "javascript", ["b));", "\nd());"]),
+    ],
+)
+def test_a_bracket_is_judged_when_the_string_around_it_is_done(
+    texts: list[str], language: str, brackets: list[str]
+) -> None:
+    place = Place("f(", "\n")
+    for text in texts:
+        place.accept(text, 0, language)
+    assert place.repeated_brackets == brackets
+
+
 def test_each_kind_of_bracket_is_counted_by_itself() -> None:
     assert num_unopened("f(a[1]]))  # )", "python") == 2
     assert num_unopened("f(", "python") == 0
