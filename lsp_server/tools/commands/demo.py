@@ -73,7 +73,7 @@ async def _show_typing(root: Path, path: Path, text: str, target: str) -> None:
             screen.begin(stats)
             player = Player(client, Target(path.as_uri(), language_id(path)), plan, watch=screen.watch)
             answers = await player.play()
-    screen.end(summary(answers, num_chars=plan.num_chars))
+    screen.end(summary(answers, num_chars=plan.num_chars, num_keys=len(plan.strokes)))
 
 
 class Screen:

@@ -99,6 +99,10 @@ def facts_table(result: dict[str, Any]) -> Table:
     sources = ", ".join(f"{name} {count}" for name, count in tokens["accepted_by_source"].items() if count)
     rows = {
         "characters not typed": f"{result['share_not_typed']:.1%} of {result['num_chars']}",
+        "keys not pressed": (
+            f"{result['share_keys_not_pressed']:.1%} of {result['num_keys']}; "
+            f"{result['share_keys_spared']:.1%} less those that take suggestions"
+        ),
         "characters shown wrong": f"{result['shown_wrong_per_100']:.1f} for 100 of these",
         "requests": str(result["num_requests"]),
         "shown, empty": f"{result['num_shown']}, {result['num_empty']}",

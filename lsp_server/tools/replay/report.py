@@ -43,11 +43,16 @@ def num_written(stats: Mapping[str, Any]) -> int:
     return int(stats["num_accepted"] + stats["num_forwards"])
 
 
-def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
-    """The report of one or more replays that brought `num_chars` characters into files. Times in ms."""
+def summary(answers: Sequence[Answer], *, num_chars: int, num_keys: int) -> dict[str, Any]:
+    """The report of one or more replays that brought `num_chars` characters into files. Times in ms.
+
+    Without suggestions they take `num_keys` keys: fewer, as a line's indentation comes with Enter.
+    """
     in_time = [answer for answer in answers if answer.outcome in {"shown", "empty"}]
     num_taken = sum(answer.num_taken_chars for answer in answers)
     num_wrong = sum(answer.num_wrong_chars for answer in answers)
+    num_takes = sum(answer.how is not None for answer in answers)
+    num_pressed = len(answers) - num_takes  # behind each key is a request, and behind what is taken one more
     return {
         "num_requests": len(answers),
         **{f"num_{name}": _count(answers, name) for name in ("shown", "empty", "cancelled", "failed")},
@@ -56,6 +61,9 @@ def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
         "num_chars": num_chars,
         "num_chars_not_typed": num_taken,
         "share_not_typed": _ratio(num_taken, num_chars),
+        "num_keys": num_keys,
+        "share_keys_not_pressed": _ratio(num_keys - num_pressed, num_keys),
+        "share_keys_spared": _ratio(num_keys - num_pressed - num_takes, num_keys),
         "whole": _whole(in_time),
         "num_chars_shown_wrong": num_wrong,
         "shown_wrong_per_100": _ratio(100 * num_wrong, num_chars),

@@ -92,7 +92,11 @@ async def replay_files(files: Sequence[Path], options: Options, report: Progress
         mine = [job for job in jobs if repository_of(job.path) == root]
         answers += await _replay_repository(root, mine, options, report, comparison)
         servers[str(root)] = len(mine)
-    result = summary(answers, num_chars=sum(job.plan.num_chars for job in jobs))
+    result = summary(
+        answers,
+        num_chars=sum(job.plan.num_chars for job in jobs),
+        num_keys=sum(len(job.plan.strokes) for job in jobs),
+    )
     first = next((answer.stats for answer in answers if answer.stats), {})
     about = {"target": first.get("target", ""), "device": first.get("device", ""), "files": dict(servers)}
     return {**about, **result, **({"compare": comparison.as_dict()} if options.compare else {})}

@@ -55,7 +55,7 @@ def test_first_cancelled_and_failed_answers_do_not_count_as_warm() -> None:
         answer("cancelled", ms=5),
         answer("failed", ms=7),
     ]
-    report = summary(answers, num_chars=10)
+    report = summary(answers, num_chars=10, num_keys=5)
     assert report["latency_ms"]["warm"]["count"] == 2
     assert report["latency_ms"]["first"]["max"] == 900
     assert report["cancel_ms"]["max"] == 5
@@ -69,9 +69,10 @@ def test_taken_characters_and_tokens_add_up() -> None:
         answer(num_forwards=3, how="word", taken=8, wrong=6),
         answer(num_forwards=0),
     ]
-    report = summary(answers, num_chars=40)
+    report = summary(answers, num_chars=40, num_keys=20)
     assert (report["num_accepted"], report["num_partially_accepted"]) == (1, 1)
     assert (report["num_chars_not_typed"], report["share_not_typed"]) == (20, 0.5)
+    assert (report["share_keys_not_pressed"], report["share_keys_spared"]) == (0.95, 0.85)
     assert (report["num_chars_shown_wrong"], report["shown_wrong_per_100"]) == (6, 15.0)
     assert (report["tokens"]["num_tokens"], report["tokens"]["num_written"]) == (12, 7)
     assert report["tokens"]["tokens_per_verification"] == 7 / 4
@@ -89,7 +90,7 @@ def test_what_a_deadline_cut_of_warm_suggestions_is_counted() -> None:
         answer("empty", finish="deadline"),
         answer(finish="deadline", left=8, is_first=True),
     ]
-    assert summary(answers, num_chars=40)["whole"] == {
+    assert summary(answers, num_chars=40, num_keys=30)["whole"] == {
         "share_whole": 0.4,
         "num_cut": 3,
         "num_cut_within_right_line": 2,
