@@ -29,9 +29,10 @@ from platformdirs import user_cache_dir
 from safetensors import SafetensorError, safe_open
 
 from completion_engine.cpu.kernels import language, packing, sums, vectors
+from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
 from completion_engine.cpu.kernels.language import Array
-from completion_engine.cpu.kernels.packing import BLOCK, RECORDS, TILE_OUTPUTS, PackedWeight
+from completion_engine.cpu.kernels.packing import RECORDS, TILE_OUTPUTS, PackedWeight
 from completion_engine.cpu.kernels.product import packed_bits
 
 logger = logging.getLogger(__name__)

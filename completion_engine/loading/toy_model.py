@@ -14,7 +14,7 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
 
-from completion_engine.cpu.kernels.packing import BLOCK
+from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.head import Preview
 from completion_engine.drafting.distilled.network import DrafterShape

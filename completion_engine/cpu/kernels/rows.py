@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from completion_engine.cpu.kernels.grids import BLOCK, HALF_ZERO_LEVEL
 from completion_engine.cpu.kernels.language import (
     Array,
     Floats,
@@ -18,13 +19,7 @@ from completion_engine.cpu.kernels.language import (
     narrowed,
     widened,
 )
-from completion_engine.cpu.kernels.packing import (
-    BLOCK,
-    HALF_ZERO_LEVEL,
-    ONE_BITS,
-    ROW_BYTES,
-    ZERO_LEVELS,
-)
+from completion_engine.cpu.kernels.packing import ONE_BITS, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.kernels.sums import sum_of_products
 from completion_engine.cpu.kernels.task import places
 from completion_engine.cpu.kernels.vectors import F32, I8, I32, LANES, Vectors, instruction, many

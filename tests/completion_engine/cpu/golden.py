@@ -22,8 +22,9 @@ from completion_engine.cpu.attention import attend
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels import heads, rows, top_k
 from completion_engine.cpu.kernels.dot import instruction_sets
+from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.language import Array, array_of, exponential, kernel
-from completion_engine.cpu.kernels.packing import BLOCK, RECORDS, PackedWeight, pack, unpack
+from completion_engine.cpu.kernels.packing import RECORDS, PackedWeight, pack, unpack
 from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm
 from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
