@@ -140,7 +140,7 @@ class _Judge:
         price = Price(
             spec.id,
             weight_bytes(spec, machine.weight_bits) + NUM_CACHES * machine.capacity * spec.num_position_bytes,
-            0 if spec.id in machine.ready else fetch_bytes + spec.num_converted_bytes,
+            0 if spec.id in machine.ready else fetch_bytes + made_bytes(spec, machine.weight_bits),
             fetch_bytes,
             self.p95_ms(spec),
             spec.id in machine.with_drafter,
@@ -202,6 +202,11 @@ def weight_bytes(spec: ModelSpec, weight_bits: int) -> int:
     if weight_bits:
         return spec.num_converted_bytes * weight_bits // 16
     return spec.num_packed_bytes or round(PACKED_SHARE * spec.num_converted_bytes)
+
+
+def made_bytes(spec: ModelSpec, weight_bits: int) -> int:
+    """Disk that what is made of a model's file takes at most: weights in bf16, and packed where they are mapped."""
+    return spec.num_converted_bytes + (0 if weight_bits else weight_bytes(spec, 0))
 
 
 def _reason(price: Price, next_up: Price | None, machine: Machine) -> str:
