@@ -15,7 +15,7 @@ from typing import Any
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.alternatives import other_answers
 from completion_engine.decoding.answers import answer, silence, with_alternatives
-from completion_engine.decoding.background import Expected, NextLine, Unfinished
+from completion_engine.decoding.background import Expected, NextLine, Unfinished, serves_nobody
 from completion_engine.decoding.judged_answers import judged_answer
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.run import Limits, prompt_budget, run
@@ -191,18 +191,19 @@ class CompletionEngine:
         run(decoding, rules, Limits(min(max_tokens, self._tasks.max_new_tokens)), request.cancellation)
         return decoding
 
-    def idle(self, cancellation: Cancellation) -> bool:
+    def idle(self, cancellation: Cancellation, *, is_late: bool = False) -> bool:
         """One step of background work: write on behind an answer, prepare what is expected, check an answer.
 
         It stays short where others may come, to whom the work gives way. Who comes ends its pass at once, but
-        for one that finds what is asked for then. False when nothing is left.
+        for one that finds what is asked for then, unless the work `is_late` for all who may come. False when
+        nothing is left.
         """
         if cancellation.is_cancelled:
             return False
-        expected = self._ahead.task.request if self._ahead else None
+        serves = serves_nobody if is_late or self._ahead is None else self._ahead.serving()
 
         def is_in_vain() -> bool:
-            return not (expected and cancellation.instead and cancellation.instead.is_at(expected))
+            return not (cancellation.instead and serves(cancellation.instead))
 
         try:
             with self._target.brake.pulled_by(cancellation, is_in_vain):
@@ -219,7 +220,8 @@ class CompletionEngine:
             goes_on = ahead.step(self._new_stats(), cancellation)
             count(ahead.num_written - num_before)
         if not goes_on:
-            self._ahead = None if ahead.task.shows_all else Expected(self._tasks.showing_all(ahead.task))
+            widened = None if ahead.task.shows_all else self._tasks.showing_all(ahead.task)
+            self._ahead = Expected(widened, is_widened=True) if widened else None
         return self._ahead is not None or self._shadow.is_waiting
 
     def open(self, language: str) -> None:
@@ -286,11 +288,13 @@ class CompletionEngine:
         """What is written while an answer is read: all of it where it is not whole, else the next line."""
         is_unfinished = finish.reason == "deadline" or (finish.reason == "unsure" and not completion.text)
         if is_unfinished or not task.shows_all:
-            return Unfinished(task, rules, Limits(limits.max_tokens), widened=self._tasks.showing_all)
+            widened = None if task.shows_all else self._tasks.showing_all
+            shown = completion.text
+            return Unfinished(task, rules, Limits(limits.max_tokens), widened=widened, shown=shown)
         if not completion.text:
             return None
-        num_tokens = completion.stats.num_tokens + _MAX_TOKENS_AHEAD
-        return Unfinished(task, NextLine(completion.text), Limits(num_tokens))
+        further = Limits(completion.stats.num_tokens + _MAX_TOKENS_AHEAD)
+        return Unfinished(task, NextLine(completion.text), further, shown=completion.text, is_whole=True)
 
     def _abandon(self) -> None:
         """Nobody goes on with what is written ahead: the drafters keep of it what they may."""

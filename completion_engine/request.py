@@ -145,3 +145,8 @@ class CompletionRequest:
         """Whether both ask for one place in one text."""
         mine, theirs = ((it.document, it.prefix, it.suffix) for it in (self, other))
         return mine == theirs
+
+    def typed_since(self, other: CompletionRequest) -> str | None:
+        """What was typed in the same text since `other` was asked; None where something else was done."""
+        is_behind = self.document == other.document and self.prefix.startswith(other.prefix)
+        return self.prefix[len(other.prefix) :] if is_behind and self.suffix == other.suffix else None

@@ -205,7 +205,7 @@ def weight_bytes(spec: ModelSpec, weight_bits: int) -> int:
 
 
 def made_bytes(spec: ModelSpec, weight_bits: int) -> int:
-    """Disk that what is made of a model's file takes at most: weights in bf16, and packed where they are mapped."""
+    """Disk that what is made of a model's file takes at most: bf16, and packed where that is mapped."""
     return spec.num_converted_bytes + (0 if weight_bits else weight_bytes(spec, 0))
 
 

@@ -13,8 +13,10 @@ from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.run import Limits
 from completion_engine.decoding.task import Task
 from completion_engine.decoding.writing import Finish, TextRules
-from completion_engine.request import Cancellation
+from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import CompletionStats
+
+Serves = Callable[[CompletionRequest], bool]
 
 _STEP_MS = 50.0  # a key that is pressed meanwhile waits for its end
 _PAUSE_SHARE = 0.1  # of a pause: who has paused for some time is likely to pause for as much more
@@ -39,7 +41,8 @@ class _Steps:
 class Unfinished:
     """Writing that goes on where an answer ended, or begins where one is asked for in a moment.
 
-    `widened` makes of the answer's task the one that is gone on with: nobody waits for that any more.
+    `shown` was the answer, and all that is known; where it `is_whole`, what comes behind it is written.
+    `widened` makes of the answer's task the one that is gone on with, whose prompt nobody waits for.
     """
 
     task: Task
@@ -48,6 +51,8 @@ class Unfinished:
     decoding: Decoding | None = None
     steps: _Steps = field(default_factory=_Steps)
     widened: Callable[[Task], Task] | None = None
+    shown: str = ""
+    is_whole: bool = False
 
     @property
     def num_written(self) -> int:
@@ -71,6 +76,22 @@ class Unfinished:
         else:
             self.decoding.step(within_ms)
         return True
+
+    def serving(self) -> Serves:
+        """Who needs what the next step finds, to be asked on any thread while that runs.
+
+        That is who has typed some of what is written by now, but not who finds all that is shown there.
+        """
+        if self.widened is not None and (self.decoding is None or self.decoding.num_pending > 1):
+            return serves_nobody
+        begun, found = self.task.request, self.shown if self.is_whole else ""
+        text = self.decoding.written.text if self.decoding else self.shown
+
+        def serves(request: CompletionRequest) -> bool:
+            typed = request.typed_since(begun)
+            return typed is not None and typed.startswith(found) and text.startswith(typed)
+
+        return serves
 
     def end(self) -> None:
         """It is not gone on with."""
@@ -104,11 +125,15 @@ class NextLine:
 
 @dataclass(slots=True)
 class Expected:
-    """A place where somebody may soon write; its prompt is computed when there is nothing else to do."""
+    """A place where somebody may soon write; its prompt is computed when there is nothing else to do.
+
+    One that `is_widened` shows more than who comes soon waits for.
+    """
 
     task: Task
     decoding: Decoding | None = None
     steps: _Steps = field(default_factory=_Steps)
+    is_widened: bool = False
 
     @property
     def num_written(self) -> int:
@@ -121,5 +146,14 @@ class Expected:
             self.decoding = self.task.decoding(stats)
         return self.decoding.prepare(self.steps.next_ms(cancellation))
 
+    def serving(self) -> Serves:
+        """As for `Unfinished`: who stands there, if his prompt is computed."""
+        return serves_nobody if self.is_widened else self.task.request.is_at
+
     def end(self) -> None:
         """Nothing was written, and nothing is kept."""
+
+
+def serves_nobody(_request: CompletionRequest) -> bool:
+    """Nobody who comes needs it."""
+    return False

@@ -8,11 +8,14 @@ brackets in order, without regard to that; see `lexer`.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from completion_engine.suggestions.cursor_context import indent_width
 from completion_engine.suggestions.lexer import CLOSING, Event, Open, Scanner, Stack
 
-_MAX_CONTINUED = 32  # lines between a statement's first and the one that opens its block
+_MAX_CONTINUED = (
+    32  # lines, and parentheses, between a statement's first line and the one that opens its block
+)
 _LABEL = re.compile(r"#|[A-Za-z_]\w*:$|case\b.*:$")
 
 
@@ -33,6 +36,7 @@ class _Closing:
         self.suffix = suffix
         self.num_line_chars = len(after.partition("\n")[0])
         self.is_code = not stack or stack[-1].is_bracket or not scanner.is_text(stack[-1].mark)
+        self.statements = _Statements(scanner, before)
         self.remaining = list(stack)
         self.ends: dict[int, int] = {}
         self.recent: list[tuple[Open, int]] = []  # closed on lines below, not settled by indentation yet
@@ -119,20 +123,53 @@ class _Closing:
 
     def _width_of(self, entry: Open) -> int:
         """How far in the line stands that an entry was opened on; of a block the line of its statement."""
-        start = entry.start + len(self.before)
-        line_start = self.before.rfind("\n", 0, start) + 1
-        return indent_width(self.before[self._statement_start(line_start, start) :])
+        return self.statements.width_at(entry.start + len(self.before))
 
-    def _statement_start(self, line_start: int, end: int) -> int:
-        """Where the line begins that opened the parentheses that are closed up to `end`.
 
-        Parameters that stand below each other say nothing of what their function holds.
-        """
+class _Statements:
+    """Where statements of a text begin whose parentheses stand on several lines.
+
+    Parameters that stand below each other say nothing of what their function holds. A line is scanned once,
+    for itself, whatever asks for it.
+    """
+
+    def __init__(self, scanner: Scanner, text: str) -> None:
+        self._scanner = scanner
+        self._text = text
+        self._parentheses: dict[int, tuple[list[int], int]] = {}
+        self._widths: dict[tuple[int, int], int] = {}
+
+    def width_at(self, end: int) -> int:
+        """How far in the line stands that opened the parentheses that are closed up to `end` on its line."""
+        line_start = self._text.rfind("\n", 0, end) + 1
+        key = line_start, bisect_left(self._parentheses_of(line_start)[0], end)
+        if key not in self._widths:
+            self._widths[key] = indent_width(self._line(self._start(*key)))
+        return self._widths[key]
+
+    def _start(self, line_start: int, num_unopened: int) -> int:
+        """Where the line begins that opens so many parentheses; the line itself where none near it does."""
         found = line_start
         for _ in range(_MAX_CONTINUED):
-            text = self.before[found:end]
-            events = self.scanner.scan(text, [])
-            if not any(event.kind == "unmatched" and text[event.start] == ")" for event in events):
-                return found
-            found = self.before.rfind("\n", 0, max(0, found - 1)) + 1
-        return line_start
+            if not 0 < num_unopened <= _MAX_CONTINUED or found == 0:
+                break
+            found = self._text.rfind("\n", 0, found - 1) + 1
+            unopened, num_open = self._parentheses_of(found)
+            num_unopened = max(0, num_unopened - num_open) + len(unopened)
+        return line_start if num_unopened else found
+
+    def _parentheses_of(self, line_start: int) -> tuple[list[int], int]:
+        """Offsets of the parentheses that the line closes and does not open, and how many it leaves open."""
+        found = self._parentheses.get(line_start)
+        if found is None:
+            line = self._line(line_start)
+            stack: Stack = []
+            events = [event for event in self._scanner.scan(line, stack) if event.kind == "unmatched"]
+            closed = [line_start + event.start for event in events if line[event.start] == ")"]
+            found = closed, sum(entry.mark == "(" for entry in stack)
+            self._parentheses[line_start] = found
+        return found
+
+    def _line(self, start: int) -> str:
+        end = self._text.find("\n", start)
+        return self._text[start:] if end < 0 else self._text[start:end]

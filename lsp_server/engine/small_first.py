@@ -27,6 +27,10 @@ class TimedCompleter(Completer, Protocol):
         """Whether what is missing for this request is computed while somebody waits."""
         ...
 
+    def idle(self, cancellation: Cancellation, *, is_late: bool = False) -> bool:
+        """As of any engine; who comes meanwhile is answered by another where it `is_late`."""
+        ...
+
 
 @dataclass(slots=True)
 class SmallFirst:
@@ -39,10 +43,11 @@ class SmallFirst:
     large: TimedCompleter
     _is_small_behind: bool = False  # it has something to prepare that comes before the larger one's work
     _expected: CompletionRequest | None = None  # what the larger one is to prepare
+    _prepared: CompletionRequest | None = None  # what it prepares, and is not in time for yet
 
     def complete(self, request: CompletionRequest) -> Completion:
         """See `Completer`."""
-        self._expected = None
+        self._expected = self._prepared = None
         if self.large.is_in_time(request):
             return self.large.complete(request)
         self._expected, self._is_small_behind = request, True
@@ -54,7 +59,7 @@ class SmallFirst:
     def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """See `Completer`; who would answer is ready first."""
         if writes and self.large.is_in_time(request):
-            self._expected, self._is_small_behind = None, False
+            self._expected, self._prepared, self._is_small_behind = None, None, False
             self.large.expect(request, writes=True)
             return
         self.small.expect(request, writes=writes)
@@ -68,9 +73,12 @@ class SmallFirst:
             self._is_small_behind = self.small.idle(cancellation)
             return True
         if self._expected is not None:
-            expected, self._expected = self._expected, None
-            self.large.expect(expected)
-        return self.large.idle(cancellation) or self.small.idle(cancellation)
+            self._prepared, self._expected = self._expected, None
+            self.large.expect(self._prepared)
+        if self._prepared is not None and self.large.is_in_time(self._prepared):
+            self._prepared = None
+        is_late = self._prepared is not None
+        return self.large.idle(cancellation, is_late=is_late) or self.small.idle(cancellation)
 
     def open(self, language: str) -> None:
         """See `Completer`."""
@@ -81,6 +89,8 @@ class SmallFirst:
         """See `Completer`."""
         if self._expected is not None and self._expected.document == document:
             self._expected = None
+        if self._prepared is not None and self._prepared.document == document:
+            self._prepared = None
         self.small.forget(document)
         self.large.forget(document)
 

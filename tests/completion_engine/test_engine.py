@@ -11,6 +11,7 @@ import pytest
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels.program import Program
 from completion_engine.decoding import run as run_module
+from completion_engine.decoding.background import Unfinished
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
@@ -248,6 +249,39 @@ def test_who_comes_ends_a_pass_that_is_no_use_to_him_and_no_other(
     answer = engine.complete(asked)
     assert answer.stats.num_forwards == 0
     assert answer.text == make_engine().complete(asked).text
+
+
+@pytest.mark.parametrize(
+    ("is_answered", "typed", "is_needed"),
+    [
+        (False, "", True),
+        (False, "a part", True),
+        (False, "all of it", True),
+        (False, "something else", False),
+        (True, "", False),
+        (True, "a part", False),
+        (True, "all of it", True),
+        (True, "something else", False),
+    ],
+)
+def test_a_pass_goes_on_for_who_needs_what_it_finds(
+    make_engine: Make, is_answered: bool, typed: str, is_needed: bool
+) -> None:
+    engine, asked = make_engine(), request(CODE)
+    if is_answered:
+        text = engine.complete(asked).text
+    else:
+        engine.expect(asked, writes=True)
+        while not (text := written_ahead(engine)):
+            assert engine.idle(Cancellation())
+    assert engine._ahead
+    typed = {"a part": text[:1], "all of it": text, "something else": "\x00"}.get(typed, "")
+    assert engine._ahead.serving()(replace(asked, prefix=CODE + typed)) == is_needed
+
+
+def written_ahead(engine: CompletionEngine) -> str:
+    assert isinstance(engine._ahead, Unfinished)
+    return engine._ahead.decoding.written.text if engine._ahead.decoding else ""
 
 
 def test_a_seed_fixes_what_is_sampled(make_engine: Make) -> None:

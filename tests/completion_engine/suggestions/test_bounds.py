@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.lexer import Event, Scanner, Stack
+from completion_engine.suggestions.site import Site
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import polish
 
@@ -56,3 +59,28 @@ def test_the_time_grows_with_the_text(language: str, unit: str, end: str, is_gen
     if long_s > _WORTH_A_LOOK_S:
         long_s = min(long_s, cpu_s(_LONG), cpu_s(_LONG))
         assert long_s < 12 * max(cpu_s(_SHORT) for _ in range(5))
+
+
+@pytest.mark.parametrize(
+    ("before", "suffix"),
+    [
+        (("[]" * 150 + "\n") * 31 + ") {\n    ", "  x();\n" * 80),
+        (("[]" * 150 + "\n") * 32 + ") " + "{ " * 50, "x\n" * 80),
+        ("  argument: Array<[number, string]>,\n" * 30 + ") {\n  ", "  x();\n" * 80),
+        (")" * 20 + "){" * 2000, "x\n" * 800),
+    ],
+)
+def test_no_line_is_scanned_anew_for_each_bracket(
+    before: str, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_scanned = 0
+    scan = Scanner.scan
+
+    def counted(scanner: Scanner, text: str, stack: Stack, *, before: str = "") -> Iterator[Event]:
+        nonlocal num_scanned
+        num_scanned += len(text)
+        return scan(scanner, text, stack, before=before)
+
+    monkeypatch.setattr(Scanner, "scan", counted)
+    Site(CursorContext(before, suffix, "typescript"))
+    assert num_scanned < 3 * len(before + suffix)

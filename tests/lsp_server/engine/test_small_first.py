@@ -25,6 +25,7 @@ class Scripted:
     finish_reason: str = "stop"
     error: BaseException | None = None
     warm: set[str] = field(default_factory=set)
+    num_late: int = 0
     _left: tuple[str, int] | None = None
 
     def is_in_time(self, request: CompletionRequest) -> bool:
@@ -41,9 +42,10 @@ class Scripted:
     def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
         self._left = f"{request.prefix}{'!' if writes else ''}", self.num_steps
 
-    def idle(self, cancellation: Cancellation) -> bool:
+    def idle(self, cancellation: Cancellation, *, is_late: bool = False) -> bool:
         if self._left is None:
             return False
+        self.num_late += is_late
         prefix, num_left = self._left
         self.log.append(f"{self.name} {prefix}")
         self._left = (prefix, num_left - 1) if num_left > 1 else None
@@ -83,6 +85,18 @@ def test_the_small_one_answers_until_the_larger_one_is_warm() -> None:
     assert (first.stats.target, first.stats.is_provisional) == ("small", True)
     assert (later.stats.target, later.stats.is_provisional) == ("large", False)
     assert log == ["large x", "large x"]
+
+
+def test_who_comes_does_not_wait_for_what_the_larger_one_prepares_but_for_what_it_writes() -> None:
+    both, log = pair()
+    large = both.large
+    assert isinstance(large, Scripted)
+    both.complete(request("x"))
+    idle(both)
+    assert (log, large.num_late) == (["large x", "large x"], 2)
+    both.expect(request("x"), writes=True)
+    idle(both)
+    assert (log[2:], large.num_late) == (["large x!", "large x!"], 2)
 
 
 def test_a_cut_answer_is_finished_before_the_larger_one_prepares() -> None:
