@@ -28,7 +28,7 @@ import torch
 from platformdirs import user_cache_dir
 from safetensors import SafetensorError, safe_open
 
-from completion_engine.cpu.kernels import language, packing, sums, vectors
+from completion_engine.cpu.kernels import grids, language, packing, sums, vectors
 from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
 from completion_engine.cpu.kernels.language import Array
@@ -61,7 +61,7 @@ def packed_path(files: Sequence[Path], dtype: torch.dtype, composers: Sequence[M
     `composers` say which weights are packed together. Raises OSError where a file is missing.
     """
     digest = hashlib.sha256(f"{dtype} {packed_bits()}".encode())
-    for module in (packing, language, sums, vectors, *composers):
+    for module in (packing, grids, language, sums, vectors, *composers):
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:
         status = file.stat()

@@ -26,7 +26,7 @@ from completion_engine.request import Progress
 from completion_engine.target_model.kv_cache import CacheShape
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.rows import pad_rows
-from completion_engine.target_model.threads import num_threads_here, use_threads
+from completion_engine.target_model.threads import thread_counts, use_threads
 
 WORK = "work"
 _MEMORY_DEPTH = 2 / 3  # of the target's layers
@@ -101,7 +101,7 @@ def distill(
         begun.shape if begun else shape_for(target.cache_shape, target.vocab_size, layer, len(tokens)), target
     )
     head = target.head_rows(tokens.to(target.device))
-    use_threads(num_threads_here())  # a target with kernels of its own leaves torch one
+    use_threads(max(thread_counts()))  # passes left torch fewer, and training goes on for hours
     trainer = Trainer(network, head, tokens.to(target.device), plan.training, out / WORK)
     trainer.run(shards, report, begun.weights if begun else None)
     shown = range(min(_PREVIEWED_WINDOWS, len(shards.lengths)))

@@ -209,7 +209,8 @@ class LanguageModel:
         # Where bits depend on how many rows run, the head runs all of them too, whatever is asked of it.
         num_before = 0 if self.is_row_invariant else len(tokens) - num_logits
         num_computed = num_before + num_logits + len(padding) if num_logits else 0
-        logits = self.decoder.forward(rows, layout, caches, num_computed)
+        with self.governor.computing():
+            logits = self.decoder.forward(rows, layout, caches, num_computed)
         return logits[num_before : num_before + num_logits] if num_logits else logits
 
     @torch.inference_mode()

@@ -11,7 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
@@ -58,18 +59,28 @@ class IdleCores:
         return (psutil.cpu_count() or 1) * (self._before.idle - before.idle) / max(passed, 1e-9)
 
 
-class FreeCores:
-    """Counts the cores that were idle or computed for this process since it was asked last."""
+class PassCores:
+    """Counts the cores that passes computed on since it was asked last, whatever else this process does."""
 
-    def __init__(self, idle_cores: Callable[[], float] | None = None) -> None:
-        self._idle_cores = idle_cores or IdleCores()
-        self._before_s = time.monotonic(), time.process_time()
+    def __init__(self) -> None:
+        self._asked_s = time.monotonic()
+        self._core_s = 0.0
+
+    @contextmanager
+    def used_by(self, num_threads: int) -> Iterator[None]:
+        """A pass of so many threads runs in the block."""
+        begun_s, begun_own_s = time.monotonic(), time.process_time()
+        try:
+            yield
+        finally:
+            passed_s, own_s = time.monotonic() - begun_s, time.process_time() - begun_own_s
+            self._core_s += min(own_s, num_threads * passed_s)
 
     def __call__(self) -> float:
-        """Cores that others leave to this process, whatever it computed itself meanwhile."""
-        (then_s, then_own_s), self._before_s = self._before_s, (time.monotonic(), time.process_time())
-        now_s, now_own_s = self._before_s
-        return self._idle_cores() + (now_own_s - then_own_s) / max(now_s - then_s, 1e-9)
+        """Cores, on an average since then."""
+        then_s, self._asked_s = self._asked_s, time.monotonic()
+        core_s, self._core_s = self._core_s, 0.0
+        return core_s / max(self._asked_s - then_s, 1e-9)
 
 
 def _passed(times: Any) -> float:
@@ -111,14 +122,15 @@ class ThreadGovernor:
     def __init__(
         self,
         paces: Mapping[int, float],
-        free_cores: Callable[[], float] | None = None,
+        idle_cores: Callable[[], float] | None = None,
         num_threads: int | None = None,
     ) -> None:
         """`paces` by number of threads: times as long as passes took at load.
 
         Begins with `num_threads`, or else with the quickest.
         """
-        self._free_cores = free_cores or FreeCores()
+        self._idle_cores = idle_cores or IdleCores()
+        self._pass_cores = PassCores()
         self._counts = sorted(paces, reverse=True)
         self._paces = [paces[count] for count in self._counts]
         first = self._paces.index(min(self._paces))
@@ -145,6 +157,12 @@ class ThreadGovernor:
         self._last_s = now_s
         return self.num_threads
 
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """A pass runs in the block with the number that was chosen: its cores are not others'."""
+        with self._pass_cores.used_by(self.num_threads):
+            yield
+
     def look_anew(self) -> None:
         """Forget what others used so far: the next look is at a tenth of a second, for which this blocks."""
         self._free_cores()
@@ -166,15 +184,20 @@ class ThreadGovernor:
                 self._try_more(now_s)
 
     def _look_around(self) -> None:
-        """After a pause: as many threads as there are cores that others left to this process."""
+        """After a pause: as many threads as there are cores that others left to passes."""
         self._move(_fitting(self._counts, self._free_cores()) - self._at)
 
     def _try_more(self, now_s: float) -> None:
-        """Go on with more threads, unless other programs would take their cores away."""
-        if self._free_cores() >= _FREE_ENOUGH * self._counts[self._at - 1]:
+        """Go on with more threads, unless others would take their cores away."""
+        num_more = self._counts[self._at - 1] - self.num_threads
+        if self._free_cores() - self.num_threads >= _FREE_ENOUGH * num_more:
             self._move(-1)
         else:
             self._try_more_at = now_s + self._wait_s
+
+    def _free_cores(self) -> float:
+        """Cores that others left to passes since this was asked last."""
+        return self._idle_cores() + self._pass_cores()
 
     def _is_worse_than(self, fewer: float) -> bool:
         if self._seen[-1] > _MUCH_WORSE * fewer:

@@ -30,6 +30,14 @@ _EAGERNESS = Settings().eagerness
 _WORDS = re.compile(r"\w.*\w")
 _MIN_LINE_CHARS = 8  # shorter ones, as `else:`, are rightly written again
 _CLOSERS = {")": "(", "]": "[", "}": "{"}
+_OPENERS = {
+    "(": "(",
+    "[": "[",
+    "{": "{",
+    "${": "{",
+    "#{": "{",
+    "$(": "(",
+}  # as the kind of bracket that closes them
 
 
 @dataclass(slots=True)
@@ -102,9 +110,8 @@ def num_unopened(text: str, language: str) -> int:
     while waiting:
         node = waiting.pop()
         waiting += reversed(node.children)
-        bracket = "" if node.is_named else node.type[-1:]  # `${` and `$(` open what `}` and `)` close
-        if bracket in num_open and not node.is_missing:
-            num_open[bracket] += 1
+        if node.type in _OPENERS and not node.is_missing:
+            num_open[_OPENERS[node.type]] += 1
         elif node.type in _CLOSERS and not node.is_missing:
             opener = _CLOSERS[node.type]
             num_found += num_open[opener] == 0

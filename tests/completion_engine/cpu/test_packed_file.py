@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -160,7 +161,21 @@ def test_the_path_follows_the_files_and_the_dtype_they_are_read_in(tmp_path: Pat
     assert len({path.parent for path in (first, wide, second)}) == 1
 
 
-@pytest.mark.parametrize("module", ["packing", "language", "sums", "vectors"])
+PACKING = ["packing", "grids", "language", "sums", "vectors"]
+
+
+def test_all_that_packing_is_made_of_is_known() -> None:
+    """But for what finds the processor and keeps compiled code, which change no number."""
+    found, open_ = set(), {"packing"}
+    while open_:
+        module = open_.pop()
+        found.add(module)
+        source = (Path(packed_file.packing.__file__).parent / f"{module}.py").read_text("utf-8")
+        open_ |= set(re.findall(r"from completion_engine\.cpu\.kernels\.(\w+) import", source)) - found
+    assert found - {"processor", "stored_kernels", "kernel_cache"} == set(PACKING)
+
+
+@pytest.mark.parametrize("module", PACKING)
 def test_the_path_follows_what_packs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     before = packed_path([], torch.float32, ())
     other = tmp_path / "other.py"

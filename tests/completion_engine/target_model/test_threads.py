@@ -14,8 +14,8 @@ import torch
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.measuring import threads_agree
 from completion_engine.target_model.threads import (
-    FreeCores,
     IdleCores,
+    PassCores,
     ThreadGovernor,
     num_threads_here,
     take_free_threads,
@@ -128,17 +128,47 @@ def times() -> tuple[float, float]:
     return time.monotonic(), time.process_time()
 
 
-def test_a_core_that_computes_for_this_process_is_free_for_it() -> None:
-    before = times()
-    free_cores = FreeCores(lambda: 0.25)
-    begun = times()
-    while time.process_time() < begun[1] + 0.2:
+def compute(seconds: float) -> None:
+    """Of this process' own processor time."""
+    until = time.process_time() + seconds
+    while time.process_time() < until:
         pass
-    done = times()
-    own_cores = free_cores() - 0.25
+
+
+def test_a_core_that_computes_for_passes_is_free_for_them() -> None:
+    before = times()
+    cores = PassCores()
+    with cores.used_by(2):
+        begun = times()
+        compute(0.2)
+        done = times()
+    own_cores = cores()
     after = times()
     assert own_cores >= (done[1] - begun[1]) / (after[0] - before[0])
     assert own_cores <= (after[1] - before[1]) / (done[0] - begun[0])
+
+
+def test_a_core_that_computes_something_else_is_not() -> None:
+    cores = PassCores()
+    with cores.used_by(0):  # others of this process compute while it runs
+        compute(0.05)
+    compute(0.05)
+    assert cores() == 0.0
+
+
+def test_a_pass_counts_while_threads_are_chosen_for_the_next() -> None:
+    governor = ThreadGovernor(FREE, lambda: 2.75, num_threads=1)
+    governor.chosen(1.0)
+    with governor.computing():
+        compute(0.2)
+    assert governor.chosen(9.0) == 4
+
+
+@pytest.mark.parametrize(("num_idle", "wanted"), [(0.9, 2), (0.6, 1)])
+def test_more_threads_need_cores_beyond_those_that_there_are(num_idle: float, wanted: int) -> None:
+    governor = ThreadGovernor({2: 1.0, 1: 1.6}, lambda: 1.0 + num_idle, num_threads=1)
+    paces_of(governor, {2: 1.0, 1: 1.6}, 4, start_s=1.0)
+    assert governor.num_threads == wanted
 
 
 @pytest.mark.parametrize(("num_free", "wanted"), [(8.0, 4), (3.0, 4), (2.0, 2), (0.1, 1)])

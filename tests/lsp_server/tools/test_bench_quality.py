@@ -138,6 +138,7 @@ def test_a_bracket_is_judged_when_the_string_around_it_is_done(
 def test_each_kind_of_bracket_is_counted_by_itself() -> None:
     assert num_unopened("f(a[1]]))  # )", "python") == 2
     assert num_unopened("f(", "python") == 0
+    assert num_unopened("[[nodiscard]] int f() { return 1; }\nint a = 1];", "cpp") == 1
 
 
 @pytest.mark.parametrize(
