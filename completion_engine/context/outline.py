@@ -12,7 +12,7 @@ from tree_sitter import Node, Parser
 from completion_engine.grammars import parse_within
 
 MAX_BYTES = 96 << 10  # of a text; what is behind is not read
-MAX_PARSE_S = 0.1  # a file of that size takes a tenth of it
+MAX_PARSE_S = 0.2  # a file of that size takes a tenth of it
 _MAX_NODES = 4_000
 _MAX_DEPTH = 8
 _MAX_SIGNATURE_BYTES = 240

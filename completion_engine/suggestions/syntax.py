@@ -9,7 +9,7 @@ from functools import cache, cached_property
 
 from tree_sitter import Node, Parser, Tree
 
-from completion_engine.grammars import new_parser, parse_within
+from completion_engine.grammars import Begun, new_parser, parse_within
 
 _DEFINITION_SUFFIXES = ("_definition", "_declaration", "_item", "_specifier")
 _MAX_PARSE_S = 0.1  # what is no code of its language takes a parser seconds, other text a hundredth of this
@@ -67,19 +67,9 @@ class SyntaxWindow:
         source = self._before + text.encode("utf-8", "replace")
         if parser is None or base is None or self._is_too_slow:
             return None, source
-        old = base.copy()
-        point = (self._before.count(b"\n"), len(self._before) - self._before.rfind(b"\n") - 1)
-        old.edit(
-            start_byte=len(self._before),
-            old_end_byte=len(self._before),
-            new_end_byte=len(source),
-            start_point=point,
-            old_end_point=point,
-            new_end_point=(point[0] + text.count("\n"), len(source) - source.rfind(b"\n") - 1),
-        )
-        return self._within_time(parser, source, old), source
+        return self._within_time(parser, source, Begun(base, len(self._before))), source
 
-    def _within_time(self, parser: Parser, source: bytes, old: Tree | None = None) -> Tree | None:
+    def _within_time(self, parser: Parser, source: bytes, old: Begun | None = None) -> Tree | None:
         tree = parse_within(parser, source, _MAX_PARSE_S, old)
         self._is_too_slow = tree is None
         return tree

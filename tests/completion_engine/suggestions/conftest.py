@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from completion_engine import grammars
 from completion_engine.suggestions import syntax
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
@@ -18,6 +19,7 @@ Stops = Callable[..., tuple[str, str]]
 def patient_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the rules decide follows from the text, and not from how busy the machine is."""
     monkeypatch.setattr(syntax, "_MAX_PARSE_S", 600.0)
+    monkeypatch.setattr(grammars, "_MAX_STEP_S", 600.0)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from tree_sitter import Parser, Tree
 
-from completion_engine.grammars import parse_within
+from completion_engine.grammars import Begun, parse_within
 from completion_engine.suggestions import syntax
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
@@ -289,7 +289,7 @@ def test_an_error_counts_where_the_line_is_known_to_parse_without_the_text(
     cursor = CursorContext("x = ", " + 2\n", "python")
     alone = (cursor.prefix + cursor.suffix).encode()
 
-    def parse(parser: Parser, source: bytes, max_s: float, old: Tree | None = None) -> Tree | None:
+    def parse(parser: Parser, source: bytes, max_s: float, old: Begun | None = None) -> Tree | None:
         return parse_within(parser, source, max_s, old) if is_in_time or source != alone else None
 
     monkeypatch.setattr(syntax, "parse_within", parse)

@@ -1,0 +1,75 @@
+"""Trees of any text: those of code whole, those of nothing at all given up before they take much."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+import completion_engine
+from completion_engine.grammars import Begun, new_parser, parse_within
+
+SOURCES = sorted(Path(completion_engine.__file__).parent.rglob("*.py"))[::4]
+LONG = 60.0  # processor seconds, so that a slow machine gives up nothing
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_tree_that_is_made_in_steps_is_the_same(path: Path) -> None:
+    parser, source = new_parser("python"), path.read_bytes()
+    assert parser
+    found = parse_within(parser, source, LONG)
+    assert found
+    assert str(found.root_node) == str(parser.parse(source).root_node)
+
+
+def test_what_is_known_of_the_beginning_changes_nothing() -> None:
+    parser, source = new_parser("python"), SOURCES[0].read_bytes()
+    assert parser
+    for num_bytes in (0, 1, len(source) // 2, len(source)):
+        begun = Begun(parser.parse(source[:num_bytes]), num_bytes)
+        found = parse_within(parser, source, LONG, begun)
+        assert found
+        assert str(found.root_node) == str(parser.parse(source).root_node)
+
+
+@pytest.mark.parametrize(
+    ("language", "unit"),
+    [
+        ("c", "&1=>"),
+        ("java", "a(&<"),
+        ("java", "a<"),
+        ("csharp", "a <"),
+        ("typescript", ";!"),
+        ("cpp", "*;"),
+        ("python", "f(x$f(x"),
+        ("shellscript", "<a>?{["),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "x = 1\n" * 400])
+def test_what_is_no_code_takes_little_time_and_memory(language: str, unit: str, before: str) -> None:
+    parser = new_parser(language)
+    assert parser
+    num_kb, begin_s = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.thread_time()
+    parse_within(parser, (before + unit * 24_000).encode()[: 96 << 10], 0.1)
+    assert time.thread_time() - begin_s < 3.0
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - num_kb < 400 << 10
+
+
+def test_a_text_that_was_parsed_is_forgotten() -> None:
+    parser, source = new_parser("python"), b"".join(path.read_bytes() for path in SOURCES)[:10_000]
+    assert parser
+    tracemalloc.start()
+    try:
+        parse_within(parser, source, LONG)
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(20):
+            parse_within(parser, source, LONG)
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < len(source)
