@@ -125,6 +125,7 @@ def test_polishing_what_was_shown_changes_nothing(cursor: CursorContext, generat
 
 @many
 @given(places, any_text)
+@example(CursorContext("", "0", ""), '"" ')
 def test_what_is_shown_is_clean_text_and_a_named_rule_says_why_nothing_is(
     cursor: CursorContext, generated: str
 ) -> None:
@@ -144,9 +145,13 @@ def test_what_is_shown_is_clean_text_and_a_named_rule_says_why_nothing_is(
 
 
 def _ends_of_code_lines(cursor: CursorContext, text: str) -> list[str]:
-    """The last characters of the lines of `text` that do not end in a string, and are no prose."""
+    """The last characters of the lines of `text` that do not end in a string, and are no prose.
+
+    A line that goes on behind the cursor does not end with the text.
+    """
     site = StopRules(cursor).site
     lines = [] if site.language.blocks == "text" else site.read(text).lines
+    lines = lines[:-1] if cursor.line_suffix.strip() else lines
     in_code = (line for line in lines if line.inside_end not in site.scanner.quotes)
     return [text[line.end - 1] for line in in_code if line.end > line.start]
 
