@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
 import time
 import traceback
@@ -16,10 +15,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from cattrs import Converter
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
-from pygls.protocol import default_converter
 
 from completion_engine.errors import SlipstreamError
 from completion_engine.request import Cancellation
@@ -27,7 +24,7 @@ from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduling import Scheduler
 from lsp_server.engine.work import EngineStatus, EngineUser, Notice
 from lsp_server.protocol import conversion
-from lsp_server.protocol.adapter import SlipstreamProtocol
+from lsp_server.protocol.adapter import SlipstreamProtocol, converter
 from lsp_server.protocol.inbox import Inbox
 from lsp_server.protocol.loop_share import LoopShare
 from lsp_server.protocol.notices import Notices
@@ -43,6 +40,7 @@ from lsp_server.workspace.foresight import Foresight
 from lsp_server.workspace.indexing_job import IndexingJobs
 from lsp_server.workspace.learned import Learned
 from lsp_server.workspace.leaving import Leaving
+from lsp_server.workspace.readings import Readings
 from lsp_server.workspace.session import Session
 
 logger = logging.getLogger(__name__)
@@ -51,13 +49,6 @@ logger = logging.getLogger(__name__)
 END_S = 1.0
 
 _KINDS = {False: types.MessageType.Info, True: types.MessageType.Warning}
-
-
-@functools.cache
-def _converter() -> Converter:
-    """One for all servers: it writes code of its own for each type of message, in tens of milliseconds."""
-    converter: Converter = default_converter()  # type: ignore[no-untyped-call]  # pygls has no types here
-    return converter
 
 
 class SlipstreamServer(LanguageServer):
@@ -78,7 +69,7 @@ class SlipstreamServer(LanguageServer):
     def __init__(
         self, version: str, engines: EnginePool, window: int = 0, learned: Learned | None = None
     ) -> None:
-        super().__init__("slipstream", version, protocol_cls=SlipstreamProtocol, converter_factory=_converter)
+        super().__init__("slipstream", version, protocol_cls=SlipstreamProtocol, converter_factory=converter)
         self.session = Session(window=window)
         self.learned = learned
         self._engines = engines
@@ -86,7 +77,7 @@ class SlipstreamServer(LanguageServer):
         self._status_line = StatusLine(lambda status: self.protocol.notify("didChangeStatus", status))
         self.notices = Notices(self._show)
         self._unfinished: list[Awaitable[None]] = []
-        self.reading_folders = asyncio.Lock()
+        self.readings = Readings()
         self.leaving = Leaving()
         self.foresight = Foresight()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 from ngram_cache.file_kinds import FileKind, kind_of
+from ngram_cache.paths import name_in
 from ngram_cache.redaction import has_private_key
 from ngram_cache.rules import FolderRules, KnownLayers, SkippedFileError, is_rule_file
 from ngram_cache.walk import FolderWalk, FoundFile, Walk, WalkLimits
@@ -158,8 +159,8 @@ class Repository:
         """
         absolute = Path(os.path.normpath(self.root / path))
         for root in (self.root, self._called):
-            if absolute.is_relative_to(root):
-                return absolute.relative_to(root).as_posix()
+            if (name := name_in(root, absolute)) is not None:
+                return name.as_posix()
         return None
 
     def document_path(self, path: Path | str) -> str:

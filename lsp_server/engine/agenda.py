@@ -74,9 +74,10 @@ class Agenda:
 
     def close(self, document: str) -> None:
         """A document is closed: nothing is wanted for it any more."""
-        self._closed[document] = None
         for known in self._known.values():
-            known.discard(document)
+            if document in known:
+                known.discard(document)
+                self._closed[document] = None
         if self.expected is not None and self.expected.request.document == document:
             self._expected = None
 

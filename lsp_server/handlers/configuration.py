@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 SECTION = "slipstream"
 PULL_TIMEOUT_S = 3.0
+READING_S = 1.0
 
 SET_ASIDE = (
     "{folder} is not indexed: reading it made the server hang twice, see {log}."
@@ -77,14 +78,30 @@ async def read_user_file(server: SlipstreamServer) -> None:
 
 
 async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> None:
-    """Read what the folders' own files narrow; one reading at a time, lest an older one is kept."""
-    wanted = tuple(folders)
-    async with server.reading_folders:
-        for folder in wanted:
-            values, problems = await on_own_thread(settings_file.read_repository_file, folder)
-            problems += server.session.configuration.set_repository(folder, values)
-            path = str(folder / settings_file.REPOSITORY_FILE)
-            server.notices.tell_of_file(path, problems, types.MessageType.Warning)
-            if await on_own_thread(hangs.is_set_aside, str(folder)):
-                server.session.set_aside.add(folder)
-                server.tell([SET_ASIDE.format(folder=folder, log=log_path())], types.MessageType.Warning)
+    """Read what the folders' own files narrow, side by side.
+
+    One whose disk does not answer keeps nobody waiting: what it says is applied when it comes.
+    """
+    readings = {server.readings.begin(folder, lambda folder: _read(server, folder)) for folder in folders}
+    if not readings:
+        return
+    in_time, late = await asyncio.wait(readings, timeout=READING_S)
+    for reading in in_time:
+        reading.result()
+    for reading in late:
+        reading.add_done_callback(lambda _reading: server.apply_settings())
+
+
+async def _read(server: SlipstreamServer, folder: Path) -> None:
+    session = server.session
+    values, problems = await on_own_thread(settings_file.read_repository_file, folder)
+    is_set_aside = await on_own_thread(hangs.is_set_aside, str(folder))
+    if server.has_ended or folder not in session.folders.values():
+        return
+    session.unread.discard(folder)
+    problems += session.configuration.set_repository(folder, values)
+    path = str(folder / settings_file.REPOSITORY_FILE)
+    server.notices.tell_of_file(path, problems, types.MessageType.Warning)
+    if is_set_aside:
+        session.set_aside.add(folder)
+        server.tell([SET_ASIDE.format(folder=folder, log=log_path())], types.MessageType.Warning)

@@ -59,6 +59,8 @@ async def did_save(server: SlipstreamServer, params: types.DidSaveTextDocumentPa
 def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams) -> None:
     """The file on disk is the truth again."""
     uri = params.text_document.uri
+    if not server.session.follows(uri):
+        return
     server.session.drop(uri)
     server.session.outcomes.forget(uri)
     server.show_status()

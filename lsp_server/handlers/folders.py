@@ -33,6 +33,8 @@ def add_folders(server: SlipstreamServer, folders: Iterable[types.WorkspaceFolde
         if folder.uri not in server.session.folders and len(server.session.folders) >= MAX_FOLDERS:
             server.tell([TOO_MANY], types.MessageType.Warning)
             return
+        if path not in server.session.folders.values():
+            server.session.unread.add(path)
         server.session.folders[folder.uri] = path
 
 
@@ -42,8 +44,10 @@ async def did_change_workspace_folders(
     """Folders were opened or closed in the editor."""
     session = server.session
     for folder in params.event.removed:
-        if (path := session.folders.pop(folder.uri, None)) is not None:
+        path = session.folders.pop(folder.uri, None)
+        if path is not None and path not in session.folders.values():
             session.configuration.drop_repository(path)
+            session.unread.discard(path)
     add_folders(server, params.event.added)
     await read_folders(server, session.folders.values())
     server.apply_settings()

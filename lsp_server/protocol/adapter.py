@@ -9,26 +9,44 @@ import asyncio
 import logging
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from cattrs import Converter
 from lsprotocol import types
+from lsprotocol.converters import get_converter
 from pygls.exceptions import (
     JsonRpcException,
+    JsonRpcInternalError,
+    JsonRpcInvalidParams,
     JsonRpcInvalidRequest,
     JsonRpcParseError,
     JsonRpcServerNotInitialized,
 )
-from pygls.protocol import LanguageServerProtocol, lsp_method
+from pygls.protocol import (
+    JsonRPCNotification,
+    JsonRPCRequestMessage,
+    JsonRPCResponseMessage,
+    LanguageServerProtocol,
+    _params_field_structure_hook,
+    _result_field_structure_hook,
+    lsp_method,
+)
 
 from lsp_server.protocol.parsing import Unparsed
 
 logger = logging.getLogger(__name__)
 
-# pygls keeps its own copy of each text, at the price of the whole text per keystroke; ours replaces it.
+# pygls keeps its own copy of each text, at the price of the whole text per keystroke, and its own list of
+# folders, without a bound; ours replace them. Notebooks come as their cells.
 _OWN_METHODS = (
     types.TEXT_DOCUMENT_DID_OPEN,
     types.TEXT_DOCUMENT_DID_CHANGE,
     types.TEXT_DOCUMENT_DID_CLOSE,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
 )
 
 # A client that has so many messages under way at the same time is read on when some of them are done.
@@ -37,6 +55,19 @@ MAX_ASKED = 1024
 UNDER_WAY_STEP_S = 1.0
 # Handlers that were done are looked through when there are more than this.
 MAX_KEPT = 64
+
+
+@cache
+def converter() -> Converter:
+    """As pygls makes it, but the first wrong value ends it: a report of all of them takes seconds.
+
+    One for all servers: it writes code of its own for each type of message, in tens of milliseconds.
+    """
+    made: Converter = get_converter(Converter(detailed_validation=False))
+    made.register_structure_hook(JsonRPCRequestMessage, _params_field_structure_hook)
+    made.register_structure_hook(JsonRPCResponseMessage, _result_field_structure_hook)
+    made.register_structure_hook(JsonRPCNotification, _params_field_structure_hook)
+    return made
 
 
 @dataclass(slots=True)
@@ -127,7 +158,10 @@ class SlipstreamProtocol(LanguageServerProtocol):
         """
         method, params = data.get("method"), data.get("params")
         if method is None or method in types.METHOD_TO_TYPES:
-            return super().structure_message(data)
+            try:
+                return super().structure_message(data)
+            except JsonRpcInternalError as error:  # what is no value of its type, as `converter` tells it
+                raise JsonRpcInvalidParams from error
         return (
             CustomRequest(data["id"], method, params) if "id" in data else CustomNotification(method, params)
         )

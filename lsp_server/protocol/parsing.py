@@ -18,6 +18,9 @@ from lsprotocol import types
 MAX_STRING_BYTES = 8 * 1024 * 1024
 CUT = "\ufdd0slipstream: a string that is too long\ufdd1"
 
+# What is left then, where it is longer than the text of any document that is followed, is read no further.
+MAX_WHOLE_BYTES = 32 * 1024 * 1024
+
 # The C parser holds the interpreter until it is done; a message that is longer goes through Python's own one.
 MAX_QUICK_BYTES = 256 * 1024
 
@@ -45,12 +48,18 @@ class Unparsed:
 def parse(body: bytes) -> Iterator[Any]:
     """The message as JSON values; several of them where a list in it is long, `Unparsed` where it is none."""
     try:
-        text = cut_long_strings(body).decode("utf-8", "surrogatepass")
+        text = _whole(cut_long_strings(body)).decode("utf-8", "surrogatepass")
         message = json.loads(text) if len(text) <= MAX_QUICK_BYTES else _decoded(text)
     except (ValueError, RecursionError) as error:
         yield Unparsed(str(error))
         return
     yield from _in_parts(message)
+
+
+def _whole(body: bytes) -> bytes:
+    if len(body) > MAX_WHOLE_BYTES:
+        raise ValueError(f"it holds more than {MAX_WHOLE_BYTES >> 20} MiB")
+    return body
 
 
 def cut_long_strings(body: bytes) -> bytes:

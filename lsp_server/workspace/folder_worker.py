@@ -77,6 +77,7 @@ class FolderWorker:
         self._built: TokenSource | None = None
         self._paths: set[Path] = set()
         self._buffers: dict[Path, list[str] | None] = {}
+        self._taken: set[Path] = set()  # of buffers, those that the thread has seen and not hidden
         self._shown: dict[Path, list[str]] = {}
         self._purges: list[Future[int]] = []
         self._stopping = False
@@ -128,7 +129,10 @@ class FolderWorker:
     def buffer_changed(self, path: Path, lines: list[str] | None) -> None:
         """An open buffer has this content; None when it was closed. The list is the worker's own."""
         with self._changed:
-            self._buffers[path] = lines
+            if lines is not None or path in self._taken:
+                self._buffers[path] = lines
+            else:
+                self._buffers.pop(path, None)
             self._changed.notify()
 
     def is_shared(self, path: Path) -> bool:
@@ -223,6 +227,7 @@ class FolderWorker:
         self._is_buffers_turn = not takes_buffer
         if takes_buffer:
             path, lines = self._buffers.popitem()
+            (self._taken.discard if lines is None else self._taken.add)(path)
             return lambda: self._overlay(indexer, path, lines)
         paths, self._paths = self._paths, set()
         return lambda: self._ready(indexer.reconcile(sorted(paths)))

@@ -17,6 +17,7 @@ from lsp_server.workspace.folder_worker import FolderWorker, TokenSource
 from lsp_server.workspace.settings import IndexSettings
 from lsp_server.workspace.watching import FolderWatches
 from ngram_cache import NgramIndex
+from ngram_cache.paths import name_in
 from ngram_cache.repository import RepositoryOptions
 from ngram_cache.saved_index import forget
 
@@ -191,7 +192,9 @@ class IndexingJobs:
 
 def _concerns(worker: FolderWorker, path: Path) -> bool:
     indexer = worker.indexer
-    return path.is_relative_to(worker.folder) if indexer is None else indexer.repository.concerns(path)
+    if indexer is None:
+        return name_in(worker.folder, path) is not None
+    return indexer.repository.concerns(path)
 
 
 def _is_git_work(path: Path) -> bool:

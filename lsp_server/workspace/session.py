@@ -19,6 +19,7 @@ from lsp_server.workspace.positions import PositionEncoding, index_of
 from lsp_server.workspace.settings import IndexSettings, Settings
 from lsp_server.workspace.uris import stands_for
 from ngram_cache.file_kinds import is_in_secret_folder, is_secret_path
+from ngram_cache.paths import name_in
 
 NUM_RECORDS = 64
 
@@ -70,7 +71,8 @@ class Session:
     """One editor's state. `folders` are the workspace folders by URI, `focused_uri` is looked at.
 
     `too_large` are the documents that are open and not followed, with their languages: themselves too
-    large, or one too many. Folders that are `set_aside` are not indexed, whatever the settings say.
+    large, or one too many. Folders that are `set_aside` are not indexed, whatever the settings say, and
+    neither are `unread` ones, whose own settings are not known yet: nothing is suggested there.
 
     `window` is the editor's number among those that use the same engine.
     """
@@ -81,6 +83,7 @@ class Session:
     too_large: dict[str, str] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
     set_aside: set[Path] = field(default_factory=set)
+    unread: set[Path] = field(default_factory=set)
     focused_uri: str = ""
     configuration: Configuration = field(default_factory=Configuration)
     measurements: Measurements = field(default_factory=Measurements)
@@ -110,6 +113,10 @@ class Session:
         self.too_large.pop(uri, None)
         self._num_held_chars -= self._held_chars.pop(uri, 0)
 
+    def follows(self, uri: str) -> bool:
+        """Whether the client has opened this document, and not closed it."""
+        return uri in self.documents or uri in self.too_large
+
     def _has_room(self, num_chars: int) -> bool:
         return self._num_held_chars + num_chars <= MAX_HELD_CHARS
 
@@ -122,8 +129,13 @@ class Session:
         path = stands_for(uri)
         if path is None:
             return None
-        holders = [folder for folder in self.folders.values() if path.is_relative_to(folder)]
+        holders = [folder for folder in self.folders.values() if name_in(folder, path) is not None]
         return max(holders, key=lambda folder: len(folder.parts), default=None)
+
+    def _name_in_folder(self, uri: str) -> str:
+        folder, path = self.folder_of(uri), stands_for(uri)
+        name = name_in(folder, path) if folder and path else None
+        return "" if name is None else name.as_posix()
 
     def settings_for(self, uri: str) -> Settings:
         """What holds for a document."""
@@ -132,7 +144,8 @@ class Session:
     def index_settings(self, folder: Path) -> IndexSettings:
         """How a workspace folder is indexed."""
         settings = self.configuration.of(folder).index
-        return settings.model_copy(update={"enabled": False}) if folder in self.set_aside else settings
+        is_left_alone = folder in self.set_aside or folder in self.unread
+        return settings.model_copy(update={"enabled": False}) if is_left_alone else settings
 
     def refusal_of_focused(self) -> str:
         """The rule by which nothing is suggested by itself in the focused document, or nothing."""
@@ -145,13 +158,14 @@ class Session:
         """The rule by which no completion is made in a document, or nothing."""
         if self.is_secret(uri):
             return "secret-file"
+        if self.folder_of(uri) in self.unread:
+            return "unread-folder"
         return self.settings_for(uri).refusal(language, is_invoked=is_invoked)
 
     def is_secret(self, uri: str) -> bool:
         """Whether a document's name, on the disk or not, says that it holds secrets: it goes nowhere."""
         whole = _path_in(uri)
-        folder, path = self.folder_of(uri), stands_for(uri)
-        name = path.relative_to(folder).as_posix() if folder and path else whole
+        name = self._name_in_folder(uri) or whole
         return is_secret_path(name.lstrip("/")) or is_in_secret_folder(whole)
 
     def recent_scope(self, uri: str, *, is_shared: bool) -> str:
@@ -165,8 +179,7 @@ class Session:
 
     def document_name(self, uri: str) -> str:
         """What the index calls a document: its path in its folder, else its URI."""
-        folder, path = self.folder_of(uri), stands_for(uri)
-        return path.relative_to(folder).as_posix() if folder and path else uri
+        return self._name_in_folder(uri) or uri
 
     def snapshot(self, uri: str, place: LineColumn) -> DocumentSnapshot | None:
         """The surroundings of a place in the client's units; None for a document that is not open."""

@@ -9,12 +9,13 @@ import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lsp_server.protocol import adapter, notices
 from lsp_server.workspace import settings_file
-from tests.windows import Windows, insertion, windows_on
+from tests.windows import Window, Windows, insertion, windows_on
 
 URI = "file:///somewhere/a.py"
 
@@ -112,6 +113,42 @@ async def test_a_window_that_goes_during_the_handshake_leaves_no_engine_user_and
             await asyncio.sleep(0.005)
         assert sum(engine["num_users"] for engine in windows.pool.describe()) == 0
         assert not len(threads)
+
+
+async def test_a_folder_whose_disk_does_not_answer_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging, well = tmp_path / "hanging", tmp_path / "well"
+    may_answer = threading.Event()
+    read_file = settings_file.read_repository_file
+
+    def read(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+        assert folder != hanging or may_answer.wait(60)
+        return read_file(folder)
+
+    async def suggested(window: Window, folder: Path) -> list[str]:
+        found: list[str] = []
+        async with asyncio.timeout(60):
+            while not found:
+                found = await window.suggest((folder / "a.py").as_uri(), 0, 5)
+        return found
+
+    monkeypatch.setattr(settings_file, "read_repository_file", read)
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.initialize(hanging)
+        window.notify("initialized", {})
+        added = [{"uri": well.as_uri(), "name": "well"}]
+        window.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}})
+        for folder in (hanging, well):
+            folder.mkdir()
+            window.open((folder / "a.py").as_uri(), "x = 1\n")
+        assert await suggested(window, well) == ["x = 1!"]
+        assert await window.suggest((hanging / "a.py").as_uri(), 0, 5) == []
+        assert "own settings" in str(await window.why((hanging / "a.py").as_uri(), 0, 5))
+        may_answer.set()
+        assert await suggested(window, hanging) == ["x = 1!"]
+        await window.end()
 
 
 async def test_handlers_that_are_done_are_not_kept() -> None:

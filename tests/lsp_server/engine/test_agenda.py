@@ -98,12 +98,20 @@ def test_who_leaves_takes_all_that_it_wanted_along_but_its_documents_are_closed(
     agenda, one, other = Agenda(), user(), user()
     agenda.submit(job(other, "stays"))
     agenda.submit(job(one, "goes"))
-    agenda.expect(one, Expectation(request("goes too")))
+    agenda.expect(one, Expectation(request("goes too", "document")))
     agenda.close("document")
     agenda.leave(one)
     assert (taken(agenda), taken(agenda)) == ("stays", "")
     assert agenda.take_expected() is None
     assert [agenda.take_closed() for _ in range(3)] == ["document", "a.py", None]
+
+
+def test_documents_of_which_nothing_is_known_are_not_closed() -> None:
+    agenda, one = Agenda(), user()
+    agenda.submit(job(one, "x"))
+    for number in range(100):
+        agenda.close(f"never opened {number}")
+    assert agenda.take_closed() is None
 
 
 def test_a_place_in_a_closed_document_is_expected_no_more() -> None:

@@ -270,7 +270,7 @@ async def test_an_idle_engine_works_ahead_until_a_request_comes(workplace: Workp
 async def test_one_thread_alone_touches_the_engine(workplace: Workplace) -> None:
     engine = ScriptedEngine(num_idle_steps=2)
     await workplace.load(engine)
-    await workplace.scheduler.complete(request("x"))
+    await workplace.scheduler.complete(request("x", document="file:///a"))
     workplace.scheduler.forget("file:///a")
     await until(lambda: "forget file:///a" in engine.log)
     assert engine.threads == {"engine"}

@@ -35,6 +35,14 @@ def test_what_is_no_json_says_so(body: bytes, is_patient: bool, monkeypatch: pyt
     assert isinstance(value, Unparsed)
 
 
+def test_what_is_long_beside_long_strings_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "MAX_STRING_BYTES", 40)
+    monkeypatch.setattr(parsing, "MAX_WHOLE_BYTES", 400)
+    assert list(parse(json.dumps(["x" * 1000]).encode())) == [[CUT]]
+    (value,) = parse(json.dumps(["x" * 30] * 20).encode())
+    assert isinstance(value, Unparsed)
+
+
 def test_long_strings_are_cut_wherever_they_stand_and_all_else_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parsing, "MAX_STRING_BYTES", 40)
     chance = random.Random(1)  # noqa: S311 - a test's choices

@@ -181,6 +181,17 @@ async def test_a_buffer_waits_for_one_change_of_files_however_many_come(
     assert [at for at, what in enumerate(done) if what == "buffer"] in ([0, 2], [1, 3])
 
 
+async def test_buffers_that_come_and_go_before_they_are_looked_at_leave_nothing(place: Place) -> None:
+    folder = place.folder()
+    place.jobs.set_folders({folder: ENABLED})
+    worker = place.jobs._workers[folder]
+    for number in range(50):
+        worker.buffer_changed(folder / f"never open {number}.py", None)
+        worker.buffer_changed(folder / f"{number}.py", ["x = 1\n"])
+        worker.buffer_changed(folder / f"{number}.py", None)
+    assert not worker._buffers
+
+
 async def test_a_disabled_folder_has_no_index_and_changed_rules_make_a_new_one(place: Place) -> None:
     folder = place.folder()
     place.jobs.set_tokens(BYTES)

@@ -1,0 +1,53 @@
+"""What pygls would do with a message at a price that grows without bound, ours does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from lsp_server.protocol import adapter
+from tests.windows import windows_on
+
+CELL = "vscode-notebook-cell:/n.ipynb#W0"
+
+
+def test_the_first_wrong_value_ends_a_message() -> None:
+    params = {"event": {"added": [{}] * 1000, "removed": []}}
+    with pytest.raises(KeyError):
+        adapter.converter().structure(params, types.DidChangeWorkspaceFoldersParams)
+
+
+async def test_a_request_with_a_wrong_value_is_answered_so() -> None:
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        answer = await window.request("textDocument/inlineCompletion", {"textDocument": 7})
+        assert answer["code"] == -32602
+        await window.end()
+
+
+def notebook() -> Any:
+    cell = {"kind": 2, "document": CELL}
+    document = {"uri": "file:///n.ipynb", "notebookType": "jupyter", "version": 1, "cells": [cell]}
+    text = {"uri": CELL, "languageId": "python", "version": 1, "text": "x = 1\n"}
+    return {"notebookDocument": document, "cellTextDocuments": [text]}
+
+
+async def test_neither_notebooks_nor_folders_are_kept_twice(tmp_path: Path) -> None:
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        window.notify("notebookDocument/didOpen", notebook())
+        added = [{"uri": tmp_path.as_uri(), "name": "added"}]
+        window.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}})
+        await window.request("slipstream/stats")
+        (server,) = windows.servers
+        assert list(server.session.folders.values()) == [tmp_path]
+        kept = server.workspace
+        assert not kept.text_documents
+        assert not kept.notebook_documents
+        assert not kept.folders
+        await window.end()
