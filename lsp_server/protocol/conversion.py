@@ -39,7 +39,7 @@ _REASONS: dict[str, str] = {
     "language-disabled": "Completions are switched off for this language.",
     "trigger-manual": "Completions come only when they are asked for: the setting trigger is manual.",
     "secret-file": "The name of this file says that it holds secrets: no model sees it.",
-    "unread-folder": "The folder's own settings could not be read yet: its disk does not answer.",
+    "unread-folder": "The folder's own settings are not read yet, so nothing is suggested in it.",
     "superseded": "A newer request took its place.",
     "document-changed": "The document changed in another way while the suggestion was computed.",
     "unknown-document": "This document is not open.",
