@@ -158,9 +158,10 @@ class Session:
         """The rule by which no completion is made in a document, or nothing."""
         if self.is_secret(uri):
             return "secret-file"
-        if self.folder_of(uri) in self.unread:
+        folder = self.folder_of(uri)
+        if folder in self.unread:
             return "unread-folder"
-        return self.settings_for(uri).refusal(language, is_invoked=is_invoked)
+        return self.configuration.of(folder).refusal(language, is_invoked=is_invoked)
 
     def is_secret(self, uri: str) -> bool:
         """Whether a document's name, on the disk or not, says that it holds secrets: it goes nowhere."""

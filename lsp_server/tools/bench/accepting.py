@@ -30,14 +30,8 @@ _EAGERNESS = Settings().eagerness
 _WORDS = re.compile(r"\w.*\w")
 _MIN_LINE_CHARS = 8  # shorter ones, as `else:`, are rightly written again
 _CLOSERS = {")": "(", "]": "[", "}": "{"}
-_OPENERS = {
-    "(": "(",
-    "[": "[",
-    "{": "{",
-    "${": "{",
-    "#{": "{",
-    "$(": "(",
-}  # as the kind of bracket that closes them
+# The bracket that each of these opens.
+_OPENERS = {opener: opener for opener in _CLOSERS.values()} | {"${": "{", "#{": "{", "$(": "("}
 
 
 @dataclass(slots=True)
