@@ -264,6 +264,44 @@ def test_a_server_that_is_killed_comes_back_and_typing_goes_on(
     assert editor.call("return #vim.lsp.get_clients({ bufnr = 0 })") == 1
 
 
+def wait_indexed(editor: Neovim, folders: list[Path]) -> None:
+    """Wait until the only server of this editor indexes these folders and no others."""
+    editor.until(
+        """
+        local clients = vim.lsp.get_clients({ name = 'slipstream' })
+        local answer = #clients == 1 and clients[1]:request_sync('slipstream/stats', vim.empty_dict(), 10000)
+        local reports = answer and answer.result.index or {}
+        local indexed = vim.tbl_map(function(report) return report.folder end, reports)
+        table.sort(indexed)
+        return vim.deep_equal(indexed, ...)
+        """,
+        sorted(str(folder) for folder in folders),
+    )
+
+
+def test_after_a_crash_the_server_knows_every_open_project(
+    start: Start, hosts: Hosts, tmp_path: Path
+) -> None:
+    editor = start(setup_lua())
+    projects = [tmp_path / name for name in ("first", "second", "opened during the crash")]
+    for folder in projects:
+        (folder / ".git").mkdir(parents=True)
+        (folder / "shapes.py").write_text(SHAPES)
+    for folder in projects[:2]:
+        editor.edit(folder / "shapes.py")
+        editor.wait_ready()
+    wait_indexed(editor, projects[:2])
+    (server,) = servers_of(editor)
+    os.kill(server, signal.SIGKILL)
+    editor.until("return #vim.lsp.get_clients({ name = 'slipstream' }) == 0")
+    editor.edit(projects[2] / "shapes.py")
+    editor.wait_ready()
+    for folder in projects:
+        editor.edit(folder / "shapes.py")
+        editor.until("return require('slipstream.client').of(vim.api.nvim_get_current_buf()) ~= nil")
+    wait_indexed(editor, projects)
+
+
 def test_a_key_in_the_very_moment_of_a_crash_ends_no_tracking_of_changes(
     editor: Neovim, write: Write
 ) -> None:

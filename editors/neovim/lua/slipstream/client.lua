@@ -44,9 +44,26 @@ function M.problem()
   end
 end
 
+--- The folders that a client with this configuration is started with.
+---@param wanted vim.lsp.ClientConfig
+---@return lsp.WorkspaceFolder[]
+local function initial_folders(wanted)
+  local root = wanted.root_dir
+  return wanted.workspace_folders or root and { { uri = vim.uri_from_fname(root), name = root } } or {}
+end
+
+---@param folders lsp.WorkspaceFolder[]
+---@param uri string
+---@return boolean
+local function holds_uri(folders, uri)
+  return vim.iter(folders):any(function(folder)
+    return folder.uri == uri
+  end)
+end
+
 ---@param client vim.lsp.Client
 ---@param folder lsp.WorkspaceFolder
-local function tell_folder(client, folder)
+local function add_folder(client, folder)
   local event = { added = { folder }, removed = {} }
   client:notify('workspace/didChangeWorkspaceFolders', { event = event })
 end
@@ -59,31 +76,26 @@ local function reuse(client, wanted)
   if client.name ~= wanted.name or client:is_stopped() then
     return false
   end
-  local root = wanted.root_dir
-  if root then
-    local folder = { uri = vim.uri_from_fname(root), name = root }
-    local folders = client.workspace_folders or {}
-    local is_known = vim.iter(folders):any(function(known)
-      return known.uri == folder.uri
-    end)
-    if not is_known then
-      client.workspace_folders = vim.list_extend({ folder }, folders)
+  for _, folder in ipairs(initial_folders(wanted)) do
+    local known = client.workspace_folders or {}
+    if not holds_uri(known, folder.uri) then
+      client.workspace_folders = vim.list_extend({ folder }, known)
       if client.initialized then
-        tell_folder(client, folder)
+        add_folder(client, folder)
       end
     end
   end
   return true
 end
 
---- Folders that came while the server was still starting.
+--- Adds the folders that came while the server was starting.
 ---@param client vim.lsp.Client
 local function on_init(client)
   answered_ms[client.id] = vim.uv.now()
-  local initial = client.config.root_dir and vim.uri_from_fname(client.config.root_dir)
+  local initial = initial_folders(client.config)
   for _, folder in ipairs(client.workspace_folders or {}) do
-    if folder.uri ~= initial then
-      tell_folder(client, folder)
+    if not holds_uri(initial, folder.uri) then
+      add_folder(client, folder)
     end
   end
 end
@@ -133,9 +145,11 @@ local function on_exit(code, signal, client_id)
   end
   is_crashed[client_id] = true
   local buffers = vim.tbl_keys(client.attached_buffers)
+  -- The configuration names only the first project's root; the client holds the folders of all projects.
+  local wanted = vim.tbl_extend('force', client.config, { workspace_folders = client.workspace_folders })
   vim.schedule(function()
     if vim.v.exiting == vim.NIL then
-      recover(client.config, buffers, was_healthy)
+      recover(wanted, buffers, was_healthy)
     end
   end)
 end
