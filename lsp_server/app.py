@@ -29,7 +29,6 @@ from lsp_server.sharing.host import Host
 from lsp_server.sharing.log import LINE, HostLog
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.folder_worker import TokenSource
-from lsp_server.workspace.learned import Learned
 from lsp_server.workspace.settings import Settings
 
 if TYPE_CHECKING:
@@ -73,7 +72,6 @@ class WindowService:
 
     def __init__(self, engines: EnginePool) -> None:
         self._engines = engines
-        self._learned = Learned()
         self.has_stopped = True
 
     @property
@@ -88,7 +86,7 @@ class WindowService:
     async def serve(self, stdin: BinaryIO, stdout: ByteSink, window: int) -> int:
         """See `Service`."""
         logger.info("The window is here")
-        server = SlipstreamServer(version(), self._engines, window, self._learned)
+        server = SlipstreamServer(version(), self._engines, window)
         register(server)
         code = await server.serve(stdin, stdout)
         self.has_stopped &= server.has_stopped
@@ -99,7 +97,7 @@ class WindowService:
 async def _serve_one(stdin: BinaryIO, stdout: BinaryIO) -> tuple[int, bool]:
     models = MachineModels()
     engines = EnginePool(models.load_for, chooser=models)
-    server = SlipstreamServer(version(), engines, learned=Learned())
+    server = SlipstreamServer(version(), engines)
     register(server)
     code = await server.serve(stdin, stdout)
     return code, await on_own_thread(engines.stop, STOP_S) and server.has_stopped

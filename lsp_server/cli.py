@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from completion_engine.errors import MachineError, SlipstreamError
-from lsp_server.tools.commands import complete, demo, doctor, index, learned, replay, uninstall
+from lsp_server.tools.commands import complete, demo, doctor, index, replay, uninstall
 from lsp_server.tools.commands.terminal import show_error, write
 
 app = typer.Typer(
@@ -98,7 +98,6 @@ def distill(context: typer.Context) -> None:
 
 
 app.command()(doctor.doctor)
-app.command()(learned.learned)
 app.command()(uninstall.uninstall)
 app.command(hidden=True)(demo.demo)
 

@@ -38,7 +38,6 @@ from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.foresight import Foresight
 from lsp_server.workspace.indexing_job import IndexingJobs
-from lsp_server.workspace.learned import Learned
 from lsp_server.workspace.leaving import Leaving
 from lsp_server.workspace.readings import Readings
 from lsp_server.workspace.session import Session
@@ -55,8 +54,7 @@ class SlipstreamServer(LanguageServer):
     """One editor's server, on an engine out of `engines`. `has_stopped` once all its threads have ended.
 
     `has_ended` from the moment on that its client is gone: whatever was under way then begins nothing more.
-    `window` tells its documents from those of other servers on the same engine. What becomes of suggestions
-    goes into `learned`, if there is one.
+    `window` tells its documents from those of other servers on the same engine.
     """
 
     protocol: SlipstreamProtocol
@@ -66,12 +64,9 @@ class SlipstreamServer(LanguageServer):
     has_ended = False
     has_stopped = False
 
-    def __init__(
-        self, version: str, engines: EnginePool, window: int = 0, learned: Learned | None = None
-    ) -> None:
+    def __init__(self, version: str, engines: EnginePool, window: int = 0) -> None:
         super().__init__("slipstream", version, protocol_cls=SlipstreamProtocol, converter_factory=converter)
         self.session = Session(window=window)
-        self.learned = learned
         self._engines = engines
         self._progress: dict[object, WorkDone] = {}
         self._status_line = StatusLine(lambda status: self.protocol.notify("didChangeStatus", status))
@@ -247,7 +242,5 @@ class SlipstreamServer(LanguageServer):
         for uri in self.session.documents:
             self.scheduler.forget(self.session.document_key(uri))
         self.scheduler.close()
-        if self.learned is not None:
-            await self.learned.store()
         has_ended = await on_own_thread(self.contexts.stop)
         self.has_stopped = await on_own_thread(self.indexing.stop) and has_ended

@@ -62,7 +62,6 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     if not server.session.follows(uri):
         return
     server.session.drop(uri)
-    server.session.outcomes.forget(uri)
     server.show_status()
     server.scheduler.forget(server.session.document_key(uri))
     server.contexts.forget(server.session.document_key(uri))

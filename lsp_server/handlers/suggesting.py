@@ -14,7 +14,6 @@ from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, Piece
 from lsp_server.engine.scheduling import SupersededError
 from lsp_server.engine.work import empty
-from lsp_server.handlers.learning import calibration_for, foretell, learn
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.context_jobs import ContextWish
 from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn, plain_newlines
@@ -60,7 +59,6 @@ async def suggest(
     if rule := session.refusal(uri, snapshot.language, is_invoked=asked != "by typing"):
         _remember(server, [CompletionRecord(session.next_id(), snapshot, empty(rule), is_triggered=False)])
         return ()
-    learn(server, snapshot, settings)
     ahead = _rest_of(server, selected, snapshot) if selected else ""
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
     request = _as_asked(request, asked, settings)
@@ -70,8 +68,6 @@ async def suggest(
         if uri not in session.documents:
             return ()  # it was closed meanwhile
     completion = await _complete(server, snapshot, request, turn)
-    if asked == "by typing" and not ahead:
-        foretell(server, snapshot, request, completion)
     _want_context(server, snapshot, request)
     offers = _offers(server, snapshot, completion, ahead)
     _measure(server, offers, completion, (time.perf_counter() - begin) * 1000)
@@ -190,7 +186,6 @@ def request_for(
         shadow=settings.shadow,
         repository_memory=settings.repository_memory,
         eagerness=settings.eagerness,
-        calibration=calibration_for(server, settings),
     )
     return replace(request, context=server.contexts.of(request)) if settings.context else request
 

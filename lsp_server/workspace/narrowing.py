@@ -94,7 +94,6 @@ _NARROWING: dict[str, Callable[[Any, Any], Any]] = {
     "patienceMs": min,
     "candidates": min,
     "eagerness": min,
-    "learnFromUse": lambda current, wanted: current and wanted,
     "repositoryMemory": lambda current, wanted: "off" if wanted == "off" else current,
     "context": lambda current, wanted: current and wanted,
     "index.enabled": lambda current, wanted: current and wanted,

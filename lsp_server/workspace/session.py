@@ -14,7 +14,6 @@ from completion_engine.stats import Completion
 from lsp_server.workspace.configuration import Configuration
 from lsp_server.workspace.documents import Document, DocumentSnapshot, LineColumn, plain_newlines, typed_word
 from lsp_server.workspace.measurements import Measurements
-from lsp_server.workspace.outcomes import Outcomes
 from lsp_server.workspace.positions import PositionEncoding, index_of
 from lsp_server.workspace.settings import IndexSettings, Settings
 from lsp_server.workspace.uris import stands_for
@@ -87,7 +86,6 @@ class Session:
     focused_uri: str = ""
     configuration: Configuration = field(default_factory=Configuration)
     measurements: Measurements = field(default_factory=Measurements)
-    outcomes: Outcomes = field(default_factory=Outcomes)
     _records: OrderedDict[str, CompletionRecord] = field(default_factory=OrderedDict)
     _num_records: int = 0
     _held_chars: dict[str, int] = field(default_factory=dict)

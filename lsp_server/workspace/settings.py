@@ -74,7 +74,6 @@ class Settings(BaseModel):
     remote: RemoteSettings = Field(default_factory=RemoteSettings)
     repository_memory: MemoryWish = "auto"
     eagerness: float = Field(default=0.6, ge=0, le=1)
-    learn_from_use: bool = False
     temperature: float = Field(default=0.0, ge=0, le=2)
     candidates: int = Field(default=1, ge=1, le=8)
     shadow: float = Field(default=0.0, ge=0, le=1)

@@ -19,7 +19,6 @@ export const SERVER_KEYS = [
   "temperature",
   "candidates",
   "eagerness",
-  "learnFromUse",
   "repositoryMemory",
   "shadow",
   "context",

@@ -41,7 +41,7 @@ const read = (...names: string[]): string => readFileSync(path.join(...names), "
 const manifest = JSON.parse(read(root, "package.json")) as Manifest;
 const properties = Object.assign({}, ...manifest.contributes.configuration.map((part) => part.properties)) as Record<string, Property>;
 
-const MACHINE = ["target", "remote.url", "remote.tokenFile", "remote.caFile", "remote.model", "remote.tokenizer", "draftModel", "device", "dtype", "learnFromUse", "shadow", "sharedEngine", "server.command", "server.python", "server.pipArguments"];
+const MACHINE = ["target", "remote.url", "remote.tokenFile", "remote.caFile", "remote.model", "remote.tokenizer", "draftModel", "device", "dtype", "shadow", "sharedEngine", "server.command", "server.python", "server.pipArguments"];
 // The extension offers several where the server by itself offers one.
 const OWN_DEFAULTS: Readonly<Record<string, unknown>> = { candidates: 3 };
 

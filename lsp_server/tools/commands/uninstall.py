@@ -89,7 +89,7 @@ def places(environment: Mapping[str, str]) -> Iterator[Place]:
             platformdirs.user_cache_path("slipstream", appauthor=False), "models, kernels, weights, indexes"
         ),
         *_in_named_folders(environment),
-        Place(log_path().parent, "logs, what was learned"),
+        Place(log_path().parent, "logs"),
         Place(user_file(), "your settings"),
         *(Place(folder, "the socket of the shared process") for folder in address.folders(environment)),
     ]

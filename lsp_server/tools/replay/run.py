@@ -63,7 +63,6 @@ class Options:
             "deadlineMs": self.deadline_ms,
             "eagerness": self.eagerness,
             "repositoryMemory": self.repository_memory,
-            "learnFromUse": False,  # neither is anything learned from a script, nor does it get what was
             "patienceMs": self.patience_ms,
             "remote": self.remote,
         }

@@ -25,7 +25,6 @@ from completion_engine.models.revisions import Revisions
 from completion_engine.models.storage import Storage, default_root
 from lsp_server.sharing import hangs
 from lsp_server.sharing.log import log_path
-from lsp_server.workspace.learned import learned_path
 from lsp_server.workspace.settings_file import user_file
 from ngram_cache.snapshot import index_directory, snapshot_path
 import sys
@@ -40,7 +39,7 @@ files = [
     root / model / "converted" / "config.json", root / model / "work-1" / "x",
     root / "local" / "mine-0123456789ab" / "converted" / "config.json", root / "hub" / "a--c.new",
     root / "locks" / "a--b" / "work-1" / "x", index, index.with_name(f"{index.name}.x1_y.tmp"),
-    log_path(), learned_path(), user_file(),
+    log_path(), log_path().with_name("learned.json"), user_file(),
 ]
 for file in files:
     file.parent.mkdir(parents=True, exist_ok=True)

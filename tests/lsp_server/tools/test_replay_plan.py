@@ -50,4 +50,4 @@ def test_whole_lines_are_typed_from_the_start_line_on(tmp_path: Path, options: O
 def test_servers_are_told_what_differs_from_the_users_settings(
     options: Options, settings: dict[str, object]
 ) -> None:
-    assert options.settings == settings | {"learnFromUse": False}  # a script teaches nothing
+    assert options.settings == settings

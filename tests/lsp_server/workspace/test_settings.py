@@ -23,7 +23,7 @@ json_values = st.recursive(
 keys = st.sampled_from(
     ["target", "drafters", "maxTokens", "deadlineMs", "multiline", "trigger", "languages", "index",
      "index.exclude", "index.maxFiles", "temperature", "candidates", "shadow", "device", "remote",
-     "remote.url", "nonsense", "suggestInComments", "suggestInStrings", "learnFromUse"]
+     "remote.url", "nonsense", "suggestInComments", "suggestInStrings"]
 )  # fmt: skip
 
 
@@ -107,7 +107,6 @@ def test_a_repository_never_widens(values: dict[str, Any]) -> None:
     for name in ("max_tokens", "candidates", "patience_ms"):
         assert getattr(narrowed, name) <= getattr(base, name)
     assert narrowed.silent_in >= base.silent_in
-    assert not narrowed.learn_from_use
     assert narrowed.index.max_files <= base.index.max_files
     assert set(base.index.exclude) <= set(narrowed.index.exclude)
 
