@@ -1,6 +1,6 @@
-"""Owns the grammars that are shipped, by LSP language id, and which language a file's name says.
+"""The grammars that are shipped, by canonical language identifier, and how long a parser may take.
 
-Knows nothing of what is read in a tree.
+Must not know what is read in a tree.
 """
 
 from __future__ import annotations
@@ -40,16 +40,6 @@ LANGUAGES = frozenset(_GRAMMARS)
 _STEP_BYTES = 2_048
 _MAX_STEP_S = 0.04  # code takes a step a tenth of that
 
-# By a file's ending; the protocol's names, also of languages without a grammar.
-LANGUAGE_OF_ENDING = {
-    "bash": "shellscript", "sh": "shellscript", "c": "c", "h": "c", "cc": "cpp", "cpp": "cpp", "hpp": "cpp",
-    "cs": "csharp", "css": "css", "go": "go", "html": "html", "java": "java", "js": "javascript",
-    "mjs": "javascript", "cjs": "javascript", "mts": "typescript", "cts": "typescript",
-    "jsx": "javascriptreact", "json": "json", "lua": "lua", "md": "markdown",
-    "php": "php", "py": "python", "pyi": "python", "rb": "ruby", "rs": "rust", "toml": "toml",
-    "ts": "typescript", "tsx": "typescriptreact", "yaml": "yaml", "yml": "yaml",
-}  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Begun:
@@ -57,12 +47,6 @@ class Begun:
 
     tree: Tree
     num_bytes: int
-
-
-def language_of_name(name: str) -> str:
-    """The protocol's name of a file's language, by its ending; `plaintext` where that says nothing."""
-    _, dot, ending = name.rpartition(".")
-    return LANGUAGE_OF_ENDING.get(ending.lower(), "plaintext") if dot else "plaintext"
 
 
 def new_parser(language: str) -> Parser | None:

@@ -17,7 +17,7 @@ from completion_engine.context.passages import similar_pieces
 from completion_engine.context.repository_view import RepositoryView
 from completion_engine.context.source import Source
 from completion_engine.context.uses import Uses, uses_at
-from completion_engine.grammars import language_of_name
+from completion_engine.languages.identifiers import language_of_path
 from completion_engine.request import ContextPiece, RepositoryContext
 from ngram_cache.redaction import blank_secrets
 
@@ -147,7 +147,7 @@ class _Survey:
         scores = _file_scores(self._place, self._uses, self._rarities, self._found, self._view.index.paths)
         best = sorted(scores, key=lambda path: (-scores[path], path))[:_MAX_FILES]
         read = ((path, self._view.read(path, _MAX_FILE_TOKENS)) for path in best)
-        return [Source(path, language_of_name(path), text) for path, text in read if text]
+        return [Source(path, language_of_path(path), text) for path, text in read if text]
 
 
 def _file_scores(
@@ -172,7 +172,7 @@ def _file_scores(
     return {
         path: score + _NEAR * (path.rpartition("/")[0] == folder)
         for path, score in scores.items()
-        if path != place.path and language_of_name(path) in family
+        if path != place.path and language_of_path(path) in family
     }
 
 

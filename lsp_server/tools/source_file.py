@@ -8,14 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from completion_engine.errors import UserError
-from completion_engine.grammars import language_of_name
+from completion_engine.languages.identifiers import language_of_path
 
 MAX_FILE_BYTES = 5 * 1024 * 1024
 
 
 def language_id(path: Path) -> str:
     """The protocol's name of a file's language, by its ending; `plaintext` where that says nothing."""
-    return language_of_name(path.name)
+    return language_of_path(path.name)
 
 
 def repository_of(path: Path) -> Path:
