@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +254,7 @@ class CompletionEngine:
             "pass_ms": {str(width): round(cost, 2) for width, cost in target.pass_ms.items()},
             "capacity": target.capacity,
             "num_context_tokens": self._tasks.max_context_tokens,
+            "window_chars": astuple(self._tasks.window),
             "num_weight_bytes": target.num_weight_bytes,
             "num_cache_bytes": self._tasks.num_cache_bytes + target.num_branch_bytes + self._shadow.num_bytes,
             "num_drafter_bytes": sum(drafter.num_bytes for drafter in self._drafters.values()),

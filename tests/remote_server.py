@@ -196,9 +196,11 @@ class RemoteServer:
         tls: ssl.SSLContext | None = None,
         token: str = "",
         model: str = "tiny",
+        num_positions: int = 512,
         settings: dict[Any, int] | None = None,
     ) -> None:
         self.brain, self.tokenize, self.token, self.model = brain, tokenize, token, model
+        self.num_positions = num_positions
         self.asked: list[Asked] = []
         self.faults: deque[Fault] = deque()
         self.always: Fault | None = None
@@ -256,10 +258,11 @@ class RemoteServer:
         if self.token and asked.headers.get("authorization") != f"Bearer {self.token}":
             answering.json({"error": {"message": "no", "type": "Unauthorized"}}, 401)
         elif asked.path.endswith("/v1/models"):
-            answering.json({"object": "list", "data": [{"id": self.model, "max_model_len": 512}]})
+            model = {"id": self.model, "max_model_len": self.num_positions}
+            answering.json({"object": "list", "data": [model]})
         elif asked.path.endswith("/tokenize"):
             tokens = self.tokenize(asked.json["prompt"])
-            answering.json({"tokens": tokens, "count": len(tokens), "max_model_len": 512})
+            answering.json({"tokens": tokens, "count": len(tokens), "max_model_len": self.num_positions})
         elif asked.path.endswith("/v1/completions"):
             fault = self.faults.popleft() if self.faults else self.always
             (fault or whole)(answering)

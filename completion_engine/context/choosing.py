@@ -1,7 +1,7 @@
 """Which pieces of a repository the target is shown in front of a document: one choice for one place.
 
 Three ingredients: definitions of the names that are used around the cursor, what the document has beyond
-the target's window, and passages of other files that share rare names with it. Reads few files.
+the window that the target sees, and passages of other files that share rare names with it. Reads few files.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from completion_engine.context.source import Source
 from completion_engine.context.uses import Uses, uses_at
 from completion_engine.languages.identifiers import language_of_path
 from completion_engine.request import ContextPiece, RepositoryContext
+from completion_engine.text_window import TextWindow
 from ngram_cache.redaction import blank_secrets
 
 INGREDIENTS = ("definitions", "own", "similar")
@@ -36,36 +37,35 @@ MIN_KEPT = 0.5  # of a new choice: what stands there already stays if it holds s
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A cursor in a document of a repository, and the files that were looked at lately, the last one first.
+class CursorLocation:
+    """A cursor in a document of a repository, and the files that were opened lately, the last one first.
 
-    The target sees `num_before` characters left and `num_after` right of the cursor anyway.
+    The target sees the text of `window` around the cursor without any context.
     """
 
     path: str
     language: str
     prefix: str
     suffix: str
-    num_before: int = 2_400
-    num_after: int = 800
+    window: TextWindow
     recent: tuple[str, ...] = field(default=())
 
     @property
     def visible(self) -> str:
-        """What the target sees of the document by itself."""
-        return self.prefix[-self.num_before :] + self.suffix[: self.num_after]
+        """The part of the document that the target sees without any context."""
+        return self.window.before(self.prefix) + self.window.after(self.suffix)
 
 
 def choose(
-    place: Place, view: RepositoryView, max_chars: int, ingredients: Collection[str] | None = None
+    location: CursorLocation, view: RepositoryView, max_chars: int, ingredients: Collection[str] | None = None
 ) -> RepositoryContext:
-    """The context for a place, `max_chars` characters at most; without pieces where nothing is known.
+    """Return the context for a cursor, `max_chars` characters at most, empty where nothing is known.
 
     Without `ingredients` it is made of those that are usual for the language.
     """
-    survey = _Survey(place, view)
+    survey = _Survey(location, view)
     if ingredients is None:
-        ingredients = usual_ingredients(place.language)
+        ingredients = usual_ingredients(location.language)
     pieces: list[ContextPiece] = []
     for name in INGREDIENTS:
         if name in ingredients:
@@ -96,10 +96,10 @@ def _lines(context: RepositoryContext) -> Iterator[tuple[str, str]]:
 class _Survey:
     """What is known of the repository around one place, as far as an ingredient asks for it."""
 
-    def __init__(self, place: Place, view: RepositoryView) -> None:
-        self._place = place
+    def __init__(self, location: CursorLocation, view: RepositoryView) -> None:
+        self._location = location
         self._view = view
-        self._uses = uses_at(place.prefix, place.suffix, place.language)
+        self._uses = uses_at(location.prefix, location.suffix, location.language)
 
     def pieces(self, ingredient: str, max_chars: int, before: list[ContextPiece]) -> list[ContextPiece]:
         """The pieces of one ingredient, within a budget, none like what the target sees already."""
@@ -108,18 +108,18 @@ class _Survey:
         if ingredient == "own":
             return self._own.pieces(self._names, max_chars)
         if ingredient == "definitions":
-            known, visible = self._own.defined, self._place.visible
+            known, visible = self._own.defined, self._location.visible
             wanted = Wanted(self._names, self._uses.imports, known, visible)
             return definition_pieces(self._sources, wanted, max_chars)
-        seen = "\n".join([self._place.visible, *(piece.text for piece in before)])
+        seen = "\n".join([self._location.visible, *(piece.text for piece in before)])
         return similar_pieces(self._sources, self._rarities, seen, max_chars)
 
     @cached_property
     def _own(self) -> OwnFile:
-        place = self._place
-        num_before = place.prefix.count("\n", 0, max(0, len(place.prefix) - place.num_before))
-        whole = Source(place.path, place.language, blank_secrets(place.prefix + place.suffix))
-        return OwnFile(whole, num_before, place.visible.count("\n"))
+        here = self._location
+        whole = Source(here.path, here.language, blank_secrets(here.prefix + here.suffix))
+        num_lines_before = here.prefix.count("\n", 0, here.window.start(here.prefix))
+        return OwnFile(whole, num_lines_before, here.visible.removesuffix("\n").count("\n"))
 
     @cached_property
     def _names(self) -> dict[str, float]:
@@ -144,14 +144,14 @@ class _Survey:
     @cached_property
     def _sources(self) -> list[Source]:
         """The files that have most in common with the place, read; the likest first."""
-        scores = _file_scores(self._place, self._uses, self._rarities, self._found, self._view.index.paths)
+        scores = _file_scores(self._location, self._uses, self._rarities, self._found, self._view.index.paths)
         best = sorted(scores, key=lambda path: (-scores[path], path))[:_MAX_FILES]
         read = ((path, self._view.read(path, _MAX_FILE_TOKENS)) for path in best)
         return [Source(path, language_of_path(path), text) for path, text in read if text]
 
 
 def _file_scores(
-    place: Place,
+    location: CursorLocation,
     uses: Uses,
     rarities: Mapping[str, float],
     found: Mapping[str, Counter[str]],
@@ -165,14 +165,14 @@ def _file_scores(
     for path in paths:
         if _stem(path) in uses.imports:
             scores[path] += _IMPORTED
-    for path in place.recent:
+    for path in location.recent:
         scores[path] += _RECENT
-    folder = place.path.rpartition("/")[0]
-    family = _family(place.language)
+    folder = location.path.rpartition("/")[0]
+    family = _family(location.language)
     return {
         path: score + _NEAR * (path.rpartition("/")[0] == folder)
         for path, score in scores.items()
-        if path != place.path and language_of_path(path) in family
+        if path != location.path and language_of_path(path) in family
     }
 
 

@@ -90,7 +90,7 @@ class OwnFile:
     """The document beyond the window that the target sees: its imports, and what it defines."""
 
     def __init__(self, whole: Source, num_lines_before: int, num_lines_visible: int) -> None:
-        """`whole` is the document; `num_lines_before` of it stand in front of what the target sees."""
+        """`whole` is the document, of which the target sees `num_lines_visible` after the first ones."""
         self._whole = whole
         self._first, self._last = num_lines_before, num_lines_before + num_lines_visible
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from completion_engine.request import CompletionRequest
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.text_window import without_surrogates
 
 
 def cursor_of(request: CompletionRequest) -> CursorContext:
-    """The cursor's place, in text that any tokenizer takes: lone surrogates become U+FFFD."""
-
-    def clean(text: str) -> str:
-        return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-    return CursorContext(clean(request.prefix), clean(request.suffix), request.language, request.multiline)
+    """Return the request's cursor, in text that any tokenizer takes."""
+    before, after = without_surrogates(request.prefix), without_surrogates(request.suffix)
+    return CursorContext(before, after, request.language, request.multiline)

@@ -27,22 +27,17 @@ from completion_engine.models.catalogue import anchor_lines_of, remembers_reposi
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.windows import (
-    PREFIX_CHARS,
-    SUFFIX_CHARS,
-    Budget,
-    ChosenPrompt,
-    PromptWindows,
-)
+from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWindows
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import CompletionStats
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.text_window import TextWindow
 
 
 class Tasks:
     """What one engine's requests are worked on with. Used on its thread.
 
-    At most `max_new_tokens` are written behind a prompt.
+    At most `max_new_tokens` are written after a prompt, which shows at most `window` of a document.
     """
 
     def __init__(
@@ -64,10 +59,10 @@ class Tasks:
         self.max_new_tokens = min(MAX_NEW_TOKENS, target.capacity // 4)
         self._slots = SlotPool(target.cache_shape, config.num_slots)
         form = RepositoryFormat(tokenizer, longest_context(config, target))
+        self.window = TextWindow.for_device(kind, config.prefix_chars, config.suffix_chars)
         windows = PromptWindows(
             tokenizer,
-            prefix_chars=config.prefix_chars or PREFIX_CHARS[kind],
-            suffix_chars=config.suffix_chars or SUFFIX_CHARS[kind],
+            self.window,
             max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.max_tokens,
             anchor_lines=anchor_lines_of(config.target),
         )

@@ -12,8 +12,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from completion_engine.line_rest import is_closing_marks
 from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.text_window import TextWindow
 
 GROWTH = 1.5  # a window slides once it holds this much more than it began with
 _MAX_WINDOWS = 64
@@ -48,22 +48,20 @@ class _Window:
 class PromptBuilder:
     """Prompts for one target. Remembers per document where its last windows lie."""
 
-    def __init__(  # noqa: PLR0913 - what a window is made of
+    def __init__(
         self,
         tokenizer: Tokenizer,
+        window: TextWindow,
         *,
-        prefix_chars: int,
-        suffix_chars: int,
         max_prompt: int,
         anchor_lines: int = 12,
         max_chars: int = 0,
     ) -> None:
-        """A window begins with `prefix_chars` and stays up to `max_chars`, by default half more."""
+        """Text before the cursor begins with `window` and grows to `max_chars`, by default half more."""
         self._tokenizer = tokenizer
         self._anchor_lines = anchor_lines
-        self._prefix_chars = prefix_chars
-        self._suffix_chars = suffix_chars
-        self._max_chars = max_chars or round(prefix_chars * GROWTH)
+        self._window = window
+        self._max_chars = max_chars or round(window.num_before * GROWTH)
         self._max_prompt = max_prompt
         self._windows: OrderedDict[str, list[_Window]] = OrderedDict()  # of each document the newest first
         self._encode = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
@@ -74,14 +72,13 @@ class PromptBuilder:
         At most `max_prompt` tokens beside these: text that takes more is given a smaller window.
         """
         found = self._reuse(document, prefix)
-        prefix_chars, suffix_chars = self._prefix_chars, self._suffix_chars
+        visible = self._window
         while True:
-            window, forced = found or _open_window(prefix, prefix_chars, self._anchor_lines)
-            parts = window.before, forced, _visible_suffix(suffix, suffix_chars)
-            prompt = self._assemble(*parts)
-            if len(prompt.tokens) <= self._max_prompt or prefix_chars < 8:
+            window, forced = found or _open_window(prefix, visible, self._anchor_lines)
+            prompt = self._assemble(window.before, forced, visible.after(suffix))
+            if len(prompt.tokens) <= self._max_prompt or visible.num_before < 8:
                 break
-            found, prefix_chars, suffix_chars = None, prefix_chars // 2, suffix_chars // 2
+            found, visible = None, visible.halved()
         self._remember(document, window)
         if len(prompt.tokens) > self._max_prompt:
             return Prompt(prompt.tokens[-self._max_prompt :], prompt.healed)
@@ -116,7 +113,7 @@ class PromptBuilder:
         has_its_place = window.opening or anchor == 0 or prefix[anchor - 1] == "\n"
         if not has_its_place or len(prefix) - at > self._max_chars:
             return None
-        if at and len(prefix) - at < self._prefix_chars // 2:
+        if at and len(prefix) - at < self._window.num_before // 2:
             return None  # the cursor went far up: too little would be seen
         return replace(window, num_lead=at), prefix[anchor:]
 
@@ -148,12 +145,10 @@ class PromptBuilder:
         return (tokens[:num_kept], word) if word and spelt.endswith(word) else (tokens, b"")
 
 
-def _open_window(prefix: str, prefix_chars: int, anchor_lines: int) -> tuple[_Window, str]:
-    """A fresh window that ends at the cursor: its text before the anchor, and the text behind it."""
-    start, opening = max(0, len(prefix) - prefix_chars), ""
-    if start:
-        line_start = prefix.find("\n", start) + 1
-        start, opening = (line_start, "") if line_start else (start, prefix[start : start + _OPENING_CHARS])
+def _open_window(prefix: str, visible: TextWindow, anchor_lines: int) -> tuple[_Window, str]:
+    """A fresh window that ends at the cursor: its text before the anchor, and the text after it."""
+    start = visible.start(prefix)
+    opening = prefix[start : start + _OPENING_CHARS] if visible.cuts_line(prefix) else ""
     anchor = len(prefix)
     for _ in range(anchor_lines + 1):
         anchor = prefix.rfind("\n", start, anchor)
@@ -163,18 +158,3 @@ def _open_window(prefix: str, prefix_chars: int, anchor_lines: int) -> tuple[_Wi
     else:
         anchor += 1
     return _Window(prefix[start:anchor], start, opening), prefix[anchor:]
-
-
-def _visible_suffix(suffix: str, suffix_chars: int) -> str:
-    """Text after the cursor that the target sees.
-
-    A rest of the line made of closers alone was put there by the editor: the target writes it itself,
-    and the prompt does not change with every bracket typed.
-    """
-    line_end = suffix.find("\n")
-    rest = suffix if line_end < 0 else suffix[:line_end]
-    if is_closing_marks(rest):
-        suffix = suffix[len(rest) :]
-    if len(suffix) <= suffix_chars:
-        return suffix
-    return suffix[: suffix.rfind("\n", 0, suffix_chars) + 1 or suffix_chars]

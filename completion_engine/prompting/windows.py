@@ -12,9 +12,8 @@ from typing import Any
 
 from completion_engine.prompting.prompt import GROWTH, Prompt, PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.text_window import TextWindow
 
-PREFIX_CHARS = {"cpu": 2400, "cuda": 12_000}
-SUFFIX_CHARS = {"cpu": 800, "cuda": 3000}
 SHARES = (1.0, 0.71, 0.5, 0.35, 0.25, 0.18, 0.125)
 """Windows as shares of the whole one, the largest first. They have fixed sizes, so that a key typed later
 meets the same one."""
@@ -57,18 +56,14 @@ class ChosenPrompt:
 class PromptWindows:
     """The prompts of each place, one for each window."""
 
-    def __init__(self, tokenizer: Tokenizer, *, prefix_chars: int, suffix_chars: int, **more: Any) -> None:
-        """The whole window's size, and what else `PromptBuilder` takes.
+    def __init__(self, tokenizer: Tokenizer, window: TextWindow, **more: Any) -> None:
+        """The whole window, and what else `PromptBuilder` takes.
 
         A smaller window stays as long as the whole one would: to slide is to compute it anew.
         """
         self._builders = [
             PromptBuilder(
-                tokenizer,
-                prefix_chars=round(share * prefix_chars),
-                suffix_chars=round(share * suffix_chars),
-                max_chars=round(GROWTH * prefix_chars),
-                **more,
+                tokenizer, window.scaled(share), max_chars=round(GROWTH * window.num_before), **more
             )
             for share in SHARES
         ]

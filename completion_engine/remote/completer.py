@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from completion_engine.decoding.answers import silence, with_alternatives
@@ -23,7 +23,7 @@ from completion_engine.prompting.context_budget import MAX_TOKENS
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS, Budget, PromptWindows
+from completion_engine.prompting.windows import Budget, PromptWindows
 from completion_engine.prompting.written import Written
 from completion_engine.remote.asking import Asking
 from completion_engine.remote.config import RemoteConfig
@@ -37,6 +37,7 @@ from completion_engine.remote.writing import RemoteWriting
 from completion_engine.request import Cancellation, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import StopRules, load_grammar
+from completion_engine.text_window import TextWindow
 
 EXACTNESS = "verified by the server"
 _IDLE_MS, REST_S = 1000.0, 10.0  # of a step, and of all that comes after an answer
@@ -82,13 +83,13 @@ class RemoteCompleter:
         """On servers that answer, whose `served` model has this tokenizer."""
         self._servers, self._tokenizer, self._served = servers, tokenizer, served
         self._asking, self._past = Asking(servers, served.name, tokenizer), Past()
-        self._masking = Masking(config.suffix_chars or SUFFIX_CHARS["cuda"])
+        self._window = TextWindow.for_device("remote", config.prefix_chars, config.suffix_chars)
+        self._masking = Masking(self._window)
         max_context = MAX_TOKENS if config.context_tokens < 0 else config.context_tokens
         form = RepositoryFormat(tokenizer, max_context, mask)
         windows = PromptWindows(
             tokenizer,
-            prefix_chars=config.prefix_chars or PREFIX_CHARS["cuda"],
-            suffix_chars=self._masking.num_behind,
+            self._window,
             max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.max_tokens),
         )
         self._contexts = Contexts(windows, form, self._past)
@@ -166,6 +167,7 @@ class RemoteCompleter:
             "exactness": EXACTNESS,
             "capacity": self._served.num_positions,
             "num_context_tokens": self._contexts.max_tokens,
+            "window_chars": astuple(self._window),
             "remote": {
                 "servers": self._servers.endpoint.authority,
                 "leaves": LEAVES,

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from completion_engine.request import CompletionRequest
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.text_window import TextWindow
 from ngram_cache.redaction import Span, blank_secrets, has_private_key, merged, secret_spans, without
 
 LEAVES = (
@@ -28,13 +29,13 @@ def mask(text: str) -> str:
 
 
 class Masking:
-    """What may leave of the text around cursors; of what stands behind one the first `num_behind` characters.
+    """Takes secrets out of the text around cursors that a prompt with `window` may show.
 
-    What stands far above a cursor is looked through once and not with every key.
+    Text far above a cursor is scanned once and not with every key.
     """
 
-    def __init__(self, num_behind: int) -> None:
-        self.num_behind = num_behind
+    def __init__(self, window: TextWindow) -> None:
+        self._window = window
         self._far = lru_cache(maxsize=_MAX_FAR)(secret_spans)
 
     def around(self, cursor: CursorContext) -> CursorContext | None:
@@ -42,7 +43,8 @@ class Masking:
 
         Looked at as one text, so that a secret is none the less one where the cursor cuts it or its name.
         """
-        prefix, suffix, at = cursor.prefix, cursor.suffix[: self.num_behind + _BEYOND], len(cursor.prefix)
+        prefix, at = cursor.prefix, len(cursor.prefix)
+        suffix = cursor.suffix[: self._window.num_after + _BEYOND]
         spans = self._spans(prefix, prefix + suffix)
         if any(start <= at <= end for start, end in spans):
             return None

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from completion_engine.line_rest import is_closing_marks
 from completion_engine.suggestions.languages import Language, language_of
+from completion_engine.text_window import is_closing_marks
 
 if TYPE_CHECKING:
     from completion_engine.request import Multiline

@@ -12,6 +12,7 @@ from typing import Literal
 
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, Piece
+from completion_engine.text_window import TextWindow
 from lsp_server.engine.scheduling import SupersededError
 from lsp_server.engine.work import empty
 from lsp_server.server import SlipstreamServer
@@ -149,7 +150,8 @@ def expect(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: boo
 def _want_context(server: SlipstreamServer, snapshot: DocumentSnapshot, request: CompletionRequest) -> None:
     """What the repository has for this place is looked for, once the cursor rests there."""
     folder, tokens = server.session.folder_of(snapshot.uri), server.indexing.tokens
-    num_tokens = server.scheduler.status.details.get("num_context_tokens", 0)
+    engine = server.scheduler.status.details
+    num_tokens = engine.get("num_context_tokens", 0)
     is_wanted = server.session.settings_for(snapshot.uri).context and num_tokens
     if folder is None or tokens is None or request.index is None or not is_wanted:
         return
@@ -158,7 +160,8 @@ def _want_context(server: SlipstreamServer, snapshot: DocumentSnapshot, request:
         document = server.session.documents.get(snapshot.uri)
         return document is not None and document.version == snapshot.version
 
-    server.contexts.want(ContextWish(request, folder, tokens, num_tokens, is_current))
+    window = TextWindow(*engine["window_chars"])
+    server.contexts.want(ContextWish(request, folder, tokens, num_tokens, window, is_current))
 
 
 def request_for(

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion_engine.context.choosing import Place, choose, settled
+from completion_engine.context.choosing import CursorLocation, choose, settled
 from completion_engine.context.repository_view import RepositoryView
 from completion_engine.request import CompletionRequest, RepositoryContext
+from completion_engine.text_window import TextWindow
 from lsp_server.supervision import SupervisedThread
 from lsp_server.workspace.folder_worker import TokenSource
 from ngram_cache import NgramIndex
@@ -35,13 +36,15 @@ CHARS_OF_TOKEN = 3.6  # as many as code has at least; what is too long for the e
 class ContextWish:
     """A place that context is wanted for: the one of `request`, which names an index, in `folder`.
 
-    About `num_tokens` tokens are wanted at most. `is_current` says whether the document is still as it was.
+    About `num_tokens` tokens are wanted at most, of text that the target does not see in `window` anyway.
+    `is_current` says whether the document is still as it was.
     """
 
     request: CompletionRequest
     folder: Path
     tokens: TokenSource
     num_tokens: int
+    window: TextWindow
     is_current: Callable[[], bool]
 
 
@@ -133,9 +136,10 @@ class ContextJobs:
         if request.index is None:
             return NOTHING
         recent = tuple(path for folder, path in tuple(self._recent) if folder == wish.folder)
-        place = Place(request.indexed_as, request.language, request.prefix, request.suffix, recent=recent)
-        view = RepositoryView(request.index, tokens.encode_many, tokens.spell, wish.folder.name, place.path)
-        return choose(place, view, int(wish.num_tokens * CHARS_OF_TOKEN))
+        path, document = request.indexed_as, (request.prefix, request.suffix)
+        location = CursorLocation(path, request.language, *document, wish.window, recent)
+        view = RepositoryView(request.index, tokens.encode_many, tokens.spell, wish.folder.name, path)
+        return choose(location, view, int(wish.num_tokens * CHARS_OF_TOKEN))
 
     def _take(self, wish: ContextWish, chosen: RepositoryContext) -> None:
         document = wish.request.document

@@ -53,7 +53,7 @@ def server(tokenizer: Tokenizer) -> Any:
     def brain(_prompt: Any, healed: bytes, *_: Any) -> list[int]:
         return [*tokenizer.encode(healed.decode() + "a_word(1)\n"), min(tokenizer.end_ids)]
 
-    server = RemoteServer(brain, tokenizer.encode)
+    server = RemoteServer(brain, tokenizer.encode, num_positions=8192)
     yield server
     server.stop()
 
@@ -209,7 +209,7 @@ async def test_what_is_shown_of_a_document_out_of_sight_brings_no_secret_along(
     chosen: asyncio.Event, window: Window, server: RemoteServer, tokenizer: Tokenizer, root: Path
 ) -> None:
     head = f'import os\n\nAPI_KEY = "{SECRET}"\nDB_PASSWORD = "tulip-garden-77"\n\n'
-    steps = "".join(f"def step_{number}(value):\n    return value\n\n\n" for number in range(80))
+    steps = "".join(f"def step_{number}(value):\n    return value\n\n\n" for number in range(400))
     uri, text = (root / "app.py").as_uri(), f"{head}{steps}x = "
     line, column = text.count("\n"), len("x = ")
     while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":  # noqa: ASYNC110 - asked
@@ -224,6 +224,26 @@ async def test_what_is_shown_of_a_document_out_of_sight_brings_no_secret_along(
     assert "DB_PASSWORD" in heard
     for word in ("tulip-garden-77", SECRET, SECRET[6:20]):
         assert word not in heard
+
+
+async def test_context_repeats_nothing_that_the_servers_window_shows(
+    chosen: asyncio.Event, window: Window, server: RemoteServer, tokenizer: Tokenizer, root: Path
+) -> None:
+    """Servers see more of a document than a CPU's target does: all of this one."""
+    steps = "".join(f"def step_{number}(value):\n    return value + value\n" for number in range(60))
+    uri, text = (root / "app.py").as_uri(), f"import os\n\n\n{steps}x = lend_out("
+    line, column = text.count("\n"), len("x = lend_out(")
+    while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":  # noqa: ASYNC110 - asked
+        await asyncio.sleep(0.005)
+    window.open(uri, text)
+    assert await answer(window, uri, line, column) == ["a_word(1)"]
+    async with asyncio.timeout(PATIENCE_S):
+        await chosen.wait()
+    window.change(uri, insertion(line, column, "y "))
+    assert await window.suggest(uri, line, column + 2) == ["a_word(1)"]
+    last = tokenizer.decode(server.completions[-1].json["prompt"])
+    assert "def lend_out(member, book)" in last
+    assert [last.count(f"def step_{number}(") for number in range(60)] == [1] * 60
 
 
 async def test_a_rule_that_is_new_holds_soon(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from completion_engine.context.choosing import INGREDIENTS, Place, choose
+from completion_engine.context.choosing import INGREDIENTS, CursorLocation, choose
 from completion_engine.context.repository_view import RepositoryView
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest, RepositoryContext
+from completion_engine.text_window import TextWindow
 from lsp_server.workspace.context_jobs import CHARS_OF_TOKEN
 
 
@@ -22,6 +23,7 @@ def context_of(
         return None
     path, tokenizer = request.indexed_as or request.document, engine.tokenizer
     view = RepositoryView(request.index, tokenizer.encode_many, tokenizer.spell, repository, path)
-    place = Place(path, request.language, request.prefix, request.suffix)
-    max_chars = int(engine.describe()["num_context_tokens"] * CHARS_OF_TOKEN)
-    return choose(place, view, max_chars, ingredients)
+    described = engine.describe()
+    window = TextWindow(*described["window_chars"])
+    location = CursorLocation(path, request.language, request.prefix, request.suffix, window)
+    return choose(location, view, int(described["num_context_tokens"] * CHARS_OF_TOKEN), ingredients)

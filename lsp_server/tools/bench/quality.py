@@ -19,10 +19,10 @@ from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS
 from completion_engine.request import CompletionRequest, MemoryWish, RepositoryContext
 from completion_engine.stats import Completion
 from completion_engine.suggestions.rules import Stop
+from completion_engine.text_window import TextWindow
 from lsp_server.tools.bench.context import context_of
 from lsp_server.tools.bench.judging import judge
 from lsp_server.tools.bench.prompts import Position, Sample, repository_index
@@ -181,9 +181,10 @@ def plain_text(engine: CompletionEngine, sample: Sample, document: str) -> tuple
 
     Nothing is healed. And the length of the prompt.
     """
-    tokenizer, fim, kind = engine.tokenizer, engine.tokenizer.fim, engine.target.device.type
-    before = tokenizer.encode(sample.prefix[-PREFIX_CHARS[kind] :])
-    after = tokenizer.encode(sample.suffix[: SUFFIX_CHARS[kind]])
+    tokenizer, fim = engine.tokenizer, engine.tokenizer.fim
+    window = TextWindow.for_device(engine.target.device.type)
+    before = tokenizer.encode(sample.prefix[-window.num_before :])
+    after = tokenizer.encode(sample.suffix[: window.num_after])
     tokens = [fim.prefix, *before, fim.suffix, *after, fim.middle] if fim else before
     request = CompletionRequest(sample.prefix, sample.suffix, sample.language, document)
     writing = engine.write(request, FirstLine(), _MAX_TOKENS, Prompt(tuple(tokens), b""))

@@ -68,7 +68,7 @@ class Baseline:
 
         from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
         from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - as above
-        from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS  # noqa: PLC0415 - as above
+        from completion_engine.text_window import TextWindow  # noqa: PLC0415 - as above
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         report("Loading transformers' model", 0, 0)
@@ -76,10 +76,8 @@ class Baseline:
         # Weights in bytes are our own; transformers then runs what they were made from.
         dtype = torch.bfloat16 if engine["dtype"] == "int8" else getattr(torch, engine["dtype"])
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
-        kind = engine["device"].partition(":")[0]
-        return cls(
-            model.to(engine["device"]), load_tokenizer(folder), (PREFIX_CHARS[kind], SUFFIX_CHARS[kind])
-        )
+        window = TextWindow.for_device(engine["device"].partition(":")[0])
+        return cls(model.to(engine["device"]), load_tokenizer(folder), (window.num_before, window.num_after))
 
     def generate(self, prefix: str, suffix: str, num_tokens: int) -> Timing:
         """Time `num_tokens` new tokens between `prefix` and `suffix`."""

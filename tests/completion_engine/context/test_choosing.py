@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from completion_engine.context.choosing import INGREDIENTS, Place, choose, settled
+from completion_engine.context.choosing import INGREDIENTS, CursorLocation, choose, settled
 from completion_engine.context.repository_view import RepositoryView
 from completion_engine.request import ContextPiece, RepositoryContext
+from completion_engine.text_window import TextWindow
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
 
@@ -52,7 +55,8 @@ def renew(register, member, today):
     if num_days > register.grace_days:
         raise LoanError(member, """
 SUFFIX = "\n    register.extend(loan)\n"
-PLACE = Place("library/renewals.py", "python", PREFIX, SUFFIX)
+WINDOW = TextWindow.for_device("cpu")
+PLACE = CursorLocation("library/renewals.py", "python", PREFIX, SUFFIX, WINDOW)
 
 
 def encode_many(texts: list[str]) -> list[list[int]]:
@@ -89,7 +93,7 @@ def test_the_same_place_has_the_same_context() -> None:
 @pytest.mark.parametrize("ingredient", INGREDIENTS)
 def test_an_ingredient_can_be_left_out(ingredient: str) -> None:
     far = f"import shelves\n\n\ndef far_away(shelf):\n    pass\n\n{'x = 1' + chr(10)}" + "y = 2\n" * 600
-    place = Place(PLACE.path, "python", far + PREFIX, SUFFIX)
+    place = replace(PLACE, prefix=far + PREFIX)
     others = [name for name in INGREDIENTS if name != ingredient]
     alone, rest = (text_of(choose(place, view_of(FILES), 3_000, names)) for names in ([ingredient], others))
     mark = {
@@ -115,7 +119,8 @@ SCRIPTS = {
 
 
 def test_a_script_is_shown_no_definitions_unless_they_are_asked_for() -> None:
-    place, view = Place("src/renewals.ts", "typescript", SCRIPT, "\n}\n"), view_of(SCRIPTS, "src/renewals.ts")
+    view = view_of(SCRIPTS, "src/renewals.ts")
+    place = CursorLocation("src/renewals.ts", "typescript", SCRIPT, "\n}\n", WINDOW)
     assert "explainOverdue(error: Error" in text_of(choose(place, view, 2_000, ["definitions"]))
     assert choose(place, view, 2_000) == choose(place, view, 2_000, ["own", "similar"])
     assert choose(place, view, 2_000) != choose(place, view, 2_000, INGREDIENTS)
@@ -133,6 +138,26 @@ def test_neither_the_document_nor_a_copy_of_what_is_in_sight_is_shown() -> None:
     assert "the answer" not in text_of(choose(PLACE, view_of(files), 4_000))
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda", "remote"])
+@pytest.mark.parametrize("ingredient", INGREDIENTS)
+def test_nothing_that_the_prompt_shows_is_shown_again(device: str, ingredient: str) -> None:
+    """The document is as long as the window: its head and tail lie out of sight, all else is visible."""
+    window, far = TextWindow.for_device(device), "def far_away(shelf, member):\n    pass\n"
+
+    def functions(first: int, num_chars: int) -> str:
+        found = [f"def renew_{at}(shelf, member):\n    return {at}\n" for at in range(first, first + 400)]
+        return "".join(found[: num_chars // len(found[0])])
+
+    above = functions(1000, window.num_before - len(PREFIX))
+    below = functions(2000, window.num_after - len(SUFFIX))
+    prefix, suffix = f"import far\n\n\n{far}{above}{PREFIX}", f"{SUFFIX}{below}{far}"
+    location = replace(PLACE, window=window, prefix=prefix, suffix=suffix)
+    files = {**FILES, "copy.py": above + below}
+    context = choose(location, view_of(files), 4_000, [ingredient])
+    assert ("far_away" in text_of(context)) == (ingredient == "own")
+    assert not re.findall("renew_[0-9]+", text_of(context))
+
+
 def test_other_languages_are_not_mixed_in() -> None:
     files = {"errors.ts": ERRORS, "notes.md": RETURNS}
     assert choose(PLACE, view_of(files), 2_000).pieces == ()
@@ -141,7 +166,7 @@ def test_other_languages_are_not_mixed_in() -> None:
 def test_a_file_that_was_looked_at_lately_comes_before_another_like_it() -> None:
     files = {name: RETURNS.replace("give_back", name) for name in ("aaa", "bbb", "ccc", "ddd", "eee")}
     files = {f"{name}.py": text for name, text in files.items()}
-    place = Place(PLACE.path, "python", PREFIX, SUFFIX, recent=("eee.py",))
+    place = replace(PLACE, recent=("eee.py",))
     paths = [piece.path for piece in choose(place, view_of(files), 400, ["similar"]).pieces]
     assert paths == ["eee.py"]
 
@@ -164,7 +189,7 @@ def test_only_what_may_be_indexed_is_shown(tmp_path: Path, monkeypatch: pytest.M
     indexer.build()
     view = RepositoryView(indexer.index, encode_many, bytes, "library", PLACE.path)
     prefix = PREFIX.replace("explain_overdue", "explain_overdue_again") + "explain_overdue_again("
-    shown = text_of(choose(Place(PLACE.path, "python", prefix, SUFFIX), view, 4_000))
+    shown = text_of(choose(replace(PLACE, prefix=prefix), view, 4_000))
     assert "def explain_overdue_again(" in shown
     assert key not in shown
     assert "never_to_be_shown" not in shown
@@ -184,7 +209,7 @@ HOSTILE = {
 def test_any_repository_and_any_place_have_a_context(kind: str, language: str) -> None:
     text = HOSTILE[kind]
     files = {f"{name}.{ending}": text + RETURNS for name in "abc" for ending in ("py", "rs", "txt")}
-    place = Place("d.py", language, text, text)
+    place = CursorLocation("d.py", language, text, text, WINDOW)
     context = choose(place, view_of(files, "d.py"), 1_000)
     assert sum(len(piece.text) for piece in context.pieces) <= 1_000
 

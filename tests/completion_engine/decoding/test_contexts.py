@@ -13,6 +13,7 @@ from completion_engine.decoding.place import cursor_of
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWindows
 from completion_engine.request import CompletionRequest, ContextPiece, RepositoryContext
+from completion_engine.text_window import TextWindow
 from tests.completion_engine.letters import Letters
 
 CONTEXT = tuple(range(200, 250))
@@ -58,7 +59,7 @@ class Place:
 
     def __init__(self) -> None:
         parts: Any = Letters(), Form()
-        windows = PromptWindows(parts[0], prefix_chars=320, suffix_chars=80, max_prompt=1000)
+        windows = PromptWindows(parts[0], TextWindow(320, 80), max_prompt=1000)
         self.cached = Cached()
         self._contexts = Contexts(windows, parts[1], self.cached)
         self.whole = self._contexts.whole(ASKED, cursor_of(ASKED))

@@ -10,6 +10,7 @@ from tokenizers import normalizers
 
 from completion_engine.prompting.prompt import Prompt, PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.text_window import TextWindow
 
 LINE = "    value = compute(first, second)\n"
 CODE = "def run(first, second):\n" + LINE * 40
@@ -17,7 +18,7 @@ CODE = "def run(first, second):\n" + LINE * 40
 
 @pytest.fixture
 def builder(tokenizer: Tokenizer) -> PromptBuilder:
-    return PromptBuilder(tokenizer, prefix_chars=800, suffix_chars=200, max_prompt=600)
+    return PromptBuilder(tokenizer, TextWindow(800, 200), max_prompt=600)
 
 
 def spelt(tokenizer: Tokenizer, prompt: Prompt) -> str:
@@ -66,7 +67,7 @@ def test_a_keystroke_only_appends(builder: PromptBuilder) -> None:
 def test_the_window_slides_when_it_has_grown(builder: PromptBuilder) -> None:
     builder.build("a", CODE, "")
     grown = builder.build("a", CODE + LINE * 40, "")
-    fresh = PromptBuilder(builder._tokenizer, prefix_chars=800, suffix_chars=200, max_prompt=600)
+    fresh = PromptBuilder(builder._tokenizer, TextWindow(800, 200), max_prompt=600)
     assert grown == fresh.build("a", CODE + LINE * 40, "")
 
 
@@ -89,7 +90,7 @@ def test_a_real_rest_of_the_line_is_shown(builder: PromptBuilder, tokenizer: Tok
 
 
 def test_a_model_without_markers_sees_the_text_before_alone(tokenizer: Tokenizer) -> None:
-    builder = PromptBuilder(_without_markers(tokenizer), prefix_chars=800, suffix_chars=200, max_prompt=600)
+    builder = PromptBuilder(_without_markers(tokenizer), TextWindow(800, 200), max_prompt=600)
     prompt = builder.build("a", "def f():\n    ret", "\nafter")
     assert tokenizer.decode(list(prompt.tokens)) + prompt.healed.decode() == "def f():\n    ret"
 
@@ -111,7 +112,7 @@ def test_only_text_that_stands_before_the_cursor_is_to_be_spelt_whatever_a_token
 ) -> None:
     fast = FastTokenizer.from_str(tokenizer._fast.to_str())
     fast.normalizer = normalizer
-    builder = PromptBuilder(Tokenizer(fast), prefix_chars=800, suffix_chars=200, max_prompt=600)
+    builder = PromptBuilder(Tokenizer(fast), TextWindow(800, 200), max_prompt=600)
     assert builder.build("a", text, "").healed == healed.encode()
 
 
@@ -124,7 +125,7 @@ def _without_markers(tokenizer: Tokenizer) -> Tokenizer:
 @settings(max_examples=60, deadline=None)
 @given(prefix=st.text(max_size=3000), suffix=st.text(max_size=600))
 def test_any_text_makes_a_prompt_of_bounded_size(tokenizer: Tokenizer, prefix: str, suffix: str) -> None:
-    builder = PromptBuilder(tokenizer, prefix_chars=800, suffix_chars=200, max_prompt=100)
+    builder = PromptBuilder(tokenizer, TextWindow(800, 200), max_prompt=100)
     clean = [text.encode("utf-8", "replace").decode() for text in (prefix, suffix)]
     prompt = builder.build("a", *clean)
     assert 0 < len(prompt.tokens) <= 100

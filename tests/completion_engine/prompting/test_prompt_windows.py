@@ -8,6 +8,7 @@ import pytest
 
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.windows import SHARES, Budget, PromptWindows
+from completion_engine.text_window import TextWindow
 from tests.completion_engine.letters import Letters
 
 SIZE = 320  # characters before the cursor that the whole window has
@@ -16,7 +17,7 @@ LINES = "line\n" * 200
 
 def windows() -> PromptWindows:
     tokenizer: Any = Letters()
-    return PromptWindows(tokenizer, prefix_chars=SIZE, suffix_chars=SIZE // 4, max_prompt=1000)
+    return PromptWindows(tokenizer, TextWindow(SIZE, SIZE // 4), max_prompt=1000)
 
 
 def size_of(prompt: Prompt) -> int:

@@ -9,6 +9,7 @@ from completion_engine.prompting.prompt import PromptBuilder
 from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import ContextPiece, RepositoryContext
+from completion_engine.text_window import TextWindow
 
 PIECES = (ContextPiece("a.py", "def first():"), ContextPiece("b/c.py", "x = first()\ny = 2"))
 CONTEXT = RepositoryContext("shelf", PIECES)
@@ -56,7 +57,7 @@ def test_without_pieces_the_prompt_is_as_before(
 
 def test_a_prompt_is_the_one_without_context_behind_the_context(tokenizer: Tokenizer) -> None:
     def build(context: tuple[int, ...]) -> tuple[int, ...]:
-        builder = PromptBuilder(tokenizer, prefix_chars=100, suffix_chars=50, max_prompt=500)
+        builder = PromptBuilder(tokenizer, TextWindow(100, 50), max_prompt=500)
         return builder.build("d", "a = 1\nb = ", "\nc = 3\n", context).tokens
 
     context = RepositoryFormat(tokenizer, 200).tokens(CONTEXT, "own.py")

@@ -9,6 +9,7 @@ import pytest
 
 from completion_engine.prompting.prompt import Prompt, PromptBuilder
 from completion_engine.prompting.tokenizer import FimTokens
+from completion_engine.text_window import TextWindow
 
 LINES = "".join(f"line{number}\n" for number in range(10))  # six characters each
 P, S, M = 1, 2, 3
@@ -44,11 +45,11 @@ class Counting(Letters):
         return super().encode(text)
 
 
-def builder(tokenizer: Letters | None = None, **sizes: int) -> PromptBuilder:
+def builder(
+    tokenizer: Letters | None = None, window: tuple[int, int] = (40, 20), **sizes: int
+) -> PromptBuilder:
     known: Any = tokenizer or Letters()
-    return PromptBuilder(
-        known, **{"prefix_chars": 40, "suffix_chars": 20, "max_prompt": 1000, "anchor_lines": 2, **sizes}
-    )
+    return PromptBuilder(known, TextWindow(*window), **{"max_prompt": 1000, "anchor_lines": 2, **sizes})
 
 
 def shown(before: str, after: str, forced: str, healed: str) -> Prompt:
@@ -83,7 +84,7 @@ def test_a_fresh_window(prefix: str, before: str, forced: str, healed: str) -> N
 
 
 def test_a_dozen_lines_lie_behind_the_anchor() -> None:
-    prompt = PromptBuilder(Letters(), prefix_chars=400, suffix_chars=20, max_prompt=1000).build(  # type: ignore[arg-type]
+    prompt = PromptBuilder(Letters(), TextWindow(400, 20), max_prompt=1000).build(  # type: ignore[arg-type]
         "a", "x\n" * 20 + "y", ""
     )
     assert prompt == shown("x\n" * 8, "", "x\n" * 12 + "y", "y")
@@ -135,7 +136,7 @@ def test_a_window_stays_until_it_has_grown_by_half() -> None:
     ("prefix_chars", "length", "stays"), [(40, 44, True), (41, 44, True), (40, 43, False)]
 )
 def test_a_cursor_that_goes_far_up_gets_another_window(prefix_chars: int, length: int, stays: bool) -> None:
-    prompts = builder(anchor_lines=4, prefix_chars=prefix_chars)
+    prompts = builder(anchor_lines=4, window=(prefix_chars, 20))
     assert prompts.build("a", LINES, "") == shown(part(4, 6), "", part(6, 10), "")
     prefix = LINES[:length]
     healed = re.findall("[a-w]+$|.$", prefix)[0]
@@ -194,13 +195,13 @@ PARAGRAPH = "".join(f"word{number} " for number in range(100))
 def test_a_window_that_begins_in_a_line_stays_until_it_has_grown_by_half(
     prefix_chars: int, above: str
 ) -> None:
-    prompts = builder(prefix_chars=prefix_chars)
+    prompts = builder(window=(prefix_chars, 20))
     for length in range(200, 200 + prefix_chars // 2 + 1):
         shows = PARAGRAPH[200 - prefix_chars : length]
         healed = re.findall("[a-w]+$|.$", shows)[0]
         assert prompts.build("a", above + PARAGRAPH[:length], "") == shown("", "", shows, healed)
     grown = above + PARAGRAPH[: length + 1]
-    assert prompts.build("a", grown, "") == builder(prefix_chars=prefix_chars).build("a", grown, "")
+    assert prompts.build("a", grown, "") == builder(window=(prefix_chars, 20)).build("a", grown, "")
 
 
 def test_a_window_that_begins_in_a_line_stays_on_the_lines_below() -> None:
@@ -234,8 +235,8 @@ def test_two_places_in_one_line_are_both_known() -> None:
         ({"max_prompt": 31}, 17),
         ({"max_prompt": 9}, 9),
         ({"max_prompt": 5}, 5),
-        ({"prefix_chars": 16, "suffix_chars": 16, "max_prompt": 17}, 10),
-        ({"prefix_chars": 14, "suffix_chars": 14, "max_prompt": 9}, 9),
+        ({"window": (16, 16), "max_prompt": 17}, 10),
+        ({"window": (14, 14), "max_prompt": 9}, 9),
     ],
 )
 def test_text_that_takes_too_much_gets_half_the_window_again_and_again(

@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from completion_engine.context.choosing import Place, choose
+from completion_engine.context.choosing import CursorLocation, choose
 from completion_engine.context.repository_view import RepositoryView
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.leaving import Masking
 from completion_engine.request import CompletionRequest, ContextPiece, RepositoryContext
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.text_window import TextWindow
 from ngram_cache import NgramIndex
 from tests.quality.redaction import corpus
 from tests.remote_server import RemoteServer
@@ -36,7 +37,7 @@ def heard(server: RemoteServer, tokenizer: Tokenizer) -> str:
 
 def masked(prefix: str, suffix: str) -> str | None:
     """What may leave, the cursor as a sign; None where nothing may."""
-    shown = Masking(3000).around(CursorContext(prefix, suffix))
+    shown = Masking(TextWindow.for_device("remote")).around(CursorContext(prefix, suffix))
     return f"{shown.prefix}\0{shown.suffix}" if shown else None
 
 
@@ -89,7 +90,7 @@ def test_what_is_shown_of_the_document_out_of_sight_holds_no_secret(
     steps = "".join(f"def step_{number}(value):\n    return value\n\n\n" for number in range(80))
     prefix = f"{HEAD}{steps}def last(value):\n    "
     view = RepositoryView(NgramIndex([]), lambda texts: [[1] for _ in texts], bytes, "library", "app.py")
-    context = choose(Place("app.py", "python", prefix, "\n"), view, 1100)
+    context = choose(CursorLocation("app.py", "python", prefix, "\n", TextWindow(2400, 800)), view, 1100)
     assert PASSWORD not in str(context)
     load(server, context_tokens=300).complete(request_at(prefix, context=context, indexed_as="app.py"))
     sent = heard(server, tokenizer)

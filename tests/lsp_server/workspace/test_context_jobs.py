@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from completion_engine.request import CompletionRequest
+from completion_engine.text_window import TextWindow
 from lsp_server.workspace import context_jobs
 from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_worker import TokenSource
@@ -47,7 +48,9 @@ class Place:
         )
 
     def want(self, request: CompletionRequest) -> None:
-        self.jobs.want(ContextWish(request, Path("/library"), TOKENS, 256, lambda: True))
+        self.jobs.want(
+            ContextWish(request, Path("/library"), TOKENS, 256, TextWindow(2400, 800), lambda: True)
+        )
 
     async def next(self) -> str:
         async with asyncio.timeout(60):

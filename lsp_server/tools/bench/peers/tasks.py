@@ -13,7 +13,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.models.catalogue import CATALOGUE, DEFAULT_ANCHOR_LINES
 from completion_engine.prompting.prompt import PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS
+from completion_engine.text_window import TextWindow
 from lsp_server.tools.bench.peers.runs import PeerTask
 from lsp_server.tools.bench.prompts import Sample
 
@@ -32,12 +32,10 @@ def widened(sample: Sample, num_lines: int = _HOLE_LINES) -> Sample:
 
 def builder_for(engine: CompletionEngine) -> PromptBuilder:
     """A builder of the engine's own prompts."""
-    kind = engine.target.device.type
     spec = CATALOGUE.get(engine.config.target)
     return PromptBuilder(
         engine.tokenizer,
-        prefix_chars=PREFIX_CHARS[kind],
-        suffix_chars=SUFFIX_CHARS[kind],
+        TextWindow.for_device(engine.target.device.type),
         max_prompt=engine.target.capacity - 2 * MAX_NEW_TOKENS,
         anchor_lines=spec.anchor_lines if spec else DEFAULT_ANCHOR_LINES,
     )

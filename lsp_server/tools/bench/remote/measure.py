@@ -17,13 +17,13 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import load_tokenizer
-from completion_engine.prompting.windows import PREFIX_CHARS, SUFFIX_CHARS
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.config import RemoteConfig
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.servers import Servers
 from completion_engine.remote.transport import Wait
 from completion_engine.request import Progress
+from completion_engine.text_window import TextWindow
 from lsp_server.tools.bench.prompts import Sample
 from lsp_server.tools.bench.remote import arithmetic, distance, matching, streams
 from lsp_server.tools.bench.remote.counters import Counts, read_counts
@@ -80,8 +80,8 @@ def _part(name: str, missing: dict[str, str]) -> Iterator[None]:
 def _match(asked: Asked, found: dict[str, Any], report: Progress) -> None:
     """The texts of both sides. The windows of both are this machine's."""
     here = CompletionEngine.load(EngineConfig(target=asked.target), report)
-    kind = here.target.device.type
-    windows = {"prefix_chars": PREFIX_CHARS[kind], "suffix_chars": SUFFIX_CHARS[kind]}
+    window = TextWindow.for_device(here.target.device.type)
+    windows = {"prefix_chars": window.num_before, "suffix_chars": window.num_after}
     config = RemoteConfig(**(asdict(asked.config) | windows))
     matches: list[matching.Match] = []
     with closing(RemoteCompleter.load(config, here.tokenizer, report)) as there:
