@@ -31,4 +31,4 @@ class Calibration:
 
 
 SHIPPED = Calibration(0.4, 0.64)
-"""Measured on real positions; see docs/experiments.md."""
+"""Measured on real positions; see docs/experiments/suggestions.md."""

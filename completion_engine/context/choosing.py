@@ -30,7 +30,7 @@ _MAX_FILE_TOKENS = 12_000
 _IMPORTED, _RECENT, _NEAR = 2.0, 1.0, 0.3  # what a file's standing counts beside the names that it shares
 _SCRIPTS = frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact"})
 _FAMILIES = (_SCRIPTS, frozenset({"c", "cpp"}))
-# In these languages definitions were measured to cost more lines than they won; see docs/experiments.md.
+# Definitions cost more lines than they win in these languages (docs/experiments/prompt.md).
 _USUAL = dict.fromkeys(_SCRIPTS, ("own", "similar"))
 _SHARES = {"definitions": 0.6, "own": 0.4, "similar": 1.0}  # of what is left of the budget, in this order
 MIN_KEPT = 0.5  # of a new choice: what stands there already stays if it holds so much of it

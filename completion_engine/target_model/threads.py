@@ -2,7 +2,7 @@
 
 A pass shares its work among threads hundreds of times, and each time waits for the last that came in. Threads
 that wait spin, because waking up takes longer than most of what is shared. But where another program holds a
-core, all wait for the thread that has none (docs/experiments.md). What helps is seen in what passes take.
+core, all wait for the thread that has none (docs/experiments/threads.md). Pass times show what helps.
 Each thread that computes has a number of its own. Knows no model.
 """
 

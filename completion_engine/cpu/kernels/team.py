@@ -3,8 +3,8 @@
 They sleep between programs and spin while one runs. Whoever runs the program opens a step, computes it
 himself, closes it, and waits for those alone who came in: a helper that is late, or has no core, holds nobody
 up, because a kernel's work is taken from a counter. OpenMP's threads wait for each other at every step, which
-costs two to four times as much where other programs need the cores (docs/experiments.md). One program at a
-time has the helpers; another one meanwhile runs on its own thread.
+costs two to four times as much where other programs need the cores (docs/experiments/threads.md). One program
+at a time has the helpers; another one meanwhile runs on its own thread.
 """
 
 from __future__ import annotations

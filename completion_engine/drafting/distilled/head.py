@@ -3,7 +3,7 @@
 A step of a drafter spends much of its time reading the head's weights, for tokens that nobody would guess.
 So a product of small rank looks at all of them first, and only what stands out is read (SVD-softmax, Shim et
 al. 2017). Its rank is spent on the states that the drafter really makes: fitted to the head alone it would
-take several times as many numbers (docs/experiments.md).
+take several times as many numbers (docs/experiments/drafting.md).
 """
 
 from __future__ import annotations
