@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from completion_engine.errors import UserError
 
 DEFAULT_TARGET = "qwen2.5-coder-0.5b"
 AUTO = "auto"  # as a setting: the target that the machine carries; see `choice`. No engine is built with it
-DRAFTERS = ("ngram", "recycled", "neural", "lookahead")
-DEFAULT_DRAFTERS = ("ngram", "recycled", "neural")
+Drafter = Literal["ngram", "recycled", "neural", "lookahead"]
+DRAFTERS: tuple[str, ...] = get_args(Drafter)
+DEFAULT_DRAFTERS: tuple[Drafter, ...] = ("ngram", "recycled", "neural")
 
 
 @dataclass(frozen=True, slots=True)

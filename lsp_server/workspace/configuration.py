@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lsp_server.workspace.narrowing import narrow
-from lsp_server.workspace.settings import Settings, merge
+from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
+from lsp_server.workspace.settings_reading import merge
 
 Layer = Literal["config.toml", "initializationOptions", "the editor's settings"]
 

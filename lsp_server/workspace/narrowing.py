@@ -1,77 +1,64 @@
-"""What of the settings a repository may say: it may disable, exclude and limit, and nothing else.
+"""A repository's own settings: they may switch features off, exclude files and lower limits, no more.
 
-Owns which key may be narrowed, and how. A key without a rule, as all of a team's servers', is refused.
+The table of settings states which of them a repository may change, and how.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
-from pydantic.alias_generators import to_camel
-
-from lsp_server.workspace.settings import GROUPS, Merged, Reader, Settings, nested, summed_up
-from lsp_server.workspace.settings_limits import excess
+from lsp_server.workspace.settings import Settings, all_settings
+from lsp_server.workspace.settings_reading import Merged, Reader, excess, nested, summed_up
+from lsp_server.workspace.settings_table import Narrowing
 
 
 def narrow(base: Settings, values: object, source: str) -> Merged:
-    """`base` narrowed by a repository's `values`: it may disable, ignore and limit, and nothing else."""
+    """Return `base` narrowed by a repository's `values`."""
     if reason := excess(values):
-        return Merged(base, (f"{source} is ignored: {reason}.",))
+        return Merged(base, (f"{source}: all its settings are ignored, because {reason}.",))
     reader = Reader(source)
-    wanted = reader.overlay(Settings(), values)
+    wanted = reader.overlay(base, values)
     problems = reader.all_problems()
     given = _given_keys(values)
-    changes: dict[str, Any] = {}
+    changes: dict[str, dict[str, Any]] = {"": {}, "index": {}}
     refused = []
-    for key, value in _leaves(wanted):
-        if key not in given:
+    for setting in all_settings():
+        if setting.key not in given:
             continue
-        if (rule := _NARROWING.get(key)) is None:
-            refused.append(key)
-        else:
-            changes[key] = rule(dict(_leaves(base))[key], value)
+        if (rule := setting.about.narrow) is None:
+            refused.append(setting.key)
+            continue
+        read = attrgetter(setting.attribute)
+        group, _, name = setting.attribute.rpartition(".")
+        changes[group][name] = _narrowed(rule, read(base), read(wanted))
     if refused:
         problems.append(
-            f"{source}: a repository may not set {', '.join(refused)}; it may only disable and limit."
+            f"{source}: a repository may not set {', '.join(refused)}."
+            " It may only switch features off, exclude files and lower limits."
         )
-    if any(map(_takes_back, wanted.index.exclude)):
-        problems.append(f"{source}: a repository may not take back what index.exclude names.")
-    index = base.index.model_copy(update={_field(k): v for k, v in changes.items() if k.startswith("index.")})
-    top = {_field(k): v for k, v in changes.items() if not k.startswith("index.")}
-    return Merged(base.model_copy(update={**top, "index": index}), summed_up(problems, source))
+    if "index.exclude" in given and any(map(_takes_back, wanted.index.exclude)):
+        problems.append(f"{source}: a repository may not include files again: no pattern may begin with !.")
+    index = base.index.model_copy(update=changes["index"])
+    return Merged(base.model_copy(update={**changes[""], "index": index}), summed_up(problems, source))
 
 
 def _given_keys(values: object) -> set[str]:
-    if not isinstance(values, Mapping):
-        return set()
-    keys = nested(values)
-    given = {*keys} - {*GROUPS}
-    for name in GROUPS:
-        group = keys.get(name)
-        given |= {f"{name}.{key}" for key in group} if isinstance(group, dict) else {name} & {*keys}
+    given: set[str] = set()
+    for key, value in nested(values).items() if isinstance(values, Mapping) else ():
+        given |= {key, *(f"{key}.{name}" for name in value)} if isinstance(value, dict) else {key}
     return given
 
 
-def _leaves(settings: Settings) -> list[tuple[str, Any]]:
-    """Every setting with its outside name."""
-    names = [name for name in Settings.model_fields if name not in GROUPS]
-    found = [(to_camel(name), getattr(settings, name)) for name in names]
-    for group, model in GROUPS.items():
-        values = getattr(settings, group)
-        found += [(f"{group}.{to_camel(name)}", getattr(values, name)) for name in model.model_fields]
-    return found
-
-
-def _field(key: str) -> str:
-    """The attribute's name of an outside key."""
-    group, _, name = key.rpartition(".")
-    fields = (GROUPS[group] if group else Settings).model_fields
-    return next(field for field in fields if to_camel(field) == name)
+def _narrowed(rule: Narrowing, current: Any, wanted: Any) -> Any:
+    if rule in _RULES:
+        return _RULES[rule](current, wanted)
+    return rule if wanted == rule else current
 
 
 def _takes_back(pattern: str) -> bool:
-    """Whether a pattern, or a line of it, would let in again what one before it left out."""
+    """Whether a line of a pattern includes files again that an earlier pattern excludes."""
     return any(line.startswith("!") for line in pattern.split("\n"))
 
 
@@ -84,19 +71,8 @@ def _only_off(current: dict[str, bool], wanted: dict[str, bool]) -> dict[str, bo
     return {**(dict.fromkeys(current, False) if "*" in off else current), **off}
 
 
-_NARROWING: dict[str, Callable[[Any, Any], Any]] = {
-    "trigger": lambda current, wanted: "manual" if "manual" in {current, wanted} else current,
-    "multiline": lambda current, wanted: "never" if wanted == "never" else current,
+_RULES: dict[Narrowing, Callable[[Any, Any], Any]] = {
+    "lower": min,
+    "exclude": _more_excluded,
     "languages": _only_off,
-    "suggestInComments": lambda current, wanted: current and wanted,
-    "suggestInStrings": lambda current, wanted: current and wanted,
-    "maxTokens": min,
-    "patienceMs": min,
-    "candidates": min,
-    "eagerness": min,
-    "repositoryMemory": lambda current, wanted: "off" if wanted == "off" else current,
-    "context": lambda current, wanted: current and wanted,
-    "index.enabled": lambda current, wanted: current and wanted,
-    "index.maxFiles": min,
-    "index.exclude": _more_excluded,
 }

@@ -1,98 +1,280 @@
-"""What the user chose: the settings, where each value may come from, and what is wrong with a bad one.
+"""The settings: one typed table of names, defaults, limits and the sentence that a person reads about each.
 
-Owns names, limits and merging. Must not know the protocol, nor what a setting does.
+The editors' settings pages, their validation and the tables in docs/settings.md are generated from it by
+`python -m scripts.settings_pages`.
 """
 
 from __future__ import annotations
 
-import difflib
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from functools import cache
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from completion_engine.config import AUTO, DEFAULT_DRAFTERS, DRAFTERS
+from completion_engine.config import AUTO, DEFAULT_DRAFTERS, Drafter
 from completion_engine.request import MemoryWish, Multiline, Surroundings
-from lsp_server.workspace.settings_limits import excess
-
-_MAX_NAMED = 3
-_MAX_KEY_CHARS = 40
-_MAX_PROBLEMS = 5
-
-# Groups under the same section that belong to the editors' extensions.
-EDITORGROUPS = frozenset({"trace", "server", "editor"})
-
+from lsp_server.workspace.settings_table import About, Setting, rows
 
 _MODEL = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
 
 class IndexSettings(BaseModel):
-    """The group `index`: what of a repository is read."""
+    """The group `index`: which files of a repository are read."""
 
     model_config = _MODEL
 
-    enabled: bool = True
-    max_files: int = Field(default=20_000, ge=0, le=1_000_000)
-    exclude: tuple[str, ...] = ()
+    enabled: Annotated[
+        bool,
+        About(
+            "Index the repository and draft suggestions from it. The index stays on this machine.",
+            page="Repository",
+            narrow="lower",
+        ),
+    ] = True
+    exclude: Annotated[
+        tuple[str, ...],
+        About(
+            "Files to leave out of the index, as patterns in `.gitignore` syntax. Files that `.gitignore`"
+            " names, secrets, binaries and generated files are always left out.",
+            page="Repository",
+            narrow="exclude",
+        ),
+    ] = ()
+    max_files: Annotated[
+        int, Field(ge=0, le=1_000_000), About("The most files to index in one folder.", narrow="lower")
+    ] = 20_000
 
 
 class RemoteSettings(BaseModel):
-    """The group `remote`: a team's servers, and how to speak with them. Without a URL nothing leaves."""
+    """The group `remote`: a team's model servers. Without a URL no text leaves the machine."""
 
     model_config = _MODEL
 
-    url: str = Field(default="", max_length=500)
-    token_file: str = ""
-    ca_file: str = ""
-    model: str = ""
-    tokenizer: str = ""
+    url: Annotated[
+        str,
+        Field(max_length=500),
+        About(
+            "The address of your team's model servers, for example `https://models.example.org`. Slipstream"
+            " sends them the text around the cursor and snippets of indexed files, without the secrets that"
+            " it recognizes. When it is empty, no text leaves this machine.",
+            page="Model",
+            is_machine_wide=True,
+        ),
+    ] = ""
+    token_file: Annotated[
+        str,
+        About(
+            "A file that holds the bearer token for your team's servers. Only you may be able to read it"
+            " (mode 0600).",
+            is_machine_wide=True,
+        ),
+    ] = ""
+    ca_file: Annotated[
+        str,
+        About(
+            "A file with the certificates to trust for your team's servers. When it is empty, Slipstream"
+            " trusts those of this machine.",
+            is_machine_wide=True,
+        ),
+    ] = ""
+    model: Annotated[
+        str,
+        About(
+            "The model's name on your team's servers. When it is empty, Slipstream uses the first model"
+            " that they list.",
+            is_machine_wide=True,
+        ),
+    ] = ""
+    tokenizer: Annotated[
+        str,
+        About(
+            "A folder with the `tokenizer.json` of your team's model. When it is empty, Slipstream uses the"
+            " tokenizer of `target`.",
+            is_machine_wide=True,
+        ),
+    ] = ""
 
 
 class Settings(BaseModel):
-    """All settings with their defaults. Keys are written in camelCase outside of Python."""
+    """All settings with their defaults. Outside Python their keys are written in camelCase."""
 
     model_config = _MODEL
 
-    target: str = Field(default=AUTO, min_length=1)
-    drafters: tuple[str, ...] = DEFAULT_DRAFTERS
-    draft_model: str = ""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    dtype: Literal["auto", "bfloat16", "float32", "int8", "int4"] = "auto"
-    deadline_ms: float = Field(default=100.0, ge=0, allow_inf_nan=False)
-    patience_ms: float = Field(default=1500.0, ge=0, allow_inf_nan=False)
-    max_tokens: int = Field(default=64, ge=1, le=1024)
-    multiline: Multiline = "auto"
-    trigger: Literal["automatic", "manual"] = "automatic"
-    languages: dict[str, bool] = Field(default_factory=dict)
-    suggest_in_comments: bool = True
-    suggest_in_strings: bool = True
-    context: bool = True
-    index: IndexSettings = Field(default_factory=IndexSettings)
-    remote: RemoteSettings = Field(default_factory=RemoteSettings)
-    repository_memory: MemoryWish = "auto"
-    eagerness: float = Field(default=0.6, ge=0, le=1)
-    temperature: float = Field(default=0.0, ge=0, le=2)
-    candidates: int = Field(default=1, ge=1, le=8)
-    shadow: float = Field(default=0.0, ge=0, le=1)
-
-    @field_validator("drafters")
-    @classmethod
-    def _known(cls, drafters: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := [name for name in drafters if name not in DRAFTERS]:
-            raise ValueError(f"{_cut(unknown[0])} is none of {', '.join(DRAFTERS)}")
-        return drafters
+    trigger: Annotated[
+        Literal["automatic", "manual"],
+        About(
+            "When to suggest.",
+            page="Suggestions",
+            choices={"automatic": "While you type.", "manual": "Only when you ask for a suggestion."},
+            narrow="manual",
+        ),
+    ] = "automatic"
+    languages: Annotated[
+        dict[str, bool],
+        About(
+            "Languages to switch on or off, by identifier. `*` stands for every language that is not named:"
+            ' `{"*": false, "python": true}`.',
+            page="Suggestions",
+            narrow="languages",
+        ),
+    ] = {}
+    suggest_in_comments: Annotated[
+        bool,
+        About(
+            "Suggest in comments while you type. When you ask for a suggestion, you get one either way.",
+            page="Suggestions",
+            narrow="lower",
+        ),
+    ] = True
+    suggest_in_strings: Annotated[
+        bool,
+        About(
+            "Suggest in strings while you type; docstrings are strings. When you ask for a suggestion, you"
+            " get one either way.",
+            page="Suggestions",
+            narrow="lower",
+        ),
+    ] = True
+    multiline: Annotated[
+        Multiline,
+        About(
+            "Whether a suggestion may have several lines.",
+            page="Suggestions",
+            choices={
+                "auto": "Several lines where a block begins, one line elsewhere.",
+                "never": "One line.",
+                "always": "Several lines wherever the code continues.",
+            },
+            narrow="never",
+        ),
+    ] = "auto"
+    max_tokens: Annotated[
+        int,
+        Field(ge=1, le=1024),
+        About(
+            "The longest suggestion, in tokens. A line of code has about ten.",
+            page="Suggestions",
+            narrow="lower",
+        ),
+    ] = 64
+    eagerness: Annotated[
+        float,
+        Field(ge=0, le=1),
+        About(
+            "How readily to suggest while you type, from 0 to 1. A suggestion ends where the model's"
+            " probability that it is right falls below 1 - eagerness. 1 shows all of it.",
+            page="Suggestions",
+            narrow="lower",
+        ),
+    ] = 0.6
+    deadline_ms: Annotated[
+        float,
+        Field(ge=0, allow_inf_nan=False),
+        About(
+            "How long to wait before showing a partial suggestion (ms). 0 waits for the whole suggestion.",
+            page="Suggestions",
+        ),
+    ] = 100.0
+    patience_ms: Annotated[
+        float,
+        Field(ge=0, allow_inf_nan=False),
+        About(
+            "How long to continue when no part can be shown at the deadline (ms). At a new cursor position a"
+            " fifth of it is for reading the text.",
+            narrow="lower",
+        ),
+    ] = 1500.0
+    candidates: Annotated[
+        int,
+        Field(ge=1, le=8),
+        About(
+            "How many different suggestions to offer when you ask for one; the plugins for VS Code and Neovim"
+            " ask for 3. While you type there is one.",
+            narrow="lower",
+        ),
+    ] = 1
+    target: Annotated[
+        str,
+        Field(min_length=1),
+        About(
+            "The model that completes your code. `auto` is the largest that this machine runs fast enough."
+            " To choose one, name an id that `slipstream models` lists, or the path of a model folder or GGUF"
+            " file that begins with `/`, `./` or `~`.",
+            page="Model",
+            is_machine_wide=True,
+        ),
+    ] = AUTO
+    remote: RemoteSettings = RemoteSettings()
+    index: IndexSettings = IndexSettings()
+    context: Annotated[
+        bool,
+        About(
+            "Show the model definitions and similar snippets from other files of the repository. Slipstream"
+            " reads them from the index while the cursor rests.",
+            narrow="lower",
+        ),
+    ] = True
+    repository_memory: Annotated[
+        MemoryWish,
+        About(
+            "Whether to bias the model toward what your repository writes in the same context.",
+            choices={
+                "auto": "For the models that were measured to gain from it.",
+                "on": "For every model.",
+                "off": "Never: the model alone decides.",
+            },
+            narrow="off",
+        ),
+    ] = "auto"
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        About("The device that runs the model.", is_machine_wide=True),
+    ] = "auto"
+    dtype: Annotated[
+        Literal["auto", "bfloat16", "float32", "int8", "int4"],
+        About(
+            "The number format that the model computes with. `int4` needs a GPU.",
+            is_machine_wide=True,
+        ),
+    ] = "auto"
+    drafters: Annotated[
+        tuple[Drafter, ...],
+        About(
+            "The sources of drafts. Drafts change the speed, never the text. An empty list decodes without"
+            " drafts."
+        ),
+    ] = DEFAULT_DRAFTERS
+    draft_model: Annotated[
+        str,
+        About(
+            "A smaller model of the same family, by id or path, that drafts instead of the trained drafter.",
+            is_machine_wide=True,
+        ),
+    ] = ""
+    temperature: Annotated[
+        float,
+        Field(ge=0, le=2),
+        About("0 always writes the most likely token. Above 0 the model samples, with the same drafts."),
+    ] = 0.0
+    shadow: Annotated[
+        float,
+        Field(ge=0, le=1),
+        About(
+            "The fraction of suggestions, from 0 to 1, to compute again without drafts in idle time. The"
+            " statistics count the differences; there should be none.",
+            is_machine_wide=True,
+        ),
+    ] = 0.0
 
     def is_enabled_for(self, language: str) -> bool:
-        """Whether completions are wanted in `language`; `*` in `languages` speaks for all the others."""
+        """Whether suggestions are switched on for `language`."""
         return self.languages.get(language, self.languages.get("*", True))
 
     def refusal(self, language: str, *, is_invoked: bool) -> str:
-        """The name of the rule by which no completion is wanted in `language`, or nothing.
+        """The name of the rule that suppresses suggestions in `language`, or an empty string.
 
-        `is_invoked` says that the user asked for one.
+        `is_invoked` says that the user asked for a suggestion.
         """
         if not self.is_enabled_for(language):
             return "language-disabled"
@@ -100,7 +282,7 @@ class Settings(BaseModel):
 
     @property
     def silent_in(self) -> frozenset[Surroundings]:
-        """In what nothing is suggested while somebody types."""
+        """Where automatic suggestions are suppressed."""
         wanted: dict[Surroundings, bool] = {
             "comment": self.suggest_in_comments,
             "string": self.suggest_in_strings,
@@ -108,122 +290,7 @@ class Settings(BaseModel):
         return frozenset(place for place, is_wanted in wanted.items() if not is_wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """Settings, and a sentence for each value that could not be taken."""
-
-    settings: Settings
-    problems: tuple[str, ...] = ()
-
-
-AnyModel = TypeVar("AnyModel", bound=BaseModel)
-
-GROUPS: dict[str, type[BaseModel]] = {"index": IndexSettings, "remote": RemoteSettings}
-
-
-def merge(base: Settings, values: object, source: str) -> Merged:
-    """`base` with the user's or machine's `values` over it, key by key; a bad one leaves what held before.
-
-    `source` names the origin in messages, as in "config.toml".
-    """
-    if reason := excess(values):
-        return Merged(base, (f"{source}: the settings are ignored: {reason}.",))
-    reader = Reader(source)
-    settings = reader.overlay(base, values)
-    return Merged(settings, summed_up(reader.all_problems(), source))
-
-
-class Reader:
-    """Takes values from one source key by key and collects what is wrong with them."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self._problems: list[str] = []
-        self._unknown: list[tuple[str, str]] = []
-
-    def all_problems(self) -> list[str]:
-        """A sentence for each bad value, and one for all that is no setting."""
-        if not self._unknown:
-            return self._problems
-        if len(self._unknown) == 1:
-            ((name, suggestion),) = self._unknown
-            said = f"there is no setting {_cut(name)}.{suggestion}"
-        else:
-            named = ", ".join(_cut(name) for name, _ in self._unknown[:_MAX_NAMED])
-            num_more = len(self._unknown) - _MAX_NAMED
-            said = f"there are no settings {named}{f' and {num_more} more' if num_more > 0 else ''}."
-        return [*self._problems, f"{self.source}: {said}"]
-
-    def overlay(self, base: AnyModel, values: object, group: str = "") -> AnyModel:
-        """`base` with the good ones of `values` over it."""
-        if values is None:
-            return base
-        if not isinstance(values, Mapping):
-            name = group or "the settings"
-            self._complain(f"{name} must be a table of keys, not {_shown(values)}; it is ignored.")
-            return base
-        names = {info.alias or name: name for name, info in type(base).model_fields.items()}
-        changes: dict[str, Any] = {}
-        for key, value in nested(values).items():
-            path = f"{group}.{key}" if group else key
-            if (name := names.get(key, "")) == "":
-                if path in EDITORGROUPS:
-                    continue
-                suggestion = _suggestion(key, names) if len(self._unknown) < _MAX_NAMED else ""
-                self._unknown.append((path, suggestion))
-            elif isinstance(current := getattr(base, name), BaseModel):
-                changes[name] = self.overlay(current, value, path)
-            elif value is not None:
-                changes[name] = self._checked(base, name, path, value)
-        return base.model_copy(update=changes)
-
-    def _checked(self, base: BaseModel, name: str, path: str, value: object) -> Any:
-        """`value` as its setting wants it, or what held before."""
-        try:
-            model = type(base).model_validate_json(json.dumps({to_camel(name): value}, default=str))
-        except ValidationError as error:
-            reason, held = error.errors()[0]["msg"], getattr(base, name)
-            self._complain(f"{path} cannot be {_shown(value)}: {reason}. {_shown(held)} holds instead.")
-            return held
-        return getattr(model, name)
-
-    def _complain(self, problem: str) -> None:
-        self._problems.append(f"{self.source}: {problem}")
-
-
-def summed_up(problems: Sequence[str], source: str) -> tuple[str, ...]:
-    """At most `_MAX_PROBLEMS` sentences."""
-    if len(problems) <= _MAX_PROBLEMS:
-        return tuple(problems)
-    num_more = len(problems) - _MAX_PROBLEMS + 1
-    return (*problems[: _MAX_PROBLEMS - 1], f"{source}: {num_more} more values cannot be taken.")
-
-
-def nested(values: Mapping[Any, Any]) -> dict[str, Any]:
-    """`values` with dotted keys ("index.enabled", as some editors send them) as groups."""
-    nested: dict[str, Any] = {}
-    for key, value in values.items():
-        head, dot, rest = str(key).partition(".")
-        if dot and isinstance(group := nested.setdefault(head, {}), dict):
-            group[rest] = value
-        elif isinstance(value, Mapping) and isinstance(nested.get(head), dict):
-            nested[head].update(value)
-        else:
-            nested[head] = dict(value) if isinstance(value, Mapping) else value
-    return nested
-
-
-def _shown(value: object) -> str:
-    """A value as it would be written in a settings file, cut to what a message can hold."""
-    return _cut(json.dumps(value, default=str))
-
-
-def _cut(text: str) -> str:
-    """A text that a message can hold, in visible characters."""
-    plain = text if text.isascii() and text.isprintable() else json.dumps(text)
-    return plain if len(plain) <= 60 else f"{plain[:57]}..."
-
-
-def _suggestion(key: str, known: Mapping[str, str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1) if len(key) <= _MAX_KEY_CHARS else []
-    return f" Did you mean {close[0]}?" if close else ""
+@cache
+def all_settings() -> tuple[Setting, ...]:
+    """Every setting, in the order in which pages show them."""
+    return rows(Settings)

@@ -15,19 +15,21 @@ if TYPE_CHECKING:
     from completion_engine.choice.choice import Choice
     from completion_engine.engine import CompletionEngine
     from completion_engine.request import Progress
-    from lsp_server.workspace.settings import Merged, Settings
+    from lsp_server.workspace.settings import Settings
+    from lsp_server.workspace.settings_reading import Merged
 
 
 def settings_for(folder: Path) -> Merged:
     """The user's settings as the repository in `folder` narrows them, and what is wrong with them."""
     from lsp_server.workspace.narrowing import narrow  # noqa: PLC0415 - loads pydantic
-    from lsp_server.workspace.settings import Merged, Settings, merge  # noqa: PLC0415 - as above
+    from lsp_server.workspace.settings import Settings  # noqa: PLC0415 - as above
     from lsp_server.workspace.settings_file import (  # noqa: PLC0415 - as above
         REPOSITORY_FILE,
         read_repository_file,
         read_user_file,
         user_file,
     )
+    from lsp_server.workspace.settings_reading import Merged, merge  # noqa: PLC0415 - as above
 
     values, unreadable = read_user_file(user_file())
     user = merge(Settings(), values, str(user_file()))

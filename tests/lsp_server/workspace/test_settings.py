@@ -12,8 +12,8 @@ from pydantic.alias_generators import to_camel
 
 from lsp_server.workspace.configuration import Configuration
 from lsp_server.workspace.narrowing import narrow
-from lsp_server.workspace.settings import Settings, merge
-from lsp_server.workspace.settings_limits import MAX_BITS
+from lsp_server.workspace.settings import IndexSettings, Settings, all_settings
+from lsp_server.workspace.settings_reading import MAX_BITS, merge
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -47,20 +47,26 @@ def test_good_values_are_taken() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"maxTokens": "many"}, 'maxTokens cannot be "many"'),
-        ({"maxTokens": True}, "maxTokens cannot be true"),
-        ({"maxTokens": 0}, "64 holds instead"),
-        ({"deadlineMs": -1}, "deadlineMs cannot be -1"),
-        ({"shadow": 1.5}, "shadow cannot be 1.5"),
-        ({"multiline": "sometimes"}, "multiline cannot be"),
-        ({"drafters": ["magic"]}, "magic is none of ngram"),
-        ({"drafters": "ngram"}, "drafters cannot be"),
-        ({"languages": {"python": "yes"}}, "languages cannot be"),
-        ({"index": {"maxFiles": "all"}}, "index.maxFiles cannot be"),
-        ({"index.maxFiles": "all"}, "index.maxFiles cannot be"),
-        ({"index": 7}, "index must be a table"),
+        ({"maxTokens": "many"}, 'maxTokens must be a whole number from 1 to 1,024, not "many".'),
+        ({"maxTokens": True}, "maxTokens must be a whole number from 1 to 1,024, not true."),
+        ({"maxTokens": 0}, "not 0. Slipstream uses 64."),
+        ({"deadlineMs": -1}, "deadlineMs must be a number of at least 0, not -1. Slipstream uses 100.0."),
+        ({"shadow": 1.5}, "shadow must be a number from 0 to 1, not 1.5."),
+        ({"multiline": "sometimes"}, 'multiline must be one of auto, never, always, not "sometimes".'),
+        ({"drafters": ["magic"]}, "drafters must be a list out of ngram, recycled, neural, lookahead, not"),
+        ({"drafters": "ngram"}, "drafters must be a list"),
+        ({"languages": {"python": "yes"}}, "languages must be a table of names with true or false, not"),
+        ({"index": {"maxFiles": "all"}}, "index.maxFiles must be a whole number from 0 to 1,000,000, not"),
+        ({"index.maxFiles": "all"}, "index.maxFiles must be a whole number"),
+        ({"index": {"enabled": 1}}, "index.enabled must be true or false, not 1. Slipstream uses true."),
+        ({"index": {"exclude": "a"}}, 'index.exclude must be a list of texts, not "a". Slipstream uses [].'),
+        ({"index": 7}, "index must be a table of settings, not 7. It is ignored."),
+        ({"target": ""}, 'target must be a text that is not empty, not "". Slipstream uses "auto".'),
+        ({"remote.url": "x" * 501}, "remote.url must be a text of at most 500 characters, not"),
+        ({"draftModel": None, "draft": 1}, "there is no setting draft."),
+        ({"draftModel": 5}, 'draftModel must be a text, not 5. Slipstream uses "".'),
         ({"maxToken": 3}, "Did you mean maxTokens?"),
-        ("fast", "the settings must be a table"),
+        ("fast", 'the settings must be a table of settings, not "fast"'),
     ],
 )
 def test_a_bad_value_is_named_and_the_others_hold(values: Any, said: str) -> None:
@@ -120,7 +126,8 @@ def test_a_repository_that_names_a_model_a_device_or_a_server_is_told_off(key: s
     merged = narrow(Settings(), {key: value}, ".slipstream.toml")
     assert merged.settings == Settings()
     assert merged.problems == (
-        f".slipstream.toml: a repository may not set {key}; it may only disable and limit.",
+        f".slipstream.toml: a repository may not set {key}."
+        " It may only switch features off, exclude files and lower limits.",
     )
 
 
@@ -176,7 +183,7 @@ def test_however_many_values_are_bad_a_few_are_named() -> None:
     values = dict.fromkeys((to_camel(name) for name in Settings.model_fields), "\u0007" * 100)
     for merged in (merge(Settings(), values, "x"), narrow(Settings(), values, "x")):
         assert len(merged.problems) == 5
-        assert "more values cannot be taken" in merged.problems[-1]
+        assert "more values are not valid" in merged.problems[-1]
         assert max(map(len, merged.problems)) < 400
 
 
@@ -205,9 +212,36 @@ def test_a_repository_cannot_take_back_what_the_user_excludes(pattern: str) -> N
     base = merge(Settings(), {"index": {"exclude": ["private/**"]}}, "config.toml").settings
     merged = narrow(base, {"index": {"exclude": [pattern, "dist/**"]}}, ".slipstream.toml")
     assert merged.settings.index.exclude == ("private/**", "dist/**")
-    assert "take back" in merged.problems[0]
+    assert "may not include files again" in merged.problems[0]
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
 def test_a_time_is_a_number(value: float) -> None:
     assert merge(Settings(), {"deadlineMs": value, "patienceMs": value}, "x").settings == Settings()
+
+
+def test_a_bad_value_of_a_repository_narrows_nothing() -> None:
+    base = Settings(max_tokens=100, index=IndexSettings(exclude=("!kept",)))
+    merged = narrow(base, {"maxTokens": "many"}, ".slipstream.toml")
+    assert merged.settings == base
+    assert merged.problems == (
+        '.slipstream.toml: maxTokens must be a whole number from 1 to 1,024, not "many".'
+        " Slipstream uses 100.",
+    )
+
+
+def test_a_choice_has_a_sentence_for_each_value_or_none() -> None:
+    for setting in all_settings():
+        assert [*setting.about.choices] in ([], setting.schema.get("enum")), setting.key
+
+
+def test_a_repository_may_only_change_what_a_workspace_may_set() -> None:
+    assert not [row.key for row in all_settings() if row.about.narrow and row.about.is_machine_wide]
+    assert {row.key for row in all_settings() if row.about.narrow in {"manual", "never", "off"}} == {
+        "trigger",
+        "multiline",
+        "repositoryMemory",
+    }
+    for row in all_settings():
+        if row.about.narrow in {"manual", "never", "off"}:
+            assert row.about.narrow in row.schema["enum"]

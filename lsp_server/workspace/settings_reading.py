@@ -1,0 +1,187 @@
+"""Reading settings: values from one source over those that held, with a sentence for each bad one.
+
+Owns merging and the limits on what a source may send. Holds no setting.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic.alias_generators import to_camel
+
+from lsp_server.workspace.settings import Settings
+from lsp_server.workspace.settings_table import rows
+
+# Groups under the same section that belong to the editors' extensions.
+EDITORGROUPS = frozenset({"trace", "server", "editor"})
+
+MAX_VALUES = 20_000
+MAX_CHARS = 1 << 20
+MAX_DEPTH = 16
+MAX_BITS = 1 << 10
+
+_MAX_NAMED = 3
+_MAX_KEY_CHARS = 40
+_MAX_PROBLEMS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Settings, and a sentence for each value that is not valid."""
+
+    settings: Settings
+    problems: tuple[str, ...] = ()
+
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+def merge(base: Settings, values: object, source: str) -> Merged:
+    """Return `base` with the user's `values` over it, key by key. A bad value changes nothing.
+
+    `source` begins each message, as in "config.toml".
+    """
+    if reason := excess(values):
+        return Merged(base, (f"{source}: all its settings are ignored, because {reason}.",))
+    reader = Reader(source)
+    settings = reader.overlay(base, values)
+    return Merged(settings, summed_up(reader.all_problems(), source))
+
+
+class Reader:
+    """Reads values from one source key by key and collects the problems."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._problems: list[str] = []
+        self._unknown: list[tuple[str, str]] = []
+
+    def all_problems(self) -> list[str]:
+        """A sentence for each bad value, and one for all unknown keys."""
+        if not self._unknown:
+            return self._problems
+        if len(self._unknown) == 1:
+            ((name, suggestion),) = self._unknown
+            problem = f"there is no setting {_cut(name)}.{suggestion}"
+        else:
+            named = ", ".join(_cut(name) for name, _ in self._unknown[:_MAX_NAMED])
+            num_more = len(self._unknown) - _MAX_NAMED
+            problem = f"there are no settings {named}{f' and {num_more} more' if num_more > 0 else ''}."
+        return [*self._problems, f"{self.source}: {problem}"]
+
+    def overlay(self, base: AnyModel, values: object, group: str = "") -> AnyModel:
+        """Return `base` with the valid ones of `values` over it."""
+        if values is None:
+            return base
+        if not isinstance(values, Mapping):
+            name = group or "the settings"
+            self._complain(f"{name} must be a table of settings, not {_shown(values)}. It is ignored.")
+            return base
+        names = {info.alias or name: name for name, info in type(base).model_fields.items()}
+        changes: dict[str, Any] = {}
+        for key, value in nested(values).items():
+            path = f"{group}.{key}" if group else key
+            if (name := names.get(key, "")) == "":
+                if path in EDITORGROUPS:
+                    continue
+                suggestion = _suggestion(key, names) if len(self._unknown) < _MAX_NAMED else ""
+                self._unknown.append((path, suggestion))
+            elif isinstance(current := getattr(base, name), BaseModel):
+                changes[name] = self.overlay(current, value, path)
+            elif value is not None:
+                changes[name] = self._checked(base, name, path, value)
+        return base.model_copy(update=changes)
+
+    def _checked(self, base: BaseModel, name: str, path: str, value: object) -> Any:
+        """Return `value` in its setting's type, or the value of `base` where it is not valid."""
+        try:
+            model = type(base).model_validate_json(json.dumps({to_camel(name): value}, default=str))
+        except ValidationError:
+            current = getattr(base, name)
+            wanted = _expected(type(base))[to_camel(name)]
+            self._complain(
+                f"{path} must be {wanted}, not {_shown(value)}. Slipstream uses {_shown(current)}."
+            )
+            return current
+        return getattr(model, name)
+
+    def _complain(self, problem: str) -> None:
+        self._problems.append(f"{self.source}: {problem}")
+
+
+def summed_up(problems: Sequence[str], source: str) -> tuple[str, ...]:
+    """At most `_MAX_PROBLEMS` sentences."""
+    if len(problems) <= _MAX_PROBLEMS:
+        return tuple(problems)
+    num_more = len(problems) - _MAX_PROBLEMS + 1
+    return (*problems[: _MAX_PROBLEMS - 1], f"{source}: {num_more} more values are not valid.")
+
+
+def nested(values: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return `values` with dotted keys ("index.enabled", as some editors send them) as groups."""
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        head, dot, rest = str(key).partition(".")
+        if dot and isinstance(group := nested.setdefault(head, {}), dict):
+            group[rest] = value
+        elif isinstance(value, Mapping) and isinstance(nested.get(head), dict):
+            nested[head].update(value)
+        else:
+            nested[head] = dict(value) if isinstance(value, Mapping) else value
+    return nested
+
+
+@cache
+def _expected(model: type[BaseModel]) -> dict[str, str]:
+    """The values that each setting of a model takes, in words."""
+    return {row.key: row.expected for row in rows(model)}
+
+
+def _shown(value: object) -> str:
+    """A value as JSON, cut to what a message can hold."""
+    return _cut(json.dumps(value, default=str))
+
+
+def _cut(text: str) -> str:
+    """A text in visible characters, cut to what a message can hold."""
+    plain = text if text.isascii() and text.isprintable() else json.dumps(text)
+    return plain if len(plain) <= 60 else f"{plain[:57]}..."
+
+
+def _suggestion(key: str, known: Mapping[str, str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1) if len(key) <= _MAX_KEY_CHARS else []
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def excess(values: object) -> str:
+    """Why `values` are too many or too deep for settings, or an empty string.
+
+    Looks at each value once and does not recurse.
+    """
+    pending: list[tuple[object, int]] = [(values, 0)]
+    num_values = num_chars = 0
+    while pending:
+        value, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            return f"they are nested more than {MAX_DEPTH} levels deep"
+        inner: Collection[object] = ()
+        if isinstance(value, Mapping):
+            num_chars += sum(len(str(key)) for key in value)
+            inner = value.values()
+        elif isinstance(value, list | tuple):
+            inner = value
+        elif isinstance(value, str):
+            num_chars += len(value)
+        elif isinstance(value, int) and value.bit_length() > MAX_BITS:
+            return "one of their numbers has too many digits"
+        num_values += len(inner)
+        if num_values > MAX_VALUES or num_chars > MAX_CHARS:
+            return f"they hold more than {MAX_VALUES:,} values or {MAX_CHARS:,} characters"
+        pending += [(each, depth + 1) for each in inner]
+    return ""

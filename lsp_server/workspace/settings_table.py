@@ -1,0 +1,104 @@
+"""What a settings model states about each of its fields, as rows from which pages and messages are made.
+
+Holds no setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+
+Page = Literal["Suggestions", "Model", "Repository"]
+# What a repository may do to a setting: lower it or switch it off, exclude more files, switch languages off,
+# or choose this one value.
+Narrowing = Literal["lower", "exclude", "languages", "manual", "never", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a person reads about a setting, and who may set it."""
+
+    sentence: str
+    page: Page | None = None  # where the editors show it; None for an advanced setting of config.toml
+    choices: Mapping[str, str] = field(default_factory=dict)  # a sentence for each value, where they are few
+    is_machine_wide: bool = False  # names a model, a program, a path or a server: no workspace may set it
+    narrow: Narrowing | None = None  # None keeps a repository from changing it
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its key ("index.maxFiles"), its name in Python ("index.max_files") and its JSON Schema."""
+
+    key: str
+    attribute: str
+    about: About
+    schema: Mapping[str, Any]
+
+    @property
+    def default(self) -> Any:
+        """The default as JSON has it."""
+        return self.schema["default"]
+
+    @property
+    def expected(self) -> str:
+        """The values that it takes, in words that follow "must be"."""
+        schema = self.schema
+        if "enum" in schema:
+            return f"one of {', '.join(schema['enum'])}"
+        if "enum" in schema.get("items", {}):
+            return f"a list out of {', '.join(schema['items']['enum'])}"
+        if schema["type"] == "string":
+            return self._expected_text
+        return _EXPECTED[schema["type"]] + self._limits
+
+    @property
+    def _limits(self) -> str:
+        low, high = self.schema.get("minimum"), self.schema.get("maximum")
+        if high is not None:
+            return f" from {low:,} to {high:,}"
+        return "" if low is None else f" of at least {low:,}"
+
+    @property
+    def _expected_text(self) -> str:
+        if "maxLength" in self.schema:
+            return f"a text of at most {self.schema['maxLength']} characters"
+        return "a text that is not empty" if "minLength" in self.schema else "a text"
+
+
+_EXPECTED = {
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list of texts",
+    "object": "a table of names with true or false",
+}
+
+
+def groups(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """The fields of a model that hold further settings, by their outside names."""
+    types = {to_camel(name): info.annotation for name, info in model.model_fields.items()}
+    return {
+        key: each for key, each in types.items() if isinstance(each, type) and issubclass(each, BaseModel)
+    }
+
+
+def rows(model: type[BaseModel]) -> tuple[Setting, ...]:
+    """The settings of a model in the order of its fields, those of a group as `group.name`."""
+    found: list[Setting] = []
+    schemas = model.model_json_schema(by_alias=True)["properties"]
+    inner = groups(model)
+    for name, info in model.model_fields.items():
+        key = to_camel(name)
+        if key in inner:
+            within = rows(inner[key])
+            found += [
+                replace(row, key=f"{key}.{row.key}", attribute=f"{name}.{row.attribute}") for row in within
+            ]
+        else:
+            (about,) = (note for note in info.metadata if isinstance(note, About))
+            found.append(Setting(key, name, about, schemas[key]))
+    return tuple(found)
