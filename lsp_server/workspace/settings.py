@@ -153,7 +153,7 @@ class Settings(BaseModel):
         int,
         Field(ge=1, le=1024),
         About(
-            "The longest suggestion, in tokens. A line of code has about ten.",
+            "The longest suggestion, in tokens. A line of code has about ten tokens.",
             page="Suggestions",
             narrow="lower",
         ),
@@ -189,11 +189,10 @@ class Settings(BaseModel):
         int,
         Field(ge=1, le=8),
         About(
-            "How many different suggestions to offer when you ask for one; the plugins for VS Code and Neovim"
-            " ask for 3. While you type there is one.",
+            "How many different suggestions to offer when you ask for one. While you type there is one.",
             narrow="lower",
         ),
-    ] = 1
+    ] = 3
     target: Annotated[
         str,
         Field(min_length=1),

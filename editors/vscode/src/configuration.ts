@@ -4,25 +4,30 @@ import { type Languages, serverSettings } from "./settings";
 
 const SECTION = "slipstream";
 
-/** What holds for `key`, with the editor's defaults. */
+/** The value in effect for `key`, with the defaults of package.json. */
 export function get<T>(key: string, fallback: T): T {
   return vscode.workspace.getConfiguration(SECTION).get(key, fallback);
 }
 
-/** What the server is told, in the shape of its section. */
+/** The value in the user's own settings, for a key that is on no settings page and that no workspace may set. */
+export function getOfUser(key: string): unknown {
+  return vscode.workspace.getConfiguration(SECTION).inspect(key)?.globalValue;
+}
+
+/** The settings to send when the server asks for its section. */
 export function forServer(): Record<string, unknown> {
   const configuration = vscode.workspace.getConfiguration(SECTION);
-  const read = (key: string) => {
+  const readSet = (key: string): unknown => {
     const found = configuration.inspect(key);
     const values = [found?.globalValue, found?.workspaceValue, found?.workspaceFolderValue];
-    return { value: configuration.get(key), isSet: values.some((value) => value !== undefined) };
+    return values.some((value) => value !== undefined) ? configuration.get(key) : undefined;
   };
-  return serverSettings(read, vscode.workspace.isTrusted);
+  return serverSettings(readSet, getOfUser, vscode.workspace.isTrusted);
 }
 
 /**
- * What the server is told before it asks for its settings. These hold as long as it runs, beneath all others,
- * so they are only what must never be forgotten.
+ * The settings that the server starts with, before it asks for its section. They hold as long as it runs, so they are
+ * only what must never be forgotten.
  */
 export function forStart(): Record<string, unknown> {
   return vscode.workspace.isTrusted ? {} : { index: { enabled: false } };
@@ -32,7 +37,7 @@ export function languages(): Languages {
   return get<Languages>("languages", {});
 }
 
-/** Set `key` for the workspace where that has its own value already, and else for the user. */
+/** Set `key` for the workspace if it has a value there already, and otherwise for the user. */
 export async function set(key: string, value: unknown): Promise<void> {
   const configuration = vscode.workspace.getConfiguration(SECTION);
   const isOfWorkspace = configuration.inspect(key)?.workspaceValue !== undefined;

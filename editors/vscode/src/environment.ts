@@ -57,8 +57,8 @@ export class Environment {
     return {
       command: configuration.get<string[]>("server.command", []),
       python: configuration.get("server.python", ""),
-      pipArguments: configuration.get<string[]>("server.pipArguments", []),
-      isShared: configuration.get("sharedEngine", true),
+      pipArguments: texts(configuration.getOfUser("server.pipArguments")),
+      isShared: configuration.getOfUser("sharedEngine") !== false,
       activePython,
       signal,
       isTrusted: vscode.workspace.isTrusted,
@@ -91,6 +91,11 @@ export class Environment {
         return work(report, AbortSignal.any([controller.signal, outer]));
       });
   }
+}
+
+/** A list of texts; what else stands in settings.json counts as an empty one. */
+function texts(value: unknown): string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string") ? value : [];
 }
 
 async function activePython(): Promise<string | undefined> {

@@ -1,91 +1,32 @@
 // Owns the meaning of the settings: which go to the server, and where a completion is wanted.
 // Must not know the editor.
-
-/** The settings that the server knows, as written below `slipstream`. */
-export const SERVER_KEYS = [
-  "target",
-  "drafters",
-  "draftModel",
-  "device",
-  "dtype",
-  "deadlineMs",
-  "patienceMs",
-  "maxTokens",
-  "multiline",
-  "trigger",
-  "languages",
-  "suggestInComments",
-  "suggestInStrings",
-  "temperature",
-  "candidates",
-  "eagerness",
-  "repositoryMemory",
-  "shadow",
-  "context",
-  "index.enabled",
-  "index.maxFiles",
-  "index.exclude",
-  "remote.url",
-  "remote.tokenFile",
-  "remote.caFile",
-  "remote.model",
-  "remote.tokenizer",
-] as const;
-
-/** The settings of the extension itself. */
-export const OWN_KEYS = [
-  "editor.enabled",
-  "sharedEngine",
-  "server.command",
-  "server.python",
-  "server.pipArguments",
-  "trace.server",
-] as const;
+import { ADVANCED_KEYS, SHOWN_KEYS } from "./settingKeys";
 
 /** Which documents are completed, by where they lie. */
 export const SCHEMES = ["file", "untitled", "vscode-notebook-cell"] as const;
 
 export type Languages = Readonly<Record<string, boolean>>;
 
-/** One setting: what holds, and whether the user said so somewhere. */
-export interface Setting {
-  readonly value: unknown;
-  readonly isSet: boolean;
-}
+/** The value that was set for a key; undefined where nobody set one. */
+export type Read = (key: string) => unknown;
 
 /**
- * What the server is told. Only what the user set, so that their `config.toml` holds for the rest; and how
- * many candidates, where this editor's default differs from the server's.
+ * The settings to send: only those that were set, so that the user's `config.toml` holds for the rest. Advanced ones
+ * have no entry in package.json that keeps a workspace from setting them, so they come from the user alone.
  */
-export function serverSettings(read: (key: string) => Setting, isTrusted: boolean): Record<string, unknown> {
-  const result: Record<string, unknown> = {};
-  const index: Record<string, unknown> = {};
-  const remote: Record<string, unknown> = {};
-  const groups: Readonly<Record<string, Record<string, unknown>>> = { index, remote };
-  for (const key of SERVER_KEYS) {
-    const { value, isSet } = read(key);
-    if (isSet || key === "candidates") {
-      const [first = key, name] = key.split(".");
-      const group = groups[first];
-      if (name !== undefined && group !== undefined) {
-        group[name] = value;
-      } else {
-        result[key] = value;
-      }
-    }
-  }
-  if (!isTrusted) {
-    index.enabled = false;
-  }
-  return { ...result, index, ...(Object.keys(remote).length > 0 ? { remote } : {}) };
+export function serverSettings(readSet: Read, readOfUser: Read, isTrusted: boolean): Record<string, unknown> {
+  const shown = SHOWN_KEYS.map((key) => [key, readSet(key)] as const);
+  const advanced = ADVANCED_KEYS.map((key) => [key, readOfUser(key)] as const);
+  const set = Object.fromEntries([...shown, ...advanced].filter(([, value]) => value !== undefined));
+  return isTrusted ? set : { ...set, "index.enabled": false };
 }
 
-/** Whether suggestions are wanted in a language; `*` speaks for those that are not named. */
+/** Whether suggestions are switched on for a language; `*` stands for those that are not named. */
 export function isEnabledFor(languages: Languages, language: string): boolean {
   return languages[language] ?? languages["*"] ?? true;
 }
 
-/** `languages` with one of them switched over; what `*` says anyway is not repeated. */
+/** `languages` with one of them switched over, without entries that say the same as `*`. */
 export function toggled(languages: Languages, language: string): Languages {
   const wanted = !isEnabledFor(languages, language);
   const rest = Object.fromEntries(Object.entries(languages).filter(([name]) => name !== language));

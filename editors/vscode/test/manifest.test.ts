@@ -1,23 +1,16 @@
-// Owns the tests that hold package.json together with the code and with the server's own settings.
+// Owns the tests that hold package.json together with the code.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { COMMANDS } from "../src/commandNames";
-import { OWN_KEYS, SCHEMES, SERVER_KEYS } from "../src/settings";
+import { OWN_KEYS, SHOWN_KEYS } from "../src/settingKeys";
+import { SCHEMES } from "../src/settings";
 import { NEWEST_MINOR, OLDEST_MINOR } from "../src/versions";
 
 interface Property {
-  readonly type: string;
-  readonly default: unknown;
   readonly scope: string;
   readonly order: number;
-  readonly enum?: readonly string[];
-  readonly items?: { readonly enum?: readonly string[] };
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
   readonly description?: string;
   readonly markdownDescription?: string;
 }
@@ -41,21 +34,22 @@ const read = (...names: string[]): string => readFileSync(path.join(...names), "
 const manifest = JSON.parse(read(root, "package.json")) as Manifest;
 const properties = Object.assign({}, ...manifest.contributes.configuration.map((part) => part.properties)) as Record<string, Property>;
 
-const MACHINE = ["target", "remote.url", "remote.tokenFile", "remote.caFile", "remote.model", "remote.tokenizer", "draftModel", "device", "dtype", "shadow", "sharedEngine", "server.command", "server.python", "server.pipArguments"];
-// The extension offers several where the server by itself offers one.
-const OWN_DEFAULTS: Readonly<Record<string, unknown>> = { candidates: 3 };
-
-test("package.json has exactly the settings that the code knows, each described", () => {
-  const keys = [...SERVER_KEYS, ...OWN_KEYS].map((key) => `slipstream.${key}`);
+test("package.json has exactly the settings of the pages, each described", () => {
+  const keys = [...SHOWN_KEYS, ...OWN_KEYS].map((key) => `slipstream.${key}`);
   assert.deepEqual(Object.keys(properties).sort(), keys.sort());
   for (const [key, { description, markdownDescription }] of Object.entries(properties)) {
     assert.ok(description ?? markdownDescription, key);
   }
 });
 
+test("a person sees at most 15 settings", () => {
+  assert.ok(Object.keys(properties).length <= 15);
+});
+
 test("programs, paths and models are the machine's, never a workspace's", () => {
+  const names = ["target", "remote.url", "server.command", "server.python"].map((key) => `slipstream.${key}`);
   const machine = Object.entries(properties).filter(([, { scope }]) => scope === "machine");
-  assert.deepEqual(machine.map(([key]) => key).sort(), MACHINE.map((key) => `slipstream.${key}`).sort());
+  assert.deepEqual(machine.map(([key]) => key).sort(), names.sort());
 });
 
 test("nothing that a workspace may set holds before it is trusted", () => {
@@ -79,7 +73,7 @@ test("the settings of a page have an order, each a place of its own", () => {
 test("the versions of Python are those that the server allows", () => {
   const allowed = /^requires-python = ">=3\.(\d+),<3\.(\d+)"$/m.exec(read(repository, "pyproject.toml"));
   assert.deepEqual(allowed?.slice(1).map(Number), [OLDEST_MINOR, NEWEST_MINOR + 1]);
-  for (const text of [properties["slipstream.server.python"]?.markdownDescription, read(root, "README.md")]) {
+  for (const text of [properties["slipstream.server.python"]?.description, read(root, "README.md")]) {
     assert.match(text ?? "", new RegExp(`3\\.${OLDEST_MINOR} to 3\\.${NEWEST_MINOR}\\b`));
   }
 });
@@ -107,56 +101,4 @@ test("every source file says first what it owns and stays below 300 lines", () =
       assert.ok(lines.length < 300, `${name} has ${lines.length} lines`);
     }
   }
-});
-
-interface Schema {
-  readonly properties: Readonly<Record<string, Schema & { readonly $ref?: string }>>;
-  readonly $defs?: Readonly<Record<string, Schema>>;
-  readonly type?: string;
-  readonly default?: unknown;
-  readonly enum?: readonly string[];
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-}
-
-const PRINT_SCHEMA = `
-import json
-from completion_engine.config import DRAFTERS
-from lsp_server.workspace.settings import Settings
-print(json.dumps({"schema": Settings.model_json_schema(by_alias=True), "drafters": DRAFTERS}))
-`;
-
-function serverSchema(): { schema: Schema; drafters: readonly string[] } | undefined {
-  const own = path.join(repository, ".venv", "bin", "python");
-  const python = process.env.PYTHON ?? (existsSync(own) ? own : "python3");
-  try {
-    const output = execFileSync(python, ["-c", PRINT_SCHEMA], { cwd: repository, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-    return JSON.parse(output) as { schema: Schema; drafters: readonly string[] };
-  } catch {
-    return undefined;
-  }
-}
-
-test("names, defaults, choices and limits are those of the server's settings", (context) => {
-  const server = serverSchema();
-  if (server === undefined) {
-    context.skip("needs a Python in which the server is installed; PYTHON names one");
-    return;
-  }
-  const { index, remote, ...top } = server.schema.properties;
-  const inGroup = (name: string, group?: { readonly $ref?: string }): [string, Schema][] => {
-    const found = server.schema.$defs?.[group?.$ref?.split("/").at(-1) ?? ""]?.properties ?? {};
-    return Object.entries(found).map(([key, schema]) => [`${name}.${key}`, schema]);
-  };
-  const all: Record<string, Schema> = { ...top, ...Object.fromEntries([...inGroup("index", index), ...inGroup("remote", remote)]) };
-  assert.deepEqual(Object.keys(all).sort(), [...SERVER_KEYS].sort());
-  for (const [key, schema] of Object.entries(all)) {
-    const property = properties[`slipstream.${key}`];
-    const { type, enum: choices, minimum, maximum, minLength } = property ?? {};
-    const expected = { type: schema.type, choices: schema.enum, minimum: schema.minimum, maximum: schema.maximum, minLength: schema.minLength };
-    assert.deepEqual({ type, choices, minimum, maximum, minLength }, expected, key);
-    assert.deepEqual(property?.default, OWN_DEFAULTS[key] ?? schema.default ?? {}, key);
-  }
-  assert.deepEqual(properties["slipstream.drafters"]?.items?.enum, server.drafters);
 });

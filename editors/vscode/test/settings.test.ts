@@ -1,20 +1,28 @@
 // Owns the tests of what the server is told, and of which languages are on.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ADVANCED_KEYS } from "../src/settingKeys";
 import { isEnabledFor, serverSettings, toggled } from "../src/settings";
 
-function told(set: Readonly<Record<string, unknown>>, isTrusted = true): Record<string, unknown> {
-  return serverSettings((key) => ({ value: set[key] ?? (key === "candidates" ? 3 : null), isSet: key in set }), isTrusted);
+function sent(set: Readonly<Record<string, unknown>>, ofUser: Readonly<Record<string, unknown>> = {}, isTrusted = true): Record<string, unknown> {
+  return serverSettings((key) => set[key], (key) => ofUser[key], isTrusted);
 }
 
-test("the server is told what the user set, so that config.toml holds for the rest", () => {
-  assert.deepEqual(told({ maxTokens: 32, "index.exclude": ["*.sql"] }), { maxTokens: 32, candidates: 3, index: { exclude: ["*.sql"] } });
-  assert.deepEqual(told({}), { candidates: 3, index: {} });
-  assert.deepEqual(told({ "remote.url": "https://a.example" }), { candidates: 3, index: {}, remote: { url: "https://a.example" } });
+test("the server gets what the user set, so that config.toml holds for the rest", () => {
+  assert.deepEqual(sent({ maxTokens: 32, "index.exclude": ["*.sql"] }), { maxTokens: 32, "index.exclude": ["*.sql"] });
+  assert.deepEqual(sent({}), {});
+  assert.deepEqual(sent({ "remote.url": "https://a.example" }), { "remote.url": "https://a.example" });
+});
+
+test("settings that are on no page come from the user alone", () => {
+  for (const key of ADVANCED_KEYS) {
+    assert.deepEqual(sent({ [key]: "from a workspace" }), {});
+    assert.deepEqual(sent({ [key]: "from a workspace" }, { [key]: "from the user" }), { [key]: "from the user" });
+  }
 });
 
 test("in a workspace that is not trusted nothing is indexed, whatever is set", () => {
-  assert.deepEqual(told({ "index.enabled": true }, false).index, { enabled: false });
+  assert.equal(sent({ "index.enabled": true }, {}, false)["index.enabled"], false);
 });
 
 test("a star speaks for the languages that are not named", () => {

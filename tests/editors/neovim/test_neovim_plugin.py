@@ -273,7 +273,7 @@ def test_the_help_has_its_tags(editor: Neovim, tmp_path: Path) -> None:
     editor.vim.command(f"helptags {tmp_path}")
     tags = {line.split("\t")[0] for line in (tmp_path / "tags").read_text().splitlines()}
     commands = editor.call("return require('slipstream.commands').names()")
-    options = editor.call("return vim.tbl_keys(require('slipstream.config').defaults)")
+    options = editor.call("return vim.tbl_keys(require('slipstream.options').defaults)")
     assert {f":Slipstream-{name}" for name in commands} <= tags
     assert {f"slipstream-{name}" for name in options} <= tags
     assert not (PLUGIN / "doc" / "tags").exists()
@@ -282,8 +282,18 @@ def test_the_help_has_its_tags(editor: Neovim, tmp_path: Path) -> None:
 def test_the_readme_shows_the_defaults(editor: Neovim) -> None:
     readme = (PLUGIN / "README.md").read_text()
     options = readme.split("## Options")[1].split("setup(")[1].split("\n})")[0] + "\n}"
-    shown, defaults = editor.call(f"return {{ {options}, require('slipstream.config').defaults }}")
-    assert shown == defaults
+    shown, defaults = editor.call(f"return {{ {options}, require('slipstream.options').defaults }}")
+    assert {"cmd", "enabled", "filetypes", "keymaps", "settings"} <= set(shown)
+    assert shown == {name: defaults[name] for name in shown}
+
+
+def test_every_option_has_a_default_and_a_check(editor: Neovim) -> None:
+    options, kinds = editor.call(
+        "local options = require('slipstream.options')"
+        "return { vim.tbl_keys(options.defaults), vim.tbl_keys(options.kinds) }"
+    )
+    assert sorted(options) == sorted(kinds)
+    editor.call("require('slipstream.config').set(require('slipstream.options').defaults)")
 
 
 def test_every_file_is_short_and_says_what_it_owns() -> None:

@@ -245,3 +245,8 @@ def test_a_repository_may_only_change_what_a_workspace_may_set() -> None:
     for row in all_settings():
         if row.about.narrow in {"manual", "never", "off"}:
             assert row.about.narrow in row.schema["enum"]
+
+
+def test_models_programs_paths_and_servers_belong_to_the_machine() -> None:
+    machine_wide = {row.key for row in all_settings() if row.about.is_machine_wide}
+    assert machine_wide == {"target", "draftModel", "device", "dtype", "shadow", *REMOTE}

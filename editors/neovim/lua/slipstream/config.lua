@@ -1,125 +1,67 @@
---- The options: their defaults, their checks and their one present value. Knows nothing of what they do.
+--- Checks the options of `setup()` and holds the current ones.
+
+local options = require('slipstream.options')
 
 local M = {}
-
----@class slipstream.Keymaps
----@field accept? string|string[]|false
----@field accept_word? string|string[]|false
----@field accept_line? string|string[]|false
----@field next? string|string[]|false
----@field previous? string|string[]|false
----@field dismiss? string|string[]|false
-
----@class slipstream.Restart
----@field max_attempts? integer how often in a row a crashed server is started again
----@field first_delay_ms? integer the first wait; each further one is twice as long
-
----@class slipstream.Options
----@field cmd? string|string[] the server's program, or program and arguments
----@field shared_engine? boolean whether all editors share one engine, where `cmd` names a program alone
----@field enabled? boolean whether suggestions are on at the start
----@field auto_trigger? boolean whether typing asks for suggestions
----@field ghost? 'own'|'builtin' who draws: this plugin, or Neovim 0.12's vim.lsp.inline_completion
----@field debounce_ms? integer how long to wait after a key before asking
----@field popup_menu? 'hide'|'show' what to do while the completion menu is visible
----@field in_macros? boolean whether to suggest while a macro is recorded or executed
----@field filetypes? table<string, boolean> on or off by filetype; '*' speaks for all others
----@field keymaps? slipstream.Keymaps|false insert mode keys; false sets none
----@field root_markers? string[] files or folders that mark a project's root
----@field restart? slipstream.Restart
----@field settings? table the server's settings, as in the user's config.toml
-
----@type slipstream.Options
-M.defaults = {
-  cmd = 'slipstream',
-  shared_engine = true,
-  enabled = true,
-  auto_trigger = true,
-  ghost = 'own',
-  debounce_ms = 0,
-  popup_menu = 'hide',
-  in_macros = false,
-  filetypes = {},
-  keymaps = {
-    accept = '<Tab>',
-    accept_word = { '<C-Right>', '<M-w>' },
-    accept_line = '<M-l>',
-    next = '<M-]>',
-    previous = '<M-[>',
-    dismiss = '<C-]>',
-  },
-  root_markers = { '.slipstream.toml', '.git', '.hg', 'pyproject.toml', 'package.json', 'Cargo.toml' },
-  restart = { max_attempts = 5, first_delay_ms = 500 },
-  settings = { candidates = 3 },
-}
 
 local function is_count(value)
   return type(value) == 'number' and value >= 0 and value == math.floor(value)
 end
 
-local function is_strings(value)
-  return vim.islist(value) and vim.iter(value):all(function(item)
-    return type(item) == 'string' and item ~= ''
-  end)
+local function is_text(value)
+  return type(value) == 'string' and value ~= ''
 end
 
-local function is_keys(value)
-  return value == false or (type(value) == 'string' and value ~= '') or is_strings(value)
-end
-
-local function one_of(...)
-  local choices = { ... }
-  return function(value)
-    return vim.list_contains(choices, value)
-  end, "one of '" .. table.concat(choices, "', '") .. "'"
+local function is_texts(value)
+  return vim.islist(value) and vim.iter(value):all(is_text)
 end
 
 local function is_boolean(value)
   return type(value) == 'boolean'
 end
 
-local function is_switches(value)
+local function is_table(value)
   return type(value) == 'table'
+end
+
+local function is_switches(value)
+  return is_table(value)
     and vim.iter(value):all(function(name, on)
       return type(name) == 'string' and type(on) == 'boolean'
     end)
 end
 
-local function is_table(value)
-  return type(value) == 'table'
-end
-
---- Each option's check and the words for what it wants.
+--- A check for each kind of option, and the values that it takes in words.
 local checks = {
-  cmd = {
+  boolean = { is_boolean, 'true or false' },
+  command = {
     function(value)
-      return (type(value) == 'string' and value ~= '') or (is_strings(value) and #value > 0)
+      return is_text(value) or (is_texts(value) and #value > 0)
     end,
     "a program's name, or a list of the program and its arguments",
   },
-  shared_engine = { is_boolean, 'true or false' },
-  enabled = { is_boolean, 'true or false' },
-  auto_trigger = { is_boolean, 'true or false' },
-  ghost = { one_of('own', 'builtin') },
-  debounce_ms = { is_count, 'a whole number of milliseconds, 0 or more' },
-  popup_menu = { one_of('hide', 'show') },
-  in_macros = { is_boolean, 'true or false' },
-  filetypes = { is_switches, 'a table like { python = true, markdown = false }' },
+  key = {
+    function(value)
+      return value == false or is_text(value) or is_texts(value)
+    end,
+    "a key like '<Tab>', a list of keys, or false",
+  },
   keymaps = {
     function(value)
-      return value == false or type(value) == 'table'
+      return value == false or is_table(value)
     end,
     'a table of keys, or false',
   },
-  root_markers = { is_strings, 'a list of names' },
+  count = { is_count, 'a whole number, 0 or more' },
+  milliseconds = { is_count, 'a whole number of milliseconds, 0 or more' },
   restart = { is_table, 'a table like { max_attempts = 5, first_delay_ms = 500 }' },
-  settings = { is_table, "a table of the server's settings" },
+  strings = { is_texts, 'a list of names' },
+  switches = { is_switches, 'a table like { python = true, markdown = false }' },
+  table = { is_table, "a table of the server's settings" },
 }
 
-local group_checks = {
-  keymaps = { is_keys, "a key like '<Tab>', a list of keys, or false" },
-  restart = { is_count, 'a whole number, 0 or more' },
-}
+--- The kind of the entries of an option that is a table.
+local entry_kinds = { keymaps = 'key', restart = 'count' }
 
 local function fail(name, wanted, value)
   error(('slipstream.setup: %s must be %s, not %s'):format(name, wanted, vim.inspect(value)), 0)
@@ -136,36 +78,47 @@ local function reject_unknown(given, known, prefix)
   end
 end
 
+---@param kind string|string[] the name of a check, or the texts to choose from
+---@param name string
+---@param value any
+local function check_value(kind, name, value)
+  if type(kind) == 'table' then
+    if not vim.list_contains(kind, value) then
+      fail(name, "one of '" .. table.concat(kind, "', '") .. "'", value)
+    end
+    return
+  end
+  local is_good, wanted = unpack(checks[kind])
+  if not is_good(value) then
+    fail(name, wanted, value)
+  end
+end
+
 ---@param opts slipstream.Options
 local function check(opts)
   if type(opts) ~= 'table' then
     fail('opts', 'a table', opts)
   end
-  reject_unknown(opts, M.defaults, '')
+  reject_unknown(opts, options.defaults, '')
   for name, value in pairs(opts) do
-    local is_good, wanted = unpack(checks[name])
-    if not is_good(value) then
-      fail(name, wanted, value)
-    end
+    check_value(options.kinds[name], name, value)
   end
-  for group, rule in pairs(group_checks) do
-    local given = opts[group] or {}
-    reject_unknown(given, M.defaults[group], group .. '.')
-    for name, value in pairs(given) do
-      if not rule[1](value) then
-        fail(group .. '.' .. name, rule[2], value)
-      end
+  for name, kind in pairs(entry_kinds) do
+    local given = opts[name] or {}
+    reject_unknown(given, options.defaults[name], name .. '.')
+    for entry, value in pairs(given) do
+      check_value(kind, name .. '.' .. entry, value)
     end
   end
 end
 
-local current = vim.deepcopy(M.defaults)
+local current = vim.deepcopy(options.defaults)
 
 --- Replaces the options: `opts` over the defaults. Raises an error that names the bad one.
 ---@param opts slipstream.Options
 function M.set(opts)
   check(opts)
-  current = vim.tbl_deep_extend('force', M.defaults, opts)
+  current = vim.tbl_deep_extend('force', options.defaults, opts)
 end
 
 ---@return slipstream.Options

@@ -1,0 +1,1 @@
+"""Makes the editors' settings pages and docs/settings.md from the table of settings."""
