@@ -117,7 +117,7 @@ def test_an_untrusted_workspace_is_completed_and_nothing_of_it_is_run_or_indexed
             if one.from_editor and isinstance(one.message.get("result"), list)
         ]
         assert settings
-        assert all(setting["index"] == {"enabled": False} for setting in settings)
+        assert all(setting["index.enabled"] is False for setting in settings)
         assert all("drafters" not in setting for setting in settings)
         assert [path for path in (workbench.profile / "index").rglob("*") if path.is_file()] == []
     assert not trap.exists()
