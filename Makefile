@@ -22,10 +22,10 @@ PYTHON := $(shell for python in $(CANDIDATES); do \
 # Everything by its hash, out of the locks; torch apart.
 # Twice quiet: errors are shown, warnings about unreachable extra indexes are not.
 QUIET := --pip-argument=--quiet --pip-argument=--quiet
-INSTALL := $(BIN)/python -I lsp_server/tools/supply/install.py $(QUIET) --locks . --also build
+INSTALL := $(BIN)/python -I scripts/install.py $(QUIET) --locks . --also build
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test checks kernels fuzz mutation test-arm test-gpu test-fleet front editors bench bench-gpu distill-gpu
+.PHONY: demo test checks kernels fuzz mutation test-arm test-gpu test-fleet front editors bench-gpu distill-gpu
 .PHONY: lock lock-check sbom clean help release
 
 help:
@@ -41,7 +41,7 @@ test: $(VENV)/installed-test
 
 # What can be said without running anything; beside the editors, most of which is waiting for a network.
 checks: $(VENV)/installed-test
-	$(BIN)/python -P -m lsp_server.tools.supply.check
+	$(BIN)/python -P -m scripts.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -90,8 +90,8 @@ editors: $(VENV)/installed-test
 # where blocks of 64 are written: first with every answer awaited, then with keys that come in between and cancel.
 bench-gpu: test-gpu
 	@$(BIN)/slipstream models pull $(GPU_TARGET)
-	$(BIN)/slipstream bench gpu --target $(GPU_TARGET) --dtype bfloat16 --dtype int8 --dtype int4 --plot gpu.svg
-	$(BIN)/slipstream bench exactness --prompts 500 --target $(GPU_TARGET)
+	$(BIN)/python -m tests.benchmarks.gpu --target $(GPU_TARGET) --dtype bfloat16 --dtype int8 --dtype int4 --plot gpu.svg
+	$(BIN)/python -m tests.benchmarks.exactness --prompts 500 --target $(GPU_TARGET)
 	$(BIN)/slipstream replay --target $(GPU_TARGET) lsp_server/workspace/session.py
 	$(BIN)/slipstream replay --target $(GPU_TARGET) $(LONG)
 	$(BIN)/slipstream replay --target $(GPU_TARGET) --pace 20 $(LONG)
@@ -103,9 +103,6 @@ distill-gpu: $(VENV)/installed
 	$(BIN)/slipstream distill $(CODE) --device cuda --target $(GPU_TARGET) --tokens 20000000 --steps 10000 \
 		--out completion_engine/drafters/$(GPU_TARGET)
 
-bench: $(VENV)/installed
-	@$(BIN)/slipstream bench
-
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { \
 		echo "Slipstream needs Python 3.11 to 3.14, and none is on the PATH." >&2; \
@@ -115,21 +112,21 @@ $(BIN)/python:
 
 # Makes the locks anew from pyproject.toml, for all platforms; `make lock UPGRADE=--upgrade` takes the newest versions.
 lock: $(VENV)/installed-test
-	$(BIN)/python -P -m lsp_server.tools.supply.lock $(UPGRADE)
+	$(BIN)/python -P -m scripts.lock $(UPGRADE)
 
 # Fails where the locks do not fit pyproject.toml; needs no network.
 lock-check: $(VENV)/installed-test
-	$(BIN)/python -P -m lsp_server.tools.supply.check
+	$(BIN)/python -P -m scripts.check
 
 # Wheel, source archive, VS Code extension and Neovim archive of the last commit in dist/, built and checked; the
 # same bytes each time, which `make release TWICE=--twice` shows. Needs npm on the path.
 release: $(VENV)/installed-test
-	$(BIN)/python -P -m lsp_server.tools.supply.release $(TWICE)
+	$(BIN)/python -P -m scripts.release $(TWICE)
 
 # What a release stands on, for those who ship it.
 sbom: $(VENV)/installed
 	@mkdir -p dist
-	$(BIN)/python -P -m lsp_server.tools.supply.sbom > dist/slipstream.cdx.json
+	$(BIN)/python -P -m scripts.sbom > dist/slipstream.cdx.json
 
 $(VENV)/installed: pyproject.toml $(LOCKS) | $(BIN)/python
 	@echo "Installing Slipstream and what it needs; the first time this takes some minutes"

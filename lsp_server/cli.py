@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from completion_engine.errors import MachineError, SlipstreamError
-from lsp_server.tools.commands import complete, demo, doctor, index, replay, uninstall
-from lsp_server.tools.commands.terminal import show_error, write
+from lsp_server.commands import complete, demo, doctor, index, replay, uninstall
+from lsp_server.commands.terminal import show_error, write
 
 app = typer.Typer(
     name="slipstream",
@@ -29,7 +29,7 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 
 def _show_version(*, wanted: bool) -> None:
     if wanted:
-        from lsp_server.tools.commands.machine import version_of  # noqa: PLC0415 - only here
+        from lsp_server.commands.machine import version_of  # noqa: PLC0415 - only here
 
         write(f"slipstream {version_of('slipstream-completion') or 'not installed'}\n")
         raise typer.Exit
@@ -73,7 +73,7 @@ app.command()(replay.replay)
 @app.command(context_settings=PASS_ON, add_help_option=False)
 def bench(context: typer.Context) -> None:
     """Measure speed, quality and exactness, here or of a team's servers; --help names the measurements."""
-    from lsp_server.tools.commands.bench import app as bench_app  # noqa: PLC0415 - loads torch
+    from lsp_server.commands.bench import app as bench_app  # noqa: PLC0415 - loads torch
 
     bench_app(args=context.args, prog_name="slipstream bench")
 
@@ -84,7 +84,7 @@ app.command()(index.index)
 @app.command(context_settings=PASS_ON, add_help_option=False)
 def models(context: typer.Context) -> None:
     """List, fetch, check and remove models."""
-    from lsp_server.tools.commands.models import app as models_app  # noqa: PLC0415 - as above
+    from lsp_server.commands.models import app as models_app  # noqa: PLC0415 - as above
 
     models_app(args=context.args, prog_name="slipstream models")
 
@@ -92,7 +92,7 @@ def models(context: typer.Context) -> None:
 @app.command(context_settings=PASS_ON, add_help_option=False)
 def distill(context: typer.Context) -> None:
     """Train a small drafter for a target."""
-    from lsp_server.tools.commands.distill import app as distill_app  # noqa: PLC0415 - loads torch
+    from lsp_server.commands.distill import app as distill_app  # noqa: PLC0415 - loads torch
 
     distill_app(args=context.args, prog_name="slipstream distill")
 

@@ -121,7 +121,8 @@ def _texts_within(node: ast.AST) -> Iterator[str]:
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             text = value.value
         elif isinstance(value, ast.JoinedStr):
-            text = "".join(part.value if isinstance(part, ast.Constant) else "X" for part in value.values)
+            parts = (str(part.value) if isinstance(part, ast.Constant) else "X" for part in value.values)
+            text = "".join(parts)
         if len(text.split()) >= _MIN_WORDS and text[:1].isupper():
             yield text
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-OWN = {"completion_engine", "lsp_server", "ngram_cache", "tests"}
+OWN = {"completion_engine", "lsp_server", "ngram_cache", "scripts", "tests"}
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 BY_HAND = ["atheris"]  # for guided fuzzing alone: it has wheels for few platforms, so no lock can hold it
@@ -42,6 +42,7 @@ def imported(file: Path) -> Iterator[str]:
         ("completion_engine", PROJECT["dependencies"] + OPTIONAL),
         ("lsp_server", PROJECT["dependencies"] + OPTIONAL),
         ("ngram_cache", PROJECT["dependencies"]),
+        ("scripts", PROJECT["dependencies"] + OPTIONAL + EXTRAS["test"]),
         ("tests", PROJECT["dependencies"] + OPTIONAL + EXTRAS["test"] + BY_HAND),
     ],
 )

@@ -29,9 +29,10 @@ _PRIOR_GAIN, _PRIOR_STEPS = 0.8, 3.0  # hopeful, so that it is tried
 
 
 # Fitted by maximum likelihood (ridge 0.3) on 23,864 places in 92 completions of qwen2.5-coder-0.5b in five
-# repositories that are newer than it, as `bench drafting` records them. More terms (numbers of occurrences,
-# share by source, share times match length) gained 0.008 nats a place at most, on 52 of the completions
-# cross-validated. Only the last was replayed: under half a percent of time, more or less by machine.
+# repositories that are newer than it, as `tests.benchmarks.drafting` records them. More terms (numbers
+# of occurrences, share by source, share times match length) gained 0.008 nats a place at most,
+# on 52 of the completions cross-validated. Only the last was replayed: under half a percent of
+# time, more or less by machine.
 # What models say was fitted with all else held fast: `distilled` on 28 completions with an early drafter,
 # `model` on 8 of qwen2.5-coder-1.5b with its smaller sibling.
 _NOBODY_ELSE = -3.46

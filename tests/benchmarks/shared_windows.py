@@ -22,7 +22,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from completion_engine.config import DEFAULT_TARGET
-from lsp_server.tools.client import LanguageClient
+from lsp_server.commands.language_client import LanguageClient
 from tests.hosts import Hosts, own_hosts
 
 TEXT = "def overdue(loans, today):\n    "

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from lsp_server.tools.client import LanguageClient, PendingRequest
+from lsp_server.commands.language_client import LanguageClient, PendingRequest
 from lsp_server.workspace.positions import PositionEncoding
 from tests.hosts import Hosts, own_hosts
 

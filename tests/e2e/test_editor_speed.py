@@ -64,9 +64,10 @@ async def test_the_server_answers_while_the_engine_works(writer: Editor) -> None
 async def test_typing_in_a_long_file_stays_within_its_budget_while_completions_run(writer: Editor) -> None:
     """20,000 lines: handling a change, from the parsed message to the edited document, in milliseconds.
 
-    The median, since a busy machine stops a few: `slipstream bench server` shows them all. asyncio's debug
-    mode names every callback of more than 100 ms: who waits for the engine on the loop does so at each
-    request; on a busy machine a callback is long now and then because it is given no core.
+    The median, since a busy machine stops a few: `python -m tests.benchmarks.server` shows them all.
+    asyncio's debug mode names every callback of more than 100 ms: who waits for the
+    engine on the loop does so at each request; on a busy machine a callback is long now and then because
+    it is given no core.
     """
     uri = writer.open("long.py", "    value = compute(previous, 12)  # é\n" * NUM_LINES)
     await writer.stats()

@@ -17,9 +17,9 @@ from completion_engine.loading.precision import choose_precision
 from completion_engine.request import CompletionRequest
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
-from lsp_server.tools.bench.exactness import compare
-from lsp_server.tools.bench.gpu.random_models import HandedOver, random_model
-from lsp_server.tools.bench.prompts import from_folder
+from lsp_server.commands.bench_exactness import compare
+from lsp_server.commands.sample_positions import from_folder
+from tests.benchmarks.gpu.random_models import HandedOver, random_model
 
 NUM_PROMPTS = 500
 

@@ -13,8 +13,8 @@ from completion_engine.config import EngineConfig
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CompletionRequest
-from lsp_server.tools.bench.exactness import compare
-from lsp_server.tools.bench.prompts import from_folder
+from lsp_server.commands.bench_exactness import compare
+from lsp_server.commands.sample_positions import from_folder
 
 pytestmark = pytest.mark.real_model
 

@@ -1,7 +1,7 @@
 """A fleet of two replicas on this machine, held until Ctrl+C: `python -m tests.fleet [MODEL_FOLDER]`.
 
-For measurements that want one, such as `slipstream bench remote`. Prints the settings of a user of it. Serves
-the default target unless a model's folder is named.
+For measurements that want one, such as `python -m tests.benchmarks.remote`. Prints the settings of its users.
+Serves the default target unless a model's folder is named.
 """
 
 from __future__ import annotations

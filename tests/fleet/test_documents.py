@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from completion_engine.remote import completer, writing
-from lsp_server.tools.bench.remote import matching, streams
+from tests.benchmarks.remote import matching, streams
 from tests.fleet.front import CONFIGURATION, Certificate
 from tests.parts import FLEET, ROOT, MissingError
 

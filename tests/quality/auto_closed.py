@@ -18,8 +18,8 @@ from pathlib import Path
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import polish
-from lsp_server.tools.bench.released_sources import released_sources
-from lsp_server.tools.bench.releases import ENDINGS
+from tests.benchmarks.released_sources import released_sources
+from tests.benchmarks.releases import ENDINGS
 
 _LANGUAGES = ("python", "typescript", "javascript", "rust", "go", "c")
 _ENDINGS = {

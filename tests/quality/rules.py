@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import Suggestion, polish
-from lsp_server.tools.bench.accepting import Place
-from lsp_server.tools.bench.judging import parses_as_well
-from lsp_server.tools.bench.prompts import Sample, from_folder
-from lsp_server.tools.bench.released_sources import released_sources
-from lsp_server.tools.bench.releases import ENDINGS
+from lsp_server.commands.sample_positions import Sample, from_folder
+from tests.benchmarks.accepting.holes import Place
+from tests.benchmarks.judging import parses_as_well
+from tests.benchmarks.released_sources import released_sources
+from tests.benchmarks.releases import ENDINGS
 
 _LANGUAGES = ("python", "typescript", "javascript", "rust", "go", "c")
 _MAX_CHARS = 600  # of what stood there, behind a cursor that stands before a block

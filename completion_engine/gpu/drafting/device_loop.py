@@ -31,7 +31,7 @@ from completion_engine.gpu.runner import Runner, Work, runner_for
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.ranking import first_largest
 
-NUM_ROWS = 16  # of every pass: meant to cost no more than 8; `slipstream bench gpu` measures it
+NUM_ROWS = 16  # of every pass: meant to cost no more than 8; `python -m tests.benchmarks.gpu` measures it
 _MAX_MATCH = 32
 _DOUBT = 4.0  # behind a run of n tokens the text is believed n / (n + _DOUBT); see docs/experiments/gpu.md
 

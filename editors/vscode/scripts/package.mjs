@@ -28,10 +28,10 @@ run(python, ...pip, "install", ...locked, "--target", tools, "-r", path.join(rep
 process.env.PYTHONPATH = tools;
 run(python, ...pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", server, repository);
 delete process.env.PYTHONPATH;
-for (const name of ["requirements.lock", "requirements-torch.lock", "lsp_server/tools/supply/install.py"]) {
+for (const name of ["requirements.lock", "requirements-torch.lock", "scripts/install.py"]) {
   copyFileSync(path.join(repository, name), path.join(server, path.basename(name)));
 }
-const listed = execFileSync(python, ["-P", "-m", "lsp_server.tools.supply.sbom"], {
+const listed = execFileSync(python, ["-P", "-m", "scripts.sbom"], {
   cwd: repository,
   env: { ...process.env, PYTHONPATH: repository },
 });

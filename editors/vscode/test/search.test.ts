@@ -154,7 +154,7 @@ async function bundle(): Promise<string> {
   const server = path.join(folder, "server");
   await mkdir(server);
   await writeFile(path.join(server, "slipstream_completion-0.1.0-py3-none-any.whl"), "not a wheel");
-  const supply = path.join(root, "lsp_server", "tools", "supply", "install.py");
+  const supply = path.join(root, "scripts", "install.py");
   await copyFile(supply, path.join(server, "install.py"));
   for (const name of ["requirements.lock", "requirements-torch.lock"]) {
     await copyFile(path.join(root, name), path.join(server, name));

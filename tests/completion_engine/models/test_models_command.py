@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from completion_engine.errors import SlipstreamError, UserError
 from completion_engine.models import CATALOGUE
-from lsp_server.tools.commands.models import app
+from lsp_server.commands.models import app
 
 
 @pytest.fixture

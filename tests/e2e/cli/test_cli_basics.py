@@ -72,8 +72,8 @@ def test_an_error_is_told_on_stderr_with_advice(run_cli: RunCli, tmp_path: Path)
 
 def test_a_replay_of_nothing_says_how_to_name_files(run_cli: RunCli) -> None:
     done = run_cli("replay")
-    assert (done.code, done.out) == (1, "")
-    assert "--released" in done.err
+    assert (done.code, done.out) == (2, "")
+    assert "FILE..." in done.err
 
 
 def test_the_version_is_told(run_cli: RunCli) -> None:
@@ -86,7 +86,7 @@ def test_a_console_that_does_not_know_a_character_is_written_to_all_the_same(enc
     code = (
         "import sys\n"
         "from lsp_server import cli\n"
-        "from lsp_server.tools.commands.terminal import show_rows\n"
+        "from lsp_server.commands.terminal import show_rows\n"
         "cli.app = lambda prog_name: show_rows('\u4e2d µ', ['name'], [['\u4e2d\u2192\u2265']])\n"
         "cli.main()"
     )

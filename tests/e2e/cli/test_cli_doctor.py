@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from completion_engine.cpu.kernels import kernel_cache
-from lsp_server.tools.commands.check import Check, guarded
-from lsp_server.tools.commands.doctor import gpu_checks, kernels_check
+from lsp_server.commands.check import Check, guarded
+from lsp_server.commands.doctor import gpu_checks, kernels_check
 
 REPOSITORY_ROOT = Path(__file__).parents[3]
 RunCli = Callable[..., Any]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.tools.commands.uninstall import next_step
+from lsp_server.commands.uninstall import next_step
 from tests.hosts import own_hosts
 
 # What servers store, each by the code that says where.

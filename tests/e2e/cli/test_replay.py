@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lsp_server.tools.replay import baseline
+from lsp_server.commands import baseline
 
 RunCli = Callable[..., Any]
 

@@ -21,7 +21,7 @@ from lsp_server.sharing.wire import WELCOME, WINDOW, read_word
 from tests.hosts import Hosts
 
 if TYPE_CHECKING:
-    from lsp_server.tools.client import PendingRequest
+    from lsp_server.commands.language_client import PendingRequest
     from tests.e2e.conftest import Editor, StartEditor
     from tests.e2e.sharing.conftest import StartWindow
 

@@ -7,7 +7,7 @@ set -euo pipefail
 source "$(dirname "$0")/../../editors/install/common.sh"
 folder=$1
 here=$(cd "$(dirname "$0")" && pwd)
-install=$here/../../../lsp_server/tools/supply/install.py
+install=$here/../../../scripts/install.py
 
 [ "$(uname -sm)" = "Linux x86_64" ] || give_up "vLLM for CPUs is only used on Linux on x86_64, this is $(uname -sm)"
 "$2" -m venv "$folder/environment" || give_up "this Python makes no environments"

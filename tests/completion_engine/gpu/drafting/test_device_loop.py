@@ -23,7 +23,7 @@ from completion_engine.gpu.drafting.device_check import steps_agree
 from completion_engine.loading.trained_drafter import device_decoder_of
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
-from lsp_server.tools.bench.gpu import steps
+from tests.benchmarks.gpu import steps
 
 PROMPT = [3, 14, 15, 9, 26, 5, 35, 8]
 NUM_WRITTEN = 10

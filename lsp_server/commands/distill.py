@@ -1,0 +1,122 @@
+"""`slipstream distill`: trains a target's own small drafter on given code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from completion_engine.config import DEFAULT_TARGET
+from completion_engine.distillation.card import write_card
+from completion_engine.distillation.job import Distilled, DistillPlan, distill
+from completion_engine.distillation.training import TrainingPlan
+from completion_engine.errors import UserError
+from completion_engine.loading.model import load_language_model
+from completion_engine.models import ModelStore
+from completion_engine.prompting.tokenizer import load_tokenizer
+from completion_engine.target_model.rows import ROWS
+from lsp_server.commands.local_engine import named_target
+from lsp_server.commands.terminal import console, progress_bar, write_json
+from tests.benchmarks.acceptance_plot import write_acceptance_plot
+from tests.benchmarks.plot import check_plot
+
+_DEFAULTS = DistillPlan(DEFAULT_TARGET)
+_PICTURE = "acceptance.svg"
+
+app = typer.Typer(add_completion=False)
+
+Code = Annotated[Path, typer.Argument(metavar="FOLDER", help="Code to learn from, best by project.")]
+Out = Annotated[Path, typer.Option("--out", help="Where the drafter goes, and what is not finished yet.")]
+HeldOut = Annotated[
+    Path | None,
+    typer.Option("--held-out", help="Code to measure on; without it, a twentieth of FOLDER's files."),
+]
+BeginWith = Annotated[
+    Path | None,
+    typer.Option("--from", help="A drafter to begin with, as this command wrote it; keeps its vocabulary."),
+]
+Target = Annotated[str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)]
+Tokens = Annotated[int, typer.Option("--tokens", min=1, help="Positions of the target to learn from.")]
+Steps = Annotated[int, typer.Option("--steps", min=1, help="Steps of training.")]
+Window = Annotated[int, typer.Option("--window", min=4 * ROWS, help="Tokens of one window.")]
+Vocabulary = Annotated[int, typer.Option("--vocabulary", min=2, help="Tokens that the drafter can guess.")]
+Places = Annotated[int, typer.Option("--places", min=1, help="Places to measure at.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        help="Precision of the target that is learnt from; bfloat16 is several times as fast under AMX.",
+    ),
+]
+Plot = Annotated[bool, typer.Option("--plot/--no-plot", help="Draw how far drafts go.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
+
+
+@app.command()
+def main(  # noqa: PLR0913 - one argument per option
+    folder: Code,
+    *,
+    out: Out,
+    target: Target = DEFAULT_TARGET,
+    held_out: HeldOut = None,
+    begin_with: BeginWith = None,
+    tokens: Tokens = _DEFAULTS.num_tokens,
+    steps: Steps = _DEFAULTS.training.num_steps,
+    window: Window = _DEFAULTS.window_tokens,
+    vocabulary: Vocabulary = _DEFAULTS.vocabulary,
+    places: Places = _DEFAULTS.num_measured,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    plot: Plot = True,
+    json: Json = False,
+) -> None:
+    """Train a drafter for a target on the code in FOLDER. Goes on where it was stopped."""
+    _check_folders(folder, held_out, begin_with)
+    out.mkdir(parents=True, exist_ok=True)
+    if plot:
+        check_plot(out / _PICTURE)
+    training = TrainingPlan(num_steps=steps)
+    plan = DistillPlan(
+        target, tokens, window, vocabulary, training, places, held_out=held_out, begin_with=begin_with
+    )
+    with progress_bar(quiet=json) as report:
+        model_folder = ModelStore().ensure(target, report)
+        report("Loading the model", 0, 0)
+        parts = load_language_model(model_folder, device, dtype), load_tokenizer(model_folder)
+        found = distill(folder, out, plan, parts, report)
+    if plot:
+        write_acceptance_plot(found.acceptance.survival, f"Drafts for {target}", out / _PICTURE)
+    write_card(found, plan, folder, out, picture=_PICTURE if plot else "")
+    _show(found, out, json=json)
+
+
+def _check_folders(*folders: Path | None) -> None:
+    for folder in filter(None, folders):
+        if not folder.is_dir():
+            raise UserError(f"There is no folder {folder}.", advice="Name one that is there.")
+
+
+def _show(found: Distilled, out: Path, *, json: bool) -> None:
+    acceptance = found.acceptance
+    if not json:
+        from rich.table import Table  # noqa: PLC0415 - not needed for --json
+
+        table = Table("depth", "guesses", "right, if all before are", "right to this depth")
+        rows = zip(acceptance.num_tried, acceptance.conditional, acceptance.survival, strict=True)
+        for depth, (tried, conditional, survival) in enumerate(rows, 1):
+            table.add_row(str(depth), str(tried), f"{conditional:.3f}", f"{survival:.3f}")
+        console().print(table)
+    write_json(
+        {
+            "out": str(out),
+            "target": found.files.target,
+            "num_parameters": found.num_parameters,
+            "num_positions": found.num_positions,
+            "num_files": found.num_train_files,
+            "conditional_by_depth": [round(share, 4) for share in acceptance.conditional],
+            "survival_by_depth": [round(share, 4) for share in acceptance.survival],
+            "temperatures": list(acceptance.temperatures),
+        }
+    )

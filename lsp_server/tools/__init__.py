@@ -1,1 +1,0 @@
-"""What runs from the command line: commands, measurements, replay. Nothing of it runs in the server."""

@@ -1,1 +1,0 @@
-"""The measurements behind `slipstream bench`: real prompts in, figures out."""

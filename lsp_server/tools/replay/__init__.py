@@ -1,1 +1,0 @@
-"""Replays how a person types a file into a running server, and measures what the person would feel."""

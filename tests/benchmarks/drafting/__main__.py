@@ -1,0 +1,98 @@
+"""Accuracy of each source of drafts, and the loss by the policy: `python -m tests.benchmarks.drafting`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from completion_engine.config import DEFAULT_TARGET, EngineConfig
+from completion_engine.engine import CompletionEngine
+from completion_engine.loading.drafters import build_drafters
+from lsp_server.commands.sample_positions import Sample, repository_index
+from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
+from tests.benchmarks.command_line import (
+    DraftModel,
+    Dtype,
+    Json,
+    Plot,
+    Prompts,
+    Sources,
+    Target,
+    Tasks,
+    Tokens,
+    run,
+    samples_of,
+)
+from tests.benchmarks.drafting.arms import (
+    ACCEPTANCE_COLUMNS,
+    ARM_COLUMNS,
+    acceptance_rows,
+    arm_rows,
+    measure_drafting,
+)
+from tests.benchmarks.drafting.plot import write_drafting_plot
+from tests.benchmarks.drafting.record import record
+from tests.benchmarks.drafting.trace import Traces, load, save
+from tests.benchmarks.plot import check_plot
+from tests.benchmarks.released_sources import released_sources
+
+
+def drafting(
+    *,
+    prompts: Prompts = 40,
+    tokens: Tokens = 48,
+    tasks: Tasks = None,
+    sources: Sources = None,
+    target: Target = DEFAULT_TARGET,
+    draft_model: DraftModel = "",
+    dtype: Dtype = "auto",
+    traces: Annotated[
+        Path | None, typer.Option("--traces", help="Replay this recording; record it if there is none.")
+    ] = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """How often each source is right, the time per token of ways of drafting, and what the policy loses."""
+    if plot:
+        check_plot(plot)
+    if traces is not None and traces.exists():
+        recorded = load(traces)
+    else:
+        root = sources or released_sources()
+        config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
+        recorded = _recorded(config, samples_of(prompts, tasks or [], root), root, tokens, quiet=json)
+        if traces is not None:
+            save(recorded, traces)
+    found = measure_drafting(recorded)
+    if plot:
+        write_drafting_plot(found, plot)
+    if not json:
+        _show(found)
+    write_json(found)
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    show_rows("Guesses after true ones", ACCEPTANCE_COLUMNS, acceptance_rows(found))
+    show_rows("Replayed over the same positions", ARM_COLUMNS, arm_rows(found))
+    regrets = (f"{regret:+.1%} against the {name}" for name, regret in found["regret"].items())
+    best = f"(the best arm over all prompts was {found['best_arm']})"
+    console().print("The policy's time per token:", *regrets, best, sep="\n  ", markup=False)
+
+
+def _recorded(config: EngineConfig, samples: list[Sample], root: Path, tokens: int, *, quiet: bool) -> Traces:
+    with progress_bar(quiet=quiet) as report:
+        engine = CompletionEngine.load(replace(config, drafters=()), report)
+        drafters = build_drafters(config, engine.target, engine.tokenizer, report)
+        report("Indexing the sources", 0, 0)
+        index = repository_index(root, engine.tokenizer.encode_many)
+        return record(
+            engine, drafters, samples, tokens, index, lambda done: report("Recording", done, len(samples))
+        )
+
+
+if __name__ == "__main__":
+    run(drafting)

@@ -1,0 +1,47 @@
+"""Records traces: completes real samples with a target while all drafters are asked at every position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from completion_engine.decoding.run import NoRules
+from completion_engine.drafting.draft import Drafter
+from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.engine import CompletionEngine
+from completion_engine.request import CompletionRequest
+from lsp_server.commands.sample_positions import Sample
+from ngram_cache import NgramIndex
+from tests.benchmarks.drafting.trace import Recorder, Trace, Traces
+from tests.benchmarks.peers.tasks import widened
+
+
+def record(
+    engine: CompletionEngine,
+    drafters: Mapping[str, Drafter],
+    samples: Iterable[Sample],
+    max_tokens: int,
+    index: NgramIndex | None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Traces:
+    """Traces of `max_tokens` tokens behind each sample, with several lines taken out where it lacks one.
+
+    `drafters` serve nobody else meanwhile. A sample's own file is not drafted from.
+    """
+    recorder = Recorder(list(drafters.values()), engine.target)
+    recording = CompletionEngine(engine.config, engine.target, engine.tokenizer, {"recorder": recorder})
+    traces: list[Trace] = []
+    for sample in map(widened, samples):
+        ngram = drafters.get("ngram")
+        if isinstance(ngram, NgramDrafter):
+            ngram.index, ngram.document = index, sample.document
+        request = CompletionRequest(
+            sample.prefix, sample.suffix, sample.language, sample.document, deadline_ms=0
+        )
+        recording.prepare(request)
+        recording.write(request, NoRules(), max_tokens)
+        traces.append(recorder.trace(sample.name))
+        progress(len(traces))
+    target = engine.target
+    costs = target.costs_from(1, target.max_branches)
+    step_ms = {name: drafter.step_ms for name, drafter in drafters.items() if drafter.step_ms}
+    return Traces(engine.config.target, str(target.device), costs, step_ms, tuple(traces))

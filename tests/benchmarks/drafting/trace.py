@@ -1,0 +1,210 @@
+"""What every source would have drafted at every position of real completions, and what the target wrote.
+
+Owns the recording and its file. Knows no policy: a trace holds all drafts, whatever a policy would verify.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+from completion_engine.decoding.verification import verify
+from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass
+from completion_engine.drafting.policy import SurvivalTable, choose
+from completion_engine.errors import UserError
+from completion_engine.target_model.costs import Costs
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.language_model import LanguageModel
+
+_STEP_SURVIVAL = 0.02  # a drafter whose steps cost something is recorded down to this chance
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TracedDrafts:
+    """One position: all drafts, and the milliseconds that each drafter took for them."""
+
+    drafts: tuple[Draft, ...]
+    ms: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One completion. `asked[at]` was drafted before the target wrote `tokens[at]`; equally long."""
+
+    name: str
+    tokens: tuple[int, ...]
+    asked: tuple[TracedDrafts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """Completions of one target, in the order of recording, with what its passes cost when all was quiet.
+
+    `step_ms` is the price of one more depth by source, for sources that have one.
+    """
+
+    target: str
+    device: str
+    costs: Costs
+    step_ms: Mapping[str, float]
+    traces: tuple[Trace, ...]
+
+
+class Recorder:
+    """A drafter that asks others, notes what they say and proposes nothing: every position is visited.
+
+    After each token it runs the pass that decoding would have run for the drafts, because some drafters learn
+    from passes. They are shown its true first row and the rows that turned out false. The true rows
+    behind the first one are left out, as they would tell what the coming positions are asked for: each
+    is seen when its turn comes. So drafters learn from a pass at every position where decoding would
+    have skipped some.
+    """
+
+    step_ms = 0.0
+    num_bytes = 0
+
+    def __init__(self, drafters: Sequence[Drafter], target: LanguageModel) -> None:
+        self._drafters = drafters
+        self._target = target
+        self._costs = target.costs_from(1, target.max_branches)
+        self._table = SurvivalTable()
+        self._asked: list[TracedDrafts] = []
+        self._written: list[int] = []
+
+    def trace(self, name: str) -> Trace:
+        """The completion that was written since `begin`."""
+        count = min(len(self._asked), len(self._written))
+        return Trace(name, tuple(self._written[:count]), tuple(self._asked[:count]))
+
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
+        """See `Drafter.begin`."""
+        self._cache = cache
+        self._asked, self._written = [], []
+        for drafter in self._drafters:
+            drafter.begin(prompt, cache)
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """See `Drafter.extend`."""
+        self._written += tokens
+        for drafter in self._drafters:
+            drafter.extend(tokens)
+
+    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+        """See `Drafter.drafts`."""
+        if not self._asked:
+            self._written = []  # what the cache knew already was not asked for
+        found: list[Draft] = []
+        ms: dict[str, float] = {}
+        for drafter in self._drafters:
+            begin = time.perf_counter()
+            drafts = drafter.drafts(max_tokens, allowed, _STEP_SURVIVAL if drafter.step_ms else 0.0)
+            took = (time.perf_counter() - begin) * 1e3
+            for source in {guess.source for draft in drafts for guess in draft[:1]}:
+                ms[source] = ms.get(source, 0.0) + took
+            found += drafts
+        self._asked.append(TracedDrafts(tuple(found), ms))
+        return []
+
+    def lend(self, num_rows: int) -> Sequence[int]:
+        """See `Drafter.lend`."""
+        return next((rows for rows in (d.lend(num_rows) for d in self._drafters) if rows), ())
+
+    def observe(self, done: Pass) -> None:
+        """See `Drafter.observe`."""
+        seen = self._as_verified(done)
+        for drafter in self._drafters:
+            drafter.observe(seen)
+
+    def end(self) -> None:
+        """See `Drafter.end`."""
+        for drafter in self._drafters:
+            drafter.end()
+
+    def _as_verified(self, done: Pass) -> Pass:
+        """The plain pass `done` with the false rows that a drafted one would have had."""
+        plan = choose(self._asked[-1].drafts, self._table, 1, self._costs)
+        tokens = [done.tokens[0], *(row.token for row in plan.rows)]
+        parents = [-1, *(parent + 1 for parent in plan.parents)]
+        cache, num_cached = self._cache, self._cache.num_cached
+        if len(tokens) != len(done.tokens) == 1 and num_cached + len(tokens) < cache.capacity:
+            last = cache.tokens[-1]
+            cache.rewind(num_cached - 1)
+            logits = self._target.forward(tokens, cache, len(tokens), parents)
+            cache.keep([last])
+            picked = [done.picked[0], *logits[1:].argmax(-1).tolist()]
+            false = _false_rows(parents, verify(tokens, parents, picked).path)
+            place = {row: at for at, row in enumerate([0, *false])}
+            return Pass(
+                [tokens[row] for row in place],
+                [-1, *(place[parents[row]] for row in false)],
+                logits[list(place)],
+                [picked[row] for row in place],
+                (0,),
+            )
+        return done
+
+
+def _false_rows(parents: Sequence[int], path: Sequence[int]) -> list[int]:
+    """Rows off the true path that hang at row 0, and all below them."""
+    hidden = set(path)
+    for row, parent in enumerate(parents):
+        if parent in hidden:
+            hidden.add(row)
+    return [row for row in range(1, len(parents)) if row not in hidden]
+
+
+def save(traces: Traces, path: Path) -> None:
+    """Write traces as gzipped JSON lines. Raises UserError where that cannot be done."""
+    head = {
+        "format": _FORMAT,
+        "target": traces.target,
+        "device": traces.device,
+        "pass_ms": {str(width): ms for width, ms in traces.costs.pass_ms.items()},
+        "branch_ms": traces.costs.branch_ms,
+        "max_branches": traces.costs.max_branches,
+        "step_ms": dict(traces.step_ms),
+    }
+    try:
+        with gzip.open(path, "wt", encoding="utf-8") as file:
+            for line in (head, *map(_as_json, traces.traces)):
+                file.write(json.dumps(line, separators=(",", ":")) + "\n")
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written: {error.strerror}.", advice="Choose another place."
+        ) from error
+
+
+def load(path: Path) -> Traces:
+    """Read what `save` wrote. Raises UserError for anything else."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return _parsed(*map(json.loads, file))
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} holds no traces: {error!r}.", advice="Record them again.") from error
+
+
+def _parsed(head: Mapping[str, Any], *lines: Mapping[str, Any]) -> Traces:
+    if head["format"] != _FORMAT:
+        raise ValueError(f"format {head['format']}")
+    pass_ms = {int(width): float(ms) for width, ms in head["pass_ms"].items()}
+    costs = Costs(pass_ms, float(head["branch_ms"]), int(head["max_branches"]))
+    return Traces(head["target"], head["device"], costs, head["step_ms"], tuple(map(_from_json, lines)))
+
+
+def _as_json(trace: Trace) -> dict[str, Any]:
+    asked = [[[list(map(astuple, draft)) for draft in at.drafts], dict(at.ms)] for at in trace.asked]
+    return {"name": trace.name, "tokens": trace.tokens, "asked": asked}
+
+
+def _from_json(found: Mapping[str, Any]) -> Trace:
+    asked = tuple(
+        TracedDrafts(tuple(tuple(DraftToken(*guess) for guess in draft) for draft in drafts), ms)
+        for drafts, ms in found["asked"]
+    )
+    return Trace(found["name"], tuple(found["tokens"]), asked)

@@ -1,0 +1,121 @@
+"""Characters spared against characters shown wrong, by eagerness: real modules typed as a person would.
+
+What the target writes at a place is asked once, without a deadline, and kept; every eagerness walks over the
+same recording. A file's repository is known as an editor has it, the file itself left out. Owns which modules
+are typed, how the engine is asked, and the figures.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from completion_engine.decoding.known_names import KnownNames
+from completion_engine.engine import CompletionEngine
+from completion_engine.request import CompletionRequest
+from completion_engine.stats import Forecast
+from completion_engine.suggestions.doubts import Knows
+from lsp_server.commands.replay_run import Options, planned
+from lsp_server.commands.sample_positions import context_of, repository_index, source_files
+from lsp_server.commands.source_file import language_id
+from lsp_server.commands.typing_plan import TypingPlan
+from tests.benchmarks.eagerness.curve import KnowsAt, Tally, shows, walk
+from tests.benchmarks.eagerness.forecasts import Forecasts
+
+EAGERNESSES = (0.97, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)
+_RECORDED = 0.98  # what is less likely right than this leaves is never shown
+_MIN_BYTES, _MAX_BYTES = 5_000, 60_000
+_ENDINGS = {".py", ".ts", ".js"}
+
+
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """A module of a project, the stretch of it that is typed, and how."""
+
+    project: Path
+    path: Path
+    plan: TypingPlan
+
+    @property
+    def name(self) -> str:
+        """Its path, as the project's index names it."""
+        return self.path.relative_to(self.project).as_posix()
+
+
+def drawn_modules(root: Path, num_modules: int, seed: int) -> list[tuple[Path, Path]]:
+    """Modules of the projects below `root`, of as many projects as can be, each with its project's folder.
+
+    The same seed draws the same ones.
+    """
+    rng = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
+    projects = sorted(folder for folder in root.iterdir() if folder.is_dir())
+    modules = {project: list(filter(_is_fit, source_files(project, _ENDINGS))) for project in projects}
+    rng.shuffle(projects)
+    drawn: list[tuple[Path, Path]] = []
+    while len(drawn) < num_modules and any(modules.values()):
+        for project in projects:
+            if modules[project] and len(drawn) < num_modules:
+                drawn.append((project, modules[project].pop(rng.randrange(len(modules[project])))))
+    return drawn
+
+
+def typings(modules: Iterable[tuple[Path, Path]], num_keystrokes: int) -> list[Typing]:
+    """Of each module a stretch of about so many characters, from a third of it on."""
+    options = Options(num_keystrokes)
+    return [Typing(project, path, planned(path, options, 1)) for project, path in modules]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A typed module, what the target writes in it, and which names are known there."""
+
+    typing: Typing
+    forecasts: Forecasts
+    knows_at: KnowsAt
+
+
+def recorded(engine: CompletionEngine, typing: Typing, path: Path | None) -> Recorded:
+    """What is written in a module as an editor has it after a moment's rest; kept in `path`."""
+    request = CompletionRequest(
+        typing.plan.text[: typing.plan.start],
+        typing.plan.text[typing.plan.end :],
+        language_id(typing.path),
+        document=str(typing.path),
+        index=repository_index(typing.project, engine.tokenizer.encode_many),
+        indexed_as=typing.name,
+        deadline_ms=0,
+        patience_ms=float("inf"),
+        eagerness=_RECORDED,
+    )
+    request = replace(request, context=context_of(engine, request, typing.project.name))
+    engine.prepare_context(request)
+
+    def ask(left: str, right: str) -> Forecast:
+        return engine.complete(replace(request, prefix=left, suffix=right)).forecast
+
+    def knows_at(left: str, right: str) -> Knows | None:
+        names = KnownNames(replace(request, prefix=left, suffix=right), engine.tokenizer)
+        return names.__contains__ if names.can_judge else None
+
+    return Recorded(typing, Forecasts(path, ask), knows_at)
+
+
+def curve(
+    modules: Sequence[Recorded], eagernesses: Sequence[float], tell: Callable[[int, int], None]
+) -> list[dict[str, Any]]:
+    """The figures of each eagerness, over all that is typed."""
+    tallies = {eagerness: Tally() for eagerness in eagernesses}
+    for num_done, module in enumerate(modules):
+        language = language_id(module.typing.path)
+        for number, eagerness in enumerate(eagernesses):
+            show = shows(module.forecasts.at, language, eagerness, knows_at=module.knows_at)
+            tallies[eagerness] += walk(module.typing.plan, show)
+            tell(num_done * len(eagernesses) + number + 1, len(modules) * len(eagernesses))
+    return [{"eagerness": eagerness, **tally.as_dict()} for eagerness, tally in tallies.items()]
+
+
+def _is_fit(path: Path) -> bool:
+    return _MIN_BYTES <= path.stat().st_size <= _MAX_BYTES

@@ -1,0 +1,55 @@
+"""Models of a given geometry with random weights: for speed only, never for text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from completion_engine.gpu.memory import Geometry
+from completion_engine.target_model.llama_family import FamilyModel, LayerParts
+
+_INITIAL_SPREAD = 0.02
+
+
+def random_model(geometry: Geometry, device: torch.device, dtype: torch.dtype) -> Any:
+    """A Qwen2 of transformers, made on the device."""
+    from transformers import AutoModelForCausalLM, GenerationConfig, Qwen2Config
+
+    config = Qwen2Config(  # type: ignore[call-arg]  # takes any further key, as head_dim
+        vocab_size=geometry.vocab_size,
+        hidden_size=geometry.hidden_size,
+        intermediate_size=geometry.mlp_size,
+        num_hidden_layers=geometry.num_layers,
+        num_attention_heads=geometry.num_heads,
+        num_key_value_heads=geometry.num_kv_heads,
+        head_dim=geometry.head_size,
+        max_position_embeddings=32768,
+        tie_word_embeddings=geometry.is_tied,
+        initializer_range=_INITIAL_SPREAD,
+    )
+    torch.manual_seed(0)
+    with device:
+        model: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)  # type: ignore[no-untyped-call]  # as below
+    model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]  # transformers is untyped
+    return model.eval().requires_grad_(False)
+
+
+class HandedOver(FamilyModel):
+    """Takes the weights out of a model of transformers, which is of no use afterwards.
+
+    Each layer can be read once and is then let go of, so whoever holds it has it alone.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._held: dict[str, Tensor] = dict(model.state_dict())
+        super().__init__(model.config.to_dict(), self._held)
+        model.to("meta")
+
+    def layer(self, index: int) -> LayerParts:
+        """One layer's parts. Raises KeyError the second time."""
+        parts = super().layer(index)
+        for name in [name for name in self._held if name.startswith(f"model.layers.{index}.")]:
+            del self._held[name]
+        return parts

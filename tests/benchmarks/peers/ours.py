@@ -1,0 +1,113 @@
+"""Slipstream's own engines as peers: plain, with each drafter alone, with several. One shared target."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from completion_engine.config import DEFAULT_DRAFTERS, DRAFTERS, EngineConfig
+from completion_engine.decoding.run import NoRules
+from completion_engine.engine import CompletionEngine
+from completion_engine.errors import SlipstreamError
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.request import CompletionRequest
+from completion_engine.target_model.threads import thread_counts, use_threads
+from ngram_cache import NgramIndex
+from tests.benchmarks.peers.runs import Absent, Peer, PeerTask, Run, up_to_end
+
+PLAIN = "Slipstream plain"
+
+
+@dataclass(slots=True)
+class _Clock(NoRules):
+    """Text rules that stop nothing and note when the first tokens were there."""
+
+    first_at: float = 0.0
+
+    def check(self, generated: str) -> None:
+        """Never stops."""
+        self.first_at = self.first_at or time.perf_counter()
+
+
+@dataclass(frozen=True, slots=True)
+class OurPeer:
+    """One engine."""
+
+    name: str
+    engine: CompletionEngine
+    index: NgramIndex | None = None
+
+    def write(self, task: PeerTask, max_tokens: int) -> Run:
+        """See `Peer.write`. A task's own file is never drafted from."""
+        clock = _Clock()
+        request = CompletionRequest(
+            "", "", document=task.document, index=self.index, deadline_ms=0, repository_memory="off"
+        )
+        self.engine.target.governor.look_anew()  # whoever had the turn before took all cores, and is done
+        begin = time.perf_counter()
+        decoding = self.engine.write(request, clock, max_tokens, Prompt(task.tokens, b""))
+        end = time.perf_counter()
+        use_threads(max(thread_counts()))  # peers in this process take their own number of threads
+        first_at = clock.first_at or end
+        tokens = up_to_end(decoding.tokens, max_tokens, self.engine.tokenizer.end_ids)
+        origins = decoding.origins  # every pass closes with a token of the target's own
+        num_first = origins.index(None) + 1 if None in origins else len(origins)
+        return Run(
+            tokens,
+            min(num_first, len(tokens)),
+            (first_at - begin) * 1e3,
+            (end - first_at) * 1e3,
+            max(0, decoding.stats.num_forwards - 1),
+        )
+
+
+def our_peers(
+    plain: CompletionEngine, draft_model: str = "", index: NgramIndex | None = None, *, few: bool = False
+) -> list[Peer | Absent]:
+    """Engines on the target of `plain`: plain, one per drafter, as configured by default, with everything.
+
+    `draft_model` is a smaller model of the same family: it drafts for a peer of its own, and takes the
+    neural drafter's place where the target has no trained one. One more peer drafts from `index` too, and
+    one plans on the host what the default leaves to a GPU. `few` are plain and default alone.
+    """
+    alone = {name: _drafted(plain, name, (name,)) for name in DRAFTERS}
+    if draft_model:
+        alone["draft model"] = _drafted(plain, "draft model", ("neural",), draft_model)
+    usable = {name for name, peer in alone.items() if not isinstance(peer, Absent)}
+    stand_in = draft_model if "neural" not in usable and "draft model" in usable else ""
+    if stand_in:
+        usable.add("neural")
+    default = tuple(name for name in DEFAULT_DRAFTERS if name in usable)
+    everything = tuple(name for name in DRAFTERS if name in usable)
+    if few:
+        return [OurPeer(PLAIN, plain), _drafted(plain, "default", default, stand_in)]
+    found: list[Peer | Absent] = [OurPeer(PLAIN, plain), *alone.values()]
+    if len(default) > 1:
+        found.append(_drafted(plain, "default", default, stand_in))
+        if isinstance(found[-1], OurPeer) and found[-1].engine.describe()["plans"] == "on the device":
+            on_host = replace(plain.config, plans_on_host=True)
+            found.append(_drafted(plain, "planned on the host", default, stand_in, config=on_host))
+    if len(everything) > len(default):
+        found.append(_drafted(plain, "all", everything, stand_in))
+    if index is not None:
+        found.append(_drafted(plain, "default with index", default, stand_in, index))
+    return found
+
+
+def _drafted(
+    plain: CompletionEngine,
+    name: str,
+    drafters: tuple[str, ...],
+    draft_model: str = "",
+    index: NgramIndex | None = None,
+    config: EngineConfig | None = None,
+) -> Peer | Absent:
+    name = f"Slipstream {name}"
+    try:
+        config = replace(config or plain.config, drafters=drafters, draft_model=draft_model)
+        engine = CompletionEngine(config, plain.target, plain.tokenizer)
+    except SlipstreamError as error:
+        return Absent(name, str(error))
+    if set(engine.describe()["drafters"]) != set(drafters):
+        return Absent(name, "this target has no such drafter")
+    return OurPeer(name, engine, index)

@@ -1,0 +1,146 @@
+"""Tokens a second that a team's servers write, for one stream and for several beside each other.
+
+All streams share one connection, as a window's do. Each has a session of its own, so they spread over the
+replicas. One that breaks off is gone on with as the completer does; one that cannot is lost, and counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from completion_engine.decoding.along import Known
+from completion_engine.decoding.run import Limits, NoRules
+from completion_engine.errors import RemoteError
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.prompting.written import Written
+from completion_engine.remote.answer import TokenStream
+from completion_engine.remote.question import Names, Question
+from completion_engine.remote.servers import Servers
+from completion_engine.remote.transport import Wait
+from completion_engine.remote.writing import Ask, Remaining, RemoteWriting
+from completion_engine.request import Cancellation
+from completion_engine.stats import CompletionStats
+
+PATIENCE_S = 120.0
+_LOOK_MS = 2.0  # then the next stream is looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """`num_streams` beside each other wrote `num_tokens` in all.
+
+    `first_s` is the last one's first token, None where none came. What broke off was asked for again
+    `num_resumed` times; `lost` says of each stream that did not end why.
+    """
+
+    num_streams: int
+    num_tokens: int
+    first_s: float | None
+    whole_s: float
+    num_resumed: int = 0
+    lost: tuple[str, ...] = ()
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Of all streams together, their prompts included."""
+        return self.num_tokens / self.whole_s
+
+
+class _Written:
+    """One stream's text, when it began to come, and why there is no more of it."""
+
+    def __init__(self, writing: RemoteWriting, num_tokens: int) -> None:
+        self.writing, self._num_tokens = writing, num_tokens
+        self.begun_s: float | None = None
+        self.fault = ""
+        self.is_open = True
+        self._try(writing.begin)
+
+    def look(self) -> None:
+        """Take in what has come."""
+        self._try(lambda: self.writing.step(_LOOK_MS))
+        if self.writing.finish(NoRules(), self._num_tokens) is not None:
+            self._end()
+        if self.begun_s is None and self.writing.tokens:
+            self.begun_s = time.perf_counter()
+
+    def lose(self, why: str) -> None:
+        """It is given up."""
+        self.fault = why
+        self._end()
+
+    def _end(self) -> None:
+        self.is_open = False
+        self.writing.close()
+
+    def _try(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except RemoteError as error:
+            self.lose(error.message)
+
+
+def paces(
+    servers: Servers,
+    model: str,
+    tokenizer: Tokenizer,
+    prompts: Sequence[Sequence[int]],
+    nums_streams: Sequence[int],
+    num_tokens: int,
+    progress: Callable[[int], None],
+    patience_s: float = PATIENCE_S,
+) -> Iterator[Pace]:
+    """For each number of streams in turn. No prompt is asked for twice under one salt, so none is cached."""
+    for num_streams in nums_streams:
+        progress(num_streams)
+        names = Names("")
+        begin_s = time.perf_counter()
+        limits = Limits(num_tokens, patience_at=begin_s + patience_s)
+        streams = [
+            _Written(
+                RemoteWriting(
+                    _asking(servers, model, f"{names.salt}{at}", names.session(str(at))),
+                    servers.endpoint.authority,
+                    Prompt(tuple(prompts[at % len(prompts)]), b""),
+                    Written(tokenizer, b""),
+                    Known(),
+                    limits=limits,
+                    cancellation=Cancellation(),
+                    stats=CompletionStats(),
+                ),
+                num_tokens,
+            )
+            for at in range(num_streams)
+        ]
+        yield _read(streams, begin_s, patience_s)
+
+
+def _asking(servers: Servers, model: str, salt: str, session: str) -> Ask:
+    def ask(remaining: Remaining, wait: Wait) -> TokenStream:
+        question = Question(remaining.path, remaining.num_tokens, salt=salt, session=session)
+        return servers.complete(question, model, wait)
+
+    return ask
+
+
+def _read(streams: Sequence[_Written], begin_s: float, patience_s: float) -> Pace:
+    """All of them read to their ends, or until patience ends."""
+    while open_ones := [stream for stream in streams if stream.is_open]:
+        is_over = time.perf_counter() > begin_s + patience_s
+        for stream in open_ones:
+            if is_over:
+                stream.lose(f"It has not ended after {patience_s:g} s.")
+            else:
+                stream.look()
+    firsts = [stream.begun_s - begin_s for stream in streams if stream.begun_s is not None]
+    return Pace(
+        len(streams),
+        sum(len(stream.writing.tokens) for stream in streams),
+        max(firsts, default=None),
+        time.perf_counter() - begin_s,
+        sum(stream.writing.num_resumes for stream in streams),
+        tuple(stream.fault for stream in streams if stream.fault),
+    )
