@@ -31,8 +31,8 @@ from completion_engine.loading.trained_drafter import device_decoder_of
 from completion_engine.memory import give_back
 from completion_engine.models import ModelStore
 from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.prompt_choice import PromptBudget
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.prompting.windows import Budget
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import StopRules, load_grammar
@@ -261,7 +261,7 @@ class CompletionEngine:
         }
 
     def _begin(
-        self, request: CompletionRequest, prompt: Prompt | None = None, budget: Budget | None = None
+        self, request: CompletionRequest, prompt: Prompt | None = None, budget: PromptBudget | None = None
     ) -> tuple[Task, Decoding]:
         """See `Tasks.begin`; what is written ahead for another request is given up."""
         begin = time.perf_counter()
@@ -309,6 +309,6 @@ class CompletionEngine:
     def _max_tokens_of(self, request: CompletionRequest) -> int:
         return min(request.max_tokens, self._tasks.max_new_tokens)
 
-    def _budget_of(self, request: CompletionRequest) -> Budget:
+    def _budget_of(self, request: CompletionRequest) -> PromptBudget:
         """What the prompt of somebody who waits may take."""
         return prompt_budget(request, self._target.prompt_token_ms)

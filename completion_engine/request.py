@@ -77,7 +77,7 @@ class CancelledError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ContextPiece:
+class Snippet:
     """A few lines of a file of the repository, or signatures out of it."""
 
     path: str
@@ -92,7 +92,7 @@ class RepositoryContext:
     """
 
     repository: str
-    pieces: tuple[ContextPiece, ...]
+    snippets: tuple[Snippet, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Pieces that say what names mean: definitions out of other files, and what the document has out of sight.
+"""Snippets that say what names mean: definitions out of other files, and what the document has out of sight.
 
 Knows outlines; must not know where files come from.
 """
@@ -9,9 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from completion_engine.context.outline import Definition, described
-from completion_engine.context.source import Source, brings_names_in
-from completion_engine.request import ContextPiece
+from completion_engine.context.outline import Definition, SourceFile, brings_names_in, described
+from completion_engine.request import Snippet
 
 _MIN_WEIGHT = 0.25  # of a name that is worth its definition
 _IMPORTED = 1.5  # a definition in a file that the document imports counts so many times
@@ -32,8 +31,8 @@ class Wanted:
     visible: str
 
 
-def definition_pieces(sources: Sequence[Source], wanted: Wanted, max_chars: int) -> list[ContextPiece]:
-    """Definitions out of `sources`, those whose names count most, one piece a file."""
+def definition_snippets(sources: Sequence[SourceFile], wanted: Wanted, max_chars: int) -> list[Snippet]:
+    """Definitions out of `sources`, those whose names count most, one snippet a file."""
     chosen: dict[int, set[int]] = defaultdict(set)
     left = max_chars
     for at, ranked in _ranked(sources, wanted):
@@ -46,10 +45,10 @@ def definition_pieces(sources: Sequence[Source], wanted: Wanted, max_chars: int)
         if cost <= left and not is_told and place not in chosen[at]:
             chosen[at].add(place)
             left -= cost
-    return [_piece(sources[at], sorted(places)) for at, places in sorted(chosen.items()) if places]
+    return [_snippet(sources[at], sorted(places)) for at, places in sorted(chosen.items()) if places]
 
 
-def _ranked(sources: Sequence[Source], wanted: Wanted) -> list[tuple[int, int]]:
+def _ranked(sources: Sequence[SourceFile], wanted: Wanted) -> list[tuple[int, int]]:
     """Sources and places in them of the definitions that are wanted, those that count most first.
 
     One that many files define counts less: it is not known which of them is meant.
@@ -73,7 +72,7 @@ def _whole(definitions: Sequence[Definition], place: int) -> int:
     return place if owner < 0 or definitions[owner].lacks_members else owner
 
 
-def _piece(source: Source, places: Sequence[int]) -> ContextPiece:
+def _snippet(source: SourceFile, places: Sequence[int]) -> Snippet:
     """Definitions in their order, a member behind the head of what it belongs to."""
     texts: list[str] = []
     told: set[int] = set()
@@ -83,13 +82,13 @@ def _piece(source: Source, places: Sequence[int]) -> ContextPiece:
             texts.append(source.definitions[owner].signature)
         told |= {owner, place}
         texts.append(described(source.definitions, place)[:_MAX_DEFINITION_CHARS])
-    return ContextPiece(source.path, "\n".join(texts))
+    return Snippet(source.path, "\n".join(texts))
 
 
 class OwnFile:
     """The document beyond the window that the target sees: its imports, and what it defines."""
 
-    def __init__(self, whole: Source, num_lines_before: int, num_lines_visible: int) -> None:
+    def __init__(self, whole: SourceFile, num_lines_before: int, num_lines_visible: int) -> None:
         """`whole` is the document, of which the target sees `num_lines_visible` after the first ones."""
         self._whole = whole
         self._first, self._last = num_lines_before, num_lines_before + num_lines_visible
@@ -99,7 +98,7 @@ class OwnFile:
         """The names that the document defines itself, in sight or not."""
         return frozenset(definition.name for definition in self._whole.definitions)
 
-    def pieces(self, names: Mapping[str, float], max_chars: int) -> list[ContextPiece]:
+    def snippets(self, names: Mapping[str, float], max_chars: int) -> list[Snippet]:
         """The document's head and its signatures out of sight, first those of `names`, in their order."""
         head = _head(self._whole.lines[: self._first], max_chars // 2)
         left = max_chars - len(head)
@@ -115,7 +114,7 @@ class OwnFile:
                 left -= len(signature) + 1
         lines = [head] if head else []
         lines += [signature for _, signature in sorted(chosen)]
-        return [ContextPiece(self._whole.path, "\n".join(lines))] if lines else []
+        return [Snippet(self._whole.path, "\n".join(lines))] if lines else []
 
     def _is_shown_alone(self, definition: Definition) -> bool:
         return definition.owner < 0 or self._whole.definitions[definition.owner].lacks_members

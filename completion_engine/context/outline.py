@@ -1,15 +1,16 @@
-"""What a source file defines, said in few lines: names, signatures, members. Read from its syntax tree.
+"""What a source file defines, in few lines: names, signatures, members. Read from its syntax tree.
 
-Owns how a definition looks in a tree, whatever the language. Takes time in proportion to the text.
+Owns how a definition looks in a tree, whatever the language. The time it takes grows with the text.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from tree_sitter import Node, Parser
 
-from completion_engine.grammars import parse_within
+from completion_engine.grammars import new_parser, parse_within
 
 MAX_BYTES = 96 << 10  # of a text; what is behind is not read
 MAX_PARSE_S = 0.2  # a file of that size takes a tenth of it
@@ -43,6 +44,11 @@ _WRAPPERS = frozenset(
 _CALLABLE = ("function", "method", "constructor", "getter", "setter")
 
 
+_IMPORTS = (
+    "import ", "from ", "use ", "pub use ", "#include", "using ", "package ", "export * ", "export {"
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """A name that a file defines, at a line counted from 0.
@@ -57,6 +63,31 @@ class Definition:
     signature: str
     owner: int = -1
     lacks_members: bool = False
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file's text, of a language by its LSP id."""
+
+    path: str
+    language: str
+    text: str
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Its lines, without their ends."""
+        return self.text.split("\n")
+
+    @cached_property
+    def definitions(self) -> list[Definition]:
+        """Its definitions; none without a grammar."""
+        parser = new_parser(self.language)
+        return outline(parser, self.text) if parser is not None else []
+
+
+def brings_names_in(line: str) -> bool:
+    """Return whether a line looks like an import."""
+    return line.startswith(_IMPORTS)
 
 
 def outline(parser: Parser, text: str) -> list[Definition]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from completion_engine.calibration import SHIPPED, Calibration
 from completion_engine.decoding.writing import Finish, TextRules, Writing
-from completion_engine.prompting.windows import Budget
+from completion_engine.prompting.prompt_choice import PromptBudget
 from completion_engine.request import Cancellation, CompletionRequest
 
 MAX_NEW_TOKENS = 256
@@ -73,12 +73,12 @@ class Limits:
         return cancellation.gives_way and time.perf_counter() > self.turn_until
 
 
-def prompt_budget(request: CompletionRequest, token_ms: float) -> Budget:
+def prompt_budget(request: CompletionRequest, token_ms: float) -> PromptBudget:
     """How long a prompt may be computed while somebody waits; any time where there is no deadline."""
     if request.deadline_ms <= 0:
-        return Budget()
+        return PromptBudget()
     soon_ms = _WARM_SHARE * request.deadline_ms
-    return Budget(max(soon_ms, _PROMPT_SHARE * request.patience_ms), token_ms, soon_ms)
+    return PromptBudget(max(soon_ms, _PROMPT_SHARE * request.patience_ms), token_ms, soon_ms)
 
 
 def run(decoding: Writing, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.context import DecodingContext
-from completion_engine.decoding.contexts import Contexts, longest_context
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.place import cursor_of
 from completion_engine.decoding.repository_memory import RepositoryMemory
@@ -24,14 +23,29 @@ from completion_engine.drafting.draft import Drafter, Remembering
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
-from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.repository_format import RepositoryFormat
+from completion_engine.prompting.prompt import Prompt, RepositoryFormat
+from completion_engine.prompting.prompt_choice import (
+    ChosenPrompt,
+    PromptBudget,
+    PromptChooser,
+    PromptLadder,
+    affordable_context,
+)
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWindows
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import CompletionStats
+from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.rows import ROWS
 from completion_engine.text_window import TextWindow
+
+
+def longest_context(config: EngineConfig, target: LanguageModel) -> int:
+    """Return the tokens of the longest context: as many as pay here, and a quarter of the cache at most."""
+    wanted = config.context_tokens
+    if wanted < 0:
+        wanted = affordable_context(Costs(target.pass_ms).row_ms(ROWS))
+    return min(wanted, target.capacity // 4)
 
 
 class Tasks:
@@ -60,18 +74,18 @@ class Tasks:
         self._slots = SlotPool(target.cache_shape, config.num_slots)
         form = RepositoryFormat(tokenizer, longest_context(config, target))
         self.window = TextWindow.for_device(kind, config.prefix_chars, config.suffix_chars)
-        windows = PromptWindows(
+        ladder = PromptLadder(
             tokenizer,
             self.window,
             max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.max_tokens,
             anchor_lines=anchor_lines_of(config.target),
         )
-        self._prompts = Contexts(windows, form, self._slots)
+        self._prompts = PromptChooser(ladder, form, self._slots)
 
     @property
     def max_context_tokens(self) -> int:
         """The longest context that stands in front of a prompt."""
-        return self._prompts.max_tokens
+        return self._prompts.max_context_tokens
 
     @property
     def num_cache_bytes(self) -> int:
@@ -83,11 +97,14 @@ class Tasks:
         request: CompletionRequest,
         stats: CompletionStats,
         prompt: Prompt | None = None,
-        budget: Budget | None = None,
+        budget: PromptBudget | None = None,
     ) -> tuple[Task, Decoding]:
         """The task and its writing, with `prompt`, or else with the largest that `budget` holds."""
         cursor = cursor_of(request)
-        chosen = ChosenPrompt(prompt) if prompt else self._prompts.choose(request, cursor, budget or Budget())
+        text = cursor.prefix, cursor.suffix
+        chosen = (
+            ChosenPrompt(prompt) if prompt else self._prompts.choose(request, *text, budget or PromptBudget())
+        )
         slot = self._slots.acquire(request.document, chosen.prompt.tokens)
         self._tell_drafters(request)
         context = self._context(request)
@@ -100,13 +117,14 @@ class Tasks:
         """The same place with all of the text that a prompt may show, behind the request's context."""
         if task.shows_all:
             return task
-        prompt = self._prompts.whole(task.request, task.cursor)
+        prompt = self._prompts.whole(task.request, task.cursor.prefix, task.cursor.suffix)
         slot = self._slots.acquire(task.request.document, prompt.tokens)
         return replace(task, prompt=prompt, slot=slot, shows_all=True)
 
     def settle(self, request: CompletionRequest) -> Prompt:
         """The whole prompt behind the request's context, which the document has from now on."""
-        return self._prompts.settle(request, cursor_of(request))
+        cursor = cursor_of(request)
+        return self._prompts.commit_context(request, cursor.prefix, cursor.suffix)
 
     def take_over(self, other: Tasks, document: str, prompt: Prompt) -> None:
         """Hold a copy of what `other`, on the same target, has computed of a prompt."""
@@ -114,7 +132,8 @@ class Tasks:
 
     def num_missing(self, request: CompletionRequest) -> int:
         """Tokens to compute before somebody is answered with all of the text that a prompt may show."""
-        return self._prompts.num_missing(request, cursor_of(request))
+        cursor = cursor_of(request)
+        return self._prompts.num_missing(request, cursor.prefix, cursor.suffix)
 
     def forget(self, document: str) -> None:
         """A document was closed: its cache may be taken over, and nothing it wrote is drafted elsewhere."""

@@ -1,31 +1,34 @@
-"""Building the prompt: which text the target sees, where the anchor lies, what is healed.
+"""Prompts as tokens: text around an anchor, the word that is healed, snippets of the repository.
 
-Anchored fill-in-the-middle: `<prefix>` text before the anchor `<suffix>` text after the cursor `<middle>`
-and then all that stands between anchor and cursor as the forced beginning of the middle. A keystroke
-only appends tokens, so everything before keeps its place in the KV cache. Token healing takes the
-last word before the cursor back and lets the first written tokens spell it again.
+Anchored fill-in-the-middle: `<prefix>` text before the anchor `<suffix>` text after the cursor `<middle>`,
+then the text between anchor and cursor as the forced beginning of the middle. A keystroke only appends
+tokens, so everything before keeps its position in the KV cache. Token healing takes back the last word before
+the cursor; the first tokens that are written must spell it again.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import RepositoryContext
 from completion_engine.text_window import TextWindow
 
-GROWTH = 1.5  # a window slides once it holds this much more than it began with
-_MAX_WINDOWS = 64
-_MAX_PLACES = 4  # of one document
+GROWTH = 1.5  # a window slides once it is this many times as large as it was at first
+_MAX_DOCUMENTS = 64
+_MAX_ANCHORS = 4  # of one document
 _OPENING_CHARS = 64
+_MAX_PATH_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Token ids to run, and the bytes that the first tokens written must spell.
+    """Token ids to run, and the bytes that the first written tokens must spell.
 
-    The first `num_context` tokens are a repository's, the others the document's.
+    The first `num_context` tokens show the repository, the others the document.
     """
 
     tokens: tuple[int, ...]
@@ -34,10 +37,10 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
-    """The text before the anchor. It stays while the cursor moves on behind the anchor.
+class _AnchoredText:
+    """The text before an anchor. It stays the same while the cursor moves on after the anchor.
 
-    One that begins within a line, for which it has no room, is known by the `opening` of what it shows of it.
+    Text that begins within a very long line is found again by the `opening` of the part that it shows.
     """
 
     before: str
@@ -46,7 +49,7 @@ class _Window:
 
 
 class PromptBuilder:
-    """Prompts for one target. Remembers per document where its last windows lie."""
+    """Builds prompts for one target, and keeps the last anchors of each document."""
 
     def __init__(
         self,
@@ -63,23 +66,23 @@ class PromptBuilder:
         self._window = window
         self._max_chars = max_chars or round(window.num_before * GROWTH)
         self._max_prompt = max_prompt
-        self._windows: OrderedDict[str, list[_Window]] = OrderedDict()  # of each document the newest first
+        self._anchored: OrderedDict[str, list[_AnchoredText]] = OrderedDict()  # by document, the newest first
         self._encode = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
 
     def build(self, document: str, prefix: str, suffix: str, context: tuple[int, ...] = ()) -> Prompt:
-        """The prompt for a cursor between `prefix` and `suffix`, behind the tokens of a `context`.
+        """Return the prompt for a cursor between `prefix` and `suffix`, with `context` in front.
 
-        At most `max_prompt` tokens beside these: text that takes more is given a smaller window.
+        It has at most `max_prompt` tokens besides these: text that takes more gets a smaller window.
         """
         found = self._reuse(document, prefix)
         visible = self._window
         while True:
-            window, forced = found or _open_window(prefix, visible, self._anchor_lines)
-            prompt = self._assemble(window.before, forced, visible.after(suffix))
+            anchored, forced = found or _anchor(prefix, visible, self._anchor_lines)
+            prompt = self._assemble(anchored.before, forced, visible.after(suffix))
             if len(prompt.tokens) <= self._max_prompt or visible.num_before < 8:
                 break
             found, visible = None, visible.halved()
-        self._remember(document, window)
+        self._remember(document, anchored)
         if len(prompt.tokens) > self._max_prompt:
             return Prompt(prompt.tokens[-self._max_prompt :], prompt.healed)
         num_leading = len(self._tokenizer.leading_ids)
@@ -87,35 +90,35 @@ class PromptBuilder:
         return Prompt(tokens, prompt.healed, num_leading + len(context) if context else 0)
 
     def forget(self, document: str) -> None:
-        """Drop what is known of a closed document."""
-        self._windows.pop(document, None)
+        """Drop the anchors of a closed document."""
+        self._anchored.pop(document, None)
 
-    def _remember(self, document: str, window: _Window) -> None:
-        text = window.before, window.opening
-        known = [it for it in self._windows.get(document, ()) if (it.before, it.opening) != text]
-        self._windows[document] = [window, *known][:_MAX_PLACES]
-        self._windows.move_to_end(document)
-        while len(self._windows) > _MAX_WINDOWS:
-            self._windows.popitem(last=False)
+    def _remember(self, document: str, anchored: _AnchoredText) -> None:
+        text = anchored.before, anchored.opening
+        known = [it for it in self._anchored.get(document, ()) if (it.before, it.opening) != text]
+        self._anchored[document] = [anchored, *known][:_MAX_ANCHORS]
+        self._anchored.move_to_end(document)
+        while len(self._anchored) > _MAX_DOCUMENTS:
+            self._anchored.popitem(last=False)
 
-    def _reuse(self, document: str, prefix: str) -> tuple[_Window, str] | None:
-        """The newest window of the document that serves a cursor behind `prefix`."""
-        known = self._windows.get(document, ())
-        return next((found for window in known if (found := self._serving(window, prefix))), None)
+    def _reuse(self, document: str, prefix: str) -> tuple[_AnchoredText, str] | None:
+        """Return the newest anchor that serves a cursor after `prefix`, and the text between the two."""
+        known = self._anchored.get(document, ())
+        return next((found for anchored in known if (found := self._serving(anchored, prefix))), None)
 
-    def _serving(self, window: _Window, prefix: str) -> tuple[_Window, str] | None:
-        at, known = window.num_lead, window.before + window.opening
+    def _serving(self, anchored: _AnchoredText, prefix: str) -> tuple[_AnchoredText, str] | None:
+        at, known = anchored.num_lead, anchored.before + anchored.opening
         if not prefix.startswith(known, at):
             at = prefix.rfind(known)
             if at < 0:
                 return None
-        anchor = at + len(window.before)
-        has_its_place = window.opening or anchor == 0 or prefix[anchor - 1] == "\n"
-        if not has_its_place or len(prefix) - at > self._max_chars:
+        anchor = at + len(anchored.before)
+        is_at_line = anchored.opening or anchor == 0 or prefix[anchor - 1] == "\n"
+        if not is_at_line or len(prefix) - at > self._max_chars:
             return None
         if at and len(prefix) - at < self._window.num_before // 2:
             return None  # the cursor went far up: too little would be seen
-        return replace(window, num_lead=at), prefix[anchor:]
+        return replace(anchored, num_lead=at), prefix[anchor:]
 
     def _assemble(self, before: str, forced: str, after: str) -> Prompt:
         tokenizer, fim = self._tokenizer, self._tokenizer.fim
@@ -127,12 +130,12 @@ class PromptBuilder:
         return Prompt((*head, fim.middle, *kept), healed)
 
     def _heal(self, text: str) -> tuple[tuple[int, ...], bytes]:
-        """Tokens of `text` less its last word, and the bytes that word spells.
+        """Return the tokens of `text` without its last word, and the bytes of that word.
 
-        The whole word, because a word cut short is spelt with other tokens than the whole: a prompt
-        that ends in `ret` + `u` is one that the target has never seen go on with `rn`. A line end stays:
-        with it taken back the target often writes several, and leaves the block. Nor is a word taken back
-        of which a tokenizer makes another text: nobody could spell it again.
+        The whole word is taken back: a word that is cut short has other tokens than the whole, and the target
+        has never seen `ret` + `u` go on with `rn`. A line end stays: without it the target often writes
+        several and leaves the block. A word whose tokens spell another text stays too: it could not be
+        written again.
         """
         tokens = self._encode(text)
         if not tokens or text.endswith("\n"):
@@ -145,8 +148,8 @@ class PromptBuilder:
         return (tokens[:num_kept], word) if word and spelt.endswith(word) else (tokens, b"")
 
 
-def _open_window(prefix: str, visible: TextWindow, anchor_lines: int) -> tuple[_Window, str]:
-    """A fresh window that ends at the cursor: its text before the anchor, and the text after it."""
+def _anchor(prefix: str, visible: TextWindow, anchor_lines: int) -> tuple[_AnchoredText, str]:
+    """Return the visible text before a new anchor, and the text between anchor and cursor."""
     start = visible.start(prefix)
     opening = prefix[start : start + _OPENING_CHARS] if visible.cuts_line(prefix) else ""
     anchor = len(prefix)
@@ -157,4 +160,49 @@ def _open_window(prefix: str, visible: TextWindow, anchor_lines: int) -> tuple[_
             break
     else:
         anchor += 1
-    return _Window(prefix[start:anchor], start, opening), prefix[anchor:]
+    return _AnchoredText(prefix[start:anchor], start, opening), prefix[anchor:]
+
+
+class RepositoryFormat:
+    """Writes repository context in the format that a target was trained on; none where it has no such format.
+
+    `mask` removes from each name and text what the target must not see.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int, mask: Callable[[str], str] = str) -> None:
+        self._tokenizer, self._mask = tokenizer, mask
+        self._markers = tokenizer.repository if tokenizer.fim is not None else None
+        self._max_tokens = max_tokens
+        self._encoded = lru_cache(maxsize=16)(self._encode)
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest context; 0 where there is none."""
+        return self._max_tokens if self._markers is not None else 0
+
+    def tokens(self, context: RepositoryContext | None, path: str) -> tuple[int, ...]:
+        """Return the tokens in front of a document of this path; equal contexts have equal tokens."""
+        return self._encoded(context, path) if context is not None and self.max_tokens else ()
+
+    def spell(self, tokens: list[int]) -> bytes:
+        """Return the bytes that tokens spell."""
+        return self._tokenizer.spell(tokens)
+
+    def _encode(self, context: RepositoryContext, path: str) -> tuple[int, ...]:
+        """`<repo>name`, then `<file>path` and its text for each snippet that fits, then `<file>path`."""
+        markers = self._markers
+        if markers is None:
+            return ()
+        heads = [self._head(context.repository), self._head(path)]
+        texts = [f"{self._head(snippet.path)}{self._mask(snippet.text)}\n" for snippet in context.snippets]
+        name, own, *snippets = self._tokenizer.encode_many([*heads, *texts])
+        tokens = [markers.repository, *name]
+        num_snippets = 0
+        for snippet in snippets:
+            if len(tokens) + len(snippet) + len(own) + 2 <= self._max_tokens:
+                tokens += [markers.file, *snippet]
+                num_snippets += 1
+        return (*tokens, markers.file, *own) if num_snippets else ()
+
+    def _head(self, name: str) -> str:
+        return f"{self._mask(name)[:_MAX_PATH_CHARS]}\n"

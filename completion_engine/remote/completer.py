@@ -14,16 +14,18 @@ from typing import Any
 
 from completion_engine.decoding.answers import silence, with_alternatives
 from completion_engine.decoding.attribution import Origins
-from completion_engine.decoding.contexts import Contexts
 from completion_engine.decoding.judged_answers import judged_answer
 from completion_engine.decoding.place import cursor_of
 from completion_engine.decoding.run import MAX_NEW_TOKENS, Limits, run
 from completion_engine.errors import RemoteError
-from completion_engine.prompting.context_budget import MAX_TOKENS
-from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.repository_format import RepositoryFormat
+from completion_engine.prompting.prompt import Prompt, RepositoryFormat
+from completion_engine.prompting.prompt_choice import (
+    MAX_CONTEXT_TOKENS,
+    PromptBudget,
+    PromptChooser,
+    PromptLadder,
+)
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.windows import Budget, PromptWindows
 from completion_engine.prompting.written import Written
 from completion_engine.remote.asking import Asking
 from completion_engine.remote.config import RemoteConfig
@@ -85,14 +87,14 @@ class RemoteCompleter:
         self._asking, self._past = Asking(servers, served.name, tokenizer), Past()
         self._window = TextWindow.for_device("remote", config.prefix_chars, config.suffix_chars)
         self._masking = Masking(self._window)
-        max_context = MAX_TOKENS if config.context_tokens < 0 else config.context_tokens
+        max_context = MAX_CONTEXT_TOKENS if config.context_tokens < 0 else config.context_tokens
         form = RepositoryFormat(tokenizer, max_context, mask)
-        windows = PromptWindows(
+        ladder = PromptLadder(
             tokenizer,
             self._window,
             max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.max_tokens),
         )
-        self._contexts = Contexts(windows, form, self._past)
+        self._prompts = PromptChooser(ladder, form, self._past)
         self._unfinished: _Unfinished | None = None
 
     @classmethod
@@ -155,7 +157,7 @@ class RemoteCompleter:
         if self._unfinished is not None and self._unfinished.place.document == document:
             self._leave_unfinished()
         self._past.forget(document)
-        self._contexts.forget(document)
+        self._prompts.forget(document)
 
     def describe(self) -> dict[str, Any]:
         """For `stats` and `doctor`."""
@@ -166,7 +168,7 @@ class RemoteCompleter:
             "drafters": [],
             "exactness": EXACTNESS,
             "capacity": self._served.num_positions,
-            "num_context_tokens": self._contexts.max_tokens,
+            "num_context_tokens": self._prompts.max_context_tokens,
             "window_chars": astuple(self._window),
             "remote": {
                 "servers": self._servers.endpoint.authority,
@@ -188,7 +190,7 @@ class RemoteCompleter:
             return Completion("", 0, CompletionStats(finish_reason=nothing.reason), rule=nothing.rule)
         if (shown := self._masking.around(cursor)) is None:
             return Completion("", 0, CompletionStats(), rule=AT_CURSOR)
-        prompt = self._contexts.choose(request, shown, Budget()).prompt
+        prompt = self._prompts.choose(request, shown.prefix, shown.suffix, PromptBudget()).prompt
         limits = Limits.of(request, min(request.max_tokens, MAX_NEW_TOKENS), begin, cold_ms=0.0)
         writing = self._going_on(request, prompt, limits)
         writing.stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3

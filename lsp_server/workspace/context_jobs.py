@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion_engine.context.choosing import CursorLocation, choose, settled
 from completion_engine.context.repository_view import RepositoryView
+from completion_engine.context.snippet_choice import CursorLocation, choose, settled
 from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
 from lsp_server.supervision import SupervisedThread
@@ -163,4 +163,6 @@ class _Chosen:
 
     def holds_in(self, index: NgramIndex) -> bool:
         """Whether all of it may still be read."""
-        return all(piece.path == self.own_path or index.holds(piece.path) for piece in self.context.pieces)
+        return all(
+            snippet.path == self.own_path or index.holds(snippet.path) for snippet in self.context.snippets
+        )

@@ -8,18 +8,17 @@ from dataclasses import replace
 import pytest
 
 from completion_engine.decoding.attribution import Origins
-from completion_engine.decoding.place import cursor_of
 from completion_engine.decoding.run import NoRules
 from completion_engine.drafting.draft import DraftToken
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import Cancellation, CompletionRequest, ContextPiece, RepositoryContext
+from completion_engine.request import Cancellation, CompletionRequest, RepositoryContext, Snippet
 
 Make = Callable[..., CompletionEngine]
 
 CODE = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n        res"
-FIRST = RepositoryContext("shelf", (ContextPiece("a.py", "def first(shelf):\n    return shelf\n"),))
-SECOND = RepositoryContext("shelf", (ContextPiece("b.py", "class Second:\n    size: int = 3\n" * 4),))
+FIRST = RepositoryContext("shelf", (Snippet("a.py", "def first(shelf):\n    return shelf\n"),))
+SECOND = RepositoryContext("shelf", (Snippet("b.py", "class Second:\n    size: int = 3\n" * 4),))
 
 
 def request(prefix: str = CODE, context: RepositoryContext | None = None) -> CompletionRequest:
@@ -142,8 +141,8 @@ def test_a_closed_document_leaves_no_context_behind(engine: CompletionEngine) ->
 def test_contexts_of_so_many_documents_are_kept_and_no_more(engine: CompletionEngine) -> None:
     for number in range(200):
         asked = replace(request(context=FIRST), document=f"{number}.py")
-        engine._tasks._prompts.settle(asked, cursor_of(asked))
-    assert len(engine._tasks._prompts._standing) <= 64
+        engine._tasks.settle(asked)
+    assert len(engine._tasks._prompts._contexts) <= 64
 
 
 def test_two_documents_keep_their_contexts(engine: CompletionEngine) -> None:

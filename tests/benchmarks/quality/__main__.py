@@ -11,7 +11,7 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
-from completion_engine.prompting.context_budget import MAX_TOKENS
+from completion_engine.prompting.prompt_choice import MAX_CONTEXT_TOKENS
 from lsp_server.commands.sample_positions import Position, from_folder, interleaved
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from tests.benchmarks.command_line import Json, Minutes, Results, Target, run
@@ -46,7 +46,7 @@ def quality(
     minutes: Minutes = 1e9,
     context_tokens: Annotated[
         int, typer.Option("--context-tokens", min=0, help="The longest context.")
-    ] = MAX_TOKENS,
+    ] = MAX_CONTEXT_TOKENS,
     sources: Annotated[
         Path | None, typer.Option("--sources", help="A folder of projects instead of recent releases.")
     ] = None,

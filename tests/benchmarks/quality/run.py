@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from completion_engine.context.choosing import INGREDIENTS, usual_ingredients
+from completion_engine.context.snippet_choice import INGREDIENTS, usual_ingredients
 from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError

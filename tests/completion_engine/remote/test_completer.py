@@ -16,8 +16,8 @@ from completion_engine.request import (
     Cancellation,
     CancelledError,
     CompletionRequest,
-    ContextPiece,
     RepositoryContext,
+    Snippet,
 )
 from tests.remote_server import PATIENCE_S, Answering, Brain, RemoteServer, pausing
 
@@ -221,7 +221,7 @@ def test_who_cancels_the_wait_for_further_candidates_leaves_none_open(
 
 
 def test_a_repository_s_pieces_stand_in_front(load: Load, server: RemoteServer, request_at: At) -> None:
-    context = RepositoryContext("library", (ContextPiece("loans.py", "class Loan:\n    pass\n"),))
+    context = RepositoryContext("library", (Snippet("loans.py", "class Loan:\n    pass\n"),))
     completer = load(server, context_tokens=64)
     completer.complete(request_at(context=context, indexed_as="a.py"))
     completer.complete(request_at("import ", document="b.py"))

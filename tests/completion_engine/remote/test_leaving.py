@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from completion_engine.context.choosing import CursorLocation, choose
 from completion_engine.context.repository_view import RepositoryView
+from completion_engine.context.snippet_choice import CursorLocation, choose
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.leaving import Masking
-from completion_engine.request import CompletionRequest, ContextPiece, RepositoryContext
+from completion_engine.request import CompletionRequest, RepositoryContext, Snippet
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.text_window import TextWindow
 from ngram_cache import NgramIndex
@@ -103,7 +103,7 @@ def test_what_is_shown_of_the_document_out_of_sight_holds_no_secret(
 def test_nothing_of_a_context_is_sent_unmasked_whoever_chose_it(
     load: Load, server: RemoteServer, tokenizer: Tokenizer, request_at: At
 ) -> None:
-    context = RepositoryContext(f"shop-{KEY}", (ContextPiece(f"keys/{KEY}.py", HEAD),))
+    context = RepositoryContext(f"shop-{KEY}", (Snippet(f"keys/{KEY}.py", HEAD),))
     completer = load(server, context_tokens=300)
     completer.complete(request_at(context=context, indexed_as=f"{KEY}.py"))
     sent = heard(server, tokenizer)

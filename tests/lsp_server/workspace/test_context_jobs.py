@@ -67,7 +67,7 @@ async def place() -> AsyncIterator[Place]:
 
 def shown(place: Place, request: CompletionRequest) -> list[str]:
     context = place.jobs.of(request)
-    return [piece.path for piece in context.pieces] if context else []
+    return [snippet.path for snippet in context.snippets] if context else []
 
 
 async def test_a_document_has_no_context_until_one_is_chosen_and_no_thread_until_one_is_wanted(

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from completion_engine.context.choosing import INGREDIENTS, CursorLocation, choose, settled
 from completion_engine.context.repository_view import RepositoryView
-from completion_engine.request import ContextPiece, RepositoryContext
+from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation, choose, settled
+from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
@@ -69,13 +69,13 @@ def view_of(files: dict[str, str], own_path: str = PLACE.path) -> RepositoryView
 
 
 def text_of(context: RepositoryContext) -> str:
-    return "\n".join(f"{piece.path}\n{piece.text}" for piece in context.pieces)
+    return "\n".join(f"{snippet.path}\n{snippet.text}" for snippet in context.snippets)
 
 
 def test_names_that_are_used_are_defined_and_like_passages_are_shown_last() -> None:
     context = choose(PLACE, view_of(FILES), 2_000)
     assert context.repository == "library"
-    first, *_, last = context.pieces
+    first, *_, last = context.snippets
     assert (first.path, last.path) == ("library/errors.py", "library/returns.py")
     definitions, passage = first.text, last.text
     assert "class LoanError(Exception):" in definitions
@@ -129,7 +129,7 @@ def test_a_script_is_shown_no_definitions_unless_they_are_asked_for() -> None:
 @pytest.mark.parametrize("max_chars", [0, 1, 10, 100, 200, 400, 800, 1_600, 100_000])
 def test_a_context_keeps_to_its_budget(max_chars: int) -> None:
     context = choose(PLACE, view_of(FILES), max_chars)
-    assert sum(len(piece.path) + len(piece.text) for piece in context.pieces) <= max_chars
+    assert sum(len(snippet.path) + len(snippet.text) for snippet in context.snippets) <= max_chars
 
 
 def test_neither_the_document_nor_a_copy_of_what_is_in_sight_is_shown() -> None:
@@ -160,14 +160,14 @@ def test_nothing_that_the_prompt_shows_is_shown_again(device: str, ingredient: s
 
 def test_other_languages_are_not_mixed_in() -> None:
     files = {"errors.ts": ERRORS, "notes.md": RETURNS}
-    assert choose(PLACE, view_of(files), 2_000).pieces == ()
+    assert choose(PLACE, view_of(files), 2_000).snippets == ()
 
 
 def test_a_file_that_was_looked_at_lately_comes_before_another_like_it() -> None:
     files = {name: RETURNS.replace("give_back", name) for name in ("aaa", "bbb", "ccc", "ddd", "eee")}
     files = {f"{name}.py": text for name, text in files.items()}
     place = replace(PLACE, recent=("eee.py",))
-    paths = [piece.path for piece in choose(place, view_of(files), 400, ["similar"]).pieces]
+    paths = [snippet.path for snippet in choose(place, view_of(files), 400, ["similar"]).snippets]
     assert paths == ["eee.py"]
 
 
@@ -211,12 +211,12 @@ def test_any_repository_and_any_place_have_a_context(kind: str, language: str) -
     files = {f"{name}.{ending}": text + RETURNS for name in "abc" for ending in ("py", "rs", "txt")}
     place = CursorLocation("d.py", language, text, text, WINDOW)
     context = choose(place, view_of(files, "d.py"), 1_000)
-    assert sum(len(piece.text) for piece in context.pieces) <= 1_000
+    assert sum(len(snippet.text) for snippet in context.snippets) <= 1_000
 
 
 def test_a_context_jumps_or_stays() -> None:
     def context(*texts: str) -> RepositoryContext:
-        return RepositoryContext("r", tuple(ContextPiece(f"{at}.py", text) for at, text in enumerate(texts)))
+        return RepositoryContext("r", tuple(Snippet(f"{at}.py", text) for at, text in enumerate(texts)))
 
     before, close, far = context("a\nb", "c\nd"), context("a\nb", "x"), context("a", "x\ny")
     assert settled(None, far) is far

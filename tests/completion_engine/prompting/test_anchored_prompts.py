@@ -272,7 +272,7 @@ def test_windows_of_the_last_64_documents_are_kept() -> None:
     prompts.build("0", LINES, "")
     prompts.build("64", LINES, "")
     fresh = builder().build("a", LINES + "y\ny", "")
-    assert set(prompts._windows) == kept
+    assert set(prompts._anchored) == kept
     assert prompts.build("0", LINES + "y\ny", "") != fresh
     assert prompts.build("1", LINES + "y\ny", "") == fresh
 

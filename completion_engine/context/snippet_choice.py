@@ -1,7 +1,7 @@
-"""Which pieces of a repository the target is shown in front of a document: one choice for one place.
+"""Which snippets of a repository the target is shown in front of a document: one choice for one place.
 
 Three ingredients: definitions of the names that are used around the cursor, what the document has beyond
-the window that the target sees, and passages of other files that share rare names with it. Reads few files.
+the window that the target sees, and snippets of other files that share rare names with it. Reads few files.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from completion_engine.context.definitions import OwnFile, Wanted, definition_pieces
-from completion_engine.context.passages import similar_pieces
+from completion_engine.context.definitions import OwnFile, Wanted, definition_snippets
+from completion_engine.context.outline import SourceFile
 from completion_engine.context.repository_view import RepositoryView
-from completion_engine.context.source import Source
+from completion_engine.context.similar_snippets import similar_snippets
 from completion_engine.context.uses import Uses, uses_at
 from completion_engine.languages.identifiers import language_of_path
-from completion_engine.request import ContextPiece, RepositoryContext
+from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
 from ngram_cache.redaction import blank_secrets
 
@@ -66,12 +66,12 @@ def choose(
     survey = _Survey(location, view)
     if ingredients is None:
         ingredients = usual_ingredients(location.language)
-    pieces: list[ContextPiece] = []
+    snippets: list[Snippet] = []
     for name in INGREDIENTS:
         if name in ingredients:
-            left = max_chars - sum(len(piece.path) + len(piece.text) for piece in pieces)
-            pieces += survey.pieces(name, int(left * _SHARES[name]), pieces)
-    return RepositoryContext(view.name, tuple(pieces))
+            left = max_chars - sum(len(snippet.path) + len(snippet.text) for snippet in snippets)
+            snippets += survey.snippets(name, int(left * _SHARES[name]), snippets)
+    return RepositoryContext(view.name, tuple(snippets))
 
 
 def usual_ingredients(language: str) -> tuple[str, ...]:
@@ -89,8 +89,8 @@ def settled(previous: RepositoryContext | None, chosen: RepositoryContext) -> Re
 
 
 def _lines(context: RepositoryContext) -> Iterator[tuple[str, str]]:
-    for piece in context.pieces:
-        yield from ((piece.path, line) for line in piece.text.split("\n") if line.strip())
+    for snippet in context.snippets:
+        yield from ((snippet.path, line) for line in snippet.text.split("\n") if line.strip())
 
 
 class _Survey:
@@ -101,23 +101,23 @@ class _Survey:
         self._view = view
         self._uses = uses_at(location.prefix, location.suffix, location.language)
 
-    def pieces(self, ingredient: str, max_chars: int, before: list[ContextPiece]) -> list[ContextPiece]:
-        """The pieces of one ingredient, within a budget, none like what the target sees already."""
+    def snippets(self, ingredient: str, max_chars: int, before: list[Snippet]) -> list[Snippet]:
+        """The snippets of one ingredient, within a budget, none like what the target sees already."""
         if max_chars <= 0:
             return []
         if ingredient == "own":
-            return self._own.pieces(self._names, max_chars)
+            return self._own.snippets(self._names, max_chars)
         if ingredient == "definitions":
             known, visible = self._own.defined, self._location.visible
             wanted = Wanted(self._names, self._uses.imports, known, visible)
-            return definition_pieces(self._sources, wanted, max_chars)
-        seen = "\n".join([self._location.visible, *(piece.text for piece in before)])
-        return similar_pieces(self._sources, self._rarities, seen, max_chars)
+            return definition_snippets(self._sources, wanted, max_chars)
+        seen = "\n".join([self._location.visible, *(snippet.text for snippet in before)])
+        return similar_snippets(self._sources, self._rarities, seen, max_chars)
 
     @cached_property
     def _own(self) -> OwnFile:
         here = self._location
-        whole = Source(here.path, here.language, blank_secrets(here.prefix + here.suffix))
+        whole = SourceFile(here.path, here.language, blank_secrets(here.prefix + here.suffix))
         num_lines_before = here.prefix.count("\n", 0, here.window.start(here.prefix))
         return OwnFile(whole, num_lines_before, here.visible.removesuffix("\n").count("\n"))
 
@@ -142,12 +142,12 @@ class _Survey:
         }
 
     @cached_property
-    def _sources(self) -> list[Source]:
+    def _sources(self) -> list[SourceFile]:
         """The files that have most in common with the place, read; the likest first."""
         scores = _file_scores(self._location, self._uses, self._rarities, self._found, self._view.index.paths)
         best = sorted(scores, key=lambda path: (-scores[path], path))[:_MAX_FILES]
         read = ((path, self._view.read(path, _MAX_FILE_TOKENS)) for path in best)
-        return [Source(path, language_of_path(path), text) for path, text in read if text]
+        return [SourceFile(path, language_of_path(path), text) for path, text in read if text]
 
 
 def _file_scores(

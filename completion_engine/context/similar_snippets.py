@@ -1,42 +1,42 @@
-"""Passages of other files that share rare names with a place. Knows lines and names, no languages."""
+"""Snippets of other files that share rare names with a place. Knows lines and names, no languages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 
-from completion_engine.context.source import Source, brings_names_in
-from completion_engine.request import ContextPiece
+from completion_engine.context.outline import SourceFile, brings_names_in
+from completion_engine.request import Snippet
 
 _NUM_LINES, _STEP = 12, 4
-_MAX_PIECES = 3
-_MAX_SHARED = 0.5  # of a passage's lines that may stand in sight already
+_MAX_SNIPPETS = 3
+_MAX_SHARED = 0.5  # of a snippet's lines that may stand in sight already
 _MAX_LINE_CHARS = 200
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 
 
-def similar_pieces(
-    sources: Sequence[Source], rarities: Mapping[str, float], seen: str, max_chars: int
-) -> list[ContextPiece]:
-    """The passages whose names say most about the place, at most one of a file, the likest last.
+def similar_snippets(
+    sources: Sequence[SourceFile], rarities: Mapping[str, float], seen: str, max_chars: int
+) -> list[Snippet]:
+    """The snippets whose names say most about the place, at most one of a file, the likest last.
 
     None of them has most of its lines in what is `seen`.
     """
     known = {line.strip() for line in seen.split("\n")}
-    best = [found for source in sources if (found := _best_passage(source, rarities, known)) is not None]
-    pieces: list[ContextPiece] = []
+    best = [found for source in sources if (found := _best_snippet(source, rarities, known)) is not None]
+    snippets: list[Snippet] = []
     left = max_chars
-    for _, piece in sorted(best, key=lambda it: -it[0]):
-        cost = len(piece.path) + len(piece.text)
-        if cost <= left and len(pieces) < _MAX_PIECES:
-            pieces.append(piece)
+    for _, snippet in sorted(best, key=lambda it: -it[0]):
+        cost = len(snippet.path) + len(snippet.text)
+        if cost <= left and len(snippets) < _MAX_SNIPPETS:
+            snippets.append(snippet)
             left -= cost
-    return pieces[::-1]
+    return snippets[::-1]
 
 
-def _best_passage(
-    source: Source, rarities: Mapping[str, float], known: set[str]
-) -> tuple[float, ContextPiece] | None:
+def _best_snippet(
+    source: SourceFile, rarities: Mapping[str, float], known: set[str]
+) -> tuple[float, Snippet] | None:
     names = [
         set() if brings_names_in(line) else {name for name in _WORD.findall(line) if name in rarities}
         for line in source.lines
@@ -50,7 +50,7 @@ def _best_passage(
         return None
     lines = source.lines[best_start : best_start + _NUM_LINES]
     text = "\n".join(line[:_MAX_LINE_CHARS] for line in lines).strip("\n")
-    return best, ContextPiece(source.path, text)
+    return best, Snippet(source.path, text)
 
 
 def _is_known(lines: Sequence[str], known: set[str]) -> bool:

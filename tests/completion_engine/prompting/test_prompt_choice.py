@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from completion_engine.decoding.contexts import Contexts
-from completion_engine.decoding.place import cursor_of
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.windows import Budget, ChosenPrompt, PromptWindows
-from completion_engine.request import CompletionRequest, ContextPiece, RepositoryContext
+from completion_engine.prompting.prompt_choice import ChosenPrompt, PromptBudget, PromptChooser, PromptLadder
+from completion_engine.request import CompletionRequest, RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
 from tests.completion_engine.letters import Letters
 
@@ -22,10 +20,10 @@ ASKED = CompletionRequest(
     "end\n" * 200,
     "python",
     "a.py",
-    context=RepositoryContext("r", (ContextPiece("b.py", "b"),)),
+    context=RepositoryContext("r", (Snippet("b.py", "b"),)),
 )
-HURRY = Budget(ms=300.0, token_ms=1.0, soon_ms=50.0)
-PATIENCE = Budget()
+HURRY = PromptBudget(ms=300.0, token_ms=1.0, soon_ms=50.0)
+PATIENCE = PromptBudget()
 
 
 class Form:
@@ -54,44 +52,44 @@ def num_shared(one: Sequence[int], other: Sequence[int]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-class Place:
+class Document:
     """A document with its contexts, and what is cached of it."""
 
     def __init__(self) -> None:
         parts: Any = Letters(), Form()
-        windows = PromptWindows(parts[0], TextWindow(320, 80), max_prompt=1000)
+        ladder = PromptLadder(parts[0], TextWindow(320, 80), max_prompt=1000)
         self.cached = Cached()
-        self._contexts = Contexts(windows, parts[1], self.cached)
-        self.whole = self._contexts.whole(ASKED, cursor_of(ASKED))
+        self._prompts = PromptChooser(ladder, parts[1], self.cached)
+        self.whole = self._prompts.whole(ASKED, ASKED.prefix, ASKED.suffix)
 
-    def chosen(self, budget: Budget) -> ChosenPrompt:
-        return self._contexts.choose(ASKED, cursor_of(ASKED), budget)
+    def chosen(self, budget: PromptBudget) -> ChosenPrompt:
+        return self._prompts.choose(ASKED, ASKED.prefix, ASKED.suffix, budget)
 
     def hold(self, prompt: Prompt, num_tokens: int | None = None) -> None:
         self.cached.held.append(prompt.tokens[:num_tokens])
 
 
 @pytest.fixture
-def place() -> Place:
-    return Place()
+def document() -> Document:
+    return Document()
 
 
-def test_a_context_alone_brings_no_new_work_to_a_place_where_a_window_is_there(place: Place) -> None:
-    small = place.chosen(HURRY)
+def test_a_context_alone_brings_no_new_work_to_a_place_where_a_window_is_there(document: Document) -> None:
+    small = document.chosen(HURRY)
     assert not (small.is_whole or small.has_context)
-    place.hold(small.prompt)
-    for num_tokens in (len(CONTEXT), len(CONTEXT) + 200, len(place.whole.tokens) - 60):
-        place.hold(place.whole, num_tokens)
-        assert place.chosen(HURRY) == small
+    document.hold(small.prompt)
+    for num_tokens in (len(CONTEXT), len(CONTEXT) + 200, len(document.whole.tokens) - 60):
+        document.hold(document.whole, num_tokens)
+        assert document.chosen(HURRY) == small
 
 
-def test_a_context_comes_with_all_of_the_text(place: Place) -> None:
-    place.hold(place.chosen(HURRY).prompt)
-    place.hold(place.whole, len(place.whole.tokens) - 40)
-    assert place.chosen(HURRY) == ChosenPrompt(place.whole)
+def test_a_context_comes_with_all_of_the_text(document: Document) -> None:
+    document.hold(document.chosen(HURRY).prompt)
+    document.hold(document.whole, len(document.whole.tokens) - 40)
+    assert document.chosen(HURRY) == ChosenPrompt(document.whole)
 
 
-def test_who_waits_gets_the_context_that_takes_least(place: Place) -> None:
-    assert not place.chosen(PATIENCE).has_context
-    place.hold(place.whole, len(CONTEXT) + 1)
-    assert place.chosen(PATIENCE) == ChosenPrompt(place.whole)
+def test_who_waits_gets_the_context_that_takes_least(document: Document) -> None:
+    assert not document.chosen(PATIENCE).has_context
+    document.hold(document.whole, len(CONTEXT) + 1)
+    assert document.chosen(PATIENCE) == ChosenPrompt(document.whole)

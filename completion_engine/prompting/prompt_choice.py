@@ -1,0 +1,234 @@
+"""Which prompt a request gets now: how much of its document, and which repository context in front.
+
+The largest prompt that is computed in time wins. A wanted context comes in front once that costs no more
+passes than going on without it; until then the engine computes it in the background. Owns the sizes of
+prompts and the context that each document has. Must not know caches, clocks and repositories.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any, Protocol
+
+from completion_engine.prompting.prompt import GROWTH, Prompt, PromptBuilder, RepositoryFormat
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import CompletionRequest
+from completion_engine.text_window import TextWindow
+
+SHARES = (1.0, 0.71, 0.5, 0.35, 0.25, 0.18, 0.125)
+"""Windows as shares of the whole one, the largest first. Their sizes are fixed, so that the next key meets
+the same window.
+"""
+
+MAX_CONTEXT_TOKENS = 320  # every later pass attends to them: 512 more keys make it 7 to 9 % longer
+_MIN_CONTEXT_TOKENS = 128  # a shorter context holds no snippet
+_CONTEXT_STEP = 64
+_MAX_CONTEXT_MS = 2_000.0  # of background work, each time that a context changes
+_MAX_DOCUMENTS = 64
+_NEGLIGIBLE = 8  # tokens; one pass computes as many
+
+ContextTokens = tuple[int, ...]  # the tokens in front of a document; empty for none
+
+
+def affordable_context(token_ms: float) -> int:
+    """Return how many tokens of context pay where one takes `token_ms`; 0 where that is too slow."""
+    if token_ms <= 0:
+        return MAX_CONTEXT_TOKENS
+    affordable = min(MAX_CONTEXT_TOKENS, int(_MAX_CONTEXT_MS / token_ms)) // _CONTEXT_STEP * _CONTEXT_STEP
+    return affordable if affordable >= _MIN_CONTEXT_TOKENS else 0
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBudget:
+    """Time for a prompt: `ms` for all of its tokens that are not cached, each of which takes `token_ms`.
+
+    A prompt that takes at most `soon_ms` delays no answer.
+    """
+
+    ms: float = float("inf")
+    token_ms: float = 0.0
+    soon_ms: float = float("inf")
+
+    def holds(self, num_missing: int) -> bool:
+        """Return whether this number of tokens is computed in time."""
+        return num_missing * self.token_ms <= self.ms
+
+    def is_soon(self, num_missing: int) -> bool:
+        """Return whether this number of tokens delays no answer."""
+        return num_missing * self.token_ms <= self.soon_ms
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPrompt:
+    """A prompt for now; whether it shows the whole window, and the wanted context in front of it."""
+
+    prompt: Prompt
+    is_whole: bool = True
+    has_context: bool = True
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether no better prompt is to be computed for this cursor."""
+        return self.is_whole and self.has_context
+
+
+class CachedPrompts(Protocol):
+    """What is cached of prompts, and known to follow them."""
+
+    def num_missing(self, prompt: Sequence[int]) -> int:
+        """Return the number of tokens of a prompt that are not computed yet."""
+        ...
+
+    def known_after(self, prompt: Sequence[int]) -> list[int]:
+        """Return the tokens that are known to follow a prompt."""
+        ...
+
+
+class PromptLadder:
+    """The prompts of one cursor, one for each size of window."""
+
+    def __init__(self, tokenizer: Tokenizer, window: TextWindow, **more: Any) -> None:
+        """Take the whole window, and the other arguments of `PromptBuilder`.
+
+        A smaller window grows as far as the whole one would: to slide means to compute it again.
+        """
+        max_chars = round(GROWTH * window.num_before)
+        self._builders = [
+            PromptBuilder(tokenizer, window.scaled(share), max_chars=max_chars, **more) for share in SHARES
+        ]
+
+    def whole(self, document: str, prefix: str, suffix: str, context: ContextTokens = ()) -> Prompt:
+        """Return the prompt with the whole window, `context` in front."""
+        return self._builders[0].build(document, prefix, suffix, context)
+
+    def choose(  # noqa: PLR0913 - a cursor, the time for it, and the context in front
+        self,
+        document: str,
+        prefix: str,
+        suffix: str,
+        budget: PromptBudget,
+        num_missing: Callable[[Prompt], int],
+        context: ContextTokens = (),
+    ) -> ChosenPrompt:
+        """Return the largest window that delays no answer, else the largest in budget, else the smallest."""
+        whole = self.whole(document, prefix, suffix, context)
+        if budget.is_soon(num_missing(whole)):
+            return ChosenPrompt(whole)
+        smaller = (builder.build(document, prefix, suffix, context) for builder in self._builders[1:])
+        prompts = [whole, *smaller]
+        missing = [num_missing(prompt) for prompt in prompts]
+        fitting = [
+            prompt
+            for fits in (budget.is_soon, budget.holds)
+            for prompt, num in zip(prompts, missing, strict=True)
+            if fits(num)
+        ]
+        chosen = fitting[0] if fitting else prompts[-1]
+        return ChosenPrompt(chosen, is_whole=chosen == whole)
+
+    def forget(self, document: str) -> None:
+        """Drop the anchors of a closed document."""
+        for builder in self._builders:
+            builder.forget(document)
+
+
+class PromptChooser:
+    """The prompts of all documents, each with the context in front that it has now. Used on one thread."""
+
+    def __init__(self, ladder: PromptLadder, form: RepositoryFormat, cached: CachedPrompts) -> None:
+        self._ladder, self._form, self._cached = ladder, form, cached
+        self._contexts: OrderedDict[str, ContextTokens] = OrderedDict()  # by document
+
+    @property
+    def max_context_tokens(self) -> int:
+        """The longest context."""
+        return self._form.max_tokens
+
+    def choose(
+        self, request: CompletionRequest, prefix: str, suffix: str, budget: PromptBudget
+    ) -> ChosenPrompt:
+        """Return the prompt that is ready in `budget`, with the request's context once that is computed.
+
+        Until then it has the document's context of before, or none, whichever takes less new work. A document
+        whose request names no context has none at once.
+        """
+        wanted = self._wanted(request)
+
+        def prompt_after(context: ContextTokens) -> ChosenPrompt:
+            cursor = request.document, prefix, suffix
+            chosen = self._ladder.choose(*cursor, budget, self._num_missing, context)
+            return replace(chosen, has_context=context == wanted[0])
+
+        context, chosen = self._choose_context(request.document, wanted, prompt_after, budget)
+        self._commit(request.document, context)
+        return chosen
+
+    def whole(self, request: CompletionRequest, prefix: str, suffix: str) -> Prompt:
+        """Return the prompt with the whole window and the request's own context."""
+        return self._ladder.whole(request.document, prefix, suffix, self._wanted(request)[0])
+
+    def commit_context(self, request: CompletionRequest, prefix: str, suffix: str) -> Prompt:
+        """Return what `whole` does; the document has the request's own context from now on."""
+        self._commit(request.document, self._wanted(request)[0])
+        return self.whole(request, prefix, suffix)
+
+    def num_missing(self, request: CompletionRequest, prefix: str, suffix: str) -> int:
+        """Return the tokens to compute for the whole window, with any of the wanted contexts."""
+        cursor = request.document, prefix, suffix
+        prompts = (self._ladder.whole(*cursor, context) for context in self._wanted(request))
+        return min(map(self._num_missing, prompts))
+
+    def forget(self, document: str) -> None:
+        """Drop the state of a closed document."""
+        self._ladder.forget(document)
+        self._contexts.pop(document, None)
+
+    def _wanted(self, request: CompletionRequest) -> list[ContextTokens]:
+        """Return the request's own context, then the ones that may take its place."""
+        own = self._form.tokens(request.context, request.indexed_as or request.document)
+        present = self._contexts.get(request.document, ())
+        return list(dict.fromkeys((own, present, ()))) if own else [()]
+
+    def _choose_context(
+        self,
+        document: str,
+        wanted: list[ContextTokens],
+        prompt_after: Callable[[ContextTokens], ChosenPrompt],
+        budget: PromptBudget,
+    ) -> tuple[ContextTokens, ChosenPrompt]:
+        """Return the context of a suggestion that is typed along, else the first that costs about the least.
+
+        A context with which the whole window delays no answer comes first; the ones after it are not built.
+        """
+        present = self._contexts.get(document, ())
+        first = present if present in wanted else wanted[0]
+        prompts = {first: prompt_after(first)}
+        if len(wanted) == 1 or self._is_typed_along(prompts[first].prompt):
+            return first, prompts[first]
+        work: list[int] = []
+        for context in wanted:
+            chosen = prompts[context] if context in prompts else prompt_after(context)
+            prompts[context] = chosen
+            work.append(self._num_missing(chosen.prompt))
+            if chosen.is_whole and isfinite(budget.soon_ms) and budget.is_soon(work[-1]):
+                return context, chosen
+        at = next(at for at, num_new in enumerate(work) if num_new <= min(work) + _NEGLIGIBLE)
+        return wanted[at], prompts[wanted[at]]
+
+    def _num_missing(self, prompt: Prompt) -> int:
+        return self._cached.num_missing(prompt.tokens)
+
+    def _is_typed_along(self, prompt: Prompt) -> bool:
+        """Return whether the tokens after a prompt are known, so that no pass is needed."""
+        known = self._cached.known_after(prompt.tokens)
+        return bool(known) and self._form.spell(known).startswith(prompt.healed)
+
+    def _commit(self, document: str, context: ContextTokens) -> None:
+        self._contexts.pop(document, None)
+        if context:
+            self._contexts[document] = context
+        while len(self._contexts) > _MAX_DOCUMENTS:
+            self._contexts.popitem(last=False)
