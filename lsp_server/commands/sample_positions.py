@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation, choose
 from completion_engine.context.repository_view import RepositoryView
+from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation, choose
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.request import CompletionRequest, RepositoryContext
