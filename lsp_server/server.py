@@ -32,7 +32,6 @@ from lsp_server.protocol.parsing import parse
 from lsp_server.protocol.progress import WorkDone
 from lsp_server.protocol.status_line import StatusLine
 from lsp_server.protocol.transport import ByteSink, Writer, start_reader
-from lsp_server.sharing import watchdog
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_report import FolderReport
@@ -107,7 +106,7 @@ class SlipstreamServer(LanguageServer):
 
     def _begin(self) -> None:
         self.indexing = IndexingJobs(
-            on_report=self._on_worker_report(self._from_thread(self._on_index_report)),
+            on_report=self._from_thread(self._on_index_report),
             is_engine_busy=lambda: self._engines.is_busy,
         )
         self.contexts = ContextJobs(self._from_thread(self._on_context))
@@ -117,16 +116,6 @@ class SlipstreamServer(LanguageServer):
             EngineUser(self._on_engine_status, self._on_failure, self._on_notice),
             self.indexing.set_tokens,
         )
-
-    @staticmethod
-    def _on_worker_report(deliver: Callable[[Any], None]) -> Callable[[FolderReport], None]:
-        """`deliver`, after the watchdog knows what the worker's thread, on which this is called, works on."""
-
-        def call(report: FolderReport) -> None:
-            watchdog.work_on(str(report.folder))
-            deliver(report)
-
-        return call
 
     def _from_thread(self, function: Callable[[Any], None]) -> Callable[[Any], None]:
         """`function`, to be called on the loop when it is called on any other thread."""

@@ -12,8 +12,6 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from lsp_server.server import SlipstreamServer
-from lsp_server.sharing import hangs
-from lsp_server.sharing.log import log_path
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace import settings_file
 
@@ -22,11 +20,6 @@ logger = logging.getLogger(__name__)
 SECTION = "slipstream"
 PULL_TIMEOUT_S = 3.0
 READING_S = 1.0
-
-SET_ASIDE = (
-    "{folder} is not indexed: reading it made the server hang twice, see {log}."
-    " The command slipstream.purgeIndex tries it again."
-)
 
 
 async def did_change_configuration(
@@ -95,13 +88,9 @@ async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> Non
 async def _read(server: SlipstreamServer, folder: Path) -> None:
     session = server.session
     values, problems = await on_own_thread(settings_file.read_repository_file, folder)
-    is_set_aside = await on_own_thread(hangs.is_set_aside, str(folder))
     if server.has_ended or folder not in session.folders.values():
         return
     session.unread.discard(folder)
     problems += session.configuration.set_repository(folder, values)
     path = str(folder / settings_file.REPOSITORY_FILE)
     server.notices.tell_of_file(path, problems, types.MessageType.Warning)
-    if is_set_aside:
-        session.set_aside.add(folder)
-        server.tell([SET_ASIDE.format(folder=folder, log=log_path())], types.MessageType.Warning)

@@ -1,7 +1,6 @@
 """From a message's bytes to JSON values, on the reader's thread, without holding the interpreter for long.
 
-Owns the limits of what is parsed whole. Must not know what a message means, beyond which lists
-may be long.
+Owns the limits on a message's size. Must not know what a message means, beyond which lists may be long.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from json import scanner
 from typing import Any
 
 from lsprotocol import types
@@ -21,10 +19,12 @@ CUT = "\ufdd0slipstream: a string that is too long\ufdd1"
 # What is left then, where it is longer than the text of any document that is followed, is read no further.
 MAX_WHOLE_BYTES = 32 * 1024 * 1024
 
-# The C parser holds the interpreter until it is done; a message that is longer goes through Python's own one.
+# The parser holds the interpreter until it is done. In a message that is longer, other threads get their turn
+# at each object and number.
 MAX_QUICK_BYTES = 256 * 1024
 
-# Giving back more than this, which is one step of the interpreter, would be felt in every window.
+# Freeing more than this, which is one step of the interpreter, would be felt in every window. A list of this
+# many empty lists, whose parsing is one step too, takes 25 ms.
 MAX_VALUES = 250_000
 
 # Long lists of changes are handled as several messages, so that others get their turn between them.
@@ -46,36 +46,77 @@ class Unparsed:
 
 
 def parse(body: bytes) -> Iterator[Any]:
-    """The message as JSON values; several of them where a list in it is long, `Unparsed` where it is none."""
+    """Yield the message as JSON values: several where a list in it is long, `Unparsed` if it is not JSON."""
     try:
-        text = _whole(cut_long_strings(body)).decode("utf-8", "surrogatepass")
-        message = json.loads(text) if len(text) <= MAX_QUICK_BYTES else _decoded(text)
+        message = _decoded(cut_long_strings(body))
     except (ValueError, RecursionError) as error:
         yield Unparsed(str(error))
         return
     yield from _in_parts(message)
 
 
-def _whole(body: bytes) -> bytes:
+def _decoded(body: bytes) -> Any:
+    """Return the value of a message. Raises ValueError where it is too large or not JSON, RecursionError."""
     if len(body) > MAX_WHOLE_BYTES:
         raise ValueError(f"it holds more than {MAX_WHOLE_BYTES >> 20} MiB")
-    return body
+    text = body.decode("utf-8", "surrogatepass")
+    if len(body) <= MAX_QUICK_BYTES:
+        return json.loads(text)
+    if _num_marks(body) > MAX_VALUES and _num_marks(_without_strings(body)) > MAX_VALUES:
+        raise ValueError(f"it holds more than {MAX_VALUES:,} values")
+    return json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_float=_number)
+
+
+# Called in Python, so that the interpreter may turn to another thread.
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(members)
+
+
+def _integer(digits: str) -> int:
+    return int(digits)
+
+
+def _number(digits: str) -> float:
+    return float(digits)
+
+
+def _num_marks(body: bytes) -> int:
+    """Count the bytes that begin a value or separate two: at least as many as there are values, but one."""
+    return sum(map(body.count, (b",", b"[", b"{")))
 
 
 def cut_long_strings(body: bytes) -> bytes:
-    """`body` with `CUT` for every string that is longer than the limit. Takes time as its size is."""
+    """Replace every string that is longer than the limit by `CUT`. Takes time in proportion to the size."""
     if len(body) <= MAX_STRING_BYTES:
         return body
     kept: list[bytes] = []
-    start = position = 0
-    while (opening := body.find(_QUOTE, position)) >= 0 and (
-        closing := _end_of_string(body, opening + 1)
-    ) >= 0:
+    start = 0
+    for opening, closing in _strings(body):
         if closing - opening > MAX_STRING_BYTES:
             kept += [body[start : opening + 1], _CUT_JSON]
             start = closing
-        position = closing + 1
     return b"".join([*kept, body[start:]])
+
+
+def _without_strings(body: bytes) -> bytes:
+    """Return what stands between the strings."""
+    kept: list[bytes] = []
+    start = 0
+    for opening, closing in _strings(body):
+        kept.append(body[start:opening])
+        start = closing + 1
+    return b"".join([*kept, body[start:]])
+
+
+def _strings(body: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where each string's two quotes are; a last one without an end is left out."""
+    position = 0
+    while (opening := body.find(_QUOTE, position)) >= 0:
+        closing = _end_of_string(body, opening + 1)
+        if closing < 0:
+            return
+        yield opening, closing
+        position = closing + 1
 
 
 def _end_of_string(body: bytes, start: int) -> int:
@@ -101,30 +142,3 @@ def _in_parts(message: Any) -> Iterator[Any]:
         return
     for first in range(0, len(changes), MAX_CHANGES):
         yield {**message, "params": {**params, name: changes[first : first + MAX_CHANGES]}}
-
-
-def _decoded(text: str) -> Any:
-    """The value of a long text, by a decoder in Python: other threads get their turn at every value.
-
-    Raises ValueError where it holds too many.
-    """
-    num_values = 0
-
-    def counted(scan_once: Any) -> Any:
-        def scan(text: str, at: int) -> Any:
-            nonlocal num_values
-            num_values += 1
-            if num_values > MAX_VALUES:
-                raise ValueError(f"it holds more than {MAX_VALUES:,} values")
-            return scan_once(text, at)
-
-        return scan
-
-    patient: Any = json.JSONDecoder()
-    parse_array, parse_object = patient.parse_array, patient.parse_object
-    patient.parse_array = lambda place, scan: parse_array(place, counted(scan))
-    patient.parse_object = lambda place, strict, scan, *hooks: parse_object(
-        place, strict, counted(scan), *hooks
-    )
-    patient.scan_once = scanner.py_make_scanner(patient)  # type: ignore[attr-defined]  # typeshed knows the C one
-    return patient.decode(text)

@@ -70,8 +70,8 @@ class Session:
     """One editor's state. `folders` are the workspace folders by URI, `focused_uri` is looked at.
 
     `too_large` are the documents that are open and not followed, with their languages: themselves too
-    large, or one too many. Folders that are `set_aside` are not indexed, whatever the settings say, and
-    neither are `unread` ones, whose own settings are not known yet: nothing is suggested there.
+    large, or one too many. `unread` folders, whose own settings are not known yet, are not indexed, and
+    nothing is suggested there.
 
     `window` is the editor's number among those that use the same engine.
     """
@@ -81,7 +81,6 @@ class Session:
     documents: dict[str, Document] = field(default_factory=dict)
     too_large: dict[str, str] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
-    set_aside: set[Path] = field(default_factory=set)
     unread: set[Path] = field(default_factory=set)
     focused_uri: str = ""
     configuration: Configuration = field(default_factory=Configuration)
@@ -142,8 +141,7 @@ class Session:
     def index_settings(self, folder: Path) -> IndexSettings:
         """How a workspace folder is indexed."""
         settings = self.configuration.of(folder).index
-        is_left_alone = folder in self.set_aside or folder in self.unread
-        return settings.model_copy(update={"enabled": False}) if is_left_alone else settings
+        return settings.model_copy(update={"enabled": False}) if folder in self.unread else settings
 
     def refusal_of_focused(self) -> str:
         """The rule by which nothing is suggested by itself in the focused document, or nothing."""

@@ -53,6 +53,17 @@ def jumping_clock() -> Callable[[], float]:
     return read
 
 
+def hang_in_first_index() -> None:
+    """The first of a test's hosts hangs when it builds an index."""
+    from ngram_cache.indexing import Indexer
+
+    has_hung = Path(os.environ["SLIPSTREAM_INDEX_DIR"], "has_hung")
+    if not has_hung.exists():
+        has_hung.parent.mkdir(parents=True, exist_ok=True)
+        has_hung.touch()
+        Indexer.build = hang  # type: ignore[assignment]
+
+
 def inject(faults: list[str]) -> None:
     """Make the named faults happen."""
     for fault in faults:
@@ -60,10 +71,8 @@ def inject(faults: list[str]) -> None:
         match name:
             case "short watch":
                 watchdog.BUSY_CPU_S, watchdog.SILENT_BEATS, watchdog.BEAT_S = 1.0, 100, 0.1
-            case "index hangs":
-                from ngram_cache.indexing import Indexer
-
-                Indexer.build = hang  # type: ignore[assignment]
+            case "index hangs once":
+                hang_in_first_index()
             case "open":
                 builtins.open = failing(open, int(number), errno.EMFILE)
             case "write":

@@ -106,7 +106,7 @@ FAULTS = (
     Fault("a completion is slow", asks("slow")),
     Fault("the engine's thread has a bug of its own", host="thread"),
     Fault("a completion holds the interpreter", asks("hang"), "short watch", may_lose_host=True),
-    Fault("an index holds the interpreter", host="short watch,index hangs", may_lose_host=True),
+    Fault("an index holds the interpreter", host="short watch,index hangs once", may_lose_host=True),
     Fault("the host is killed", signals(signal.SIGKILL), may_lose_host=True),
     Fault("the host is told to end", signals(signal.SIGTERM), may_lose_host=True),
     Fault("the host crashes", signals(signal.SIGSEGV), may_lose_host=True),
@@ -171,7 +171,7 @@ async def check(fault: Fault) -> Outcome:
         (root / "a.py").write_text("def known():\n    return 1\n", encoding="utf-8")
         settings = _toy_target(hosts.folder / "models") if fault.has_engine else {}
         window = await _typing(env, root, settings)
-        pid = hosts.only()["pid"] if "index hangs" not in fault.host else 0
+        pid = hosts.only()["pid"] if "index hangs once" not in fault.host else 0
         bench = Bench(env, root, pid, window, settings)
         try:
             async with asyncio.timeout(PATIENCE_S + MAX_RECOVERY_S):

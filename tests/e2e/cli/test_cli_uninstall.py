@@ -23,7 +23,6 @@ from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.models.job import Monitor
 from completion_engine.models.revisions import Revisions
 from completion_engine.models.storage import Storage, default_root
-from lsp_server.sharing import hangs
 from lsp_server.sharing.log import log_path
 from lsp_server.workspace.settings_file import user_file
 from ngram_cache.snapshot import index_directory, snapshot_path
@@ -39,7 +38,7 @@ files = [
     root / model / "converted" / "config.json", root / model / "work-1" / "x",
     root / "local" / "mine-0123456789ab" / "converted" / "config.json", root / "hub" / "a--c.new",
     root / "locks" / "a--b" / "work-1" / "x", index, index.with_name(f"{index.name}.x1_y.tmp"),
-    log_path(), log_path().with_name("learned.json"), user_file(),
+    log_path(), *(log_path().with_name(name) for name in ("learned.json", "hangs.json")), user_file(),
 ]
 for file in files:
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +48,6 @@ for name in (model, "mine-0123456789ab", "a--b"):
         pass
 Revisions(root / "hub").record("a/b", "0" * 40)
 PassLog(root).record("a", "b", {16: 1.0})
-hangs.record("/project")
 """
 
 # What others may have in the folders that a user names for models and indexes, though it lies as ours does.

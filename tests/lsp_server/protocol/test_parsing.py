@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from lsp_server.app import SWITCH_INTERVAL_S
 from lsp_server.protocol import parsing
-from lsp_server.protocol.parsing import CUT, MAX_CHANGES, Unparsed, cut_long_strings, parse
+from lsp_server.protocol.parsing import CUT, MAX_CHANGES, MAX_QUICK_BYTES, Unparsed, cut_long_strings, parse
 
 
 @pytest.mark.parametrize("is_patient", [False, True])
@@ -92,17 +95,46 @@ def test_odd_shapes_pass_through(message: Any) -> None:
     assert list(parse(json.dumps(message).encode())) == [message]
 
 
-def test_a_large_message_lets_others_run() -> None:
-    """While 2 MB of small values are parsed on one thread, another one gets its turn many times."""
-    body = json.dumps({"a": [{"b": [1, "x", None]} for _ in range(60_000)]}).encode()
-    is_done = threading.Event()
-    thread = threading.Thread(target=lambda: (list(parse(body)), is_done.set()), daemon=True)
+@pytest.fixture
+def _quick_switches() -> Iterator[None]:
+    """Threads take turns as in the server."""
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    yield
+    sys.setswitchinterval(before_s)
+
+
+@pytest.mark.usefixtures("_quick_switches")
+@pytest.mark.parametrize(
+    ("value", "num_values"),
+    [({"b": ["x", None]}, 60_000), ([1, 2], 80_000), (1.5, 240_000), (-7, 240_000)],
+    ids=str,
+)
+def test_a_large_message_lets_others_run(value: Any, num_values: int) -> None:
+    """While a message of nearly as many values as are taken is parsed, another thread gets its turn."""
+    body = json.dumps({"a": [value] * num_values}).encode()
+    assert len(body) > MAX_QUICK_BYTES
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.extend(parse(body)), daemon=True)
     num_turns = 0
     thread.start()
-    while not is_done.is_set():
-        time.sleep(0.001)
+    while not found:
+        time.sleep(0.0005)
         num_turns += 1
-    assert num_turns > 20
+    assert found == [{"a": [value] * num_values}]
+    assert num_turns > 5
+
+
+def test_commas_and_brackets_in_text_are_no_values() -> None:
+    message = {"text": '[{,"' * 100_000, "numbers": list(range(1_000))}
+    assert list(parse(json.dumps(message).encode())) == [message]
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"a":['])
+def test_a_large_message_that_nests_deeply_is_refused(opening: bytes) -> None:
+    body = opening * 80_000 + b'"' + b" " * MAX_QUICK_BYTES
+    (value,) = parse(body)
+    assert isinstance(value, Unparsed)
 
 
 @pytest.mark.parametrize("value", [[1], {"a": 1}, "x", []])

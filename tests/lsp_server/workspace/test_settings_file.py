@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
+import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from lsp_server.workspace.narrowing import narrow
+from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_file import (
+    MAX_DOTS_IN_LINE,
     MAX_FILE_BYTES,
     REPOSITORY_FILE,
-    check_shape,
     read_repository_file,
     read_user_file,
 )
@@ -54,8 +54,6 @@ HOSTILE = {
     "tables": b"a = " + b"{b = " * 10_000 + b"1" + b"}" * 10_000,
     "behind a comment": b"#" + b"\n" + b"a = " + b"[" * 30_000,
     "behind strings": b'a = "\\"#\'"\nb = ' + b"[" * 30_000,
-    "many keys": b"".join(b"k%d=1\n" % number for number in range(6_000)),
-    "many headers": b"[[a]]\n" * 9_000,
     "no end": b'a = """' + b'\\"""' * 10_000,
     "digits": b"a = " + b"9" * 60_000,
 }
@@ -81,42 +79,44 @@ def test_a_file_that_is_too_much_is_ignored_in_little_memory_and_named_once(
     assert peak < 16 << 20
 
 
-_pieces = st.sampled_from(
+@either
+@pytest.mark.parametrize(
+    "content",
     [
-        '"',
-        "'",
-        '"""',
-        "'''",
-        "\\",
-        "#",
-        "\n",
-        "[",
-        "]",
-        "{",
-        "}",
-        "=",
-        ".",
-        ",",
-        "a",
-        " ",
-        "1",
-        "a=1\n",
-        'a="x"',
-    ]
+        "".join(f"k{number}=1\n" for number in range(6_000)),
+        "[[a]]\n" * 9_000,
+        f"a = {'[' * 200}{']' * 200}",
+        ("a." * 199 + "b = 1\n"),
+    ],
+    ids=["keys", "headers", "nested lists", "dotted key"],
 )
+def test_a_file_that_the_parser_takes_and_no_setting_needs_is_named_in_a_few_sentences(
+    tmp_path: Path, read: Read, content: str
+) -> None:
+    (tmp_path / REPOSITORY_FILE).write_text(content)
+    values, problems = read(tmp_path)
+    merged = narrow(Settings(), values, "the file")
+    assert merged.settings == Settings()
+    assert problems == ()
+    assert 1 <= len(merged.problems) <= 5
+    assert all(len(problem) < 300 for problem in merged.problems)
 
 
-@settings(max_examples=300)
-@given(st.lists(_pieces, max_size=40).map("".join))
-def test_what_the_parser_takes_is_as_shallow_as_the_check_says(text: str) -> None:
-    """Brackets and dots that the check does not see are inside of strings and comments for the parser too."""
-    try:
-        values = tomllib.loads(text)
-    except ValueError:
-        return
-    check_shape(text)
-    with pytest.raises(ValueError, match="deep"):
-        check_shape(f"{text}\na{id(values)} = {'[' * 30}{']' * 30}")
+@either
+def test_no_file_takes_the_parser_long(tmp_path: Path, read: Read) -> None:
+    """The slowest file takes at most fifty times as long as one of ordinary keys of the same size."""
+
+    def seconds(content: str) -> float:
+        (tmp_path / REPOSITORY_FILE).write_text(content[:MAX_FILE_BYTES].rpartition("\n")[0])
+        begin_s = time.thread_time()
+        values, problems = read(tmp_path)
+        assert values, problems
+        return time.thread_time() - begin_s
+
+    dotted = "a." * MAX_DOTS_IN_LINE
+    slowest = f"[{dotted}b]\n" + "".join(f"{dotted}b{number} = 1\n" for number in range(150))
+    ordinary = "".join(f"key{number} = 1\n" for number in range(5_000))
+    assert seconds(slowest) < 50 * seconds(ordinary)
 
 
 @either
