@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lsp_server.protocol import conversion
+from lsp_server.protocol.reasons import texts
 from lsp_server.server import SlipstreamServer
 
 
@@ -13,6 +14,7 @@ def stats(server: SlipstreamServer, _params: Any) -> dict[str, Any]:
     return {
         **conversion.engine_state(server.scheduler.status),
         **server.session.measurements.as_dict(),
+        "texts": texts(server.session.measurements.rules),
         "num_documents": len(server.session.documents),
         "index": [conversion.index_state(report) for report in server.indexing.reports()],
     }

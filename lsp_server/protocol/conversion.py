@@ -12,8 +12,8 @@ from typing import Any, cast
 from lsprotocol import types
 
 from completion_engine.stats import Piece
-from completion_engine.suggestions.rules import RULES
 from lsp_server.engine.work import EngineStatus
+from lsp_server.protocol.reasons import REASONS, STATES, reason_of, texts
 from lsp_server.workspace.documents import Document, typed_word
 from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.measurements import percent
@@ -24,35 +24,6 @@ ACCEPTED_COMMAND = "slipstream.accepted"
 
 # The kinds that clients of other completion servers already show.
 _KINDS = {"loading": "Normal", "ready": "Normal", "error": "Error"}
-
-# What a person is told about a place, by the name of the rule that decided.
-_REASONS: dict[str, str] = {
-    **RULES,
-    "engine-loading": "The model is still loading.",
-    "engine-error": "The engine could not do it; see the server's state.",
-    "engine-failed": "The engine failed on this place; the traceback is in the log.",
-    "servers-busy": "Your team's servers have no room for more requests now.",
-    "servers-failed": "Your team's servers did not answer this request.",
-    "stray-text": "Your team's servers wrote something else than what is typed.",
-    "stays-here": "The repository's rules leave this file out, so your team's servers see nothing of it.",
-    "secret-at-cursor": "The text at the cursor looks like a secret, and your team's servers see none.",
-    "language-disabled": "Completions are switched off for this language.",
-    "trigger-manual": "Completions come only when they are asked for: the setting trigger is manual.",
-    "secret-file": "The name of this file says that it holds secrets: no model sees it.",
-    "unread-folder": "The folder's own settings are not read yet, so nothing is suggested in it.",
-    "superseded": "A newer request took its place.",
-    "document-changed": "The document changed in another way while the suggestion was computed.",
-    "unknown-document": "This document is not open.",
-    "document-too-large": "This document is too large, or has too long a line, to be followed.",
-    "unknown-suggestion": "This suggestion is not among the last ones.",
-}
-
-# The same of a suggestion that no rule ended, by what did.
-_ENDS: dict[str, str] = {
-    "end": "The model ended it here.",
-    "deadline": "Time was up: the setting deadlineMs says when to show what there is.",
-    "length": "The suggestion is as long as the setting maxTokens allows.",
-}
 
 
 def inline_completions(offers: Sequence[Offer], encoding: PositionEncoding) -> types.InlineCompletionList:
@@ -130,9 +101,10 @@ def shown_status(status: EngineStatus, inactive_by: str = "") -> dict[str, Any]:
 
     `inactive_by` names the rule by which nothing is suggested in the document that the user looks at.
     """
-    message, kind = f"{status.message} {status.advice}".strip(), _KINDS[status.state]
+    message = f"{status.message} {status.advice}".strip() or STATES[status.state]
+    kind = _KINDS[status.state]
     if inactive_by and kind != "Error":
-        message, kind = _REASONS[inactive_by], "Inactive"
+        message, kind = REASONS[inactive_by], "Inactive"
     return {
         "busy": status.state == "loading",
         "message": message,
@@ -168,7 +140,7 @@ def index_state(report: FolderReport) -> dict[str, Any]:
 
 def unknown(rule: str) -> dict[str, Any]:
     """The answer to `slipstream/why` about what is not known; `rule` says what that is."""
-    return {"triggered": False, "shown": False, "rule": rule, "reason": _REASONS[rule]}
+    return {"triggered": False, "shown": False, "rule": rule, "reason": REASONS[rule], "texts": texts()}
 
 
 def explanation(record: CompletionRecord, folder: Path | None) -> dict[str, Any]:
@@ -182,11 +154,12 @@ def explanation(record: CompletionRecord, folder: Path | None) -> dict[str, Any]
         "triggered": record.is_triggered,
         "shown": bool(record.text),
         "rule": rule,
-        "reason": _REASONS[rule] if rule else _ENDS.get(record.completion.stats.finish_reason, ""),
+        "reason": reason_of(rule, record.completion.stats.finish_reason, is_shown=bool(record.text)),
         "text": record.text,
         "num_replaced": record.completion.num_replaced,
         "pieces": [_piece(piece, folder) for piece in record.completion.pieces],
         "stats": record.completion.stats.as_dict(),
+        "texts": texts(),
     }
 
 

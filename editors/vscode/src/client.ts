@@ -181,8 +181,7 @@ export class Server implements vscode.Disposable {
   }
 
   private take(status: ServerStatus): void {
-    const state = status.state ?? (status.busy ? "loading" : status.kind === "Error" ? "error" : "ready");
-    const phase = state === "error" ? "failed" : state === "loading" ? "loading" : "ready";
+    const phase = status.state === "error" ? "failed" : status.state;
     this.life.set({ phase, message: status.message, percent: status.percent ?? undefined });
   }
 }

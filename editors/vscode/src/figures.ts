@@ -33,16 +33,3 @@ export function count(value: number): string {
     .toString()
     .replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
-
-/** What stands for a source of drafts. */
-export const SOURCES: Readonly<Record<string, string>> = {
-  target: "the model",
-  ngram: "this repository or file",
-  recycled: "the model's earlier runners-up",
-  neural: "the trained drafter",
-  selected: "the selected item of the list",
-};
-
-export function sourceName(source: string): string {
-  return SOURCES[source] ?? source;
-}

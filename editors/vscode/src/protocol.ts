@@ -1,4 +1,4 @@
-// Owns the shapes of the server's own messages. Fields that an older server leaves out are optional.
+// Owns the shapes of the server's own messages.
 
 export const ACCEPTED_COMMAND = "slipstream.accepted";
 export const PURGE_INDEX_COMMAND = "slipstream.purgeIndex";
@@ -10,8 +10,8 @@ export interface ServerStatus {
   readonly busy: boolean;
   readonly message: string;
   readonly kind: "Normal" | "Warning" | "Error" | "Inactive";
-  readonly state?: ServerState;
-  readonly percent?: number | null;
+  readonly state: ServerState;
+  readonly percent: number | null;
 }
 
 export type ServerState = "loading" | "ready" | "error";
@@ -20,7 +20,7 @@ export interface Percentiles {
   readonly count: number;
   readonly p50: number;
   readonly p95: number;
-  readonly p99?: number;
+  readonly p99: number;
   readonly max: number;
 }
 
@@ -46,6 +46,13 @@ export interface IndexState {
   readonly problem: string;
 }
 
+/** What to show for the names in an answer. */
+export interface Texts {
+  readonly rules: Readonly<Record<string, string>>;
+  readonly sources: Readonly<Record<string, string>>;
+  readonly stages: Readonly<Record<string, string>>;
+}
+
 /** The answer to `slipstream/stats`. */
 export interface Stats {
   readonly state: ServerState;
@@ -59,11 +66,12 @@ export interface Stats {
   readonly accepted_by_source: Counts;
   readonly response_ms: Percentiles;
   readonly index: readonly IndexState[];
-  readonly last?: LastSuggestion | null;
-  readonly recent_response_ms?: readonly number[];
+  readonly last: LastSuggestion | null;
+  readonly recent_response_ms: readonly number[];
+  readonly texts: Texts;
 }
 
-/** A run of suggested characters with one origin; `line` is 0-based. */
+/** A run of suggested characters from one source; `line` is 0-based. */
 export interface Piece {
   readonly text: string;
   readonly source: string;
@@ -72,12 +80,13 @@ export interface Piece {
   readonly line?: number | null;
 }
 
-/** The answer to `slipstream/why`; `rule` is the name of what decided, `reason` the sentence about it. */
+/** The answer to `slipstream/why`; `rule` is the name of the rule that decided, `reason` its sentence. */
 export interface Why {
   readonly triggered: boolean;
   readonly shown: boolean;
   readonly rule: string;
   readonly reason: string;
+  readonly texts: Texts;
   readonly text?: string;
   readonly num_replaced?: number;
   readonly pieces?: readonly Piece[];

@@ -1,21 +1,11 @@
 // Owns the answer to "why this suggestion, or none?" at the cursor, as a list to pick from.
 import * as vscode from "vscode";
 import type { Server } from "./client";
-import { milliseconds, numbered, sourceName, tokensPerPass } from "./figures";
-import type { Piece, Why } from "./protocol";
+import { milliseconds, numbered, tokensPerPass } from "./figures";
+import type { Piece, Texts, Why } from "./protocol";
 import { label, open, originOf } from "./provenance";
 
 type Item = vscode.QuickPickItem & { readonly piece?: Piece };
-
-const STAGES: Readonly<Record<string, string>> = {
-  queue: "waiting for its turn",
-  prompt: "building the prompt",
-  prefill: "reading the prompt",
-  draft: "drafting",
-  verify: "verifying",
-  postprocess: "cleaning up",
-  total: "all together",
-};
 
 const SHORTEST_MS = 0.05; // what took less is no news
 
@@ -48,21 +38,20 @@ export async function explain(server: Server): Promise<void> {
 function items(why: Why): Item[] {
   const result: Item[] = [];
   const verdict = why.shown ? "$(check) Suggested" : "$(circle-slash) Nothing suggested";
-  const reason = why.reason || (why.shown ? "" : "The model had nothing to add.");
-  result.push({ label: verdict, detail: reason });
+  result.push({ label: verdict, detail: why.reason });
   const pieces = why.pieces ?? [];
   if (pieces.length > 0) {
-    result.push(separator("Where it came from"), ...pieces.map(pieceItem));
+    result.push(separator("Where it came from"), ...pieces.map((piece) => pieceItem(piece, why.texts)));
   }
   const { stats } = why;
   if (stats !== undefined && stats.device !== "") {
     const spent = Object.entries(stats.ms).filter(([, ms]) => ms >= SHORTEST_MS);
     result.push(
       separator("Drafts"),
-      ...drafts(stats),
+      ...drafts(stats, why.texts),
       { label: `${numbered(stats.num_prompt_tokens, "token")} of prompt`, description: `${stats.num_cached_tokens} of them known already` },
       separator("Time"),
-      ...spent.map(([stage, ms]) => ({ label: milliseconds(ms), description: STAGES[stage] ?? stage })),
+      ...spent.map(([stage, ms]) => ({ label: milliseconds(ms), description: why.texts.stages[stage] ?? stage })),
       separator("Model"),
       { label: stats.target, description: stats.device },
     );
@@ -71,7 +60,7 @@ function items(why: Why): Item[] {
 }
 
 /** What the model wrote for this answer, and what it made of the drafts. */
-function drafts(stats: NonNullable<Why["stats"]>): Item[] {
+function drafts(stats: NonNullable<Why["stats"]>, texts: Texts): Item[] {
   const { num_tokens: tokens, num_written: written, num_forwards: passes, num_drafted: drafted, num_accepted: accepted } = stats;
   if (passes === 0) {
     return [{ label: tokens > 0 ? `${numbered(tokens, "token")}, known from an earlier answer` : "No pass of the model" }];
@@ -81,14 +70,14 @@ function drafts(stats: NonNullable<Why["stats"]>): Item[] {
       label: `${numbered(tokens, "token")}, ${written} written in ${numbered(passes, "pass", "passes")}`,
       description: `${tokensPerPass(stats) ?? "0"} per pass`,
     },
-    { label: `${drafted} drafted, ${accepted} accepted`, description: bySource(stats.accepted_by_source) },
+    { label: `${drafted} drafted, ${accepted} accepted`, description: bySource(stats.accepted_by_source, texts) },
   ];
 }
 
-function pieceItem(piece: Piece): Item {
+function pieceItem(piece: Piece, { sources }: Texts): Item {
   const origin = originOf(piece);
   const place = origin === undefined ? piece.evidence : label(origin);
-  const description = [sourceName(piece.source), place].filter((text) => text !== "").join(" · ");
+  const description = [sources[piece.source] ?? piece.source, place].filter((text) => text !== "").join(" · ");
   return { label: `${origin === undefined ? "$(blank)" : "$(go-to-file)"} ${visible(piece.text)}`, description, piece };
 }
 
@@ -97,9 +86,9 @@ function visible(text: string): string {
   return text.replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥").replace(/\$\(/g, "$\u200b(");
 }
 
-function bySource(counts: Readonly<Record<string, number>>): string {
+function bySource(counts: Readonly<Record<string, number>>, { sources }: Texts): string {
   const used = Object.entries(counts).filter(([, number]) => number > 0);
-  return used.map(([source, number]) => `${number} by ${sourceName(source)}`).join(", ");
+  return used.map(([source, number]) => `${number} from ${sources[source] ?? source}`).join(", ");
 }
 
 function separator(text: string): Item {

@@ -15,9 +15,11 @@ const stats: Stats = {
   tokens: { num_tokens: 290, num_written: 34, num_forwards: 10, num_accepted: 24 },
   rules: {},
   accepted_by_source: {},
-  response_ms: { count: 9, p50: 38.2, p95: 102, max: 400 },
+  response_ms: { count: 9, p50: 38.2, p95: 102, p99: 390, max: 400 },
   index: [{ folder: "/home/me/shop", state: "building", num_files: 3, num_tokens: 9, progress: { done: 1, total: 4, path: "" }, problem: "" }],
   last: { id: "7", response_ms: 38.2, num_tokens: 29, num_written: 12, num_forwards: 10, tokens_per_pass: 1.2, accepted_by_source: {}, text: "x" },
+  recent_response_ms: [38.2],
+  texts: { rules: {}, sources: {}, stages: {} },
 };
 const situation: Situation = { phase: "ready", message: "", percent: undefined, snoozedUntil: undefined, silentLanguage: undefined, stats };
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.suggestions.rules import RULES
+from lsp_server.protocol.reasons import texts
 from tests.editors.neovim.conftest import SHAPES, setup_lua
 from tests.editors.neovim.editor import Neovim, Start
 from tests.hosts import Hosts
@@ -145,6 +146,8 @@ def test_a_piece_from_a_file_leads_there(editor: Neovim, write: Write, project: 
     editor.type("<Esc>")
     answer = {
         "shown": True,
+        "reason": "The statement at the cursor is complete.",
+        "texts": texts(),
         "pieces": [
             {"text": "a + b", "source": "target", "evidence": ""},
             {"text": "\nthree", "source": "ngram", "evidence": "", "file": str(source), "line": 2},

@@ -108,7 +108,7 @@ def test_no_offer_is_an_empty_list() -> None:
 def test_the_status_is_shown_in_the_words_of_existing_clients(
     status: EngineStatus, busy: bool, kind: str, percent: int | None
 ) -> None:
-    message = f"{status.message} {status.advice}".strip()
+    message = f"{status.message} {status.advice}".strip() or "Ready."
     shown = conversion.shown_status(status)
     rest = {"state": status.state, "percent": percent}
     assert shown == {"busy": busy, "message": message, "kind": kind, **rest}
@@ -118,7 +118,7 @@ def test_where_the_settings_want_nothing_the_status_is_inactive_and_says_why() -
     shown = conversion.shown_status(EngineStatus("ready"), "language-disabled")
     assert (shown["kind"], shown["message"]) == (
         "Inactive",
-        "Completions are switched off for this language.",
+        "Suggestions are switched off for this language.",
     )
     broken = conversion.shown_status(EngineStatus("error", "No space."), "language-disabled")
     assert (broken["kind"], broken["message"]) == ("Error", "No space.")
@@ -129,14 +129,15 @@ def test_where_the_settings_want_nothing_the_status_is_inactive_and_says_why() -
     [
         ("x", "", "", ""),
         ("x", "", "end-of-statement", "The statement at the cursor is complete."),
-        ("", "", "blank", "Nothing but blanks was left of the suggestion."),
+        ("", "", "blank", "The suggestion would contain nothing but blanks."),
         (
             "",
             "document-changed",
             "",
-            "The document changed in another way while the suggestion was computed.",
+            "The document changed before the suggestion was ready.",
         ),
         ("", "", "engine-loading", "The model is still loading."),
+        ("", "", "", "The model had nothing to add."),
     ],
 )
 def test_every_outcome_has_a_reason(text: str, outcome: str, rule: str, reason: str) -> None:
@@ -160,7 +161,7 @@ def test_every_outcome_has_a_reason(text: str, outcome: str, rule: str, reason: 
 @pytest.mark.parametrize(
     ("rule", "finish_reason", "said"),
     [
-        ("", "end", "The model ended it"),
+        ("", "end", "The model ended the text"),
         ("", "deadline", "deadlineMs"),
         ("", "length", "maxTokens"),
         ("end-of-block", "end", "The block at the cursor"),

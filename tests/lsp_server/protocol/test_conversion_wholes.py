@@ -10,6 +10,7 @@ from lsprotocol import types
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine.work import EngineStatus
 from lsp_server.protocol import conversion
+from lsp_server.protocol.reasons import texts
 from lsp_server.workspace.documents import Document
 from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.session import CompletionRecord, Offer
@@ -90,12 +91,12 @@ def test_an_offer_of_white_space_has_an_empty_label() -> None:
     ("status", "inactive_by", "kind", "message"),
     [
         (EngineStatus("ready", "All is", "well.", done=1, total=2), "", "Normal", "All is well."),
-        (EngineStatus("loading"), "", "Normal", ""),
+        (EngineStatus("loading"), "", "Normal", "Loading the model."),
         (
             EngineStatus("ready"),
             "trigger-manual",
             "Inactive",
-            "Completions come only when they are asked for: the setting trigger is manual.",
+            "The setting trigger is manual: suggestions appear only when you ask for them.",
         ),
         (EngineStatus("error", "Broken."), "trigger-manual", "Error", "Broken."),
     ],
@@ -137,6 +138,7 @@ def test_what_is_not_known_is_said() -> None:
         "shown": False,
         "rule": "unknown-document",
         "reason": "This document is not open.",
+        "texts": texts(),
     }
 
 
@@ -153,4 +155,5 @@ def test_an_explanation() -> None:
         "num_replaced": 2,
         "pieces": [],
         "stats": stats.as_dict(),
+        "texts": texts(),
     }

@@ -19,7 +19,7 @@ local STAGES = { 'queue', 'prompt', 'prefill', 'draft', 'verify', 'postprocess',
 local function add_times(page, name, times)
   if times and (times.count or 0) > 0 then
     local p99 = times.p99 and ('%8.1f'):format(times.p99) or '       –'
-    local row = '  %-20s%8d%8.1f%8.1f%s%8.1f'
+    local row = '  %-24s%8d%8.1f%8.1f%s%8.1f'
     page:line(row:format(name, times.count, times.p50, times.p95, p99, times.max))
   end
 end
@@ -27,12 +27,12 @@ end
 ---@param page slipstream.Page
 ---@param stats table
 local function add_latencies(page, stats)
-  page:line():line('Milliseconds            count     p50     p95     p99     max', 'SlipstreamTitle')
+  page:line():line('Milliseconds                count     p50     p95     p99     max', 'SlipstreamTitle')
   for _, row in ipairs(TIMES) do
     add_times(page, row[1], stats[row[2]])
   end
   for _, stage in ipairs(STAGES) do
-    add_times(page, '  ' .. stage, stats.ms and stats.ms[stage])
+    add_times(page, '  ' .. (stats.texts.stages[stage] or stage), stats.ms and stats.ms[stage])
   end
 end
 
@@ -54,7 +54,8 @@ local function add_counts(page, stats)
   page:line(written:format(num_written, num_forwards, num_written / math.max(1, num_forwards)))
   page:line():line('Drafts accepted, in tokens', 'SlipstreamTitle')
   for source, number in vim.spairs(stats.accepted_by_source or {}) do
-    page:add('  ■ ', highlights.of_source(source)):line(('%-12s%6d'):format(source, number))
+    page:add('  ■ ', highlights.of_source(source))
+    page:line(('%-36s%6d'):format(stats.texts.sources[source] or source, number))
   end
 end
 

@@ -31,7 +31,6 @@ end
 function M.set(params)
   local was_loading = status.state == 'loading'
   status = vim.deepcopy(params)
-  status.state = params.state or (params.busy and 'loading' or params.kind == 'Error' and 'error' or 'ready')
   status.percent = type(params.percent) == 'number' and params.percent or nil
   redraw()
   if was_loading and status.state ~= 'loading' then

@@ -10,14 +10,6 @@ local M = {}
 
 local STAGES = { 'queue', 'prompt', 'prefill', 'draft', 'verify', 'postprocess', 'total' }
 
-local source_names = {
-  ngram = 'repository or open text',
-  neural = 'neural drafter',
-  recycled = "the target's own earlier guesses",
-  target = 'the target model',
-  selected = "the completion menu's selection",
-}
-
 ---@param piece table
 ---@return slipstream.Goal?
 local function goal_of(piece)
@@ -30,16 +22,13 @@ end
 ---@param answer table
 local function add_reason(page, answer)
   page:line(answer.shown and 'Suggested' or 'Nothing suggested', 'SlipstreamTitle')
-  if (answer.reason or '') ~= '' then
-    page:line(answer.reason)
-  elseif not answer.shown then
-    page:line('The model had nothing to add here.')
-  end
+  page:line(answer.reason)
 end
 
 ---@param page slipstream.Page
 ---@param pieces table[]
-local function add_pieces(page, pieces)
+---@param sources table<string, string> what to show for each source
+local function add_pieces(page, pieces, sources)
   for _, piece in ipairs(pieces) do
     page:add(piece.text, highlights.of_source(piece.source), goal_of(piece))
   end
@@ -50,7 +39,7 @@ local function add_pieces(page, pieces)
     local group = highlights.of_source(piece.source)
     local padding = (' '):rep(24 - vim.fn.strdisplaywidth(shown))
     page:add('■ ', group, goal):add(shown .. padding, group, goal)
-    page:add('  ' .. (source_names[piece.source] or piece.source), nil, goal)
+    page:add('  ' .. (sources[piece.source] or piece.source), nil, goal)
     if goal then
       local name = vim.fn.fnamemodify(goal.file, ':~:.')
       page:add(('  %s:%d'):format(name, goal.line + 1), 'Directory', goal)
@@ -63,7 +52,8 @@ end
 
 ---@param page slipstream.Page
 ---@param stats table
-local function add_stats(page, stats)
+---@param stages table<string, string> what to show for each stage
+local function add_stats(page, stats, stages)
   local num_tokens, num_forwards = stats.num_tokens or 0, stats.num_forwards or 0
   page:line():line('How', 'SlipstreamTitle')
   if num_forwards == 0 then
@@ -78,9 +68,9 @@ local function add_stats(page, stats)
   local parts = {}
   for _, stage in ipairs(STAGES) do
     local ms = stats.ms and stats.ms[stage] or 0
-    parts[#parts + 1] = ms >= 0.05 and ('%s %.1f'):format(stage, ms) or nil
+    parts[#parts + 1] = ms >= 0.05 and ('%s %.1f ms'):format(stages[stage] or stage, ms) or nil
   end
-  page:line(table.concat(parts, ' · ') .. ' ms', 'SlipstreamMuted')
+  page:line(table.concat(parts, ' · '), 'SlipstreamMuted')
 end
 
 ---@param answer table the answer to `slipstream/why`
@@ -90,10 +80,10 @@ function M.page(answer)
   add_reason(page, answer)
   if answer.pieces and #answer.pieces > 0 then
     page:line()
-    add_pieces(page, answer.pieces)
+    add_pieces(page, answer.pieces, answer.texts.sources)
   end
   if answer.stats and (answer.stats.num_tokens or 0) > 0 then
-    add_stats(page, answer.stats)
+    add_stats(page, answer.stats, answer.texts.stages)
   end
   return page
 end

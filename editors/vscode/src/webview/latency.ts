@@ -8,7 +8,7 @@ const WIDTH = 480;
 const HEIGHT = 64;
 
 export function latency(stats: Stats): Node | undefined {
-  const { response_ms: response, recent_response_ms: recent = [] } = stats;
+  const { response_ms: response, recent_response_ms: recent } = stats;
   if (response.count === 0) {
     return undefined;
   }

@@ -1,5 +1,5 @@
 // Owns the parts of the page that are figures and tables.
-import { count, numbered, share, sourceName, tokensPerPass } from "../figures";
+import { count, numbered, share, tokensPerPass } from "../figures";
 import type { Stats } from "../protocol";
 import { element, section, sourceClass, swatch } from "./elements";
 
@@ -48,29 +48,12 @@ export function bySource(stats: Stats): Node | undefined {
     return undefined;
   }
   const bars = rows.map(([source, number]) => {
-    const bar = element("meter", { class: `source-${sourceClass(source)}`, min: "0", max: String(total), value: String(number), "aria-label": sourceName(source) });
-    return element("tr", {}, element("th", { scope: "row" }, swatch(source), sourceName(source)), element("td", { class: "wide" }, bar), cell(count(number)), cell(share(number, total)));
+    const name = stats.texts.sources[source] ?? source;
+    const bar = element("meter", { class: `source-${sourceClass(source)}`, min: "0", max: String(total), value: String(number), "aria-label": name });
+    return element("tr", {}, element("th", { scope: "row" }, swatch(source), name), element("td", { class: "wide" }, bar), cell(count(number)), cell(share(number, total)));
   });
   return section("Who wrote the tokens", element("table", {}, element("tbody", {}, ...bars)), element("p", { class: "quiet" }, "Every draft was verified by the model: it would have written the same without them."));
 }
-
-const RULES: Readonly<Record<string, string>> = {
-  "engine-loading": "the model was loading",
-  "engine-error": "the engine could not do it",
-  "engine-failed": "the engine failed",
-  "language-disabled": "off for the language",
-  "trigger-manual": "only when asked",
-  "in-comment": "off in comments",
-  "in-string": "off in strings",
-  "document-changed": "the document changed meanwhile",
-  blank: "nothing but blanks",
-  "nothing-to-add": "the model had nothing to add",
-  "out-of-time": "time was up",
-  "chat-fence": "the model ended the code",
-  nothing: "the model had nothing to add",
-  "repeats-line-above": "it repeats the line above",
-  "does-not-fit-rest-of-line": "it does not fit the rest of the line",
-};
 
 /** Why nothing was shown, most frequent first. */
 export function reasons(stats: Stats): Node | undefined {
@@ -78,7 +61,7 @@ export function reasons(stats: Stats): Node | undefined {
   if (rows.length === 0) {
     return undefined;
   }
-  const cells = rows.map(([rule, number]) => element("tr", {}, element("th", { scope: "row" }, RULES[rule] ?? rule.replaceAll("-", " ")), cell(count(number))));
+  const cells = rows.map(([rule, number]) => element("tr", {}, element("th", { scope: "row" }, stats.texts.rules[rule] ?? rule), cell(count(number))));
   return section("Why nothing was shown", element("table", { class: "narrow" }, element("tbody", {}, ...cells)));
 }
 

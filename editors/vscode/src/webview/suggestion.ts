@@ -1,7 +1,7 @@
 // Owns the part of the page that shows the last suggestion and where each part of it came from.
-import { milliseconds, numbered, sourceName } from "../figures";
+import { milliseconds, numbered } from "../figures";
 import type { PieceView } from "../messages";
-import type { Stats } from "../protocol";
+import type { Stats, Texts } from "../protocol";
 import { element, section, sourceClass, swatch } from "./elements";
 
 /** `open` is called with a piece's number when the user wants to see its place. */
@@ -12,20 +12,20 @@ export function suggestion(stats: Stats, pieces: readonly PieceView[], open: (pi
   }
   const shown = pieces.length > 0 ? pieces : [{ text: last.text, source: "target", evidence: "", place: undefined }];
   const code = element("pre", { tabindex: "0", "aria-label": "The last suggestion" });
-  code.append(...shown.map((piece) => element("span", { class: `piece source-${sourceClass(piece.source)}`, title: described(piece) }, piece.text)));
+  code.append(...shown.map((piece) => element("span", { class: `piece source-${sourceClass(piece.source)}`, title: described(piece, stats.texts) }, piece.text)));
   const { num_tokens: tokens, num_written: written, num_forwards: passes } = last;
   const cost = passes === 0 ? "known from an earlier suggestion" : `· ${written} written in ${numbered(passes, "pass", "passes")} of the model`;
   const caption = element("p", { class: "quiet" }, `${milliseconds(last.response_ms)} · ${numbered(tokens, "token")} ${cost}`);
-  return section("Last suggestion", code, legend(shown), places(shown, open), caption);
+  return section("Last suggestion", code, legend(shown, stats.texts), places(shown, open), caption);
 }
 
-function described(piece: PieceView): string {
-  return [sourceName(piece.source), piece.place ?? piece.evidence].filter((text) => text !== "").join(" · ");
+function described(piece: PieceView, { sources }: Texts): string {
+  return [sources[piece.source] ?? piece.source, piece.place ?? piece.evidence].filter((text) => text !== "").join(" · ");
 }
 
-function legend(pieces: readonly PieceView[]): Node {
-  const sources = [...new Set(pieces.map(({ source }) => source))];
-  const entries = sources.map((source) => element("li", {}, swatch(source), sourceName(source)));
+function legend(pieces: readonly PieceView[], texts: Texts): Node {
+  const used = [...new Set(pieces.map(({ source }) => source))];
+  const entries = used.map((source) => element("li", {}, swatch(source), texts.sources[source] ?? source));
   return element("ul", { class: "legend", "aria-label": "Colours" }, ...entries);
 }
 

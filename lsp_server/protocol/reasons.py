@@ -1,0 +1,80 @@
+"""The sentences that a person reads about a suggestion, by the names that answers carry.
+
+Editors show the sentences that the server sends and have none of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from completion_engine.suggestions.rules import RULES
+from lsp_server.engine.work import EngineState
+
+# Why there is no suggestion, or why it ends where it does, by the rule that decided.
+REASONS: Mapping[str, str] = {
+    **RULES,
+    "engine-loading": "The model is still loading.",
+    "engine-error": "Slipstream could not run the model. Run `slipstream doctor` for details.",
+    "engine-failed": "The engine failed at this cursor position. The log has the details.",
+    "servers-busy": "Your team's servers are busy. Continue typing, or ask again in a moment.",
+    "servers-failed": "Your team's servers did not answer this request.",
+    "stray-text": "Your team's servers returned text that does not fit what you typed.",
+    "stays-here": "The repository's ignore rules exclude this file, so your team's servers do not get it.",
+    "secret-at-cursor": "The text at the cursor looks like a secret, so your team's servers do not get it.",
+    "language-disabled": "Suggestions are switched off for this language.",
+    "trigger-manual": "The setting trigger is manual: suggestions appear only when you ask for them.",
+    "secret-file": "This file's name says that it holds secrets, so no model reads it.",
+    "unread-folder": "Slipstream has not read the settings of this folder yet.",
+    "superseded": "A newer request replaced this one.",
+    "document-changed": "The document changed before the suggestion was ready.",
+    "unknown-document": "This document is not open.",
+    "document-too-large": "This document is too large, or one of its lines is too long.",
+    "unknown-suggestion": "Slipstream no longer has the record of this suggestion.",
+    "nothing": "The model had nothing to add.",
+}
+
+# Why a suggestion ends where it does, if no rule ended it.
+FINISH_REASONS: Mapping[str, str] = {
+    "end": "The model ended the text here.",
+    "deadline": "The time was up. The setting deadlineMs says how long to wait.",
+    "length": "The suggestion has as many tokens as the setting maxTokens allows.",
+}
+
+# The message of a state that has none of its own.
+STATES: Mapping[EngineState, str] = {
+    "loading": "Loading the model.",
+    "ready": "Ready.",
+    "error": "Slipstream could not load the model. Run `slipstream doctor` for details.",
+}
+
+SOURCES: Mapping[str, str] = {
+    "target": "the model",
+    "ngram": "this repository or file",
+    "recycled": "earlier alternatives of the model",
+    "neural": "the trained drafter",
+    "lookahead": "lookahead drafts",
+    "selected": "the selected item of the completion list",
+}
+
+STAGES: Mapping[str, str] = {
+    "queue": "waiting in the queue",
+    "prompt": "building the prompt",
+    "prefill": "reading the prompt",
+    "draft": "drafting",
+    "verify": "verifying drafts",
+    "postprocess": "fitting the text",
+    "total": "total",
+}
+
+
+def reason_of(rule: str, finish_reason: str, *, is_shown: bool) -> str:
+    """Why a suggestion ends, or why there is none, by the rule or else by the end of the writing."""
+    if rule:
+        return REASONS[rule]
+    return FINISH_REASONS.get(finish_reason) or ("" if is_shown else REASONS["nothing"])
+
+
+def texts(rules: Iterable[str] = ()) -> dict[str, Mapping[str, str]]:
+    """What editors show for the names in an answer: rules, sources of drafts, and stages of the work."""
+    known = {rule: REASONS[rule] for rule in rules if rule in REASONS}
+    return {"rules": known, "sources": SOURCES, "stages": STAGES}
