@@ -23,7 +23,7 @@ COPIES = FOLDER / "extension"
 LOCK = FOLDER / "extension.lock"
 
 # What goes into the package: the extension, and the server that it brings.
-FOLDERS = ("editors/vscode", "ngram_cache", "completion_engine", "lsp_server")
+FOLDERS = ("editors/vscode", "ngram_cache", "completion_engine", "lsp_server", "scripts")
 LOCKS = ("requirements.lock", "requirements-torch.lock", "requirements-build.lock", "requirements-test.lock")
 FILES = ("pyproject.toml", *LOCKS, "README.md", "LICENSE")
 GENERATED = ("node_modules", "out", "server", "__pycache__", "*.vsix")

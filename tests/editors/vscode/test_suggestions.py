@@ -168,7 +168,7 @@ def test_a_language_that_is_switched_off_says_so(window: Window) -> None:
         window.page.wait_for_timeout(1500)
         assert not window.has_ghost_text()
         window.run("Slipstream: Why This Suggestion, or None?")
-        assert "Completions are switched off for this language." in " ".join(window.choices())
+        assert "Suggestions are switched off for this language." in " ".join(window.choices())
     finally:
         window.run("Slipstream: Switch On or Off for This Language")
     window.wait_until_ready()
