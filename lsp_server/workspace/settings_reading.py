@@ -145,7 +145,8 @@ def _expected(model: type[BaseModel]) -> dict[str, str]:
 
 def _shown(value: object) -> str:
     """A value as JSON, cut to what a message can hold."""
-    return _cut(json.dumps(value, default=str))
+    plain = int(value) if isinstance(value, float) and value.is_integer() else value
+    return _cut(json.dumps(plain, default=str))
 
 
 def _cut(text: str) -> str:

@@ -223,9 +223,9 @@ async def test_the_status_says_why_nothing_comes_in_the_document_that_has_the_fo
         await editor.stats()
     shown = editor.messages("didChangeStatus")
     ready = [(status["kind"], status["message"]) for status in shown if status["state"] == "ready"]
-    off = "Completions are switched off for this language."
-    manual = "Completions come only when they are asked for: the setting trigger is manual."
-    assert ready[:3] == [("Normal", ""), ("Inactive", off), ("Normal", "")]
+    off = "Suggestions are switched off for this language."
+    manual = "The setting trigger is manual: suggestions appear only when you ask for them."
+    assert ready[:3] == [("Normal", "Ready."), ("Inactive", off), ("Normal", "Ready.")]
     assert ("Inactive", manual) in ((status["kind"], status["message"]) for status in shown)
 
 
