@@ -153,9 +153,19 @@ _C = (
         "bitarray",
     ),
 )
+# Example files of a highlighter's tests, in some 500 languages and file kinds.
+_EXAMPLES = (
+    Release(
+        "source",
+        "pygments==2.21.0",
+        "610ca751c9bc2492b38eb9a38a7fbc93edbbb2d7182edaf34e66ae493dee5c8c",
+        "tests/examplefiles",
+    ),
+)
 
 RELEASES: Mapping[str, tuple[Release, ...]] = MappingProxyType(
     {
+        "examples": _EXAMPLES,
         "python": _PYTHON,
         "typescript": _TYPESCRIPT,
         "javascript": _JAVASCRIPT,

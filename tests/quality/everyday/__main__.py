@@ -1,0 +1,157 @@
+"""Whether suggestions leave everyday files right: `python -m tests.quality.everyday`.
+
+A real server with the real model is asked at each position, as by a key press (or as while typing, with
+`--automatic`), and each answer is judged in its document. `--server` takes the command of another server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shlex
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lsp_server.tools.bench.released_sources import released_sources
+from lsp_server.tools.client import LanguageClient
+from tests.quality.everyday.cases import CursorCase, random_cases, written_cases
+from tests.quality.everyday.judging import Accepted, faults
+
+_INVOKED, _AUTOMATIC = 1, 2
+_MAX_SHOWN = 160
+
+
+class Results:
+    """Counts by kind and by language, and every spoiled document."""
+
+    def __init__(self) -> None:
+        self.num_cases: Counter[str] = Counter()
+        self.num_empty: Counter[str] = Counter()
+        self.num_right: Counter[str] = Counter()
+        self.by_fault: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def add(self, case: CursorCase, accepted: Accepted) -> list[str]:
+        """Judge one answer; returns its faults."""
+        found = faults(case, accepted)
+        for key in (case.kind, case.language):
+            self.num_cases[key] += 1
+            self.num_empty[key] += not accepted.text
+            self.num_right[key] += not found
+            self.by_fault[key].update(found)
+        return found
+
+    def row(self, key: str) -> dict[str, Any]:
+        """The line of the table for a kind or a language."""
+        return {
+            "name": key,
+            "num_cases": self.num_cases[key],
+            "right": round(self.num_right[key] / self.num_cases[key], 3),
+            "num_empty": self.num_empty[key],
+            "faults": dict(self.by_fault[key]),
+        }
+
+
+async def ask_all(
+    cases: Sequence[CursorCase],
+    root: Path,
+    server: Sequence[str],
+    target: str,
+    trigger: int,
+    results: Results,
+) -> None:
+    """Open each document in one server, ask at its cursor, judge the answer and print it where it spoils."""
+    async with await LanguageClient.start(server) as client:
+        settings = {"target": target, "deadlineMs": 0 if trigger == _INVOKED else 100}
+        await client.initialize(root, settings=settings)
+        await _ready(client)
+        for number, case in enumerate(cases):
+            uri = (root / f"case{number}" / Path(case.file).name).as_uri()
+            accepted = await _answer_at(client, uri, case, trigger)
+            if found := results.add(case, accepted):
+                _print_case(case, accepted, found)
+
+
+async def _ready(client: LanguageClient) -> None:
+    while (state := (await client.request("slipstream/stats", {}))["state"]) != "ready":
+        if state == "error":
+            raise SystemExit("The server could not load the model.")
+        await asyncio.sleep(0.2)
+
+
+async def _answer_at(client: LanguageClient, uri: str, case: CursorCase, trigger: int) -> Accepted:
+    line = case.prefix.count("\n")
+    before = case.prefix[case.prefix.rfind("\n") + 1 :]
+    column = len(before.encode("utf-16-le")) // 2
+    client.open(uri, case.prefix + case.suffix, language=case.language)
+    position = {"line": line, "character": column}
+    answer = await client.request(
+        "textDocument/inlineCompletion",
+        {"textDocument": {"uri": uri}, "position": position, "context": {"triggerKind": trigger}},
+    )
+    client.close(uri)
+    items = (answer or {}).get("items", [])
+    return _accepted(items[0], case, column) if items else Accepted("")
+
+
+def _accepted(item: dict[str, Any], case: CursorCase, column: int) -> Accepted:
+    """The inserted text from the cursor on, and how much of the document after the cursor it replaces."""
+    text = item["insertText"]
+    text = text if isinstance(text, str) else text["value"]
+    span = item.get("range")
+    if span is None:
+        return Accepted(text)
+    before = case.prefix[case.prefix.rfind("\n") + 1 :]
+    start = span["start"]["character"]
+    typed = before.encode("utf-16-le")[2 * start :].decode("utf-16-le")
+    rest = case.suffix.partition("\n")[0].encode("utf-16-le")
+    replaced = rest[: 2 * (span["end"]["character"] - column)].decode("utf-16-le")
+    return Accepted(text.removeprefix(typed), len(replaced))
+
+
+def _print_case(case: CursorCase, accepted: Accepted, found: Sequence[str]) -> None:
+    line = case.prefix[case.prefix.rfind("\n") + 1 :]
+    shown = {
+        "kind": case.kind,
+        "language": case.language,
+        "file": case.file,
+        "line": case.prefix.count("\n"),
+        "before": line[-_MAX_SHOWN:],
+        "written": accepted.text[: 4 * _MAX_SHOWN],
+        "num_replaced": accepted.num_replaced,
+        "after": case.suffix[:_MAX_SHOWN],
+        "truth": case.truth[:_MAX_SHOWN],
+        "faults": list(found),
+    }
+    sys.stdout.write(json.dumps(shown, ensure_ascii=False) + "\n")
+
+
+def main() -> None:
+    """Print every spoiled position as a JSON line, then the table by kind and by language."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--random", type=int, default=260, help="positions drawn from example files")
+    parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--kind", default="", help="only positions of this kind")
+    parser.add_argument("--target", default="qwen2.5-coder-0.5b")
+    parser.add_argument("--automatic", action="store_true", help="ask as while typing, with default settings")
+    parser.add_argument("--server", default=f"{sys.executable} -m lsp_server", help="the server's command")
+    asked = parser.parse_args()
+    cases = written_cases() + random_cases(released_sources("examples"), asked.random, asked.seed)
+    cases = [case for case in cases if asked.kind in ("", case.kind)]
+    results = Results()
+    trigger = _AUTOMATIC if asked.automatic else _INVOKED
+    with tempfile.TemporaryDirectory() as home:
+        server = shlex.split(asked.server)
+        asyncio.run(ask_all(cases, Path(home).resolve(), server, asked.target, trigger, results))
+    kinds = sorted({case.kind for case in cases})
+    languages = sorted({case.language for case in cases})
+    for key in [*kinds, *languages]:
+        sys.stdout.write(json.dumps(results.row(key)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""What a suggestion breaks in its document once it is accepted, by rules that know no language's details.
+
+Each rule compares the document with the suggestion to the document with the text that stood there, so that
+what the author wrote is never a fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+from tree_sitter import Parser
+from tree_sitter_language_pack import SupportedLanguage, get_parser
+
+from tests.quality.everyday.cases import CursorCase
+
+_BRACKETS = ("()", "[]", "{}")
+_DELIMITERS = (
+    ("{{", "}}"),
+    ("{%", "%}"),
+    ("<%", "%>"),
+    ("<!--", "-->"),
+    ("{#", "#}"),
+    ("<?", "?>"),
+    ("/*", "*/"),
+)
+_CHAR_LITERAL = re.compile(r"'(?:[^'\\\n]|\\.)'")
+_FENCE = re.compile(r"^[ \t>]*(?:```|~~~)", re.MULTILINE)
+_DISPLAY_MATH = re.compile(r"\$\$")
+_CIRCLE = re.compile(r"(.{1,60}?)\1{4,}", re.DOTALL)
+_MIN_CIRCLE_CHARS = 24
+_PROSE = frozenset({"markdown", "mdx", "latex", "restructuredtext", "plaintext", "git-commit"})
+_MARKDOWN = frozenset({"markdown", "mdx"})
+_BARS = frozenset({"rust", "ruby", "erb"})
+_TAGGED = frozenset(
+    {"html", "xml", "vue", "svelte", "php", "jinja-html", "erb", "handlebars", "liquid", "astro"}
+)
+_OPEN_TAG = re.compile(r"<([A-Za-z][\w.-]*)(?:\s[^<>]*)?(?<!/)>")
+_CLOSE_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
+_VOID_TAGS = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source"})
+
+# Grammars of the language pack, where a language is not called as its identifier is.
+_GRAMMARS: Mapping[str, SupportedLanguage] = MappingProxyType(
+    {
+        "c": "c", "clojure": "clojure", "cmake": "cmake", "cpp": "cpp", "csharp": "csharp", "css": "css",
+        "dart": "dart", "elixir": "elixir", "elm": "elm", "erlang": "erlang", "fortran-modern": "fortran",
+        "go": "go", "graphql": "graphql", "groovy": "groovy", "haskell": "haskell", "html": "html",
+        "ini": "ini", "java": "java", "javascript": "javascript", "javascriptreact": "javascript",
+        "json": "json", "julia": "julia", "kotlin": "kotlin", "lua": "lua", "makefile": "make",
+        "ocaml": "ocaml", "pascal": "pascal", "perl": "perl", "php": "php", "python": "python", "r": "r",
+        "ruby": "ruby", "rust": "rust", "scala": "scala", "scheme": "scheme", "scss": "scss",
+        "shellscript": "bash", "solidity": "solidity", "swift": "swift", "terraform": "terraform",
+        "toml": "toml", "typescript": "typescript", "typescriptreact": "tsx", "vue": "vue",
+        "svelte": "svelte", "xml": "xml", "yaml": "yaml", "zig": "zig", "dockerfile": "dockerfile",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A suggestion as an editor inserts it: it replaces `num_replaced` characters after the cursor."""
+
+    text: str
+    num_replaced: int = 0
+
+
+def faults(case: CursorCase, accepted: Accepted) -> list[str]:
+    """The names of all rules that the document breaks with the suggestion in it; none for no suggestion."""
+    if not accepted.text and not accepted.num_replaced:
+        return []
+    replaced = case.suffix[: accepted.num_replaced]
+    checks = {
+        "parse": _num_errors(case, accepted) > _num_errors(case, Accepted(case.truth)),
+        "repeat": _repeats_following_line(case, accepted),
+        "pairs": _net(case, accepted.text) != _plus(_net(case, replaced), _net(case, case.truth)),
+        "indentation": _has_other_indentation(case, accepted.text),
+        "line end": "\r" in accepted.text,
+        "fence": case.language not in _PROSE
+        and len(_FENCE.findall(accepted.text)) > len(_FENCE.findall(case.truth)),
+        "circle": _is_circular(accepted.text) and not _is_circular(case.truth),
+    }
+    return [name for name, is_broken in checks.items() if is_broken]
+
+
+def _num_errors(case: CursorCase, accepted: Accepted) -> int:
+    grammar = _GRAMMARS.get(case.language)
+    if grammar is None:
+        return 0
+    text = case.prefix + accepted.text + case.suffix[accepted.num_replaced :]
+    waiting, num_errors = [_parser(grammar).parse(text.encode("utf-8", "replace")).root_node], 0
+    while waiting:
+        node = waiting.pop()
+        num_errors += node.is_error or node.is_missing
+        waiting += [child for child in node.children if child.has_error]
+    return num_errors
+
+
+@lru_cache(maxsize=64)
+def _parser(grammar: SupportedLanguage) -> Parser:
+    return get_parser(grammar)
+
+
+def _repeats_following_line(case: CursorCase, accepted: Accepted) -> bool:
+    """Whether a written line is the next line of the document, unless the author wrote it twice too."""
+    rest, _, below = case.suffix[accepted.num_replaced :].partition("\n")
+    following = next((line.rstrip() for line in below.split("\n") if line.strip()), "")
+    if not following:
+        return False
+    start = case.prefix.rfind("\n") + 1
+    written = (case.prefix[start:] + accepted.text + rest).split("\n")
+    original = (case.prefix[start:] + case.truth + case.suffix.partition("\n")[0]).split("\n")
+    lines, own = ([line.rstrip() for line in side] for side in (written, original))
+    return lines.count(following) > own.count(following)
+
+
+def _net(case: CursorCase, text: str) -> tuple[int, ...]:
+    """For each kind of pair, how many more it opens than it closes; for symmetric ones, odd or even."""
+    text = _CHAR_LITERAL.sub("", text)
+    counts = [text.count(pair[0]) - text.count(pair[1]) for pair in _BRACKETS]
+    counts += [text.count(first) - text.count(last) for first, last in _DELIMITERS]
+    counts.append(len(_FENCE.findall(text)) % 2)
+    counts.append(len(_DISPLAY_MATH.findall(text)) % 2)
+    counts.append(text.count('"') % 2 if case.language not in _PROSE else 0)
+    counts.append(text.count("`") % 2 if case.language in _MARKDOWN else 0)
+    counts.append(text.count("$") % 2 if case.language in _PROSE else 0)
+    counts.append(text.count("|") % 2 if case.language in _BARS else 0)
+    is_tagged = case.language in _TAGGED or case.language.endswith("react")
+    opened = [name for name in _OPEN_TAG.findall(text) if name.lower() not in _VOID_TAGS]
+    counts.append(len(opened) - len(_CLOSE_TAG.findall(text)) if is_tagged else 0)
+    return tuple(counts)
+
+
+def _plus(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+    """The counts of two texts after each other; the symmetric ones modulo 2."""
+    num_signed = len(_BRACKETS) + len(_DELIMITERS)
+    sums = [one + other for one, other in zip(left, right, strict=True)]
+    return tuple(
+        total if at < num_signed or at == len(sums) - 1 else total % 2 for at, total in enumerate(sums)
+    )
+
+
+def _has_other_indentation(case: CursorCase, written: str) -> bool:
+    """Whether further lines are indented by tabs where the document has spaces, or the other way round."""
+    document = (case.prefix + case.truth + case.suffix).split("\n")
+    num_tabs = sum(line.startswith("\t") for line in document)
+    num_spaces = sum(line.startswith("  ") for line in document)
+    further = [line for line in written.split("\n")[1:] if line.strip()]
+    if num_tabs > num_spaces:
+        return any(line.startswith("    ") for line in further)
+    return num_spaces > num_tabs and any(line.startswith("\t") for line in further)
+
+
+def _opens_fence(case: CursorCase, written: str) -> bool:
+    """Whether a line of backticks is written where the language has none."""
+    return case.language not in _PROSE and len(_FENCE.findall(written)) > len(_FENCE.findall(case.truth))
+
+
+def _is_circular(text: str) -> bool:
+    return any(len(found[0]) >= _MIN_CIRCLE_CHARS and found[1].strip() for found in _CIRCLE.finditer(text))
