@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
 import json
 import shlex
 import sys
@@ -17,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lsp_server.tools.bench.released_sources import released_sources
-from lsp_server.tools.client import LanguageClient
+from lsp_server.commands.language_client import LanguageClient
+from tests.benchmarks.released_sources import released_sources
 from tests.quality.everyday.cases import CursorCase, random_cases, written_cases
 from tests.quality.everyday.judging import Accepted, faults
 
@@ -140,6 +141,8 @@ def main() -> None:
     parser.add_argument("--automatic", action="store_true", help="ask as while typing, with default settings")
     parser.add_argument("--server", default=f"{sys.executable} -m lsp_server", help="the server's command")
     asked = parser.parse_args()
+    if importlib.util.find_spec("tree_sitter_language_pack") is None:
+        parser.error("install the grammars first: pip install tree-sitter-language-pack==0.13.0")
     cases = written_cases() + random_cases(released_sources("examples"), asked.random, asked.seed)
     cases = [case for case in cases if asked.kind in ("", case.kind)]
     results = Results()

@@ -1,0 +1,49 @@
+"""The benchmark of everyday files judges what its rules say, and never the author's own text."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.quality.everyday.cases import CursorCase, written_cases
+from tests.quality.everyday.judging import Accepted, faults
+
+CASES = written_cases()
+
+
+def test_half_of_the_positions_are_written_and_cover_many_languages() -> None:
+    assert len(CASES) >= 200
+    assert len({case.language for case in CASES}) >= 25
+    assert min(Counter(case.kind for case in CASES).values()) >= 50
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file}:{case.prefix.count(chr(10)) + 1}")
+def test_the_text_that_was_there_is_never_a_fault(case: CursorCase) -> None:
+    assert faults(case, Accepted(case.truth)) == []
+
+
+def markdown(prefix: str, truth: str, suffix: str) -> CursorCase:
+    return CursorCase("closes_below", "markdown", "a.md", prefix, truth, suffix)
+
+
+@pytest.mark.parametrize(
+    ("case", "accepted", "fault"),
+    [
+        (markdown("```sh\n", "make", "\n```\n"), Accepted("make\n```"), "repeat"),
+        (markdown("a `", "b", "` c\n"), Accepted("b` c"), "pairs"),
+        (markdown("$$\n", "x", "\n$$\n"), Accepted("x\n$$"), "pairs"),
+        (CursorCase("random", "c", "a.c", "f(", "x", ");\n"), Accepted("x))"), "pairs"),
+        (CursorCase("random", "c", "a.c", "int x;\n", "", "\n"), Accepted("```c"), "fence"),
+        (CursorCase("random", "c", "a.c", "int x;\n", "", "\n"), Accepted('"a", ' * 20), "circle"),
+        (CursorCase("random", "c", "a.c", "{\n  a;\n  ", "b;", "\n}"), Accepted("b;\n\tc;"), "indentation"),
+        (CursorCase("random", "c", "a.c", "a;\n", "b;", "\nc;"), Accepted("b;\r\nd;"), "line end"),
+    ],
+)
+def test_each_rule_notices_its_fault(case: CursorCase, accepted: Accepted, fault: str) -> None:
+    assert fault in faults(case, accepted)
+
+
+def test_replaced_characters_count_for_the_pairs() -> None:
+    case = CursorCase("rest_closes", "c", "a.c", "f(", "x", ");\n")
+    assert faults(case, Accepted("x);", num_replaced=2)) == []
