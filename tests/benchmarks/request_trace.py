@@ -1,0 +1,163 @@
+"""The way of one warm request through the code, and the size of the packages.
+
+    python -m tests.benchmarks.request_trace [--json]
+
+A profiler records every file that a warm completion enters, in a real server with a miniature model. `--json`
+prints the files themselves, in the order in which each thread first enters them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, cast
+
+from completion_engine.config import EngineConfig
+from completion_engine.engine import CompletionEngine
+from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
+from completion_engine.prompting.tokenizer import load_tokenizer
+from lsp_server.engine.work import Completer, Load, OnTokens
+from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.settings import Settings
+from tests.windows import insertion, windows_on
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("lsp_server", "completion_engine", "ngram_cache")
+SOURCE = (
+    "def add(first, second):\n    return first + second\n\n\ndef total(values):\n    result = 0\n"
+    "    for value in values:\n        result = add(result, value)\n    return result\n\n\n"
+)
+_TYPED = "def mean(values):\n    return to"
+_SMALL_LINES = 45
+_PAUSE_S = 1.5  # background work ends meanwhile, as it does at a typist's pace
+
+
+@dataclass
+class Trace:
+    """The files that threads enter while recording, in order of their first visit."""
+
+    is_recording: bool = False
+    visits: dict[str, dict[str, None]] = field(default_factory=dict)
+
+    def record(self, frame: FrameType, event: str, _: object) -> None:
+        """A profile function of `sys.setprofile`."""
+        if event != "call" or not self.is_recording:
+            return
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PACKAGES:
+            name = path.relative_to(ROOT).as_posix()
+            self.visits.setdefault(threading.current_thread().name, {}).setdefault(name)
+
+    @property
+    def files(self) -> set[str]:
+        """All files that were entered."""
+        return {name for visited in self.visits.values() for name in visited}
+
+
+class TracedEngine:
+    """An engine whose thread is profiled while it completes."""
+
+    def __init__(self, engine: CompletionEngine, trace: Trace) -> None:
+        self._engine, self._trace = engine, trace
+
+    def complete(self, request: Any) -> Any:
+        """See `CompletionEngine.complete`."""
+        sys.setprofile(self._trace.record)
+        try:
+            return self._engine.complete(request)
+        finally:
+            sys.setprofile(None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+def toy_engine(folder: Path, trace: Trace) -> Callable[[Settings, OnTokens], Load]:
+    """A loader of the miniature model."""
+    folder.mkdir()
+    write_toy_model(folder)
+    tokenizer = load_tokenizer(folder / TARGET)
+    config = EngineConfig(TARGET, draft_model=str(folder / DRAFTER), device="cpu")
+    engine = CompletionEngine.from_folder(folder / TARGET, config, tokenizer=tokenizer)
+
+    def load_for(_: Settings, on_tokens: OnTokens) -> Load:
+        def load(*_: Any) -> Completer:
+            on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many, tokenizer.spell))
+            return cast(Completer, TracedEngine(engine, trace))
+
+        return load
+
+    return load_for
+
+
+async def trace_request(folder: Path, trace: Trace) -> None:
+    """Open a document, complete once, type one character and record the second completion."""
+    load_for = await asyncio.to_thread(toy_engine, folder / "models", trace)
+    root = folder / "repository"
+    root.mkdir()
+    (root / "sums.py").write_text(SOURCE * 6)
+    text = SOURCE * 6 + _TYPED
+    line, column = text.count("\n"), len(text.rpartition("\n")[2])
+    uri = (root / "means.py").as_uri()
+    async with windows_on(load_for) as windows:
+        window = await windows.open()
+        await window.begin(root)
+        while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":
+            pass
+        window.open(uri, text)
+        await window.suggest(uri, line, column)
+        await asyncio.sleep(_PAUSE_S)
+        window.change(uri, insertion(line, column, "t"))
+        await asyncio.sleep(_PAUSE_S)
+        trace.is_recording = True
+        sys.setprofile(trace.record)
+        await window.suggest(uri, line, column + 1)
+        sys.setprofile(None)
+        trace.is_recording = False
+        await window.end()
+
+
+def house() -> dict[str, Any]:
+    """Lines, small modules and repeated names of the packages that ship."""
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in files}
+    modules = {path: num for path, num in lines.items() if path.name != "__init__.py"}
+    names = Counter(path.name for path in modules)
+    rooms = Counter(path.relative_to(ROOT).parts[0] for path in {path.parent for path in modules})
+    return {
+        "num_lines": sum(lines.values()),
+        "num_modules": len(modules),
+        "num_small_modules": sum(num < _SMALL_LINES for num in modules.values()),
+        "num_repeated_names": sum(num > 1 for num in names.values()),
+        "num_folders": dict(rooms),
+    }
+
+
+def main() -> None:
+    """Print the counts of one warm request and of the packages."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print the files of the trace as JSON")
+    asked = parser.parse_args()
+    trace = Trace()
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(trace_request(Path(folder).resolve(), trace))
+    by_folder = Counter(str(Path(name).parent) for name in trace.files)
+    found = {"num_files": len(trace.files), "num_folders": len(by_folder), "by_folder": dict(by_folder)}
+    if asked.json:
+        sys.stdout.write(json.dumps({thread: list(names) for thread, names in trace.visits.items()}) + "\n")
+    for table in (found, house()):
+        sys.stdout.write("".join(f"{name:20} {value}\n" for name, value in table.items()))
+    sys.stdout.write(json.dumps({**found, **house()}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
