@@ -143,8 +143,8 @@ class EnginePool:
             self._drop_unused(but=entry)
         if entry is None:
             entry = self._open(key, settings)
-        elif entry.load is not None and entry.thread.status.state == "error":
-            entry.thread.load(entry.load)
+        elif entry.thread.status.state == "error":
+            entry.reload()
         if entry.timer is not None:
             entry.timer.cancel()
             entry.timer = None
@@ -196,8 +196,7 @@ class EnginePool:
         entry = PooledEngine(key, automatic, partial(_with_place, self._places))
         load_for = automatic.load_first if automatic else partial(self._load_for, settings)
         self._leaving = [thread for thread in self._all_leaving() if not thread.join(0)]
-        load = _after(tuple(self._leaving), load_for(entry.set_tokens))
-        entry.start(_with_place(self._places, entry.thread, load))
+        entry.start(_after(tuple(self._leaving), load_for(entry.set_tokens)))
         self._entries[key] = entry  # only now: the system may have no thread for it
         return entry
 

@@ -34,7 +34,7 @@ class PooledEngine:
         self.key = key
         self.is_remote = is_remote
         self.thread = EngineThread()
-        self.load: Load | None = None
+        self._load: Load | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.left: list[EngineThread] = []  # those that were moved away from
         self._automatic = automatic
@@ -70,17 +70,22 @@ class PooledEngine:
         return status.with_details(auto=self._automatic.describe(step))
 
     @property
-    def can_complete(self) -> bool:
-        """Whether a request would be worked on now."""
-        return self.thread.can_complete
+    def refusal(self) -> str:
+        """The rule by which a request is not worked on now; empty where it is."""
+        return self.thread.status.refusal
 
     def start(self, load: Load) -> None:
         """Load it for the first time. Raises RuntimeError where the system gives no thread."""
-        self.load = load
+        self._load = load
         self.thread.start()
         if self._automatic is not None:
             self.thread.join_in(self._watcher)
-        self.thread.load(load)
+        self.reload()
+
+    def reload(self) -> None:
+        """Give up the present engine and load it anew, on the thread that answers now."""
+        if self._load is not None:
+            self.thread.load(self._with_place(self.thread, self._load))
 
     def stop(self) -> None:
         """Give it up, and the larger model that was to take over."""

@@ -61,22 +61,25 @@ class RemoteFirst:
         return replace(local, message=message).with_details(remote=said)
 
     @property
-    def can_complete(self) -> bool:
-        """Whether a request would be worked on now."""
-        return self._remote.can_complete or (self._local is not None and self._local.can_complete)
+    def refusal(self) -> str:
+        """The rule by which no request is worked on now; empty where one of the two engines works."""
+        refusal = self._remote.refusal
+        return self._local.refusal if refusal and self._local is not None else refusal
 
     def submit(self, job: EngineJob) -> None:
         """Ask the servers, or the local engine where they are down or must not see the place."""
         if self._availability.is_down or not job.request.may_leave:
             self._ask_local(job)
-        elif self._remote.can_complete and self._availability.may_ask(self._loop.time()):
+        elif refusal := self._remote.refusal:
+            job.resolve(empty(refusal))
+        elif not self._availability.may_ask(self._loop.time()):
+            job.resolve(empty("servers-busy"))
+        else:
             attempt = replace(
                 job, user=self._remote_user, resolve=lambda answer: self._call(self._on_answer, job, answer)
             )
             job.request.cancellation.when_cancelled(attempt.cancel)
             self._remote.submit(attempt)
-        else:
-            job.resolve(empty("servers-busy" if self._remote.can_complete else "engine-loading"))
 
     def expect(self, _user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """The local engine prepares for it, where it answers; the servers are not asked in vain."""
@@ -109,12 +112,12 @@ class RemoteFirst:
 
     def _ask_local(self, job: EngineJob) -> None:
         local = self._with_local()
-        if local.can_complete:
-            attempt = replace(job, user=self._local_user)
-            job.request.cancellation.when_cancelled(attempt.cancel)
-            local.submit(attempt)
-        else:
-            job.resolve(empty(f"engine-{local.status.state}"))
+        if refusal := local.refusal:
+            job.resolve(empty(refusal))
+            return
+        attempt = replace(job, user=self._local_user)
+        job.request.cancellation.when_cancelled(attempt.cancel)
+        local.submit(attempt)
 
     def _on_answer(self, job: EngineJob, answer: Completion | BaseException) -> None:
         """The servers' engine is done with a job."""
@@ -159,8 +162,7 @@ class RemoteFirst:
     def _look_again(self) -> None:
         """Load the servers' engine anew: whether that works is the probe."""
         self._probe, self._probing = None, "asked"
-        if self._remote.load is not None:
-            self._remote.thread.load(self._remote.load)
+        self._remote.reload()
 
     def _come_back(self) -> None:
         self._availability.come_back()

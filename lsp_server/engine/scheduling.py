@@ -90,8 +90,9 @@ class Scheduler:
             raise SupersededError
         self._newest_turn = turn
         self._supersede()
-        if self._engine is None or not self._engine.can_complete:
-            return empty(f"engine-{self.status.state}")
+        refusal = self._engine.refusal if self._engine is not None else EngineStatus().refusal
+        if self._engine is None or refusal:
+            return empty(refusal)
         future: asyncio.Future[Completion] = self._loop.create_future()
         job = EngineJob(
             request,

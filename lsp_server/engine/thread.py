@@ -49,11 +49,6 @@ class EngineThread:
         self._thread = SupervisedThread("engine", self._run, self._on_crash)
 
     @property
-    def can_complete(self) -> bool:
-        """Whether a request would be worked on now."""
-        return self.status.state == "ready"
-
-    @property
     def is_busy(self) -> bool:
         """Whether a completion waits or is under way. May be read from any thread."""
         return self._job is not None or self._agenda.has_jobs
@@ -62,7 +57,8 @@ class EngineThread:
     def is_quiet(self) -> bool:
         """Whether it is ready and has nothing to do, nor to prepare."""
         with self._changed:
-            return self.can_complete and not (self.is_busy or self._may_idle or self._agenda.expected)
+            is_ready = self.status.state == "ready"
+            return is_ready and not (self.is_busy or self._may_idle or self._agenda.expected)
 
     @property
     def is_sick(self) -> bool:

@@ -77,6 +77,11 @@ class EngineStatus:
     total: int = 0
     details: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def refusal(self) -> str:
+        """The rule by which no request is worked on in this state; empty where requests are."""
+        return "" if self.state == "ready" else f"engine-{self.state}"
+
     def with_details(self, **more: Any) -> EngineStatus:
         """The same state, with further details."""
         return replace(self, details={**self.details, **more})

@@ -68,7 +68,7 @@ class FolderWorker:
         after: FolderWorker | None = None,
     ) -> None:
         self.folder = folder
-        self._options = options
+        self.options = options
         self._on_report = on_report
         self._is_engine_busy = is_engine_busy
         self._after = after
@@ -233,6 +233,8 @@ class FolderWorker:
         return lambda: self._ready(indexer.reconcile(sorted(paths)))
 
     def _purge(self, purges: list[Future[int]]) -> None:
+        # From now on none of them can be cancelled; those that were have their answer.
+        purges = [purge for purge in purges if purge.set_running_or_notify_cancel()]
         self._indexer = self._built = None
         self._is_unsaved = False
         self._publish(FolderReport(self.folder))
@@ -250,7 +252,7 @@ class FolderWorker:
 
     def _build(self, tokens: TokenSource) -> None:
         hooks = IndexHooks(self._report_progress, self._should_stop, lambda: self._may_save, self._pause)
-        self._indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self._options, hooks)
+        self._indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self.options, hooks)
         self._built = tokens
         self._publish(FolderReport(self.folder, "building"))
         with self._changed:
@@ -274,7 +276,7 @@ class FolderWorker:
     def _overlay(self, indexer: Indexer, path: Path, lines: list[str] | None) -> None:
         """Show a buffer; one that the tokenizer fails at is hidden until it changes."""
         self._shown.pop(path, None)
-        if lines is None or sum(map(len, lines)) > self._options.max_file_bytes:
+        if lines is None or sum(map(len, lines)) > self.options.max_file_bytes:
             indexer.drop_overlay(path)
             return
         try:

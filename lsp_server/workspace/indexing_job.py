@@ -43,7 +43,6 @@ class IndexingJobs:
         self._tokens: TokenSource | None = None
         self._workers: dict[Path, FolderWorker] = {}
         self._leaving: list[FolderWorker] = []
-        self._settings: dict[Path, IndexSettings] = {}
         self._open: dict[Path, tuple[Path, list[str]]] = {}
         self._timers: dict[Path, asyncio.TimerHandle] = {}
         self._watches = FolderWatches(self._seen)
@@ -63,31 +62,37 @@ class IndexingJobs:
         return self._tokens
 
     def set_folders(self, folders: Mapping[Path, IndexSettings]) -> None:
-        """Index exactly these folders, each by its own settings. Nothing is begun any more after `stop`."""
-        wanted = {folder: settings for folder, settings in folders.items() if settings.enabled}
+        """Index exactly these folders, each by its own settings. Nothing is begun any more after `stop`.
+
+        A folder for which the system gives no thread is reported, and tried again by the next call.
+        """
+        wanted = {folder: _options(settings) for folder, settings in folders.items() if settings.enabled}
+        problems: dict[Path, RuntimeError] = {}
         with self._lock:
             if self.has_stopped:
                 return
-            before = dict(self._workers)
-            for folder, worker in before.items():
-                if wanted.get(folder) != self._settings[folder]:
+            for folder, worker in tuple(self._workers.items()):
+                if wanted.get(folder) != worker.options:
                     # By the new settings some of what it holds may not be kept.
                     worker.stop(may_save=folder not in wanted)
                     self._leaving = [old for old in self._leaving if not old.join(0)] + [worker]
                     del self._workers[folder]
             new = [folder for folder in wanted if folder not in self._workers]
             for folder in new:
-                self._workers[folder] = self._begun(folder, wanted[folder], before.get(folder))
-            self._settings = wanted
+                try:
+                    self._workers[folder] = self._begun(folder, wanted[folder])
+                except RuntimeError as error:
+                    problems[folder] = error
         for path, (folder, lines) in self._open.items():
             if folder in new:
                 self.document_changed(folder, path, lines)
         self._watches.keep(wanted)
+        for folder, error in problems.items():
+            self._on_report(FolderReport(folder, "error", problem=f"{folder} is not indexed: {error}."))
 
-    def _begun(self, folder: Path, settings: IndexSettings, before: FolderWorker | None) -> FolderWorker:
-        options = RepositoryOptions(max_files=settings.max_files, exclude=settings.exclude)
-        if before is None:
-            before = next((old for old in reversed(self._leaving) if old.folder == folder), None)
+    def _begun(self, folder: Path, options: RepositoryOptions) -> FolderWorker:
+        """A worker that runs. Raises RuntimeError where the system gives no thread."""
+        before = next((old for old in reversed(self._leaving) if old.folder == folder), None)
         worker = FolderWorker(folder, options, self._reported, self._is_engine_busy, before)
         if self._tokens is not None:
             worker.set_tokens(self._tokens)
@@ -188,6 +193,10 @@ class IndexingJobs:
         if ours and self._on_watched is not None:
             self.files_changed(ours)
             self._on_watched(ours)
+
+
+def _options(settings: IndexSettings) -> RepositoryOptions:
+    return RepositoryOptions(max_files=settings.max_files, exclude=settings.exclude)
 
 
 def _concerns(worker: FolderWorker, path: Path) -> bool:

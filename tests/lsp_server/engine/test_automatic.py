@@ -14,9 +14,11 @@ from completion_engine.choice.choice import Choice
 from completion_engine.errors import DataError, MachineError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
+from lsp_server.engine.guarded import GuardedEngine
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool
 from lsp_server.engine.scheduling import Scheduler
 from lsp_server.engine.work import EngineUser, Load, Notice, OnTokens
+from lsp_server.supervision import MAX_CRASHES
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
@@ -305,3 +307,28 @@ async def test_while_there_is_no_place_for_a_larger_one_the_small_one_answers(be
     assert [await other.ask("x") for other in others] == [f"x by target {n}" for n in range(len(others))]
     others[0].scheduler.close()
     await until(lambda: bench.target == LARGE)
+
+
+async def test_after_a_move_a_failing_reload_gives_back_the_larger_ones_place(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, window = bench.machine, bench.window()
+    machine.may_fetch.set()
+    await window.begin()
+    await until(lambda: bench.target == LARGE)
+
+    def fail(*_arguments: object) -> object:
+        raise ZeroDivisionError("in our own loop")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GuardedEngine, "complete", fail)
+        for _ in range(MAX_CRASHES):
+            await window.ask("x")
+        await until(lambda: window.scheduler.status.state == "error")
+    machine.problems = {SMALL: MemoryError(), LARGE: MemoryError()}
+    await bench.window().begin()  # and the engine is loaded anew, in vain
+    await until(lambda: "MemoryError" in window.scheduler.status.message)
+    others = [bench.window() for _ in range(MAX_ENGINES)]
+    for number, other in enumerate(others):
+        await other.begin(f"target {number}")
+    assert [await other.ask("x") for other in others] == [f"x by target {n}" for n in range(MAX_ENGINES)]

@@ -395,8 +395,7 @@ async def test_who_waited_for_an_engine_that_could_not_be_loaded_is_sent_to_no_t
     other.scheduler.use(Settings(target="a"))
     waiting = asyncio.create_task(other.ask("y"))
     await asyncio.sleep(0)
-    assert entry.load is not None
-    entry.thread.load(entry.load)
+    entry.reload()
     host.engines[0].is_deaf = False
     assert await waiting == "engine-error"
     assert await asking == "x by a"

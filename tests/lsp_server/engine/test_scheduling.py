@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +17,9 @@ from completion_engine.request import Cancellation, CancelledError, CompletionRe
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduling import Scheduler, SupersededError
+from lsp_server.engine.thread import EngineThread
 from lsp_server.engine.work import EngineStatus, EngineUser, Load, OnTokens
+from lsp_server.protocol.conversion import unknown
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 
@@ -204,6 +207,23 @@ async def test_waiting_in_the_queue_is_measured_and_told_to_the_engine(workplace
 async def test_without_an_engine_the_answer_is_empty_and_says_why(workplace: Workplace) -> None:
     completion = await workplace.scheduler.complete(request("x"))
     assert (completion.text, completion.rule) == ("", "engine-loading")
+
+
+async def test_an_engine_that_becomes_ready_while_it_is_asked_is_one_or_the_other(
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine's thread publishes a new state between any two looks at it."""
+    await workplace.load(ScriptedEngine())
+    looks = itertools.count()
+
+    def status(_thread: EngineThread) -> EngineStatus:
+        return EngineStatus("ready" if next(looks) else "loading")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EngineThread, "status", property(status, lambda *_: None), raising=False)
+        completion = await workplace.scheduler.complete(request("x"))
+    assert completion.rule == "engine-loading"
+    assert unknown(completion.rule)["reason"]
 
 
 async def test_a_failed_load_is_a_state_with_advice_and_another_load_heals_it(workplace: Workplace) -> None:

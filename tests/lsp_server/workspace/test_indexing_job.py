@@ -369,6 +369,54 @@ async def test_a_purge_is_answered_whatever_becomes_of_the_worker(
     assert worker.purge().cancelled()
 
 
+async def test_a_purge_that_is_cancelled_leaves_later_ones_answered(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client cancels purges while the thread is busy with another task."""
+    begins, may_end = threading.Event(), threading.Event()
+
+    def forget(_folder: Path) -> int:
+        begins.set()
+        assert may_end.wait(PATIENCE_S)
+        return 1
+
+    monkeypatch.setattr("lsp_server.workspace.folder_worker.forget", forget)
+    worker = FolderWorker(place.folder(), RepositoryOptions(), place.reports.append, lambda: False)
+    running = worker.purge()
+    assert begins.wait(PATIENCE_S)
+    running.cancel()
+    waiting = [worker.purge() for _ in range(3)]
+    waiting[1].cancel()
+    may_end.set()
+    assert [purge.result(timeout=PATIENCE_S) for purge in (waiting[0], waiting[2], worker.purge())] == [1] * 3
+    worker.stop()
+    assert worker.join(PATIENCE_S)
+    assert not [report for report in place.reports if report.state == "error"]
+
+
+async def test_a_folder_for_which_there_is_no_thread_is_told_of_and_tried_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = (place.folder(name) for name in ("first", "second", "third"))
+    start = threading.Thread.start
+
+    def fail_for_second(thread: threading.Thread) -> None:
+        if thread.name == "index second":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    place.jobs.set_tokens(BYTES)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail_for_second)
+        place.jobs.set_folders({first: ENABLED, second: ENABLED, third: ENABLED})
+    await place.until(lambda: bool(place.jobs.index_of(first) and place.jobs.index_of(third)))
+    problems = [report.problem for report in place.reports if report.folder == second]
+    assert problems == [f"{second} is not indexed: can't start new thread."]
+    place.jobs.set_folders({first: ENABLED, second: ENABLED})
+    await place.until(lambda: place.jobs.index_of(second) is not None)
+    assert place.jobs.index_of(third) is None
+
+
 async def test_changed_rules_keep_open_buffers_and_save_nothing_of_what_is_left_out_now(place: Place) -> None:
     folder = place.folder()
     place.jobs.set_tokens(BYTES)
