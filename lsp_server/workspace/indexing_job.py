@@ -87,8 +87,8 @@ class IndexingJobs:
             if folder in new:
                 self.document_changed(folder, path, lines)
         self._watches.keep(wanted)
-        for folder, error in problems.items():
-            self._on_report(FolderReport(folder, "error", problem=f"{folder} is not indexed: {error}."))
+        for folder, problem in problems.items():
+            self._on_report(FolderReport(folder, "error", problem=f"{folder} is not indexed: {problem}."))
 
     def _begun(self, folder: Path, options: RepositoryOptions) -> FolderWorker:
         """A worker that runs. Raises RuntimeError where the system gives no thread."""
