@@ -57,7 +57,9 @@ _SECRET_NAMES = (
     "wp-config.php", "*.keytab", "*.sops.*", ".bash_history", ".zsh_history", ".python_history",
     ".node_repl_history", ".psql_history", "terraform.rc", ".terraformrc",
 )  # fmt: skip
-_SOURCE_OF_SECRETS = (".py", ".go", ".rs", ".ts", ".js", ".java", ".rb", ".c", ".cpp", ".cs", ".kt")
+# Source of every language may handle secrets; prose and data that are named after secrets hold them.
+_CODE_EXTENSIONS = _EXTENSIONS - _words("rst md markdown adoc txt")
+_SECRET_CODE = frozenset({"wp-config.php"})
 _SECRET_FOLDERS = frozenset({
     ".aws", ".azure", ".docker", ".gcloud", ".gnupg", ".kube", ".password-store", ".secrets", ".ssh",
     ".terraform", "credentials", "secrets",
@@ -76,16 +78,16 @@ def kind_of(name: str) -> FileKind:
 
 
 def is_secret_path(path: str) -> bool:
-    """Whether the name of a file, or of a folder it lies in, says that it holds secrets.
+    """Whether a file holds secrets, by its name or by the name of a folder that it is in.
 
-    `path` is relative, with forward slashes. Source code that is named after secrets is no secret.
+    `path` is relative, with forward slashes. Source code that is named after secrets is not a secret.
     """
     *folders, name = path.lower().split("/")
     if any(folder in _SECRET_FOLDERS for folder in folders):
         dotted = any(folder in _SECRET_FOLDERS and folder.startswith(".") for folder in folders)
-        if dotted or not _is_source(name):
+        if dotted or not _is_code(name):
             return True
-    if _is_source(name) and not name.startswith("."):
+    if _is_code(name):
         return False
     return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
 
@@ -95,5 +97,7 @@ def is_in_secret_folder(path: str) -> bool:
     return any(part in _SECRET_FOLDERS and part.startswith(".") for part in path.lower().split("/")[:-1])
 
 
-def _is_source(name: str) -> bool:
-    return name.endswith(_SOURCE_OF_SECRETS)
+def _is_code(name: str) -> bool:
+    stem, _, extension = name.rpartition(".")
+    is_named = stem != "" and not name.startswith(".")
+    return is_named and extension in _CODE_EXTENSIONS and name not in _SECRET_CODE
