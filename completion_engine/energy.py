@@ -1,7 +1,7 @@
-"""What the machine says of the energy it has taken: counters of processors and of a GPU that can be read.
+"""Energy per token, by the counters of processors and GPUs that can be read.
 
-Owns finding and reading them. Must not know what the energy was for. The counters are of the whole machine:
-what else runs meanwhile is in them.
+Owns finding and reading them. Must not know what the energy was for. The counters include all programs that
+run on the machine meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Read = Callable[[], float]  # joules since some moment, never less than before
 
 
 class RaplCounter:
-    """One processor's counter in `folder`. It begins anew at the end of its range, after minutes or hours."""
+    """One processor's counter in `folder`. It wraps around after minutes or hours."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "energy_uj"
@@ -27,7 +27,7 @@ class RaplCounter:
         self._total = 0
 
     def __call__(self) -> float:
-        """Joules since the counter was found. Raises OSError, ValueError."""
+        """Return the joules since the counter was found. Raises OSError, ValueError."""
         now = int(self._file.read_text())
         self._total += now - self._last if now >= self._last else now + self._range - self._last
         self._last = now
@@ -35,7 +35,7 @@ class RaplCounter:
 
 
 class EnergyMeter:
-    """Joules for each token that was written, over all that was measured; where every counter can be read."""
+    """Joules per written token, over all that was measured; none unless every counter can be read."""
 
     def __init__(self, source: str, counters: tuple[Read, ...]) -> None:
         self.source = source
@@ -45,28 +45,23 @@ class EnergyMeter:
 
     @property
     def counts(self) -> bool:
-        """Whether the machine counts energy where we can read it."""
+        """Whether the machine has counters that can be read."""
         return bool(self._counters)
 
     @contextmanager
-    def measured(self) -> Iterator[Callable[[int], None]]:
-        """Measure what happens within, whatever ends it; call the result with the number of its tokens."""
-        begin, counted = self._read(), 0
-
-        def count(num_tokens: int) -> None:
-            nonlocal counted
-            counted = num_tokens
-
+    def measured(self, num_tokens: Callable[[], int]) -> Iterator[None]:
+        """Measure the block, however it ends; `num_tokens` returns the tokens that are written so far."""
+        begin, num_before = self._read(), num_tokens()
         try:
-            yield count
+            yield
         finally:
             end = self._read()
             if begin is not None and end is not None:
                 self._joules += end - begin
-                self._num_tokens += counted
+                self._num_tokens += num_tokens() - num_before
 
     def describe(self) -> dict[str, Any] | None:
-        """Figures for people and programs; None while there are none."""
+        """Return figures for users and programs; None while there are none."""
         if not self._num_tokens or not self.counts:
             return None
         joules = round(self._joules / self._num_tokens, 4)
@@ -75,22 +70,20 @@ class EnergyMeter:
     def _read(self) -> float | None:
         try:
             return sum(counter() for counter in self._counters)
-        except (
-            Exception
-        ):  # a counter that is taken away, by whatever library: without it figures would mislead
+        except Exception:  # a counter is gone, whichever library reads it: figures without it would mislead
             self._counters = ()
             return None
 
 
 def find_meter(device: str, powercap: Path = POWERCAP) -> EnergyMeter:
-    """The meter of the part that runs the target: the processors, or the GPU of `device` ("cuda:1")."""
+    """Return the meter of the processors, or of the GPU of `device` ("cuda:1"), that run the target."""
     if device.startswith("cuda"):
         return EnergyMeter("nvml", _gpu_counter(int(device.partition(":")[2] or 0)))
     return EnergyMeter("rapl", _processor_counters(powercap))
 
 
 def _processor_counters(powercap: Path) -> tuple[Read, ...]:
-    """One of each processor; none where one cannot be read, as for all but root on most systems."""
+    """Return one for each processor; none if one cannot be read, which often takes root."""
     try:
         folders = [path for path in sorted(powercap.glob("intel-rapl:*")) if path.name.count(":") == 1]
         packages = [path for path in folders if (path / "name").read_text().startswith("package")]

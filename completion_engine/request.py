@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from completion_engine.calibration import SHIPPED, Calibration
+from completion_engine.probability import SHIPPED, Calibration
 
 if TYPE_CHECKING:  # the program's help must not load numpy
     from ngram_cache import NgramIndex
@@ -99,21 +99,20 @@ class RepositoryContext:
 class CompletionRequest:
     """One completion asked for.
 
-    `prefix` and `suffix` are the document's text left and right of the cursor, with `\\n` line ends;
-    the engine chooses its own window out of them. `document` is any stable name of the document
-    (its path or URI): it picks the KV slot. `index` is the repository to draft from, if there is one; it
-    calls the document `indexed_as`, or by the same name where that is empty.
-    `context` is shown to the target once it is computed in idle time, and never waited for.
-    Documents of one `recent_scope` draft from what was written in each other lately; without one a document
-    drafts from its own alone.
-    With `num_candidates` above 1 somebody waits to choose: alternatives are written until `patience_ms`.
-    `waited_ms` of the deadline went by before the engine could begin: less time is left, for the same prompt.
-    `id` names the request in logs. `shadow` is the share of such requests, 0 to 1, that is checked afterwards
-    against plain decoding. `repository_memory` mixes what the index saw into what the target writes; `auto`
-    does where that is usual for the target. A text is shown as far as it is right with a chance of at least
-    1 - `eagerness`, by the target's own estimate as `calibration` reads it; with 1 all of it is. Nothing is
-    written where the cursor stands in what is named by `silent_in`. The place leaves this machine only where
-    `may_leave` says that nothing excludes the document.
+    `prefix` and `suffix` are the document's text left and right of the cursor, with `\\n` line ends; the
+    engine chooses its own window out of them. `document` is any stable name of the document (its path or
+    URI): it picks the KV slot. `index` is the repository to draft from, if there is one; it calls the
+    document `indexed_as`, or by the same name where that is empty. `context` is shown to the target once it
+    is computed in idle time, and never waited for. Documents of one `recent_scope` draft from what was
+    written in each other lately; without one a document drafts from its own alone. With `num_candidates`
+    above 1 somebody waits to choose: alternatives are written until `patience_ms`. `waited_ms` of the
+    deadline went by before the engine could begin: less time is left, for the same prompt. `id` names the
+    request in logs. `shadow` is the share of such requests, 0 to 1, that is checked afterwards against plain
+    decoding. `repository_memory` mixes what the index saw into what the target writes; `auto` does where that
+    is usual for the target. A text is shown as far as it is right with a chance of at least 1 - `eagerness`,
+    by the target's own estimate as `calibration` reads it; with 1 all of it is. Nothing is written where the
+    cursor stands in what is named by `suppressed_in`. The place leaves this machine only where `may_leave`
+    says that nothing excludes the document.
     """
 
     prefix: str
@@ -137,9 +136,14 @@ class CompletionRequest:
     repository_memory: MemoryWish = "auto"
     eagerness: float = 1.0
     calibration: Calibration = SHIPPED
-    silent_in: frozenset[Surroundings] = frozenset()
+    suppressed_in: frozenset[Surroundings] = frozenset()
     may_leave: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation)
+
+    @property
+    def filters_by_confidence(self) -> bool:
+        """Whether text that is too unlikely to be right is left out."""
+        return self.eagerness < 1
 
     def is_at(self, other: CompletionRequest) -> bool:
         """Whether both ask for one place in one text."""

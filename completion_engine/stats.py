@@ -65,11 +65,11 @@ class CompletionStats:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A run of suggested characters with one origin.
+class CompletionSegment:
+    """A run of suggested characters with one source.
 
-    `source` is `target`, `ngram`, `recycled` or `neural`. What an n-gram draft was read from is a file of the
-    index (`path` as the index names it, `line` from 0) or another `place`.
+    `source` is `target`, `ngram`, `recycled` or `neural`. An n-gram draft was read from a file of the index
+    (`path` as the index names it, `line` from 0) or from another `place`.
     """
 
     text: str
@@ -85,28 +85,28 @@ class Piece:
 
     @property
     def evidence(self) -> str:
-        """Where the draft was read, for people: `path:line` with lines from 1, or the kind of place."""
+        """Where the draft was read, for users: `path:line` with lines from 1, or the place."""
         return f"{self.path}:{self.line + 1}" if self.path else self.place
 
-    def joined(self, text: str) -> Piece:
-        """This piece with more characters of the same origin."""
+    def joined(self, text: str) -> CompletionSegment:
+        """Return this segment with more characters of the same source."""
         return replace(self, text=self.text + text)
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the target wrote at a cursor, whether it was shown or not, and how likely each token was.
+    """What the target wrote at a cursor, whether it was shown or not, and the probability of each token.
 
-    Token i ends behind `ends[i]` characters of `text`; `shares[i]` is the target's own probability of it, 1
-    where that is unknown; `is_weighed` says that none is. `num_chars` of the text counted; what stands behind
-    was too unlikely to be right.
+    Token i ends after `ends[i]` characters of `text`; `probabilities[i]` is the target's, 1 where it is
+    unknown; `is_scored` says that none is. `num_chars` of the text count; the rest was too unlikely to be
+    right.
     """
 
     text: str = ""
     ends: tuple[int, ...] = ()
-    shares: tuple[float, ...] = ()
+    probabilities: tuple[float, ...] = ()
     num_chars: int = 0
-    is_weighed: bool = True
+    is_scored: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Completion:
     text: str
     num_replaced: int
     stats: CompletionStats
-    pieces: tuple[Piece, ...] = ()
+    segments: tuple[CompletionSegment, ...] = ()
     rule: str = ""
     alternatives: tuple[Completion, ...] = ()
     forecast: Forecast = Forecast()

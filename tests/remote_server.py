@@ -24,7 +24,7 @@ from h2.errors import ErrorCodes
 from h2.exceptions import H2Error
 from h2.settings import Settings
 
-from completion_engine.decoding.chances import Chance
+from completion_engine.probability import TokenProbability
 
 PATIENCE_S = 30.0
 _NO_STREAM = (1 << 31) - 1  # a goodbye that leaves out no stream
@@ -44,11 +44,11 @@ def goodbye(last_stream: int) -> bytes:
 class WeighedToken(int):
     """A token of a brain that says how likely it was."""
 
-    chance: Chance
+    probability: TokenProbability
 
-    def __new__(cls, token: int, chance: Chance) -> WeighedToken:
+    def __new__(cls, token: int, probability: TokenProbability) -> WeighedToken:
         made = super().__new__(cls, token)
-        made.chance = chance
+        made.probability = probability
         return made
 
 
@@ -58,7 +58,9 @@ Brain = Callable[[Sequence[int], bytes, Sequence[int], int], Iterable[int]]
 
 def by_heart(tokens: Sequence[int], shares: Sequence[float]) -> Brain:
     """Writes these tokens, this likely, behind any prompt."""
-    weighed = [WeighedToken(token, Chance(share)) for token, share in zip(tokens, shares, strict=True)]
+    weighed = [
+        WeighedToken(token, TokenProbability(share)) for token, share in zip(tokens, shares, strict=True)
+    ]
     return lambda *_: weighed
 
 
@@ -107,7 +109,7 @@ class Answering:
     def tokens(self, tokens: Sequence[int], finish_reason: str | None = None) -> None:
         choice = {"index": 0, "text": "?", "token_ids": list(tokens), "finish_reason": finish_reason}
         if "logprobs" in self.asked.json and all(isinstance(token, WeighedToken) for token in tokens):
-            choice["logprobs"] = logprobs([token.chance for token in tokens], tokens)
+            choice["logprobs"] = logprobs([token.probability for token in tokens], tokens)
         self.event({"id": "cmpl-1", "object": "text_completion", "choices": [choice]})
         self.asked.num_written += len(tokens)
 
@@ -171,18 +173,18 @@ def pausing(num_tokens: int, may_go_on: threading.Event) -> Fault:
     return answer
 
 
-def logprobs(chances: Sequence[Chance], tokens: Sequence[int]) -> dict[str, Any]:
+def logprobs(probabilities: Sequence[TokenProbability], tokens: Sequence[int]) -> dict[str, Any]:
     """Chances in vLLM's words."""
     tops = [
-        {f"token_id:{one}": _log(share) for one, share in ((token, chance.share), *chance.rivals)}
-        for token, chance in zip(tokens, chances, strict=True)
+        {f"token_id:{one}": _log(value) for one, value in ((token, probability.value), *probability.rivals)}
+        for token, probability in zip(tokens, probabilities, strict=True)
     ]
-    own = [_log(chance.share) for chance in chances]
+    own = [_log(probability.value) for probability in probabilities]
     return {"tokens": list(tops), "token_logprobs": own, "top_logprobs": tops, "text_offset": []}
 
 
-def _log(share: float) -> float:
-    return max(math.log(share), -9999.0) if share else -9999.0
+def _log(value: float) -> float:
+    return max(math.log(value), -9999.0) if value else -9999.0
 
 
 class RemoteServer:

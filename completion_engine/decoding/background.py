@@ -1,6 +1,6 @@
-"""What an idle engine goes on with: a text that will be asked for, was cut short, or comes next; a prompt.
+"""What an idle engine works on: a completion that will be asked for, was cut short, or comes next; a prompt.
 
-Owns the state of such work between its steps. Knows nothing of when to do it.
+Owns the state of such work between its steps. Must not know when there is time for it.
 """
 
 from __future__ import annotations
@@ -9,106 +9,127 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from completion_engine.decoding.ending import Finish, Limits, TextRules
 from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.run import Limits
-from completion_engine.decoding.task import Task
-from completion_engine.decoding.writing import Finish, TextRules
+from completion_engine.decoding.preparation import PreparedRequest
 from completion_engine.request import Cancellation, CompletionRequest
-from completion_engine.stats import CompletionStats
+from completion_engine.stats import Completion, CompletionStats
 
-Serves = Callable[[CompletionRequest], bool]
+NeededBy = Callable[[CompletionRequest], bool]
+Widen = Callable[[PreparedRequest], PreparedRequest]
 
-_STEP_MS = 50.0  # a key that is pressed meanwhile waits for its end
-_PAUSE_SHARE = 0.1  # of a pause: who has paused for some time is likely to pause for as much more
+_STEP_MS = 50.0  # a key that is pressed meanwhile waits for the end of a step
+_MAX_TOKENS_AFTER = 32  # that are written after a suggestion
+_PAUSE_SHARE = 0.1  # of a pause: after a long one, as long a one is likely to follow
 
 
 @dataclass(slots=True)
-class _Steps:
-    """How long steps may take: short at first, longer the longer nobody came.
+class _StepTimes:
+    """The length of steps: short at first, longer the longer the user pauses.
 
-    One person's pause says nothing of others who share the engine: to these it gives way.
+    Where several windows share the engine, steps stay short: one user's pause says nothing of the others.
     """
 
     begun_s: float = field(default_factory=time.perf_counter)
 
     def next_ms(self, cancellation: Cancellation) -> float:
-        """How long the next one may take."""
+        """Return how long the next step may take."""
         paused_ms = (time.perf_counter() - self.begun_s) * 1e3
         return _STEP_MS if cancellation.gives_way else max(_STEP_MS, _PAUSE_SHARE * paused_ms)
 
 
 @dataclass(slots=True)
-class Unfinished:
-    """Writing that goes on where an answer ended, or begins where one is asked for in a moment.
+class BackgroundWriting:
+    """A completion that goes on where an answer ended, or begins before it is asked for.
 
-    `shown` was the answer, and all that is known; where it `is_whole`, what comes behind it is written.
-    `widened` makes of the answer's task the one that is gone on with, whose prompt nobody waits for.
+    `shown` was the answer. Where it `is_complete`, the text after it is written, else the rest of it. `widen`
+    turns the answer's request into one with the whole prompt, which no answer waits for.
     """
 
-    task: Task
+    prepared: PreparedRequest
     rules: TextRules
     limits: Limits
     decoding: Decoding | None = None
-    steps: _Steps = field(default_factory=_Steps)
-    widened: Callable[[Task], Task] | None = None
+    step_times: _StepTimes = field(default_factory=_StepTimes)
+    widen: Widen | None = None
     shown: str = ""
-    is_whole: bool = False
+    is_complete: bool = False
 
     @property
     def num_written(self) -> int:
-        """Tokens that its passes wrote so far."""
+        """Tokens that passes have written so far."""
         return self.decoding.stats.num_written if self.decoding else 0
 
     def step(self, stats: CompletionStats, cancellation: Cancellation) -> bool:
-        """One pass more. False when the text is whole."""
+        """Run one more pass. Return False when the completion is whole."""
         if self.decoding is None:
-            if self.widened is not None:
-                self.task = self.widened(self.task)
-            self.decoding = self.task.decoding(stats)
-        limits = self.limits
-        finish = self.decoding.finish(self.rules, limits.max_tokens, limits.min_survival, limits.calibration)
-        if finish is not None:
+            if self.widen is not None:
+                self.prepared = self.widen(self.prepared)
+            self.decoding = self.prepared.decode(stats)
+        if self.decoding.finish(self.rules, self.limits) is not None:
             self.decoding.end()
             return False
-        within_ms = self.steps.next_ms(cancellation)
+        within_ms = self.step_times.next_ms(cancellation)
         if self.decoding.must_prepare(within_ms):
             self.decoding.prepare(within_ms)
         else:
             self.decoding.step(within_ms)
         return True
 
-    def serving(self) -> Serves:
-        """Who needs what the next step finds, to be asked on any thread while that runs.
+    def needed_by(self) -> NeededBy:
+        """Return which requests need the result of the next step; to be called on any thread while it runs.
 
-        That is who has typed some of what is written by now, but not who finds all that is shown there.
+        Those that have typed some of what is written by now, but not those that find all they need there.
         """
-        if self.widened is not None and (self.decoding is None or self.decoding.num_pending > 1):
-            return serves_nobody
-        begun, found = self.task.request, self.shown if self.is_whole else ""
+        if self.widen is not None and (self.decoding is None or self.decoding.num_pending > 1):
+            return needed_by_none
+        begun, found = self.prepared.request, self.shown if self.is_complete else ""
         text = self.decoding.written.text if self.decoding else self.shown
 
-        def serves(request: CompletionRequest) -> bool:
+        def needed_by(request: CompletionRequest) -> bool:
             typed = request.typed_since(begun)
             return typed is not None and typed.startswith(found) and text.startswith(typed)
 
-        return serves
+        return needed_by
 
     def end(self) -> None:
-        """It is not gone on with."""
+        """Give the work up."""
         if self.decoding is not None and self.num_written:
             self.decoding.end()
 
 
-class NextLine:
-    """Rules that end behind the first whole line after what is shown, and where something else is written.
+def work_after(  # noqa: PLR0913 - how an answer came about
+    prepared: PreparedRequest,
+    completion: Completion,
+    finish: Finish,
+    rules: TextRules,
+    limits: Limits,
+    widen: Widen,
+) -> BackgroundWriting | None:
+    """Return the work while an answer is read: the rest of one that was cut short, else the next line."""
+    shown = completion.text
+    is_unfinished = finish.reason == "deadline" or (finish.reason == "unsure" and not shown)
+    if is_unfinished or not prepared.shows_all:
+        rest = Limits(limits.max_tokens)
+        return BackgroundWriting(
+            prepared, rules, rest, widen=None if prepared.shows_all else widen, shown=shown
+        )
+    if not shown:
+        return None
+    further = Limits(completion.stats.num_tokens + _MAX_TOKENS_AFTER)
+    return BackgroundWriting(prepared, NextLine(shown), further, shown=shown, is_complete=True)
 
-    Whoever accepts the suggestion and goes on as the target would is then answered without a pass.
+
+class NextLine:
+    """Rules that end after the first whole line after what is shown, and where the text differs from it.
+
+    A user who accepts the suggestion and goes on as the target would is then answered without a pass.
     """
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
 
-    def check(self, generated: str) -> object | None:
+    def check(self, generated: str) -> Finish | None:
         """See `TextRules`."""
         is_along = generated.startswith(self._shown) or self._shown.startswith(generated)
         has_line = "\n" in generated[len(self._shown) :].lstrip()
@@ -124,36 +145,36 @@ class NextLine:
 
 
 @dataclass(slots=True)
-class Expected:
-    """A place where somebody may soon write; its prompt is computed when there is nothing else to do.
+class BackgroundPrompt:
+    """A prompt at a cursor where a request may follow soon.
 
-    One that `is_widened` shows more than who comes soon waits for.
+    One that `is_widened` shows more than such a request waits for.
     """
 
-    task: Task
+    prepared: PreparedRequest
     decoding: Decoding | None = None
-    steps: _Steps = field(default_factory=_Steps)
+    step_times: _StepTimes = field(default_factory=_StepTimes)
     is_widened: bool = False
 
     @property
     def num_written(self) -> int:
-        """None: a prompt is computed."""
+        """Return 0: only a prompt is computed."""
         return 0
 
     def step(self, stats: CompletionStats, cancellation: Cancellation) -> bool:
-        """Some of the prompt more. False when it is computed."""
+        """Compute some more of the prompt. Return False when it is computed."""
         if self.decoding is None:
-            self.decoding = self.task.decoding(stats)
-        return self.decoding.prepare(self.steps.next_ms(cancellation))
+            self.decoding = self.prepared.decode(stats)
+        return self.decoding.prepare(self.step_times.next_ms(cancellation))
 
-    def serving(self) -> Serves:
-        """As for `Unfinished`: who stands there, if his prompt is computed."""
-        return serves_nobody if self.is_widened else self.task.request.is_at
+    def needed_by(self) -> NeededBy:
+        """As for `BackgroundWriting`: a request at the same cursor waits for this prompt."""
+        return needed_by_none if self.is_widened else self.prepared.request.is_at
 
     def end(self) -> None:
-        """Nothing was written, and nothing is kept."""
+        """Give the work up: what is cached stays."""
 
 
-def serves_nobody(_request: CompletionRequest) -> bool:
-    """Nobody who comes needs it."""
+def needed_by_none(_request: CompletionRequest) -> bool:
+    """Return False: no request needs the result."""
     return False

@@ -1,15 +1,25 @@
-"""The drafters of one completion: who is asked before a pass, what it verifies, what they learn from it.
+"""The drafters of one completion: which are asked before a pass, what it verifies, what they learn from it.
 
-Knows tokens and the policy; no cache and no text.
+Drafters begin at the first pass that is planned: a completion whose tokens are known already asks none. Must
+not know text, except to keep what looks like a secret out of their memory.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass, Remembering
+from completion_engine.drafting.draft import (
+    Allowed,
+    Draft,
+    Drafter,
+    DraftScope,
+    DraftToken,
+    Pass,
+    Remembering,
+)
+from completion_engine.drafting.ngram import NUM_REMEMBERED_BEFORE
 from completion_engine.drafting.policy import (
     Costly,
     DraftPlan,
@@ -22,18 +32,21 @@ from completion_engine.drafting.policy import (
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.rows import pad_rows
+from ngram_cache.redaction import blank_secrets
+
+_NUM_SCANNED_BEFORE = 128  # tokens that may show that the text after them is a secret
 
 
 @dataclass(frozen=True, slots=True)
 class PassRows:
-    """The rows of a verification pass: a chain of known tokens, at least one, and the plan behind the last.
+    """The rows of a verification pass: a chain of known tokens, at least one, and the plan after the last.
 
-    What is lent to a drafter stands behind the last row of all.
+    `spare` tokens, which a drafter runs in idle rows, follow the last row of all.
     """
 
     known: Sequence[int]
     plan: DraftPlan
-    lent: Sequence[int]
+    spare: Sequence[int]
 
     @property
     def num_before(self) -> int:
@@ -43,18 +56,18 @@ class PassRows:
     @property
     def tokens(self) -> list[int]:
         """[num_rows]."""
-        return [*self.known, *(candidate.token for candidate in self.plan.rows), *self.lent]
+        return [*self.known, *(candidate.token for candidate in self.plan.rows), *self.spare]
 
     @property
     def parents(self) -> list[int]:
         """[num_rows], as in `LanguageModel.forward`."""
         num_known = len(self.known)
         planned = [*range(-1, num_known - 1), *(num_known + parent for parent in self.plan.parents)]
-        return [*planned, *range(len(planned) - 1, len(planned) - 1 + len(self.lent))]
+        return [*planned, *range(len(planned) - 1, len(planned) - 1 + len(self.spare))]
 
     @property
     def open_tokens(self) -> list[int]:
-        """The last known token and all behind it: the rows whose logits are wanted."""
+        """The last known token and all after it: the rows whose logits are wanted."""
         return self.tokens[self.num_before :]
 
     @property
@@ -63,25 +76,29 @@ class PassRows:
         return [parent - self.num_before for parent in self.parents[self.num_before :]]
 
 
-class Planner:
-    """Asks the drafters, chooses among what they propose, and tells them what the target wrote."""
+class DraftPlanner:
+    """Asks the drafters of one completion, chooses among drafts, and passes on what the target wrote."""
 
-    def __init__(self, drafters: Sequence[Drafter], table: SurvivalTable, num_tokens: int) -> None:
-        """`num_tokens` is the target's vocabulary: a drafter may be of another one."""
+    def __init__(
+        self, drafters: Sequence[Drafter], table: SurvivalTable, num_tokens: int, scope: DraftScope | None
+    ) -> None:
+        """`num_tokens` is the target's vocabulary: a drafter may have another one."""
         self._drafters, self._table, self._num_tokens = drafters, table, num_tokens
+        self._scope = scope
+        self._path: list[int] = []
+        self._num_prompt = self._num_told = 0
+        self._has_begun = False
 
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
-        """See `Drafter.begin`."""
-        for drafter in self._drafters:
-            drafter.begin(prompt, cache)
+    def begin(self, path: list[int], num_prompt: int, cache: KVCache) -> None:
+        """Follow a completion whose `path` begins with the prompt and grows; `cache` is the target's."""
+        self._path, self._num_prompt, self._cache = path, num_prompt, cache
 
-    def extend(self, token: int) -> None:
-        """The target wrote `token`, or is known to."""
-        for drafter in self._drafters:
-            drafter.extend([token])
-
-    def end(self, may_keep: bool) -> None:
-        """See `Drafter.end`; those that remember text forget this one unless `may_keep`."""
+    def end(self, spell: Callable[[list[int]], bytes]) -> None:
+        """End the completion. Drafters that remember text forget one that holds what looks like a secret."""
+        if not self._has_begun:
+            return
+        self._tell()
+        may_keep = _holds_no_secret(self._path, self._num_prompt, spell)
         for drafter in self._drafters:
             if may_keep or not isinstance(drafter, Remembering):
                 drafter.end()
@@ -89,7 +106,7 @@ class Planner:
                 drafter.discard()
 
     def plan(self, known: Sequence[int], costs: Costs, room: int, allowed: Allowed) -> PassRows:
-        """The rows of the next pass, at most `room` of them drafted; the first ones are `allowed`."""
+        """Return the rows of the next pass, at most `room` of them drafted; the first ones are `allowed`."""
         drafts = self.cheap_drafts(room, allowed)
         plan = choose(drafts, self._table, len(known), costs)
         for drafter in self._drafters:
@@ -100,33 +117,57 @@ class Planner:
                 asked = Costly(plan, (time.perf_counter() - asked_at) * 1e3)
                 plan = choose(drafts, self._table, len(known), costs, asked)
         num_rows = len(known) + len(plan.rows)
-        return PassRows(known, plan, self._lent(max(plan.width, pad_rows(num_rows)) - num_rows))
+        return PassRows(known, plan, self._spare(max(plan.width, pad_rows(num_rows)) - num_rows))
 
     def cheap_drafts(self, room: int, allowed: Allowed) -> list[Draft]:
-        """Of the drafters that cost next to nothing."""
+        """Return the drafts of the drafters that cost next to nothing."""
+        self._tell()
         cheap = (drafter for drafter in self._drafters if not drafter.step_ms)
         return [draft for drafter in cheap for draft in self._ask(drafter, room, allowed, 0.0)]
 
     def learn(self, rows: PassRows, done: Pass) -> list[DraftToken]:
-        """All learn from a pass; of each drafted row that is true the guess that is credited, in order."""
+        """Learn from a pass; return the guess to credit for each drafted row that is true, in order."""
         judge(rows.plan, {row - 1: done.picked[row] for row in done.path}, self._table)
         accepted = [credited(rows.plan.rows[row - 1], self._table) for row in done.path[1:]]
         for drafter in self._drafters:
             drafter.observe(done)
         return accepted
 
+    def _tell(self) -> None:
+        """Begin the drafters if that is due, and pass on what was written since."""
+        if not self._has_begun:
+            self._has_begun, self._num_told = True, self._num_prompt
+            for drafter in self._drafters:
+                if self._scope is not None and isinstance(drafter, Remembering):
+                    drafter.enter(self._scope)
+                drafter.begin(self._path[: self._num_prompt], self._cache)
+        if new := self._path[self._num_told :]:
+            self._num_told = len(self._path)
+            for drafter in self._drafters:
+                drafter.extend(new)
+
     def _ask(self, drafter: Drafter, room: int, allowed: Allowed, min_survival: float) -> list[Draft]:
-        """A drafter's drafts, as far as the target can be asked."""
+        """Return a drafter's drafts, up to the first token that the target does not have."""
         usable: list[Draft] = []
         for draft in drafter.drafts(room, allowed, min_survival):
             bad = (at for at, guess in enumerate(draft) if not 0 <= guess.token < self._num_tokens)
             usable.append(draft[: next(bad, len(draft))])
         return usable
 
-    def _lent(self, num_idle: int) -> Sequence[int]:
-        """What the first drafter that wants so sees run in idle rows; every one is told how many it has."""
-        lent: Sequence[int] = ()
+    def _spare(self, num_idle: int) -> Sequence[int]:
+        """Return the tokens that the first drafter with a wish runs in idle rows; each is told its number."""
+        spare: Sequence[int] = ()
         for drafter in self._drafters:
-            wish = drafter.lend(0 if lent else num_idle)
-            lent = lent or wish
-        return lent
+            wish = drafter.lend(0 if spare else num_idle)
+            spare = spare or wish
+        return spare
+
+
+def _holds_no_secret(path: Sequence[int], num_prompt: int, spell: Callable[[list[int]], bytes]) -> bool:
+    """Return whether redaction leaves alone what drafters remember: the completion, a little before."""
+    at = max(0, num_prompt - NUM_REMEMBERED_BEFORE)
+    before, kept = (
+        spell(list(tokens)).decode(errors="replace")
+        for tokens in (path[max(0, at - _NUM_SCANNED_BEFORE) : at], path[at:])
+    )
+    return blank_secrets(before + kept).endswith(kept)

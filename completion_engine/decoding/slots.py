@@ -1,6 +1,6 @@
-"""The caches of a few places, reused by longest common prefix.
+"""The KV caches of a few cursors, reused by longest common prefix, with the completion written in each.
 
-Owns what the target is known to write after each cached prompt. Knows no text and no model.
+Must not know text and models.
 """
 
 from __future__ import annotations
@@ -8,42 +8,41 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from completion_engine.decoding.along import path_behind
-from completion_engine.decoding.chances import Chance
-from completion_engine.decoding.repository_memory import RepositoryMemory
-from completion_engine.drafting.draft import DraftToken
+from completion_engine.decoding.reuse import Continuation, PastCompletion, path_after
+from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.written import Written
+from completion_engine.target_model.chunks import ChunkRule
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 _MIN_TAKEN = 32  # tokens; fewer are computed in less time than their keys and values are looked up
-Setting = tuple[float, int, Hashable]  # temperature, seed, and whose memory is mixed in
-_NO_SETTING: Setting = (0.0, 0, None)
 
 
 @dataclass(slots=True)
 class Slot:
-    """A cache and what the target is known to write after it.
-
-    `path[num_forced:]` was written by the target under `setting` with `memory` mixed in, its first tokens
-    bound to spell `healed`; so a prompt that ends anywhere in that part is already answered.
-    `origins` says where each written token came from, `chances` how likely it was.
-    """
+    """A cache, and the completion that the target wrote in it last."""
 
     cache: KVCache
     document: str = ""
-    path: list[int] = field(default_factory=list)
-    num_forced: int = 0
-    healed: bytes = b""
-    setting: Setting = _NO_SETTING
-    memory: RepositoryMemory | None = None
-    origins: list[DraftToken | None] = field(default_factory=list)
-    chances: list[Chance] = field(default_factory=list)
+    past: PastCompletion = field(default_factory=PastCompletion)
     last_used: int = 0
+
+    def continuation(
+        self, prompt: Prompt, written: Written, setting: Hashable, chunks: ChunkRule, *, needs_scores: bool
+    ) -> Continuation:
+        """Return the tokens that the slot's completion shows to follow `prompt`.
+
+        A prompt that is computed in other chunks than the one before has other bits: then nothing is known.
+        """
+        num_chunked = chunks.num_chunked(len(prompt.tokens))
+        if self.past.setting != setting or num_chunked != chunks.num_chunked(self.past.num_forced):
+            return Continuation()
+        return self.past.continuation(prompt, written, needs_scores=needs_scores)
 
 
 class SlotPool:
-    """A few slots, one for each place as long as they suffice, the least recently used one taken over.
+    """A few slots, one for each cursor while they suffice; then the least recently used one is taken over.
 
-    Places are told apart by their prompts: two that share most of one of them are one place.
+    Two prompts that share most of one of them are of one cursor.
     """
 
     def __init__(self, shape: CacheShape, num_slots: int) -> None:
@@ -53,31 +52,42 @@ class SlotPool:
         self._slots: list[Slot] = []
 
     def acquire(self, document: str, prompt: Sequence[int]) -> Slot:
-        """The slot that serves `prompt` with the least new work."""
+        """Return the slot that serves `prompt` with the least new work."""
         self._clock += 1
         slot = self._choose(prompt)
         slot.document, slot.last_used = document, self._clock
         return slot
 
     def num_missing(self, prompt: Sequence[int]) -> int:
-        """Tokens of `prompt` that no slot has cached; the last one is never cached and does not count."""
+        """Return the tokens of `prompt` that no slot has cached, without the last: it is never cached."""
         num_shared = max((slot.cache.num_shared(prompt) for slot in self._slots), default=0)
         return max(0, len(prompt) - 1 - num_shared)
 
     def known_after(self, prompt: Sequence[int]) -> list[int]:
-        """What some slot's last completion shows to follow a prompt; nothing where none does."""
-        return path_behind((slot.path for slot in self._slots), prompt)
+        """Return the tokens that any slot's completion shows to follow a prompt."""
+        return path_after((slot.past.path for slot in self._slots), prompt)
 
     def take_over(self, other: SlotPool, document: str, prompt: Sequence[int]) -> None:
-        """Hold a copy of what a slot of `other`, filled by the same target, has cached of `prompt`."""
+        """Copy what a slot of `other`, filled by the same target, has cached of `prompt`."""
         best = other._closest(prompt)
         if best is not None:
             slot = self.acquire(document, prompt)
             slot.cache.take_over(best.cache, best.cache.num_shared(prompt))
-            slot.path = []
+            slot.past = PastCompletion()
+
+    def forget(self, document: str) -> None:
+        """Release the slots of a closed document, and what they hold of its repository."""
+        for slot in self._slots:
+            if slot.document == document:
+                slot.document, slot.last_used, slot.past = "", 0, PastCompletion()
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of all slots when they are full."""
+        return len(self._slots) * self._shape.num_bytes
 
     def _choose(self, prompt: Sequence[int]) -> Slot:
-        """The slot that holds most of `prompt` or little else, or another that takes over what that holds."""
+        """Return the slot that holds most of `prompt` or little else, or another that copies it."""
         best = self._closest(prompt)
         num_shared = best.cache.num_shared(prompt) if best else 0
         if best is not None and 2 * num_shared > min(len(prompt), best.cache.num_cached):
@@ -85,31 +95,18 @@ class SlotPool:
         slot = self._free()
         if best is not None and best is not slot and num_shared >= _MIN_TAKEN:
             slot.cache.take_over(best.cache, num_shared)
-            slot.path = []
+            slot.past = PastCompletion()
         return slot
 
     def _closest(self, prompt: Sequence[int]) -> Slot | None:
-        """The slot that has most of `prompt` cached; None where there is no slot."""
+        """Return the slot that has most of `prompt` cached; None without slots."""
         return max(self._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)
 
     def _free(self) -> Slot:
-        """One that holds nothing, or a new one, or the least recently used where there are enough."""
+        """Return an empty slot, or a new one, or the least recently used where there are enough."""
         if empty := [slot for slot in self._slots if not slot.cache.num_cached]:
             return empty[0]
         if len(self._slots) < self._num_slots:
             self._slots.append(Slot(KVCache(self._shape)))
             return self._slots[-1]
         return min(self._slots, key=lambda slot: slot.last_used)
-
-    def forget(self, document: str) -> None:
-        """Release the slots of a closed document, and what they hold of its repository."""
-        for slot in self._slots:
-            if slot.document == document:
-                slot.document, slot.last_used = "", 0
-                slot.path, slot.origins, slot.chances = [], [], []
-                slot.setting, slot.memory = _NO_SETTING, None
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory of all slots when they are full."""
-        return len(self._slots) * self._shape.num_bytes

@@ -1,12 +1,14 @@
-"""Steps that a device takes by itself, drafting included; what decoding needs to know of them."""
+"""Steps that a device takes by itself, drafting included. Must not know text rules."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.stats import CompletionStats
 from completion_engine.target_model.kv_cache import KVCache
 
 
@@ -51,3 +53,33 @@ class DeviceDecoder(Protocol):
     def hint(self, path: Sequence[int], drafts: Sequence[Draft]) -> None:
         """What others would draft behind `path`: serves later steps, where it still agrees."""
         ...
+
+
+class DeviceSteps:
+    """The steps of one completion on the device."""
+
+    def __init__(self, decoder: DeviceDecoder, cache: KVCache) -> None:
+        self._decoder, self._cache = decoder, cache
+        self._run = 0
+
+    def can_step(self, num_known: int) -> bool:
+        """Return whether a step may follow what is cached and `num_known` tokens more."""
+        return num_known == 1 and self._decoder.can_step(self._cache)
+
+    def step(
+        self, path: Sequence[int], drafts: Callable[[int], Sequence[Draft]], stats: CompletionStats
+    ) -> DeviceStep:
+        """Take one step after `path`, and cache it; `drafts` of a depth serve the steps after it."""
+        decoder = self._decoder
+        begin = time.perf_counter()
+        if not decoder.is_at(self._run, self._cache):
+            self._run = decoder.begin(self._cache, path)
+        decoder.hint(path, drafts(decoder.max_depth))
+        hinted = time.perf_counter()
+        done = decoder.step()
+        self._cache.keep([path[-1], *done.written[:-1]])
+        stats.ms["draft"] += (hinted - begin) * 1e3
+        stats.ms["verify"] += (time.perf_counter() - hinted) * 1e3
+        stats.num_forwards += 1
+        stats.num_drafted += done.num_drafted
+        return done

@@ -8,7 +8,9 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
+from completion_engine.request import CompletionRequest
 from completion_engine.target_model.kv_cache import KVCache
+from ngram_cache import NgramIndex
 
 Allowed = Callable[[int], bool]
 
@@ -54,6 +56,26 @@ class Pass:
     logits: Tensor
     picked: Sequence[int]
     path: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftScope:
+    """What the completions of a document are drafted from: its repository, and what was written lately.
+
+    Documents with the same `recent` draft from each other's completions. `index` holds the document under the
+    name `indexed_as`.
+    """
+
+    recent: str
+    document: str
+    index: NgramIndex | None = None
+    indexed_as: str = ""
+
+    @classmethod
+    def of(cls, request: CompletionRequest) -> DraftScope:
+        """Return the scope of a request's document; by itself it shares with no other."""
+        document = request.document
+        return cls(request.recent_scope or document, document, request.index, request.indexed_as or document)
 
 
 class Drafter(Protocol):
@@ -106,13 +128,10 @@ class Drafter(Protocol):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A drafter that keeps what one completion showed for the next ones: in a scope, and not beyond it."""
+    """A drafter that remembers completions for the next ones: in a scope, and not beyond it."""
 
-    def enter(self, scope: str, document: str) -> None:
-        """The next completions are a document's, and draft from what was kept in `scope` alone.
-
-        A document that shares with no other is a scope by its own name.
-        """
+    def enter(self, scope: DraftScope) -> None:
+        """Draft the next completions from `scope` alone, and remember them there."""
         ...
 
     def forget(self, document: str) -> None:

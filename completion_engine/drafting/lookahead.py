@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.draft import Allowed, Draft, DraftScope, DraftToken, Pass
 from completion_engine.drafting.scoped_table import ScopedTable
 from completion_engine.target_model.kv_cache import KVCache
 
@@ -40,9 +40,9 @@ class LookaheadDrafter:
         self._guesses: list[Gram] = []
         self._lent: list[Gram] = []
 
-    def enter(self, scope: str, document: str) -> None:  # noqa: ARG002 - a pool has no room for names
+    def enter(self, scope: DraftScope) -> None:
         """See `Remembering.enter`."""
-        self._pool.enter(scope)
+        self._pool.enter(scope.recent)
 
     def forget(self, document: str) -> None:
         """See `Remembering.forget`."""

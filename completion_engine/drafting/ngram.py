@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.draft import Allowed, Draft, DraftScope, DraftToken, Pass
 from completion_engine.drafting.recent import RecentText
 from completion_engine.target_model.kv_cache import KVCache
-from ngram_cache import Lookup, NgramIndex, TokenBuffer
+from ngram_cache import Lookup, TokenBuffer
 
 _MAX_NODES = 32
 _CONTEXT = 32
@@ -22,22 +23,20 @@ class NgramDrafter:
 
     def __init__(self) -> None:
         self._recent = RecentText()
-        self._scope = self._writer = ""
+        self._scope = DraftScope("", "")
         self._prompt = TokenBuffer()
         self._written: list[int] = []
         self._path: list[int] = []
-        self.index: NgramIndex | None = None
-        self.document = ""
 
-    def enter(self, scope: str, document: str) -> None:
+    def enter(self, scope: DraftScope) -> None:
         """See `Remembering.enter`."""
-        self._scope, self._writer = scope, document
+        self._scope = scope
 
     def forget(self, document: str) -> None:
         """See `Remembering.forget`."""
         self._recent.forget(document)
-        if document == self._writer:
-            self.index = None  # it may be that of a folder which nobody has open any more
+        if document == self._scope.document:
+            self._scope = replace(self._scope, index=None)  # its folder may be open no more
 
     def discard(self) -> None:
         """See `Remembering.discard`. Nothing is kept before `end`."""
@@ -64,21 +63,21 @@ class NgramDrafter:
     def end(self) -> None:
         """See `Drafter.end`."""
         tokens = self._path[-(NUM_REMEMBERED_BEFORE + len(self._written)) :]
-        self._recent.add(self._scope, self._writer, tokens)
+        self._recent.add(self._scope.recent, self._scope.document, tokens)
 
     def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:  # noqa: ARG002 - lookups cost next to nothing
         """See `Drafter.drafts`."""
-        context = self._path[-_CONTEXT:]
+        context, scope = self._path[-_CONTEXT:], self._scope
         found = [
             (
                 "recent",
-                self._recent.of(self._scope).lookup(context, max_nodes=_MAX_NODES, max_depth=max_tokens),
+                self._recent.of(scope.recent).lookup(context, max_nodes=_MAX_NODES, max_depth=max_tokens),
             ),
             ("prompt", self._prompt.lookup(context, max_nodes=_MAX_NODES, max_depth=max_tokens)),
         ]
-        if self.index is not None:
-            lookup = self.index.lookup(
-                context, max_nodes=_MAX_NODES, max_depth=max_tokens, exclude=self.document
+        if scope.index is not None:
+            lookup = scope.index.lookup(
+                context, max_nodes=_MAX_NODES, max_depth=max_tokens, exclude=scope.indexed_as
             )
             found.append(("index", lookup))
         trees = (_tree(origin, lookup, allowed) for origin, lookup in found)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import best_few
-from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.draft import Allowed, Draft, DraftScope, DraftToken, Pass
 from completion_engine.drafting.scoped_table import ScopedTable
 from completion_engine.target_model.kv_cache import KVCache
 
@@ -43,9 +43,9 @@ class RecycledDrafter:
         self._successors = ScopedTable[Successors]()
         self._path: list[int] = []
 
-    def enter(self, scope: str, document: str) -> None:  # noqa: ARG002 - a table has no room for names
+    def enter(self, scope: DraftScope) -> None:
         """See `Remembering.enter`."""
-        self._successors.enter(scope)
+        self._successors.enter(scope.recent)
 
     def forget(self, document: str) -> None:
         """See `Remembering.forget`."""

@@ -9,18 +9,17 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from completion_engine.decoding.along import Known
-from completion_engine.decoding.run import Limits
+from completion_engine.decoding.ending import Limits
+from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import Written
-from completion_engine.remote.answer import TokenStream
-from completion_engine.remote.past import weighs_for
 from completion_engine.remote.question import Names, Question
+from completion_engine.remote.remote_writing import Remaining, RemoteWriting
 from completion_engine.remote.servers import Servers
+from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.transport import Wait
-from completion_engine.remote.writing import Remaining, RemoteWriting
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import CompletionStats
 
@@ -35,7 +34,7 @@ class Asking:
         self._names = Names(servers.endpoint.token)
 
     def writing(
-        self, request: CompletionRequest, prompt: Prompt, limits: Limits, known: Known
+        self, request: CompletionRequest, prompt: Prompt, limits: Limits, known: Continuation
     ) -> RemoteWriting:
         """What goes on behind `prompt` and what is `known` to follow it; asked for at its first step."""
 
@@ -63,7 +62,7 @@ class Asking:
             for seed in range(1, request.num_candidates):
                 temperature = request.temperature or _OTHERS_TEMPERATURE
                 other = replace(request, temperature=temperature, seed=request.seed + seed)
-                others.append(self.writing(other, prompt, limits, Known()))
+                others.append(self.writing(other, prompt, limits, Continuation()))
                 with contextlib.suppress(RemoteError):
                     others[-1].begin()
             yield others
@@ -81,5 +80,5 @@ class Asking:
             request.seed,
             self._names.salt,
             self._names.session(request.document),
-            weighs=weighs_for(request),
+            scores=request.filters_by_confidence,
         )

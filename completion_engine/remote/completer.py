@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
-from completion_engine.decoding.answers import silence, with_alternatives
-from completion_engine.decoding.attribution import Origins
-from completion_engine.decoding.judged_answers import judged_answer
-from completion_engine.decoding.place import cursor_of
-from completion_engine.decoding.run import MAX_NEW_TOKENS, Limits, run
+from completion_engine.decoding.completion import CompletionBuilder, with_alternatives
+from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, run, suppression
+from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt, RepositoryFormat
 from completion_engine.prompting.prompt_choice import (
@@ -30,12 +28,11 @@ from completion_engine.prompting.written import Written
 from completion_engine.remote.asking import Asking
 from completion_engine.remote.config import RemoteConfig
 from completion_engine.remote.endpoint import Endpoint
-from completion_engine.remote.leaving import AT_CURSOR, LEAVES, Masking, mask, refusal
-from completion_engine.remote.past import Past, Place, setting_of, weighs_for
+from completion_engine.remote.outbound_text import AT_CURSOR, LEAVES, Masking, mask, refusal
+from completion_engine.remote.remote_writing import RemoteWriting
 from completion_engine.remote.servers import Servers
 from completion_engine.remote.tokenizer_proof import Served, prove
 from completion_engine.remote.transport import Wait, woken_by
-from completion_engine.remote.writing import RemoteWriting
 from completion_engine.request import Cancellation, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import StopRules, load_grammar
@@ -47,35 +44,20 @@ _LOAD_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """What an answer is judged by; satisfies `Judged`."""
-
-    request: CompletionRequest
-    tokenizer: Tokenizer
-    weighs: bool
-    told: Origins
-
-    def origins(self) -> Origins:
-        """Tells where characters came from."""
-        return self.told
-
-
-@dataclass(frozen=True, slots=True)
 class _Unfinished:
-    """What a deadline cut short, and until when the rest of it is taken in."""
+    """A completion that a deadline cut short, and until when the rest of it is read."""
 
+    document: str
     writing: RemoteWriting
     rules: StopRules
     limits: Limits
-    place: Place
+    past: PastCompletion
     until_s: float
 
     @property
     def is_written(self) -> bool:
-        """Whether all of it is here that is wanted."""
-        limits = self.limits
-        wanted = limits.max_tokens, limits.min_survival, limits.calibration
-        return self.writing.finish(self.rules, *wanted) is not None
+        """Whether all that is wanted has come."""
+        return self.writing.finish(self.rules, self.limits) is not None
 
 
 class RemoteCompleter:
@@ -84,7 +66,7 @@ class RemoteCompleter:
     def __init__(self, config: RemoteConfig, servers: Servers, tokenizer: Tokenizer, served: Served) -> None:
         """On servers that answer, whose `served` model has this tokenizer."""
         self._servers, self._tokenizer, self._served = servers, tokenizer, served
-        self._asking, self._past = Asking(servers, served.name, tokenizer), Past()
+        self._asking, self._past = Asking(servers, served.name, tokenizer), PastCompletions()
         self._window = TextWindow.for_device("remote", config.prefix_chars, config.suffix_chars)
         self._masking = Masking(self._window)
         max_context = MAX_CONTEXT_TOKENS if config.context_tokens < 0 else config.context_tokens
@@ -141,7 +123,7 @@ class RemoteCompleter:
             if time.perf_counter() < rest.until_s and not rest.is_written:
                 with woken_by(self._servers.waker, cancellation):
                     rest.writing.step(_IDLE_MS)
-                rest.place.has_ended = rest.writing.has_ended
+                rest.past.has_ended = rest.writing.has_ended
                 return True
         except RemoteError:
             pass  # nobody waits: whoever asks next hears of it
@@ -154,7 +136,7 @@ class RemoteCompleter:
 
     def forget(self, document: str) -> None:
         """A document is closed: nothing of it is kept."""
-        if self._unfinished is not None and self._unfinished.place.document == document:
+        if self._unfinished is not None and self._unfinished.document == document:
             self._leave_unfinished()
         self._past.forget(document)
         self._prompts.forget(document)
@@ -183,67 +165,79 @@ class RemoteCompleter:
         self._servers.close()
 
     def _complete(self, request: CompletionRequest) -> Completion:
-        begin = time.perf_counter()
-        cursor = cursor_of(request)
-        rules = StopRules(cursor)
-        if nothing := silence(rules, request):
-            return Completion("", 0, CompletionStats(finish_reason=nothing.reason), rule=nothing.rule)
-        if (shown := self._masking.around(cursor)) is None:
+        begin_s = time.perf_counter()
+        rules = rules_at(request)
+        if suppressed := suppression(rules, request):
+            return Completion("", 0, CompletionStats(finish_reason=suppressed.reason), rule=suppressed.rule)
+        cursor = rules.site.cursor
+        if (shown := self._masking.around(cursor.prefix, cursor.suffix)) is None:
             return Completion("", 0, CompletionStats(), rule=AT_CURSOR)
-        prompt = self._prompts.choose(request, shown.prefix, shown.suffix, PromptBudget()).prompt
-        limits = Limits.of(request, min(request.max_tokens, MAX_NEW_TOKENS), begin, cold_ms=0.0)
-        writing = self._going_on(request, prompt, limits)
-        writing.stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
-        place = self._place(request, prompt, writing)
+        prompt = self._prompts.choose(request, *shown, PromptBudget()).prompt
+        limits = Limits.of(request, min(request.max_tokens, MAX_NEW_TOKENS), begin_s, cold_ms=0.0)
+        writing = self._write_on(request, prompt, limits)
+        writing.stats.ms["prompt"] = (time.perf_counter() - begin_s) * 1e3
+        past = self._past_of(request, prompt, writing)
         with _closed_on_failure(writing), self._asking.others(request, prompt, limits) as others:
             try:
                 finish = run(writing, rules, limits, request.cancellation)
             finally:
-                place.has_ended = writing.has_ended
-                self._past.keep(place)
-            origins = Origins(self._tokenizer, request.index, prompt.num_context)
-            task = _Task(request, self._tokenizer, writing.weighs, origins)
-            completion = judged_answer(task, rules, writing, finish, begin)
-            completion = with_alternatives(
-                completion, self._answers(task, others, rules, limits), request.num_candidates
+                past.has_ended = writing.has_ended
+                self._past.commit(request.document, past)
+            builder = CompletionBuilder(
+                request, rules, self._tokenizer, prompt.num_context, writing.is_scored
             )
+            completion = builder.build(writing, finish, begin_s)
+            found = self._alternatives(builder, others, limits)
+            completion = with_alternatives(completion, found, request.num_candidates)
         if finish.reason == "deadline" and writing.is_open:
             until_s = time.perf_counter() + REST_S
-            self._unfinished = _Unfinished(writing, rules, limits, place, until_s)
+            self._unfinished = _Unfinished(request.document, writing, rules, limits, past, until_s)
         else:
             writing.close()
         return completion
 
-    def _going_on(self, request: CompletionRequest, prompt: Prompt, limits: Limits) -> RemoteWriting:
-        """What goes on behind all that is known to follow the prompt, by the stream that writes it."""
-        written = Written(self._tokenizer, prompt.healed)
-        known = self._past.along(request, prompt, written)
+    def _write_on(self, request: CompletionRequest, prompt: Prompt, limits: Limits) -> RemoteWriting:
+        """Return the writing after all tokens that are known, on the stream that writes it already."""
+        needs_scores = request.filters_by_confidence
+        known = self._past.continuation(
+            request.document,
+            sampling_setting(request.temperature, request.seed),
+            prompt,
+            Written(self._tokenizer, prompt.healed),
+            needs_scores=needs_scores,
+        )
         writing = self._asking.writing(request, prompt, limits, known)
         if self._unfinished is not None:
-            if self._unfinished.place.weighs or not weighs_for(request):
+            if self._unfinished.past.is_scored or not needs_scores:
                 writing.take_over(self._unfinished.writing)
             self._leave_unfinished()
         return writing
 
     @staticmethod
-    def _answers(
-        task: _Task, others: list[RemoteWriting], rules: StopRules, limits: Limits
+    def _alternatives(
+        builder: CompletionBuilder, others: list[RemoteWriting], limits: Limits
     ) -> Iterator[Completion]:
-        """What the further candidates amount to, until patience ends."""
+        """Yield the completions of the further candidates, until patience ends."""
         patient = replace(limits, deadline_at=limits.patience_at)
         for writing in others:
-            begin = time.perf_counter()
-            if begin > limits.patience_at:
+            begin_s = time.perf_counter()
+            if begin_s > limits.patience_at:
                 return
             with contextlib.suppress(RemoteError):
-                finish = run(writing, rules, patient, writing.cancellation)
-                yield judged_answer(replace(task, weighs=writing.weighs), rules, writing, finish, begin)
+                finish = run(writing, builder.rules, patient, writing.cancellation)
+                yield replace(builder, scores=writing.is_scored).build(writing, finish, begin_s)
 
-    def _place(self, request: CompletionRequest, prompt: Prompt, writing: RemoteWriting) -> Place:
-        """What is kept of an answer, also while it goes on."""
-        setting, weighs = setting_of(request), weighs_for(request)
-        path, chances = writing.path, writing.chances
-        return Place(request.document, path, chances, len(prompt.tokens), prompt.healed, setting, weighs)
+    @staticmethod
+    def _past_of(request: CompletionRequest, prompt: Prompt, writing: RemoteWriting) -> PastCompletion:
+        """Return what is held of an answer, also while it goes on."""
+        return PastCompletion(
+            writing.path,
+            len(prompt.tokens),
+            prompt.healed,
+            sampling_setting(request.temperature, request.seed),
+            probabilities=writing.probabilities,
+            is_scored=request.filters_by_confidence,
+        )
 
     def _leave_unfinished(self) -> None:
         if self._unfinished is not None:

@@ -12,7 +12,7 @@ import re
 import secrets
 from dataclasses import dataclass
 
-from completion_engine.decoding.chances import NUM_RIVALS
+from completion_engine.probability import NUM_RIVALS
 
 COMPLETIONS, MODELS, TOKENIZE = "/v1/completions", "/v1/models", "/tokenize"
 _META = re.compile(r"[\\.^$*+?()\[\]{}|]")
@@ -25,7 +25,8 @@ class Question:
     """Go on behind `prompt`, with text that begins with `healed`, until one of `end_ids` or `max_tokens`.
 
     Only what is asked with the same `salt` shares what the servers cached of it. Questions of one `session`
-    are best answered by one server. With `weighs` the answer tells how likely each token is, and its rivals.
+    are best answered by one server. With `scores` the answer holds the probability of each token, and of its
+    rivals.
     """
 
     prompt: tuple[int, ...]
@@ -36,7 +37,7 @@ class Question:
     seed: int = 0
     salt: str = ""
     session: str = ""
-    weighs: bool = False
+    scores: bool = False
 
     def body(self, model: str) -> bytes:
         """The request's JSON."""
@@ -52,7 +53,7 @@ class Question:
         }
         if self.temperature:
             fields["seed"] = self.seed
-        if self.weighs:
+        if self.scores:
             fields |= {"logprobs": NUM_RIVALS, "return_tokens_as_token_ids": True}
         if self.salt:
             fields["cache_salt"] = self.salt

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
+from completion_engine.decoding.ending import NoRules
 from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.run import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest, MemoryWish
 from lsp_server.commands.sample_positions import Sample, context_of

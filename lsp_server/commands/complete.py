@@ -36,7 +36,7 @@ def complete(
     with progress_bar(quiet=as_json) as report, seldom_collected():
         completion = completion_at(file, sides, settings, report)
     if as_json:
-        pieces = [{"text": p.text, "source": p.source, "evidence": p.evidence} for p in completion.pieces]
+        pieces = [{"text": p.text, "source": p.source, "evidence": p.evidence} for p in completion.segments]
         write_json(
             {
                 "text": completion.text,
@@ -57,7 +57,7 @@ def completion_at(file: Path, sides: tuple[str, str], settings: Settings, report
     from completion_engine.request import CompletionRequest  # noqa: PLC0415 - loads numpy
     from lsp_server.commands.repository import stored_index  # noqa: PLC0415 - as above
 
-    engine = load_engine(settings, report, rehearses=False)
+    engine = load_engine(settings, report, warms_up=False)
     stored = stored_index(file, engine.tokenizer) if settings.index.enabled else None
     path = file.resolve()
     return engine.complete(

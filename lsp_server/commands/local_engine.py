@@ -68,10 +68,10 @@ def automatic_choice(settings: Settings | None = None, running: str = "") -> Cho
     return AutomaticTarget().choose(named or EngineConfig(), running)
 
 
-def load_engine(settings: Settings, report: Progress, *, rehearses: bool = True) -> CompletionEngine:
+def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) -> CompletionEngine:
     """The engine that the settings ask for; its model is fetched if need be. Raises SlipstreamError.
 
-    The target is named; see `with_target`. `rehearses` as in `CompletionEngine.from_folder`.
+    The target is named; see `with_target`. `warms_up` as in `CompletionEngine.from_folder`.
     """
     from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415 - not needed for help
     from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
@@ -81,7 +81,7 @@ def load_engine(settings: Settings, report: Progress, *, rehearses: bool = True)
     with compiled_meanwhile(config, report):
         folder = ModelStore().ensure(config.target, report)
         from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
-    engine = CompletionEngine.from_folder(folder, config, report, rehearses=rehearses)
+    engine = CompletionEngine.from_folder(folder, config, report, warms_up=warms_up)
     from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - loads torch
 
     AutomaticTarget().record(engine.describe())

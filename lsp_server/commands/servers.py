@@ -30,7 +30,7 @@ def server_checks(settings: Settings, report: Progress) -> list[Check]:
     from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
     from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - as above
     from completion_engine.remote.completer import RemoteCompleter  # noqa: PLC0415 - as above
-    from completion_engine.remote.leaving import LEAVES  # noqa: PLC0415 - as above
+    from completion_engine.remote.outbound_text import LEAVES  # noqa: PLC0415 - as above
     from lsp_server.engine.pool import remote_config, tokenizer_folder  # noqa: PLC0415 - as above
 
     try:
@@ -71,7 +71,7 @@ def _answer_check(completer: RemoteCompleter, patience_ms: float) -> Check:
             took_ms = (time.perf_counter() - begin) * 1e3
     except SlipstreamError as error:
         return Check("their answers", "missing", error.message, error.advice)
-    is_told = any(share < 1 for share in answer.forecast.shares)
+    is_told = any(probability < 1 for probability in answer.forecast.probabilities)
     told = (
         "tell how likely they are" if is_told else "do not tell how likely they are: eagerness does nothing"
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from completion_engine.request import CompletionRequest
-from completion_engine.stats import Completion, Piece
+from completion_engine.stats import Completion, CompletionSegment
 from completion_engine.text_window import TextWindow
 from lsp_server.engine.scheduling import SupersededError
 from lsp_server.engine.work import empty
@@ -78,7 +78,7 @@ async def suggest(
 def _as_asked(request: CompletionRequest, asked: TriggerKind, settings: Settings) -> CompletionRequest:
     """Who types hears nothing at places that the settings name; who chooses gets several, unweighed."""
     if asked == "by typing":
-        return replace(request, silent_in=settings.silent_in)
+        return replace(request, suppressed_in=settings.silent_in)
     if asked == "to choose":
         return replace(request, num_candidates=settings.candidates, eagerness=1.0)
     return request
@@ -142,7 +142,7 @@ def expect(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: boo
     may_leave = _known_to_leave(server, uri, settings) if settings.remote.url else False
     if may_leave is not None and not server.session.refusal(uri, snapshot.language, is_invoked=False):
         request = request_for(server, snapshot, settings)
-        request = replace(request, silent_in=settings.silent_in, may_leave=may_leave)
+        request = replace(request, suppressed_in=settings.silent_in, may_leave=may_leave)
         server.scheduler.expect(request, writes=writes)
         _want_context(server, snapshot, request)
 
@@ -208,8 +208,8 @@ def _after(ahead: str, completion: Completion) -> Completion:
     """`completion` with the selected item's rest in front of it."""
     if not ahead or not completion.text:
         return completion
-    pieces = (Piece(ahead, "selected"), *completion.pieces)
-    return replace(completion, text=ahead + completion.text, pieces=pieces)
+    segments = (CompletionSegment(ahead, "selected"), *completion.segments)
+    return replace(completion, text=ahead + completion.text, segments=segments)
 
 
 def _offers(

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from lsprotocol import types
 
-from completion_engine.stats import Piece
+from completion_engine.stats import CompletionSegment
 from lsp_server.engine.work import EngineStatus
 from lsp_server.protocol.reasons import REASONS, STATES, reason_of, texts
 from lsp_server.workspace.documents import Document, typed_word
@@ -157,18 +157,18 @@ def explanation(record: CompletionRecord, folder: Path | None) -> dict[str, Any]
         "reason": reason_of(rule, record.completion.stats.finish_reason, is_shown=bool(record.text)),
         "text": record.text,
         "num_replaced": record.completion.num_replaced,
-        "pieces": [_piece(piece, folder) for piece in record.completion.pieces],
+        "pieces": [_segment(segment, folder) for segment in record.completion.segments],
         "stats": record.completion.stats.as_dict(),
         "texts": texts(),
     }
 
 
-def _piece(piece: Piece, folder: Path | None) -> dict[str, Any]:
-    file = str(folder / piece.path) if folder and piece.path else None
+def _segment(segment: CompletionSegment, folder: Path | None) -> dict[str, Any]:
+    file = str(folder / segment.path) if folder and segment.path else None
     return {
-        "text": piece.text,
-        "source": piece.source,
-        "evidence": piece.evidence,
+        "text": segment.text,
+        "source": segment.source,
+        "evidence": segment.evidence,
         "file": file,
-        "line": piece.line if file else None,
+        "line": segment.line if file else None,
     }

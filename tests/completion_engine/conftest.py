@@ -11,12 +11,10 @@ from completion_engine.config import EngineConfig
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.quantised import can_quantise
-from completion_engine.decoding.context import DecodingContext
-from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.run import Limits, NoRules, run
+from completion_engine.decoding.ending import Finish, Limits, NoRules, run
+from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
-from completion_engine.decoding.writing import Finish
 from completion_engine.drafting.device_step import DeviceDecoder
 from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import SurvivalTable
@@ -137,8 +135,8 @@ def writer(tokenizer: Tokenizer) -> Callable[[LanguageModel], Write]:
             picker = sampler or Sampler(tokenizer.num_tokens)
             written = Written(tokenizer, healed)
             prompt = Prompt(tuple(tokens), healed)
-            context = DecodingContext(by, picker, drafters, SurvivalTable(), device_decoder=device_decoder)
-            decoding = Decoding(context, slot, prompt, written, CompletionStats())
+            setup = DecodingSetup(by, picker, drafters, SurvivalTable(), device_decoder=device_decoder)
+            decoding = Decoding(setup, slot, prompt, written, CompletionStats())
             return decoding, run(decoding, NoRules(), Limits(num_tokens), Cancellation())
 
         return decode

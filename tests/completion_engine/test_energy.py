@@ -27,25 +27,28 @@ def spend(counter: Path, microjoules: int) -> None:
     counter.write_text(f"{(int(counter.read_text()) + microjoules) % RANGE}\n")
 
 
+def written(before: int, after: int) -> Callable[[], int]:
+    """Tells how many tokens are written before and after a measurement."""
+    return iter((before, after)).__next__
+
+
 def test_all_processors_count_and_their_parts_do_not_count_twice(tmp_path: Path) -> None:
     first, second = (domain(tmp_path, f"intel-rapl:{n}", f"package-{n}", 5) for n in (0, 1))
     parts = [domain(tmp_path, "intel-rapl:0:0", "core", 5), domain(tmp_path, "intel-rapl:2", "psys", 5)]
     meter = find_meter("cpu", tmp_path)
-    with meter.measured() as count:
+    with meter.measured(written(3, 11)):
         spend(first, 3_000_000)
         spend(second, 1_000_000)
         for part in parts:
             spend(part, 100_000_000)
-        count(8)
     assert meter.describe() == {"source": "rapl", "joules_per_token": 0.5, "num_tokens": 8}
 
 
 def test_a_counter_that_begins_anew_goes_on(tmp_path: Path) -> None:
     counter = domain(tmp_path, "intel-rapl:0", "package-0", RANGE - 1_000_000)
     meter = find_meter("cpu", tmp_path)
-    with meter.measured() as count:
+    with meter.measured(written(0, 4)):
         spend(counter, 4_000_000)
-        count(4)
     described = meter.describe()
     assert described is not None
     assert described["joules_per_token"] == 1.0
@@ -68,31 +71,30 @@ def nonsense(powercap: Path) -> None:
 def test_where_nothing_can_be_read_nothing_is_said(tmp_path: Path, prepare: Callable[[Path], None]) -> None:
     prepare(tmp_path)
     meter = find_meter("cpu", tmp_path)
-    with meter.measured() as count:
-        count(4)
+    with meter.measured(written(0, 4)):
+        pass
     assert meter.describe() is None
 
 
 def test_a_counter_that_is_taken_away_takes_its_figures_with_it(tmp_path: Path) -> None:
     counter = domain(tmp_path, "intel-rapl:0", "package-0", 5)
     meter = find_meter("cpu", tmp_path)
-    with meter.measured() as count:
-        count(4)
+    with meter.measured(written(0, 4)):
+        pass
     assert meter.describe() is not None
     counter.unlink()
-    with meter.measured() as count:
-        count(4)
+    with meter.measured(written(0, 4)):
+        pass
     assert meter.describe() is None
 
 
 def test_what_ends_before_its_time_has_taken_energy_all_the_same(tmp_path: Path) -> None:
     counter = domain(tmp_path, "intel-rapl:0", "package-0", 5)
     meter = find_meter("cpu", tmp_path)
-    with pytest.raises(CancelledError), meter.measured() as count:
+    with pytest.raises(CancelledError), meter.measured(written(0, 2)):
         spend(counter, 3_000_000)
-        count(2)
         raise CancelledError
-    with meter.measured():
+    with meter.measured(written(0, 0)):
         spend(counter, 1_000_000)
     assert meter.describe() == {"source": "rapl", "joules_per_token": 2.0, "num_tokens": 2}
 

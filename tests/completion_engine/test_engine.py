@@ -10,9 +10,9 @@ import pytest
 
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels.program import Program
-from completion_engine.decoding import run as run_module
-from completion_engine.decoding.background import Unfinished
-from completion_engine.decoding.run import NoRules
+from completion_engine.decoding import ending
+from completion_engine.decoding.background import BackgroundWriting
+from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.suggestions import syntax
@@ -83,10 +83,10 @@ def test_where_time_is_up_before_a_word_that_is_the_reason(make_engine: Make) ->
 def test_nothing_is_written_where_nobody_wants_it(make_engine: Make) -> None:
     engine = make_engine()
     in_comment, in_code = CODE + "        # the fir", CODE + "        res"
-    silent = engine.complete(request(in_comment, silent_in=frozenset({"comment"})))
+    silent = engine.complete(request(in_comment, suppressed_in=frozenset({"comment"})))
     assert (silent.text, silent.rule, silent.stats.num_forwards) == ("", "in-comment", 0)
     plain, wanted = (
-        engine.complete(request(in_code, silent_in=places))
+        engine.complete(request(in_code, suppressed_in=places))
         for places in (frozenset(), frozenset({"comment"}))
     )
     assert wanted.text == plain.text
@@ -96,7 +96,7 @@ def test_nothing_is_written_where_nobody_wants_it(make_engine: Make) -> None:
 def test_a_long_completion_ends_with_what_it_has_if_somebody_else_waits(
     make_engine: Make, monkeypatch: pytest.MonkeyPatch, gives_way: bool
 ) -> None:
-    monkeypatch.setattr(run_module, "MAX_TURN_S", 0.0)
+    monkeypatch.setattr(ending, "MAX_TURN_S", 0.0)
     asked = request(CODE, max_tokens=32, multiline="always", num_candidates=4)
     if gives_way:
         asked.cancellation.give_way()
@@ -106,7 +106,7 @@ def test_a_long_completion_ends_with_what_it_has_if_somebody_else_waits(
 
 
 def test_a_turn_of_usual_length_is_left_alone(make_engine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "MAX_TURN_S", 600.0)
+    monkeypatch.setattr(ending, "MAX_TURN_S", 600.0)
     asked = request(CODE, max_tokens=32)
     asked.cancellation.give_way()
     assert make_engine().complete(asked).text == make_engine().complete(request(CODE, max_tokens=32)).text
@@ -243,7 +243,7 @@ def test_who_comes_ends_a_pass_that_is_no_use_to_him_and_no_other(
     with monkeypatch.context() as patch:
         patch.setattr(Program, "run", pressed)
         assert engine.idle(come)
-    assert bool(engine._tasks._slots._slots[0].cache.num_cached) == (not typed)
+    assert bool(engine._preparation._slots._slots[0].cache.num_cached) == (not typed)
     while engine.idle(Cancellation()):
         pass
     answer = engine.complete(asked)
@@ -274,14 +274,14 @@ def test_a_pass_goes_on_for_who_needs_what_it_finds(
         engine.expect(asked, writes=True)
         while not (text := written_ahead(engine)):
             assert engine.idle(Cancellation())
-    assert engine._ahead
+    assert engine._background
     typed = {"a part": text[:1], "all of it": text, "something else": "\x00"}.get(typed, "")
-    assert engine._ahead.serving()(replace(asked, prefix=CODE + typed)) == is_needed
+    assert engine._background.needed_by()(replace(asked, prefix=CODE + typed)) == is_needed
 
 
 def written_ahead(engine: CompletionEngine) -> str:
-    assert isinstance(engine._ahead, Unfinished)
-    return engine._ahead.decoding.written.text if engine._ahead.decoding else ""
+    assert isinstance(engine._background, BackgroundWriting)
+    return engine._background.decoding.written.text if engine._background.decoding else ""
 
 
 def test_a_seed_fixes_what_is_sampled(make_engine: Make) -> None:
@@ -306,8 +306,8 @@ def test_any_text_is_answered(make_engine: Make, prefix: str) -> None:
 def test_pieces_spell_the_text_and_name_their_sources(make_engine: Make) -> None:
     completion = make_engine().complete(request(CODE, max_tokens=40))
     if completion.text:
-        assert "".join(piece.text for piece in completion.pieces) == completion.text
-    assert {piece.source for piece in completion.pieces} <= {"target", "ngram"}
+        assert "".join(segment.text for segment in completion.segments) == completion.text
+    assert {segment.source for segment in completion.segments} <= {"target", "ngram"}
 
 
 def test_documents_keep_their_caches_apart_up_to_the_number_of_slots(make_engine: Make) -> None:
@@ -358,11 +358,11 @@ def test_who_asks_while_it_is_being_written_gets_the_rest_too(make_engine: Make,
 
 def test_nothing_is_written_ahead_where_nothing_would_be_shown(make_engine: Make) -> None:
     engine = make_engine()
-    asked = request(CODE + "# a note", silent_in=frozenset({"comment"}))
+    asked = request(CODE + "# a note", suppressed_in=frozenset({"comment"}))
     engine.expect(asked, writes=True)
     while engine.idle(Cancellation()):
         pass
-    assert engine.write(replace(asked, silent_in=frozenset()), NoRules(), 4).stats.num_forwards > 0
+    assert engine.write(replace(asked, suppressed_in=frozenset()), NoRules(), 4).stats.num_forwards > 0
 
 
 def test_the_grammar_of_an_opened_document_waits_for_no_keystroke(make_engine: Make) -> None:

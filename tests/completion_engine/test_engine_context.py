@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from completion_engine.decoding.attribution import Origins
-from completion_engine.decoding.run import NoRules
+from completion_engine.decoding.completion import SourceAttribution
+from completion_engine.decoding.ending import NoRules
 from completion_engine.drafting.draft import DraftToken
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -141,8 +141,8 @@ def test_a_closed_document_leaves_no_context_behind(engine: CompletionEngine) ->
 def test_contexts_of_so_many_documents_are_kept_and_no_more(engine: CompletionEngine) -> None:
     for number in range(200):
         asked = replace(request(context=FIRST), document=f"{number}.py")
-        engine._tasks.settle(asked)
-    assert len(engine._tasks._prompts._contexts) <= 64
+        engine._preparation.commit_context(asked)
+    assert len(engine._preparation._prompts._contexts) <= 64
 
 
 def test_two_documents_keep_their_contexts(engine: CompletionEngine) -> None:
@@ -167,5 +167,6 @@ def test_what_is_drafted_from_the_context_is_said_to_be_of_other_files(tokenizer
     context, own = (
         DraftToken(tokenizer.encode("x")[0], "ngram", "prompt", 4, 1.0, offset=at) for at in (5, 50)
     )
-    pieces = Origins(tokenizer, None, num_context=40).pieces("xx", [(1, context), (2, own)])
-    assert [piece.place for piece in pieces] == ["other files", "this file"]
+    attribution = SourceAttribution(tokenizer, None, num_context=40)
+    segments = attribution.segments("xx", [(1, context), (2, own)])
+    assert [segment.place for segment in segments] == ["other files", "this file"]

@@ -7,7 +7,7 @@ import torch
 
 from completion_engine.config import EngineConfig
 from completion_engine.cpu.quantised import can_quantise
-from completion_engine.decoding.run import NoRules
+from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
 from completion_engine.request import CompletionRequest

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding.run import NoRules
+from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CompletionRequest
 from lsp_server.commands.bench_exactness import compare

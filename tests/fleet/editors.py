@@ -13,19 +13,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from completion_engine.decoding.along import Known
-from completion_engine.decoding.run import Limits
+from completion_engine.decoding.ending import Limits
+from completion_engine.decoding.reuse import Known
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import Written
-from completion_engine.remote.answer import TokenStream
 from completion_engine.remote.config import RemoteConfig
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.question import Names, Question
+from completion_engine.remote.remote_writing import Remaining, RemoteWriting
 from completion_engine.remote.servers import Servers
+from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.transport import Wait
-from completion_engine.remote.writing import Remaining, RemoteWriting
 from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 from tests.fleet.replica import MODEL

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from completion_engine.errors import RemoteError
-from completion_engine.remote.answer import Chunk, TokenStream
 from completion_engine.remote.question import Question
+from completion_engine.remote.token_stream import Chunk, TokenStream
 from completion_engine.remote.transport import Wait
 from tests.fleet.conftest import Connect
 from tests.fleet.front import PLENTY, Front

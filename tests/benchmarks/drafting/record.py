@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from completion_engine.decoding.run import NoRules
-from completion_engine.drafting.draft import Drafter
+from completion_engine.decoding.ending import NoRules
+from completion_engine.drafting.draft import Drafter, DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
@@ -33,7 +33,7 @@ def record(
     for sample in map(widened, samples):
         ngram = drafters.get("ngram")
         if isinstance(ngram, NgramDrafter):
-            ngram.index, ngram.document = index, sample.document
+            ngram.enter(DraftScope("", "", index, sample.document))
         request = CompletionRequest(
             sample.prefix, sample.suffix, sample.language, sample.document, deadline_ms=0
         )

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from completion_engine.calibration import SHIPPED, Calibration
+from completion_engine.decoding.low_confidence_names import IsKnown, num_confident_chars
+from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.stats import Forecast
 from completion_engine.suggestions.cursor_context import CursorContext
-from completion_engine.suggestions.doubts import Knows, num_sure_chars
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.suggestions.suggestion import polish
 from lsp_server.commands.text_buffer import Buffer
@@ -19,7 +19,7 @@ from lsp_server.commands.typing_plan import TypingPlan
 from lsp_server.commands.typist import ShownSuggestion, Typist
 
 ForecastAt = Callable[[str, str], Forecast]
-KnowsAt = Callable[[str, str], Knows | None]
+KnowsAt = Callable[[str, str], IsKnown | None]
 Show = Callable[[str, str], ShownSuggestion]
 
 
@@ -63,7 +63,7 @@ def shows(
         forecast = forecast_at(left, right)
         rules = StopRules(CursorContext(left, right, language))
         knows = knows_at(left, right) if knows_at else None
-        num_chars = num_sure_chars(rules, forecast, eagerness, calibration, knows)
+        num_chars = num_confident_chars(rules, forecast, eagerness, calibration, knows)
         suggestion = polish(rules, forecast.text[:num_chars])
         return ShownSuggestion(suggestion.text, suggestion.num_replaced)
 

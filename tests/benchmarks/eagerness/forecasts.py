@@ -47,8 +47,9 @@ def _read(path: Path) -> dict[str, Forecast]:
     try:
         for line in path.read_text(encoding="utf-8").splitlines():
             told = json.loads(line)
-            ends, shares = tuple(map(int, told["ends"])), tuple(map(float, told["shares"]))
-            known[str(told["place"])] = Forecast(str(told["text"]), ends, shares, int(told["num_chars"]))
+            ends = tuple(map(int, told["ends"]))
+            probabilities, num_chars = tuple(map(float, told["probabilities"])), int(told["num_chars"])
+            known[str(told["place"])] = Forecast(str(told["text"]), ends, probabilities, num_chars)
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is no recording: {error!r}.", advice="Name another file.") from error
     return known

@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from completion_engine.decoding.known_names import KnownNames
+from completion_engine.decoding.low_confidence_names import IsKnown, KnownNames
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Forecast
-from completion_engine.suggestions.doubts import Knows
 from lsp_server.commands.replay_run import Options, planned
 from lsp_server.commands.sample_positions import context_of, repository_index, source_files
 from lsp_server.commands.source_file import language_id
@@ -96,7 +95,7 @@ def recorded(engine: CompletionEngine, typing: Typing, path: Path | None) -> Rec
     def ask(left: str, right: str) -> Forecast:
         return engine.complete(replace(request, prefix=left, suffix=right)).forecast
 
-    def knows_at(left: str, right: str) -> Knows | None:
+    def knows_at(left: str, right: str) -> IsKnown | None:
         names = KnownNames(replace(request, prefix=left, suffix=right), engine.tokenizer)
         return names.__contains__ if names.can_judge else None
 

@@ -8,9 +8,19 @@ from typing import Annotated
 import typer
 
 from completion_engine.config import DEFAULT_TARGET
-from completion_engine.decoding.run import MAX_NEW_TOKENS
+from completion_engine.decoding.ending import MAX_NEW_TOKENS
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
-from tests.benchmarks.command_line import Dtype, Json, Plot, Prompts, Sources, Target, Tasks, run, samples_of
+from tests.benchmarks.command_line import (
+    Dtype,
+    Json,
+    Plot,
+    Prompts,
+    Sources,
+    Target,
+    Tasks,
+    run,
+    samples_of,
+)
 from tests.benchmarks.peers import FAMILIES, PeerOptions, measure_peers
 from tests.benchmarks.peers.report import COLUMNS, absent_lines, table_rows
 from tests.benchmarks.plot import check_plot, write_plot

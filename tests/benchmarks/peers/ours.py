@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from completion_engine.config import DEFAULT_DRAFTERS, DRAFTERS, EngineConfig
-from completion_engine.decoding.run import NoRules
+from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
 from completion_engine.prompting.prompt import Prompt
@@ -50,8 +50,8 @@ class OurPeer:
         use_threads(max(thread_counts()))  # peers in this process take their own number of threads
         first_at = clock.first_at or end
         tokens = up_to_end(decoding.tokens, max_tokens, self.engine.tokenizer.end_ids)
-        origins = decoding.origins  # every pass closes with a token of the target's own
-        num_first = origins.index(None) + 1 if None in origins else len(origins)
+        sources = decoding.sources  # every pass closes with a token of the target's own
+        num_first = sources.index(None) + 1 if None in sources else len(sources)
         return Run(
             tokens,
             min(num_first, len(tokens)),

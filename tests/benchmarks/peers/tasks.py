@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from completion_engine.decoding.run import MAX_NEW_TOKENS
+from completion_engine.decoding.ending import MAX_NEW_TOKENS
 from completion_engine.engine import CompletionEngine
 from completion_engine.models.catalogue import CATALOGUE, DEFAULT_ANCHOR_LINES
 from completion_engine.prompting.prompt import PromptBuilder

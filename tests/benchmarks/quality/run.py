@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from completion_engine.context.snippet_choice import INGREDIENTS, usual_ingredients
-from completion_engine.decoding.run import NoRules
+from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.prompting.prompt import Prompt
@@ -171,8 +171,8 @@ def _answer(engine: CompletionEngine, request: CompletionRequest) -> Completion:
 
 def _num_bits(engine: CompletionEngine, request: CompletionRequest, expected: str) -> float:
     """How unlikely the target finds what stood there."""
-    shares = engine.write(request, NoRules(), 1).shares_of(expected)
-    return round(-sum(math.log2(max(share, 1e-12)) for share in shares), 2)
+    probabilities = engine.write(request, NoRules(), 1).probabilities_of(expected)
+    return round(-sum(math.log2(max(one, 1e-12)) for one in probabilities), 2)
 
 
 def plain_text(engine: CompletionEngine, sample: Sample, document: str) -> tuple[str, int]:

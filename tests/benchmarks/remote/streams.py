@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from completion_engine.decoding.along import Known
-from completion_engine.decoding.run import Limits, NoRules
+from completion_engine.decoding.ending import Limits, NoRules
+from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import Written
-from completion_engine.remote.answer import TokenStream
 from completion_engine.remote.question import Names, Question
+from completion_engine.remote.remote_writing import Ask, Remaining, RemoteWriting
 from completion_engine.remote.servers import Servers
+from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.transport import Wait
-from completion_engine.remote.writing import Ask, Remaining, RemoteWriting
 from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 
@@ -62,7 +62,7 @@ class _Written:
     def look(self) -> None:
         """Take in what has come."""
         self._try(lambda: self.writing.step(_LOOK_MS))
-        if self.writing.finish(NoRules(), self._num_tokens) is not None:
+        if self.writing.finish(NoRules(), Limits(self._num_tokens)) is not None:
             self._end()
         if self.begun_s is None and self.writing.tokens:
             self.begun_s = time.perf_counter()
@@ -106,7 +106,7 @@ def paces(
                     servers.endpoint.authority,
                     Prompt(tuple(prompts[at % len(prompts)]), b""),
                     Written(tokenizer, b""),
-                    Known(),
+                    Continuation(),
                     limits=limits,
                     cancellation=Cancellation(),
                     stats=CompletionStats(),

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding.background import Expected, NextLine, Unfinished, _Steps
-from completion_engine.decoding.run import Limits, NoRules
-from completion_engine.drafting.draft import Draft
+from completion_engine.decoding.background import BackgroundPrompt, BackgroundWriting, NextLine, _StepTimes
+from completion_engine.decoding.ending import Limits, NoRules
+from completion_engine.drafting.draft import Draft, DraftScope
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
@@ -74,8 +74,8 @@ class Keeping:
     def __init__(self) -> None:
         self.log: list[str] = []
 
-    def enter(self, scope: str, document: str) -> None:
-        self.log.append(f"enter {document}")
+    def enter(self, scope: DraftScope) -> None:
+        self.log.append(f"enter {scope.document}")
 
     def forget(self, document: str) -> None:
         self.log.append(f"forget {document}")
@@ -112,13 +112,28 @@ def test_of_text_that_is_given_up_no_secret_is_kept(
     drafter = Keeping()
     engine = CompletionEngine(EngineConfig(target="tiny"), target, tokenizer, {"keeping": drafter})
     engine.expect(request(prefix), writes=True)
-    while engine.idle(Cancellation()) and not engine._ahead.num_written:  # type: ignore[union-attr]
+    while engine.idle(Cancellation()) and not engine._background.num_written:  # type: ignore[union-attr]
         pass
     if is_closed:
         engine.forget("a.py")
+        assert drafter.log == ["enter a.py", kept, "forget a.py"]
     else:
         engine.expect(replace(request("x = "), document="b.py"))
-    assert drafter.log == ["enter a.py", kept, "forget a.py" if is_closed else "enter b.py"]
+        assert drafter.log == ["enter a.py", kept]
+        engine.complete(replace(request("x = "), document="b.py"))
+        assert drafter.log == ["enter a.py", kept, "enter b.py", "keep"]
+
+
+def test_drafters_are_asked_nothing_for_a_completion_that_is_known(
+    target: LanguageModel, tokenizer: Tokenizer
+) -> None:
+    drafter = Keeping()
+    engine = CompletionEngine(EngineConfig(target="tiny"), target, tokenizer, {"keeping": drafter})
+    first = engine.complete(request(PLACE))
+    assert drafter.log == ["enter a.py", "keep"]
+    again = engine.complete(request(PLACE + first.text[:1]))
+    assert (again.text, again.stats.num_forwards) == (first.text[1:], 0)
+    assert drafter.log == ["enter a.py", "keep"]
 
 
 def test_of_a_prompt_that_was_only_computed_nothing_is_kept(
@@ -130,7 +145,7 @@ def test_of_a_prompt_that_was_only_computed_nothing_is_kept(
     engine.expect(request(PLACE))
     engine.idle(Cancellation())
     engine.forget("a.py")
-    assert drafter.log == ["enter a.py", "enter a.py", "forget a.py"]
+    assert drafter.log == ["forget a.py"]
 
 
 class Endless:
@@ -158,12 +173,14 @@ class Endless:
 def test_a_long_pause_allows_long_steps_unless_others_may_come(work: str) -> None:
     decoding, shared = Endless(writes=work == "text"), Cancellation()
     shared.give_way()
-    parts: Any = (None, decoding, _Steps(begun_s=-1e6))
-    ahead: Expected | Unfinished = Unfinished(parts[0], NoRules(), Limits(8), *parts[1:])
+    parts: Any = (None, decoding, _StepTimes(begun_s=-1e6))
+    work_ahead: BackgroundPrompt | BackgroundWriting = BackgroundWriting(
+        parts[0], NoRules(), Limits(8), *parts[1:]
+    )
     if work == "prompt":
-        ahead = Expected(*parts)
+        work_ahead = BackgroundPrompt(*parts)
     for cancellation in (Cancellation(), shared):
-        assert ahead.step(CompletionStats(), cancellation)
+        assert work_ahead.step(CompletionStats(), cancellation)
     alone_ms, shared_ms = decoding.steps_ms
     assert shared_ms < 100 < alone_ms
 
@@ -176,7 +193,7 @@ def test_a_text_is_begun_behind_no_more_of_its_prompt_than_a_step_has_time_for(
     cancellation = Cancellation()
     cancellation.give_way()
     engine.expect(request(HEAD), writes=True)
-    decoding = engine._ahead.decoding  # type: ignore[union-attr]
+    decoding = engine._background.decoding  # type: ignore[union-attr]
     num_pending = [decoding.num_pending]
     while num_pending[-1] > 1:
         engine.idle(cancellation)

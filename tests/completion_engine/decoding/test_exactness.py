@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.quantised import can_quantise
+from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
-from completion_engine.decoding.writing import Finish
+from completion_engine.drafting.draft import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -170,7 +171,8 @@ def test_the_ngram_drafter_changes_no_token(
 ) -> None:
     plain, _ = write(prompt, num_tokens=NUM_TOKENS)
     drafter = NgramDrafter()
-    drafter.index = NgramIndex([(str(at), tokens) for at, tokens in enumerate([*documents, plain.tokens])])
+    index = NgramIndex([(str(at), tokens) for at, tokens in enumerate([*documents, plain.tokens])])
+    drafter.enter(DraftScope("", "", index))
     drafted, _ = write(prompt, [drafter], num_tokens=NUM_TOKENS)
     assert agree(drafted.tokens, plain.tokens)
 

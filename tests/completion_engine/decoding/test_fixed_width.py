@@ -181,7 +181,7 @@ def test_drafts_bring_more_than_counts_and_it_is_kept(typist: Callable[[], Typis
     for _ in range(12):
         person.do("type along", 3)
         person.do("type", 0)
-        drafted, plain = (engine._tasks._slots._slots[0].cache.num_cached for engine in person.engines)
+        drafted, plain = (engine._preparation._slots._slots[0].cache.num_cached for engine in person.engines)
         num_more += drafted > plain
     assert num_more
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from completion_engine.decoding import loop
+from completion_engine.decoding.reuse import PastCompletion
 from completion_engine.decoding.shadow import MAX_WAITING
 from completion_engine.decoding.verification import Verdict
 from completion_engine.engine import CompletionEngine
@@ -87,9 +88,9 @@ def test_an_accepted_draft_that_the_target_would_not_write_is_found(
 def test_a_damaged_cache_of_the_request_is_found(make_engine: Make) -> None:
     engine = make_engine()
     engine.complete(request(HEAD * 3, shadow=0.0))
-    (slot,) = engine._tasks._slots._slots
+    (slot,) = engine._preparation._slots._slots
     slot.cache.values[:, :, :40] = slot.cache.values[:, :, :40].flip(2)
-    slot.path = []
+    slot.past = PastCompletion()
     engine.complete(request(HEAD * 3))
     assert rest(engine) == {"num_checked": 1, "num_different": 1}
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.writing import Finish
 from completion_engine.drafting import lookahead
 from completion_engine.drafting.draft import Draft, Pass
 from completion_engine.drafting.lookahead import LookaheadDrafter

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.draft import Draft, DraftScope, DraftToken
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import (
     Costly,
@@ -77,11 +77,12 @@ def written_by(plan: DraftPlan, answer: Sequence[int]) -> dict[int, int]:
 
 def test_the_repository_is_drafted_from_with_its_place() -> None:
     drafter = NgramDrafter()
-    drafter.index = NgramIndex([("lib.py", [1, 2, 3, 4, 5, 6, 7])])
+    index = NgramIndex([("lib.py", [1, 2, 3, 4, 5, 6, 7])])
+    drafter.enter(DraftScope("", "", index))
     (draft,) = begun([90, 91, 2, 3], drafter).drafts(3, anything, 0.0)
     assert [guess.token for guess in draft] == [4, 5, 6]
     assert [guess.parent for guess in draft] == [-1, 0, 1]
-    assert [drafter.index.path_of(guess.document) for guess in draft] == ["lib.py"] * 3
+    assert [index.path_of(guess.document) for guess in draft] == ["lib.py"] * 3
     assert [guess.offset for guess in draft] == [3, 4, 5]
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.writing import Finish
 from completion_engine.drafting import recycled
 from completion_engine.drafting.draft import Draft, Pass
 from completion_engine.drafting.recycled import NUM_SUCCESSORS, RecycledDrafter, successors

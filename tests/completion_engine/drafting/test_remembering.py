@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 import torch
 
-from completion_engine.decoding.keeping import may_be_kept
-from completion_engine.drafting.draft import Drafter, Pass, Remembering
+from completion_engine.decoding.planner import _holds_no_secret
+from completion_engine.drafting.draft import Drafter, DraftScope, Pass, Remembering
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recent import RecentText
@@ -49,21 +49,21 @@ def drafted(drafter: Keeping, prompt: Sequence[int] = _PROMPT) -> bool:
 @pytest.fixture(params=[NgramDrafter, RecycledDrafter, LookaheadDrafter])
 def drafter(request: pytest.FixtureRequest) -> Keeping:
     made: Keeping = request.param()
-    made.enter("folder", "a.py")
+    made.enter(DraftScope("folder", "a.py"))
     return made
 
 
 def test_a_scope_drafts_from_what_its_documents_wrote(drafter: Keeping) -> None:
     write(drafter)
-    drafter.enter("folder", "b.py")
+    drafter.enter(DraftScope("folder", "b.py"))
     assert drafted(drafter)
 
 
 def test_another_window_or_folder_drafts_nothing_of_it(drafter: Keeping) -> None:
     write(drafter)
-    drafter.enter("other folder", "b.py")
+    drafter.enter(DraftScope("other folder", "b.py"))
     assert not drafted(drafter)
-    drafter.enter("folder", "a.py")
+    drafter.enter(DraftScope("folder", "a.py"))
     assert drafted(drafter)
 
 
@@ -73,21 +73,21 @@ def test_what_is_discarded_is_never_drafted(drafter: Keeping) -> None:
 
 
 def test_a_document_of_its_own_scope_leaves_nothing_behind(drafter: Keeping) -> None:
-    drafter.enter("a.py", "a.py")
+    drafter.enter(DraftScope("a.py", "a.py"))
     write(drafter)
     drafter.forget("a.py")
-    drafter.enter("a.py", "a.py")
+    drafter.enter(DraftScope("a.py", "a.py"))
     assert not drafted(drafter)
 
 
 def test_nothing_is_drafted_from_the_index_of_a_closed_document() -> None:
     drafter = NgramDrafter()
-    drafter.enter("folder", "a.py")
-    drafter.index = NgramIndex([("lib.py", [*_PROMPT, *_WRITTEN])])
+    drafter.enter(DraftScope("folder", "a.py", NgramIndex([("lib.py", [*_PROMPT, *_WRITTEN])])))
     drafter.forget("b.py")
     assert drafted(drafter)
     drafter.forget("a.py")
-    assert drafter.index is None
+    assert drafter._scope.index is None
+    assert not drafted(drafter)
 
 
 def test_recent_text_goes_with_its_document_and_no_other() -> None:
@@ -119,4 +119,4 @@ def test_recent_text_is_bounded() -> None:
 )
 def test_text_with_a_secret_is_not_kept(prompt: str, written: str, *, is_kept: bool) -> None:
     path = [*prompt.encode(), *written.encode()]
-    assert may_be_kept(path, len(prompt), bytes) is is_kept
+    assert _holds_no_secret(path, len(prompt), bytes) is is_kept

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from completion_engine.decoding.run import NoRules
+from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
@@ -67,7 +67,7 @@ def toy(make_engine: Callable[..., CompletionEngine]) -> Brain:
     def write(prompt: Sequence[int], healed: bytes, ends: Sequence[int], most: int) -> list[int]:
         asked = replace(PATIENT, document="", cancellation=Cancellation(), eagerness=0.5)
         written = engine.write(asked, NoRules(), most, Prompt(tuple(prompt), healed))
-        tokens: list[int] = list(map(WeighedToken, written.tokens, written.chances))[:most]
+        tokens: list[int] = list(map(WeighedToken, written.tokens, written.probabilities))[:most]
         cut = next((at + 1 for at, token in enumerate(tokens) if token in ends), len(tokens))
         return tokens[:cut]
 

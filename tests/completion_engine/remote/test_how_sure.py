@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from completion_engine.decoding.chances import NUM_RIVALS, UNKNOWN, Chance
 from completion_engine.engine import CompletionEngine
+from completion_engine.probability import NUM_RIVALS, UNKNOWN, TokenProbability
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.completer import RemoteCompleter
-from completion_engine.remote.logprobs import chances_of
+from completion_engine.remote.token_stream import probabilities_of
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import Completion
 from ngram_cache import NgramIndex
@@ -53,7 +53,7 @@ def check(theirs: Completion, ours: Completion) -> None:
     assert (theirs.text, theirs.num_replaced, theirs.rule) == (ours.text, ours.num_replaced, ours.rule)
     assert theirs.forecast.text == ours.forecast.text
     assert theirs.forecast.num_chars == ours.forecast.num_chars
-    assert theirs.forecast.shares == pytest.approx(ours.forecast.shares, rel=1e-6)
+    assert theirs.forecast.probabilities == pytest.approx(ours.forecast.probabilities, rel=1e-6)
 
 
 @pytest.mark.parametrize("eagerness", EAGERNESSES)
@@ -77,12 +77,12 @@ def test_typing_along_is_as_sure_as_in_the_local_engine(both: Both, request_at: 
     assert num_typed > 8
 
 
-def test_what_was_asked_for_by_a_key_is_weighed_before_it_counts_as_sure(
+def test_what_was_asked_for_by_a_key_is_scored_before_it_counts_as_sure(
     both: Both, completer_of_toy: RemoteCompleter, request_at: At
 ) -> None:
     for at, prefix in enumerate(TEXTS):
         request = request_at(prefix, document=f"{at}.py", eagerness=0.6)
-        assert not completer_of_toy.complete(replace(request, eagerness=1.0)).forecast.is_weighed
+        assert not completer_of_toy.complete(replace(request, eagerness=1.0)).forecast.is_scored
         check(*both(request))
 
 
@@ -146,7 +146,7 @@ def test_the_rest_of_a_late_answer_is_taken_in_as_far_as_it_is_sure(
     assert len(server.completions) == 2
 
 
-def test_chances_are_asked_for_where_they_decide(
+def test_probabilities_are_asked_for_where_they_decide(
     completer: RemoteCompleter, server: RemoteServer, request_at: At
 ) -> None:
     completer.complete(request_at(eagerness=0.6))
@@ -171,7 +171,7 @@ def test_typing_along_what_they_were_not_sure_of_asks_nobody(
     assert len(server.completions) == 1
 
 
-def test_a_stream_that_tells_no_chances_is_not_gone_on_with_where_they_decide(
+def test_a_stream_that_tells_no_probabilities_is_not_gone_on_with_where_they_decide(
     load: Callable[..., RemoteCompleter],
     serve: Callable[..., RemoteServer],
     tokenizer: Tokenizer,
@@ -191,7 +191,7 @@ def test_a_stream_that_tells_no_chances_is_not_gone_on_with_where_they_decide(
     assert completer.complete(request).stats.finish_reason == "deadline"
     found = completer.complete(replace(request, eagerness=0.6, deadline_ms=0))
     may_go_on.set()
-    assert found.forecast.is_weighed
+    assert found.forecast.is_scored
     assert len(server.completions) == 2
 
 
@@ -207,35 +207,35 @@ def test_a_stream_that_tells_no_chances_is_not_gone_on_with_where_they_decide(
     ],
 )
 def test_what_fits_no_tokens_is_not_told(told: object) -> None:
-    assert chances_of(told, [1, 2]) == ()
+    assert probabilities_of(told, [1, 2]) == ()
 
 
 @pytest.mark.parametrize("value", [None, "x", True, 0.5, float("nan"), float("inf"), [], {}])
 def test_what_is_no_probability_is_not_told(value: object) -> None:
-    assert chances_of({"token_logprobs": [value]}, [1]) == (UNKNOWN,)
+    assert probabilities_of({"token_logprobs": [value]}, [1]) == (UNKNOWN,)
     told = {"token_logprobs": [-1.0], "top_logprobs": [{"token_id:2": value}]}
-    (chance,) = chances_of(told, [1])
-    assert chance.rivals == ()
+    (probability,) = probabilities_of(told, [1])
+    assert probability.rivals == ()
 
 
 @pytest.mark.parametrize("value", [-(10**400), float("-inf"), -9999.0])
 def test_the_unlikeliest_token_is_not_impossible(value: float) -> None:
-    (chance,) = chances_of({"token_logprobs": [value]}, [1])
-    assert chance.among(lambda _: False).share > 0
-    assert chance.share < 1e-6
+    (probability,) = probabilities_of({"token_logprobs": [value]}, [1])
+    assert probability.among(lambda _: False).value > 0
+    assert probability.value < 1e-6
 
 
 @pytest.mark.parametrize("name", ["2", "token_id:", "token_id:-2", "token_id:²", "token_id:99999999999", "x"])
 def test_a_rival_without_a_number_is_none(name: str) -> None:
-    (chance,) = chances_of({"token_logprobs": [-1.0], "top_logprobs": [{name: -2.0}]}, [1])
-    assert chance.rivals == ()
+    (probability,) = probabilities_of({"token_logprobs": [-1.0], "top_logprobs": [{name: -2.0}]}, [1])
+    assert probability.rivals == ()
 
 
-def test_chances_in_vllms_words_are_understood() -> None:
-    chances = [Chance(0.5, ((3, 0.25), (4, 0.125))), Chance(0.125, ((9, 0.75),))]
-    found = chances_of(logprobs(chances, [1, 2]), [1, 2])
-    assert [chance.share for chance in found] == pytest.approx([0.5, 0.125])
-    assert [dict(chance.rivals) for chance in found] == [
+def test_probabilities_in_vllms_words_are_understood() -> None:
+    probabilities = [TokenProbability(0.5, ((3, 0.25), (4, 0.125))), TokenProbability(0.125, ((9, 0.75),))]
+    found = probabilities_of(logprobs(probabilities, [1, 2]), [1, 2])
+    assert [probability.value for probability in found] == pytest.approx([0.5, 0.125])
+    assert [dict(probability.rivals) for probability in found] == [
         pytest.approx({3: 0.25, 4: 0.125}),
         pytest.approx({9: 0.75}),
     ]

@@ -11,8 +11,8 @@ import pytest
 
 from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.prompting.written import HealingConstraint
-from completion_engine.remote.answer import TokenStream
 from completion_engine.remote.question import Names, Question
+from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.transport import Wait
 from tests.fleet.conftest import Connect
 from tests.fleet.editors import prompt_tokens
@@ -117,10 +117,10 @@ def test_an_answer_begins_as_it_must_and_tells_how_likely_it_is(
     stream = connect(team.front.client(ADA)).complete(question, MODEL, patience())
     tokens: list[int] = []
     while (chunk := stream.read(patience())) is not None:
-        assert len(chunk.chances) == len(chunk.tokens)
-        for token, chance in zip(chunk.tokens, chunk.chances, strict=True):
-            assert 0 < chance.share <= 1
-            assert all(bound.allows(rival) for rival, share in chance.rivals if share > _IMPOSSIBLE)
+        assert len(chunk.probabilities) == len(chunk.tokens)
+        for token, probability in zip(chunk.tokens, chunk.probabilities, strict=True):
+            assert 0 < probability.value <= 1
+            assert all(bound.allows(rival) for rival, value in probability.rivals if value > _IMPOSSIBLE)
             bound = bound.after(token)
         tokens += chunk.tokens
     assert bound.tokenizer.spell(tokens).startswith(question.healed)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.decoding.chances import Chance
+from completion_engine.probability import TokenProbability
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.commands.servers import server_checks
 from lsp_server.workspace.settings import RemoteSettings, Settings
@@ -28,7 +28,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def server(folder: Path) -> Iterator[RemoteServer]:
     tokenizer = load_tokenizer(folder)
-    tokens = [WeighedToken(token, Chance(0.9, ((0, 0.1),))) for token in tokenizer.encode(" add(1, 2)")]
+    tokens = [
+        WeighedToken(token, TokenProbability(0.9, ((0, 0.1),))) for token in tokenizer.encode(" add(1, 2)")
+    ]
     server = RemoteServer(lambda *_: tokens, tokenizer.encode)
     yield server
     server.stop()

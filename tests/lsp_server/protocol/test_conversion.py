@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
-from completion_engine.stats import Completion, CompletionStats, Piece
+from completion_engine.stats import Completion, CompletionSegment, CompletionStats
 from completion_engine.suggestions.rules import RULES
 from lsp_server.engine.work import EngineStatus
 from lsp_server.protocol import conversion
@@ -142,7 +142,9 @@ def test_where_the_settings_want_nothing_the_status_is_inactive_and_says_why() -
 )
 def test_every_outcome_has_a_reason(text: str, outcome: str, rule: str, reason: str) -> None:
     snapshot = Document("file:///a", "python", 1, "").snapshot(0, 0)
-    completion = Completion(text, 0, CompletionStats(), (Piece(text, "ngram", path="b/a.py", line=2),), rule)
+    completion = Completion(
+        text, 0, CompletionStats(), (CompletionSegment(text, "ngram", path="b/a.py", line=2),), rule
+    )
     record = CompletionRecord("1", snapshot, completion, text=text, outcome=outcome)
     explanation = conversion.explanation(record, Path("/work"))
     assert explanation["reason"] == reason
@@ -185,9 +187,14 @@ def test_every_rule_is_explained_by_its_own_sentence(rule: str) -> None:
 
 @pytest.mark.parametrize(
     ("piece", "folder"),
-    [(Piece("x", "ngram", "this file"), Path("/work")), (Piece("x", "ngram", path="a.py", line=2), None)],
+    [
+        (CompletionSegment("x", "ngram", "this file"), Path("/work")),
+        (CompletionSegment("x", "ngram", path="a.py", line=2), None),
+    ],
 )
-def test_a_piece_that_was_read_from_no_known_file_names_none(piece: Piece, folder: Path | None) -> None:
+def test_a_piece_that_was_read_from_no_known_file_names_none(
+    piece: CompletionSegment, folder: Path | None
+) -> None:
     snapshot = Document("file:///a", "python", 1, "").snapshot(0, 0)
     record = CompletionRecord("1", snapshot, Completion("x", 0, CompletionStats(), (piece,)))
     (shown,) = conversion.explanation(record, folder)["pieces"]

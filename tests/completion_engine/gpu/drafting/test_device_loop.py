@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
-from completion_engine.decoding.writing import Finish
 from completion_engine.drafting.device_step import DeviceStep
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.draft import Draft, DraftToken

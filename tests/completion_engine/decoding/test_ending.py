@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.decoding.run import Limits, prompt_budget
+from completion_engine.decoding.ending import Limits, prompt_budget
 from completion_engine.request import CompletionRequest
 
 NEVER = float("inf")

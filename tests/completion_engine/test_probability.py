@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion_engine.calibration import SHIPPED, Calibration, log_odds
+from completion_engine.probability import SHIPPED, Calibration, log_odds
 
 probabilities = st.floats(0, 1)
 

@@ -5,11 +5,9 @@ Owns that decision. Text in, text or a refusal out; knows no network.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from completion_engine.request import CompletionRequest
-from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.text_window import TextWindow
 from ngram_cache.redaction import Span, blank_secrets, has_private_key, merged, secret_spans, without
 
@@ -38,19 +36,18 @@ class Masking:
         self._window = window
         self._far = lru_cache(maxsize=_MAX_FAR)(secret_spans)
 
-    def around(self, cursor: CursorContext) -> CursorContext | None:
-        """The cursor in its text without what looks like a secret; None for a cursor in a secret.
+    def around(self, prefix: str, suffix: str) -> tuple[str, str] | None:
+        """Return the text before and after a cursor without what looks like a secret; None inside a secret.
 
-        Looked at as one text, so that a secret is none the less one where the cursor cuts it or its name.
+        Both are scanned as one text: the cursor may cut a secret, or its name.
         """
-        prefix, at = cursor.prefix, len(cursor.prefix)
-        suffix = cursor.suffix[: self._window.num_after + _BEYOND]
+        at, suffix = len(prefix), suffix[: self._window.num_after + _BEYOND]
         spans = self._spans(prefix, prefix + suffix)
         if any(start <= at <= end for start, end in spans):
             return None
         before = without(prefix, [span for span in spans if span[1] < at])
-        behind = without(suffix, [(start - at, end - at) for start, end in spans if start > at])
-        return replace(cursor, prefix=before, suffix=behind)
+        after = without(suffix, [(start - at, end - at) for start, end in spans if start > at])
+        return before, after
 
     def _spans(self, prefix: str, text: str) -> list[Span]:
         cut = _line_start(prefix, (len(prefix) - _NEAR) // _STEP * _STEP)

@@ -11,9 +11,8 @@ from completion_engine.context.repository_view import RepositoryView
 from completion_engine.context.snippet_choice import CursorLocation, choose
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.completer import RemoteCompleter
-from completion_engine.remote.leaving import Masking
+from completion_engine.remote.outbound_text import Masking
 from completion_engine.request import CompletionRequest, RepositoryContext, Snippet
-from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.text_window import TextWindow
 from ngram_cache import NgramIndex
 from tests.quality.redaction import corpus
@@ -37,8 +36,8 @@ def heard(server: RemoteServer, tokenizer: Tokenizer) -> str:
 
 def masked(prefix: str, suffix: str) -> str | None:
     """What may leave, the cursor as a sign; None where nothing may."""
-    shown = Masking(TextWindow.for_device("remote")).around(CursorContext(prefix, suffix))
-    return f"{shown.prefix}\0{shown.suffix}" if shown else None
+    shown = Masking(TextWindow.for_device("remote")).around(prefix, suffix)
+    return "\0".join(shown) if shown else None
 
 
 def test_no_cursor_in_or_beside_a_secret_brings_it_out() -> None:

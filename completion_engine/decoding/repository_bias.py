@@ -1,9 +1,10 @@
-"""The repository's memory in the target: the target weighted by what the index saw behind the same tokens.
+"""Repository bias: the target mixed with what the index saw after the same tokens.
 
-p = (1 - w) p_target + w p_index, with w = n / (n + 16) * c / (c + 0.9) behind the longest match: n tokens
+p = (1 - w) p_target + w p_index, with w = n / (n + 16) * c / (c + 0.9) for the longest match: n tokens
 that occur c times. Below 3 tokens p is p_target alone. (Cache language models: Kuhn and De Mori 1990; for
 code: Tu, Su and Devanbu 2014; longest matches: Liu et al. 2024, "Infini-gram".) One view of the index serves
-a text from its first token to its last. Knows no drafts: a mixture follows from view, tokens and logits.
+a completion from its first token to its last. Must not know drafts: a mixture follows from view, tokens and
+logits.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from ngram_cache import IndexView
 
 NUM_LOOKED_UP = 32  # tokens of context
 _MIN_MATCH = 3
-_DOUBT = 16.0  # so many matching tokens are believed half
-_ESCAPE = 0.9  # what speaks for a token that was not seen, in occurrences
+_DOUBT = 16.0  # matching tokens at which the index counts half
+_ESCAPE = 0.9  # occurrences that tokens count for which were not seen
 
 
 class Raised(NamedTuple):
@@ -33,8 +34,8 @@ class Raised(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RepositoryMemory:
-    """What is mixed into the target's distribution over its `num_tokens` tokens."""
+class RepositoryBias:
+    """A view of the index, mixed into the target's distribution over its `num_tokens` tokens."""
 
     view: IndexView
     num_tokens: int
@@ -42,8 +43,8 @@ class RepositoryMemory:
     @classmethod
     def for_request(
         cls, request: CompletionRequest, num_tokens: int, *, is_usual: bool
-    ) -> RepositoryMemory | None:
-        """The memory that a request wants, as the index is now; `is_usual` says what `auto` means."""
+    ) -> RepositoryBias | None:
+        """Return the bias that a request wants, as the index is now; `is_usual` says what `auto` means."""
         is_wanted = request.repository_memory == "on" or (request.repository_memory == "auto" and is_usual)
         if request.index is None or not is_wanted:
             return None
@@ -52,16 +53,16 @@ class RepositoryMemory:
 
     @property
     def source(self) -> Hashable:
-        """Whose memory it is; the same for another state of the same repository."""
+        """The repository; the same for another state of it."""
         return self.view.source
 
     def raised(
         self, logits: Tensor, context: Sequence[int], log_sum: float | None = None
     ) -> Mapping[int, Raised]:
-        """The tokens that the mixture makes likelier behind `context`.
+        """Return the tokens that the mixture makes likelier after `context`.
 
         `logits` [vocab_size] are the target's, `log_sum` the logarithm of their sum of e**logit. All other
-        tokens keep their logit, for what a logit says is its distance from the others'.
+        tokens keep their logit: only its distance from the others counts.
         """
         seen = self.view.successors(context[-NUM_LOOKED_UP:], _MIN_MATCH)
         counts = {token: count for token, count in seen.counts.items() if token < self.num_tokens}
@@ -79,7 +80,7 @@ class RepositoryMemory:
         }
 
     def mixed(self, logits: Tensor, context: Sequence[int]) -> Tensor:
-        """The mixture's logits [num_tokens]."""
+        """Return the mixture's logits [num_tokens]."""
         logits = logits[: self.num_tokens]
         raised = self.raised(logits, context)
         if not raised:
@@ -90,6 +91,6 @@ class RepositoryMemory:
 
 
 def _log_add(left: float, right: float) -> float:
-    """The logarithm of e**left + e**right."""
+    """Return the logarithm of e**left + e**right."""
     low, high = sorted((left, right))
     return high + math.log1p(math.exp(low - high))

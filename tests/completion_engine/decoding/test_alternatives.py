@@ -9,14 +9,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from completion_engine.decoding.candidates import decode_behind, rank_runners_up
-from completion_engine.decoding.context import DecodingContext
-from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.run import Limits, NoRules, run
+from completion_engine.decoding.alternatives import decode_after, rank_runners_up
+from completion_engine.decoding.ending import Finish, Limits, NoRules, run
+from completion_engine.decoding.loop import Decoding, DecodingSetup
+from completion_engine.decoding.preparation import PreparedRequest
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
-from completion_engine.decoding.task import Task
-from completion_engine.decoding.writing import Finish
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.engine import CompletionEngine
@@ -41,11 +39,11 @@ def request(prefix: str, num_candidates: int = 4, **options: object) -> Completi
     return CompletionRequest(prefix, suffix, "python", "a.py", num_candidates=num_candidates, **options)  # type: ignore[arg-type]  # options of several types
 
 
-def task_of(target: LanguageModel, tokenizer: Tokenizer, healed: bytes) -> Task:
+def prepared(target: LanguageModel, tokenizer: Tokenizer, healed: bytes) -> PreparedRequest:
     prompt = Prompt(tuple(tokenizer.encode(HEAD)), healed)
-    context = DecodingContext(target, Sampler(tokenizer.num_tokens), (NgramDrafter(),), SurvivalTable())
+    setup = DecodingSetup(target, Sampler(tokenizer.num_tokens), (NgramDrafter(),), SurvivalTable())
     slot = Slot(KVCache(target.cache_shape))
-    return Task(request(HEAD), CursorContext(HEAD, ""), prompt, slot, context, tokenizer)
+    return PreparedRequest(request(HEAD), prompt, slot, setup, tokenizer)
 
 
 def all_of(completion: Completion) -> list[Completion]:
@@ -83,30 +81,30 @@ def test_drafts_change_no_candidate(make_engine: Make, prefix: str, temperature:
 def test_behind_a_branch_stands_what_the_target_writes_there_by_itself(
     target: LanguageModel, tokenizer: Tokenizer, write: Callable[..., tuple[Decoding, Finish]], healed: bytes
 ) -> None:
-    task = task_of(target, tokenizer, healed)
-    first = task.decoding(CompletionStats())
+    place = prepared(target, tokenizer, healed)
+    first = place.decode(CompletionStats())
     num_chars = run(first, NoRules(), Limits(12), Cancellation()).num_chars
-    branches = rank_runners_up(task, first, num_chars)
+    branches = rank_runners_up(place, first, num_chars)
     assert len(branches) > 4
     assert sorted(branches, key=lambda branch: -branch.probability) == branches
     for branch in branches:
         path = [*first.tokens[: branch.num_shared], branch.token]
         assert branch.token != first.tokens[branch.num_shared]
         assert tokenizer.spell(path).startswith(healed[: len(tokenizer.spell(path))])
-        decoding = decode_behind(task, first, branch, CompletionStats())
+        decoding = decode_after(place, first, branch, CompletionStats())
         run(decoding, NoRules(), Limits(12), Cancellation())
         healing = healed[len(tokenizer.spell(path)) :]
-        alone, _ = write([*task.prompt.tokens, *path], healed=healing, num_tokens=12 - len(path))
+        alone, _ = write([*place.prompt.tokens, *path], healed=healing, num_tokens=12 - len(path))
         assert decoding.tokens[:12] == [*path, *alone.tokens][:12]
 
 
 def test_a_branch_is_as_likely_as_the_target_says(target: LanguageModel, tokenizer: Tokenizer) -> None:
-    task = task_of(target, tokenizer, b"")
-    first = task.decoding(CompletionStats())
+    place = prepared(target, tokenizer, b"")
+    first = place.decode(CompletionStats())
     num_chars = run(first, NoRules(), Limits(12), Cancellation()).num_chars
-    for branch in rank_runners_up(task, first, num_chars):
+    for branch in rank_runners_up(place, first, num_chars):
         path = [*first.tokens[: branch.num_shared], branch.token]
-        logits = target.forward([*task.prompt.tokens, *path[:-1]], KVCache(target.cache_shape), len(path))
+        logits = target.forward([*place.prompt.tokens, *path[:-1]], KVCache(target.cache_shape), len(path))
         chances = torch.softmax(logits[:, : tokenizer.num_tokens].float(), -1)
         wanted = math.prod(float(row[token]) for row, token in zip(chances, path, strict=True))
         assert branch.probability == pytest.approx(wanted, rel=1e-4)
@@ -115,7 +113,7 @@ def test_a_branch_is_as_likely_as_the_target_says(target: LanguageModel, tokeniz
 def test_what_is_taken_back_before_the_cursor_is_spelt_by_all(make_engine: Make) -> None:
     completion = make_engine().complete(request(HEAD + "        res", 5))
     for candidate in all_of(completion):
-        assert "".join(piece.text for piece in candidate.pieces) == candidate.text
+        assert "".join(segment.text for segment in candidate.segments) == candidate.text
 
 
 def test_alternatives_leave_the_way_of_the_first_as_it_was(make_engine: Make) -> None:

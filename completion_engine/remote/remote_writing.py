@@ -1,6 +1,6 @@
-"""One text that servers write: asked for, taken in as it comes, and asked for again where it broke off.
+"""One completion that servers write: requested, read as it comes, and requested again where it broke off.
 
-Owns the tokens of one answer. Must not know documents, nor when a text is long enough.
+Owns the tokens of one answer. Must not know documents, nor when a completion is long enough.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import repeat
 
-from completion_engine.calibration import SHIPPED, Calibration
-from completion_engine.decoding.along import Known
-from completion_engine.decoding.chances import UNKNOWN, Chance
-from completion_engine.decoding.run import Limits
-from completion_engine.decoding.writing import Ending, Finish, TextRules
+from completion_engine.decoding.ending import Ending, Finish, Limits, TextRules
+from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
+from completion_engine.probability import UNKNOWN, TokenProbability
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.written import Written
-from completion_engine.remote.answer import Chunk, TokenStream
+from completion_engine.remote.token_stream import Chunk, TokenStream
 from completion_engine.remote.transport import Wait, silent
 from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
@@ -27,7 +25,7 @@ MAX_RESUMES = 3
 _PAUSES_S = (0.0, 0.05, 0.3)  # before it is asked again: a replica that died is soon known to be dead
 STALL_S = 10.0  # without a deadline nobody waits longer for the next token
 _BROKEN = frozenset({"truncated"})
-_BROKEN_BEHIND = frozenset({"truncated", "unavailable", "unreachable"})  # of an answer that had begun
+_BROKEN_LATER = frozenset({"truncated", "unavailable", "unreachable"})  # of an answer that had begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class RemoteWriting:
         authority: str,
         prompt: Prompt,
         written: Written,
-        known: Known,
+        known: Continuation,
         *,
         limits: Limits,
         cancellation: Cancellation,
@@ -64,7 +62,7 @@ class RemoteWriting:
         self.written, self.stats = written, stats
         self.cancellation = cancellation
         self.path = list(prompt.tokens)
-        self.chances: list[Chance] = []
+        self.probabilities: list[TokenProbability] = []
         self.has_ended = known.is_whole
         self._ask, self._authority = ask, authority
         self._num_prompt = len(prompt.tokens)
@@ -74,8 +72,8 @@ class RemoteWriting:
         self._num_chunks = self.num_resumes = self._num_asked = 0
         self._is_stray = False
         self._finish_reason = ""
-        for token, chance in zip(known.tokens, known.chances, strict=True):
-            self._add(token, chance)
+        for token, probability in zip(known.tokens, known.probabilities, strict=True):
+            self._add(token, probability)
         stats.num_prompt_tokens = self._num_prompt
 
     @property
@@ -89,13 +87,13 @@ class RemoteWriting:
         return self._ending.num_checked
 
     @property
-    def weighs(self) -> bool:
-        """Whether the servers told of every token how likely it is."""
-        return all(chance.is_known for chance in self.chances)
+    def is_scored(self) -> bool:
+        """Whether the probability of every token is known."""
+        return all(probability.is_known for probability in self.probabilities)
 
     @property
-    def origins(self) -> list[None]:
-        """Every token is the target's own: what the server drafted for itself is not told."""
+    def sources(self) -> list[None]:
+        """Every token counts as the target's own: servers do not say which they drafted."""
         return [None] * len(self.written.ends)
 
     @property
@@ -137,15 +135,9 @@ class RemoteWriting:
             self.close()
             raise silent(self._authority)
 
-    def finish(
-        self,
-        rules: TextRules,
-        max_tokens: int,
-        min_survival: float = 0.0,
-        calibration: Calibration = SHIPPED,
-    ) -> Finish | None:
-        """Whether what is written ends the completion; see `Ending`."""
-        found = self._ending.finish(self.tokens, self.chances, rules, max_tokens, min_survival, calibration)
+    def finish(self, rules: TextRules, limits: Limits) -> Finish | None:
+        """Return the end of the completion, None to go on; see `Ending`."""
+        found = self._ending.finish(self.tokens, self.probabilities, rules, limits)
         if found is None and self._is_stray:
             return Finish("end", len(self.written.text), "stray-text")
         if found is None and self.has_ended:
@@ -192,26 +184,26 @@ class RemoteWriting:
         self._num_chunks += 1
         self.stats.num_forwards += 1
         self._finish_reason = chunk.finish_reason
-        for token, chance in zip(chunk.tokens, chunk.chances or repeat(UNKNOWN), strict=False):
+        for token, probability in zip(chunk.tokens, chunk.probabilities or repeat(UNKNOWN), strict=False):
             is_end = self.written.is_end(token)
             if not is_end and not self.written.allows(token):
                 self._is_stray = True  # not what was asked for, and no text for this place
                 return
-            self._add(token, chance)
+            self._add(token, probability)
             self.stats.num_written += 1
             if is_end:
                 return
 
-    def _add(self, token: int, chance: Chance) -> None:
+    def _add(self, token: int, probability: TokenProbability) -> None:
         self.path.append(token)
-        self.chances.append(chance)
+        self.probabilities.append(probability)
         self.written.add(token)
 
     def _resume(self, fault: RemoteError) -> None:
         """Ask again, for the rest, where that helps. Raises RemoteError, CancelledError."""
         self.close()
         has_some = self._has_begun or self.num_resumes
-        if fault.kind not in (_BROKEN_BEHIND if has_some else _BROKEN) or self.num_resumes >= MAX_RESUMES:
+        if fault.kind not in (_BROKEN_LATER if has_some else _BROKEN) or self.num_resumes >= MAX_RESUMES:
             raise fault
         pause_s = _PAUSES_S[min(self.num_resumes, len(_PAUSES_S) - 1)]
         self.num_resumes += 1

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 import pytest
 from h2.connection import H2Connection
 
-from completion_engine.decoding.along import Known
-from completion_engine.decoding.chances import UNKNOWN
-from completion_engine.decoding.run import Limits
+from completion_engine.decoding.ending import Limits
+from completion_engine.decoding.reuse import Continuation
+from completion_engine.probability import UNKNOWN
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import Written
-from completion_engine.remote.answer import TokenStream
+from completion_engine.remote.remote_writing import Remaining, RemoteWriting
+from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.transport import Wait
-from completion_engine.remote.writing import Remaining, RemoteWriting
 from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 from tests.completion_engine.remote.wire import NOW, Wire
@@ -40,7 +40,7 @@ class Texts:
             "localhost:1",
             Prompt(prompt, b""),
             Written(self._tokenizer, b""),
-            Known(tuple(known), (UNKNOWN,) * len(known)),
+            Continuation(known, probabilities=(UNKNOWN,) * len(known)),
             limits=Limits(len(self._tokens), patience_at=time.perf_counter() + 600),
             cancellation=Cancellation(),
             stats=CompletionStats(),

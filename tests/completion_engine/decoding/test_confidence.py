@@ -9,13 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from completion_engine.calibration import SHIPPED
-from completion_engine.decoding.chances import Chance
-from completion_engine.decoding.picking import OpenRows, Picker
-from completion_engine.decoding.repository_memory import RepositoryMemory
-from completion_engine.decoding.run import NoRules
-from completion_engine.decoding.sampling import Sampler
+from completion_engine.decoding.ending import NoRules
+from completion_engine.decoding.repository_bias import RepositoryBias
+from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
 from completion_engine.engine import CompletionEngine
+from completion_engine.probability import SHIPPED, TokenProbability
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import HealingConstraint
 from completion_engine.request import Cancellation, CompletionRequest
@@ -36,40 +34,40 @@ def request(prefix: str, eagerness: float, **options: object) -> CompletionReque
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 1000), healed=st.sampled_from([b"", b"re", b"    "]), is_mixed=st.booleans())
-def test_a_chance_is_the_share_of_all_that_may_be_written(
+def test_a_probability_is_the_share_of_all_that_may_be_written(
     tokenizer: Tokenizer, seed: int, healed: bytes, is_mixed: bool
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
     logits = 4 * torch.randn(1, tokenizer.num_tokens, generator=generator)
     seen = torch.randint(0, tokenizer.num_tokens, (20,), generator=generator).tolist()
     index = NgramIndex((str(at), [1, 2, 3, token]) for at, token in enumerate(seen))
-    memory = RepositoryMemory(index.view(), tokenizer.num_tokens)
+    bias = RepositoryBias(index.view(), tokenizer.num_tokens)
     bound = HealingConstraint(tokenizer, healed)
-    picker = Picker(Sampler(tokenizer.num_tokens), memory if is_mixed else None)
+    picker = Picker(Sampler(tokenizer.num_tokens), bias if is_mixed else None)
     picks = picker.pick(OpenRows([1, 2, 3], [3], [-1], bound), logits)
-    row = memory.mixed(logits[0], [1, 2, 3]) if is_mixed else logits[0]
+    row = bias.mixed(logits[0], [1, 2, 3]) if is_mixed else logits[0]
     allowed = bound.candidates() if healed else list(range(tokenizer.num_tokens))
     shares = dict(zip(allowed, torch.softmax(row[allowed], -1).tolist(), strict=True))
-    (chance,) = picks.chances
-    assert chance.share == pytest.approx(shares[picks.tokens[0]], rel=1e-4)
-    assert all(share == pytest.approx(shares[token], rel=1e-4) for token, share in chance.rivals)
+    (probability,) = picks.probabilities
+    assert probability.value == pytest.approx(shares[picks.tokens[0]], rel=1e-4)
+    assert all(share == pytest.approx(shares[token], rel=1e-4) for token, share in probability.rivals)
 
 
 @pytest.mark.parametrize("typed", ["", "    re"])
-def test_the_shares_of_what_was_written_are_its_chances_and_asking_leaves_it_as_it_was(
+def test_the_shares_of_what_was_written_are_its_probabilities_and_asking_leaves_it_as_it_was(
     make_engine: Make, typed: str
 ) -> None:
     engine = make_engine()
     asked = request(HEAD + typed, 0.9)
     written = engine.write(asked, NoRules(), 6)
     text = written.written.text
-    shares = written.shares_of(text)
+    shares = written.probabilities_of(text)
     tokens = written.written.tokens_of(text)
     same = [a == b for a, b in zip(tokens, written.tokens, strict=False)]
     num_same = (*same, False).index(False)
     assert num_same  # else nothing is compared; the last one may come with a line end
-    for share, chance in zip(shares[: len(shares) - 1][:num_same], written.chances, strict=False):
-        assert share == pytest.approx(chance.share, rel=1e-3)
+    for share, probability in zip(shares[: len(shares) - 1][:num_same], written.probabilities, strict=False):
+        assert share == pytest.approx(probability.value, rel=1e-3)
     assert engine.write(asked, NoRules(), 6).written.text == text
 
 
@@ -77,10 +75,10 @@ def test_the_shares_of_what_was_written_are_its_chances_and_asking_leaves_it_as_
 def test_a_last_token_may_be_written_with_its_line_end(tokenizer: Tokenizer, is_mixed: bool) -> None:
     one, two = tokenizer.encode(":"), tokenizer.encode(":\n")
     logits = torch.zeros(1, tokenizer.num_tokens)
-    memory = RepositoryMemory(NgramIndex([("a", [1, 2, 3, *two])]).view(), tokenizer.num_tokens)
-    picker = Picker(Sampler(tokenizer.num_tokens), memory if is_mixed else None)
+    bias = RepositoryBias(NgramIndex([("a", [1, 2, 3, *two])]).view(), tokenizer.num_tokens)
+    picker = Picker(Sampler(tokenizer.num_tokens), bias if is_mixed else None)
     unbound = HealingConstraint(tokenizer, b"")
-    (share,) = picker.shares_of([1, 2, 3], one, unbound, logits)
+    (share,) = picker.probabilities_of([1, 2, 3], one, unbound, logits)
     num_meant = sum(
         spelt in (b":", b":\n")
         for spelt in map(tokenizer.spell, ([at] for at in range(tokenizer.num_tokens)))
@@ -90,11 +88,11 @@ def test_a_last_token_may_be_written_with_its_line_end(tokenizer: Tokenizer, is_
 
 
 def test_what_is_typed_rules_out_rivals() -> None:
-    chance = Chance(0.3, ((5, 0.4), (6, 0.1), (7, 0.2)))
-    narrowed = chance.among(lambda token: token == 6)
-    assert narrowed.share == pytest.approx(0.75)
+    probability = TokenProbability(0.3, ((5, 0.4), (6, 0.1), (7, 0.2)))
+    narrowed = probability.among(lambda token: token == 6)
+    assert narrowed.value == pytest.approx(0.75)
     assert narrowed.rivals == ((6, pytest.approx(0.25)),)
-    assert chance.among(lambda token: False).share == 1.0
+    assert probability.among(lambda token: False).value == 1.0
 
 
 def test_more_likely_tokens_are_right_more_often() -> None:
@@ -138,7 +136,7 @@ def test_less_eager_shows_a_head_of_all(make_engine: Make, text: str) -> None:
 
 
 @pytest.mark.parametrize("eagerness", [0.05, 0.6, 0.97])
-def test_what_nobody_weighed_is_weighed_before_it_counts_as_sure(make_engine: Make, eagerness: float) -> None:
+def test_what_nobody_weighed_is_scored_before_it_counts_as_sure(make_engine: Make, eagerness: float) -> None:
     """Who asks by a key gets all of a text; of that, no more than ever is shown to who goes on typing."""
     for text in TEXTS:
         engine, unasked = make_engine(), make_engine()
@@ -152,7 +150,7 @@ def test_what_nobody_weighed_is_weighed_before_it_counts_as_sure(make_engine: Ma
                 expected.rule,
                 expected.forecast,
             )
-            assert found.forecast.is_weighed
+            assert found.forecast.is_scored
 
 
 def test_an_unsure_text_is_written_whole_while_nothing_else_is_to_do(make_engine: Make) -> None:

@@ -1,4 +1,4 @@
-"""With the repository's memory the target is a mixture, and drafts change nothing about that either."""
+"""With repository bias the target is a mixture, and drafts change nothing about that either."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from completion_engine.decoding.context import DecodingContext
-from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.picking import OpenRows, Picker
-from completion_engine.decoding.repository_memory import RepositoryMemory
-from completion_engine.decoding.run import Limits, NoRules, run
-from completion_engine.decoding.sampling import Sampler
+from completion_engine.decoding.ending import Finish, Limits, NoRules, run
+from completion_engine.decoding.loop import Decoding, DecodingSetup
+from completion_engine.decoding.repository_bias import RepositoryBias
+from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
 from completion_engine.decoding.slots import Slot
-from completion_engine.decoding.writing import Finish
+from completion_engine.drafting.draft import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import SurvivalTable
 from completion_engine.engine import CompletionEngine
@@ -36,8 +34,8 @@ healings = st.sampled_from([b"", b"re", b"    "])
 temperatures = st.sampled_from([0.0, 0.8])
 
 
-def memory_of(index: NgramIndex, num_tokens: int) -> RepositoryMemory:
-    return RepositoryMemory(index.view(), num_tokens)
+def bias_of(index: NgramIndex, num_tokens: int) -> RepositoryBias:
+    return RepositoryBias(index.view(), num_tokens)
 
 
 @pytest.mark.parametrize(
@@ -54,12 +52,12 @@ def memory_of(index: NgramIndex, num_tokens: int) -> RepositoryMemory:
 def test_the_mixture_is_what_its_formula_says(
     documents: list[list[int]], context: list[int], weight: float, share: dict[int, float]
 ) -> None:
-    memory = memory_of(NgramIndex([(str(at), tokens) for at, tokens in enumerate(documents)]), 20)
+    bias = bias_of(NgramIndex([(str(at), tokens) for at, tokens in enumerate(documents)]), 20)
     logits = torch.randn(32, generator=torch.Generator().manual_seed(1)) * 3
     expected = (1 - weight) * torch.softmax(logits[:20], -1)
     for token, part in share.items():
         expected[token] += weight * part
-    mixed = torch.softmax(memory.mixed(logits, context), -1)
+    mixed = torch.softmax(bias.mixed(logits, context), -1)
     torch.testing.assert_close(mixed, expected, atol=2e-6, rtol=1e-5)
 
 
@@ -73,19 +71,19 @@ def test_the_pick_is_the_mixtures_best(
     sampler = Sampler(tokenizer.num_tokens, temperature, seed)
     seen = torch.randint(0, tokenizer.num_tokens, (40,), generator=generator).tolist()
     documents = [(str(at), [1, 2, 3, token]) for at, token in enumerate(seen)]
-    memory = memory_of(NgramIndex(documents), tokenizer.num_tokens)
+    bias = bias_of(NgramIndex(documents), tokenizer.num_tokens)
     bound = HealingConstraint(tokenizer, healed)
     rows = OpenRows([1, 2, 3], [3], [-1], bound)
     allowed = bound.candidates() if healed else range(tokenizer.num_tokens)
-    expected = sampler.pick_out_of(memory.mixed(logits[0], [1, 2, 3]), allowed, 3)
-    assert Picker(sampler, memory).pick(rows, logits).tokens == [expected]
+    expected = sampler.pick_out_of(bias.mixed(logits[0], [1, 2, 3]), allowed, 3)
+    assert Picker(sampler, bias).pick(rows, logits).tokens == [expected]
 
 
 @pytest.fixture(scope="session")
 def write_mixed(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., tuple[Decoding, Finish]]:
     def write(
         prompt: Sequence[int],
-        memory: RepositoryMemory | None,
+        bias: RepositoryBias | None,
         drafters: Sequence[object] = (),
         *,
         slot: Slot | None = None,
@@ -93,10 +91,10 @@ def write_mixed(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., tu
         temperature: float = 0.0,
     ) -> Decoding:
         sampler = Sampler(tokenizer.num_tokens, temperature, seed=3)
-        context = DecodingContext(target, sampler, drafters, SurvivalTable(), memory=memory)  # type: ignore[arg-type]
+        setup = DecodingSetup(target, sampler, drafters, SurvivalTable(), bias=bias)  # type: ignore[arg-type]
         slot = slot or Slot(KVCache(target.cache_shape))
         written = Written(tokenizer, healed)
-        decoding = Decoding(context, slot, Prompt(tuple(prompt), healed), written, CompletionStats())
+        decoding = Decoding(setup, slot, Prompt(tuple(prompt), healed), written, CompletionStats())
         run(decoding, NoRules(), Limits(NUM_TOKENS), Cancellation())
         return decoding
 
@@ -135,8 +133,8 @@ def test_no_draft_changes_what_the_mixture_writes(
     options = {"healed": healed, "temperature": temperature}
     bare = write_mixed(prompt, None, **options).tokens
     index = wound([*prompt, *bare])
-    memory = memory_of(index, tokenizer.num_tokens)
-    plain = write_mixed(prompt, memory, **options).tokens
+    bias = bias_of(index, tokenizer.num_tokens)
+    plain = write_mixed(prompt, bias, **options).tokens
 
     def script(path: list[int]) -> list[tuple[int, int]]:
         done = len(path) - len(prompt)
@@ -146,15 +144,15 @@ def test_no_draft_changes_what_the_mixture_writes(
         return chained + [(token, len(first) + at - 1 if at else -1) for at, token in enumerate(other)]
 
     ngram = NgramDrafter()
-    ngram.index = index
-    drafted = write_mixed(prompt, memory, [scripted(script), ngram], **options).tokens
+    ngram.enter(DraftScope("", "", index))
+    drafted = write_mixed(prompt, bias, [scripted(script), ngram], **options).tokens
     assert drafted[:NUM_TOKENS] == plain[:NUM_TOKENS]
 
 
 def test_a_repository_that_contradicts_the_target_is_heard(write_mixed: Write, tokenizer: Tokenizer) -> None:
     prompt = list(range(40, 80))
     bare = write_mixed(prompt, None).tokens
-    mixed = write_mixed(prompt, memory_of(wound([*prompt, *bare]), tokenizer.num_tokens)).tokens
+    mixed = write_mixed(prompt, bias_of(wound([*prompt, *bare]), tokenizer.num_tokens)).tokens
     assert mixed[0] == (bare[0] + 1 + len(prompt) % 7) % 900 + 9
 
 
@@ -165,14 +163,14 @@ def test_a_text_keeps_its_view_and_the_next_one_has_its_own(
     bare = write_mixed(prompt, None).tokens
     index = wound([*prompt, *bare])
     slot = Slot(KVCache(target.cache_shape))
-    first = write_mixed(prompt, memory_of(index, tokenizer.num_tokens), slot=slot)
+    first = write_mixed(prompt, bias_of(index, tokenizer.num_tokens), slot=slot)
     for path in index.paths:
         index.update(path, [5])
-    now = memory_of(index, tokenizer.num_tokens)
+    now = bias_of(index, tokenizer.num_tokens)
     along = write_mixed([*prompt, *first.tokens[:4]], now, slot=slot)
-    assert along.memory is first.memory
+    assert along.bias is first.bias
     assert along.tokens[: NUM_TOKENS - 4] == first.tokens[4:NUM_TOKENS]
-    assert write_mixed(prompt[:-1], now, slot=slot).memory is now
+    assert write_mixed(prompt[:-1], now, slot=slot).bias is now
     assert write_mixed(prompt, None, slot=slot).tokens == bare
 
 
@@ -229,4 +227,4 @@ def test_the_wish_decides_and_auto_leaves_it_to_the_model(
 ) -> None:
     index = NgramIndex([("b.py", [1, 2, 3])]) if has_index else NgramIndex()
     asked = request("", index, repository_memory=wish)
-    assert (RepositoryMemory.for_request(asked, 9, is_usual=is_usual) is not None) == is_mixed
+    assert (RepositoryBias.for_request(asked, 9, is_usual=is_usual) is not None) == is_mixed

@@ -1,19 +1,20 @@
-"""The tokens of one answer as they come: server-sent events with vLLM's JSON in them.
+"""The tokens of one answer as they come, with their probabilities: server-sent events with vLLM's JSON.
 
-Owns what an answer may be. The server is hostile: nothing is believed before it is looked at. Only `[DONE]`
-ends an answer; one that ends without it is a truncated one.
+Owns what an answer may be. The server is hostile: each field is checked before it is used. Only `[DONE]` ends
+an answer; one that ends without it is truncated.
 """
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from completion_engine.decoding.chances import Chance
 from completion_engine.errors import RemoteError
+from completion_engine.probability import NUM_RIVALS, UNKNOWN, TokenProbability
 from completion_engine.remote.event_stream import EventParser, EventStreamError
-from completion_engine.remote.logprobs import chances_of
 from completion_engine.remote.stream import Stream
 from completion_engine.remote.transport import Wait
 
@@ -21,6 +22,8 @@ _DONE = "[DONE]"
 _FINISHED = frozenset({"", "stop", "length"})
 _MAX_REASON_BYTES = 64 << 10
 _MAX_RETRY_S = 60.0
+_ID_PREFIX = "token_id:"  # and the token's number, by return_tokens_as_token_ids
+_LEAST_LOGPROB = -20.0  # a token that was written is not impossible
 _UNKNOWN_TOKEN = (
     "does not accept the token",
     "Check remote.tokenFile, or ask who runs the servers for a token.",
@@ -34,14 +37,14 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Token ids that were written, and why the server stopped behind them, if it did.
+    """Token ids that were written, and why the server stopped after them, if it did.
 
-    `chances` says how likely each is; nothing where the server does not tell.
+    `probabilities` has one for each token; it is empty where the server sends none.
     """
 
     tokens: tuple[int, ...]
     finish_reason: str = ""
-    chances: tuple[Chance, ...] = ()
+    probabilities: tuple[TokenProbability, ...] = ()
 
 
 class TokenStream:
@@ -128,7 +131,9 @@ class TokenStream:
         if self._num_left < 0:
             raise self._rubbish("more tokens than were asked for")
         if tokens or reason:
-            self._chunks.append(Chunk(tuple(tokens), reason, chances_of(fields.get("logprobs"), tokens)))
+            self._chunks.append(
+                Chunk(tuple(tokens), reason, probabilities_of(fields.get("logprobs"), tokens))
+            )
 
     def _take_usage(self, usage: object) -> None:
         details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
@@ -139,6 +144,41 @@ class TokenStream:
     def _rubbish(self, what: str) -> RemoteError:
         self.close()
         return rubbish(self._authority, what)
+
+
+def probabilities_of(logprobs: object, tokens: Sequence[int]) -> tuple[TokenProbability, ...]:
+    """Return the probabilities of `tokens` by a choice's field `logprobs`; empty where it does not fit."""
+    fields = logprobs if isinstance(logprobs, dict) else {}
+    own, tops = fields.get("token_logprobs"), fields.get("top_logprobs")
+    if not isinstance(own, list) or len(own) != len(tokens):
+        return ()
+    rivals = tops if isinstance(tops, list) and len(tops) == len(tokens) else [None] * len(tokens)
+    return tuple(map(_probability, tokens, own, rivals))
+
+
+def _probability(token: int, own: object, top: object) -> TokenProbability:
+    value = _value(own)
+    if value is None:
+        return UNKNOWN
+    rivals = (
+        dict(_rival(name, logprob) for name, logprob in list(top.items())[: NUM_RIVALS + 1])
+        if isinstance(top, dict)
+        else {}
+    )
+    return TokenProbability(value, tuple(pair for pair in rivals.items() if pair[0] not in {token, -1}))
+
+
+def _rival(name: str, logprob: object) -> tuple[int, float]:
+    """Return a token and its probability; the token -1 where the server sent something else."""
+    number, value = name.removeprefix(_ID_PREFIX), _value(logprob)
+    is_token = name.startswith(_ID_PREFIX) and number.isascii() and number.isdigit() and len(number) < 10
+    return (int(number), value) if is_token and value is not None else (-1, 0.0)
+
+
+def _value(logprob: object) -> float | None:
+    if isinstance(logprob, bool) or not isinstance(logprob, int | float) or not logprob <= 0:
+        return None
+    return math.exp(max(logprob, _LEAST_LOGPROB))
 
 
 def whole_body(stream: Stream, authority: str, wait: Wait, max_bytes: int) -> bytes:

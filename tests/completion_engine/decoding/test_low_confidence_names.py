@@ -6,10 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from completion_engine.decoding.low_confidence_names import names_in, num_confident_chars
 from completion_engine.stats import Forecast
 from completion_engine.suggestions.cursor_context import CursorContext
-from completion_engine.suggestions.doubts import num_sure_chars
-from completion_engine.suggestions.names import names_in
 from completion_engine.suggestions.stopping import StopRules
 
 
@@ -62,14 +61,14 @@ def test_a_name_at_the_end_counts_where_the_text_is_ended() -> None:
 )
 def test_a_text_ends_before_a_name_that_nobody_knows(tokens: list[str], known: set[str], shown: str) -> None:
     rules, written = rules_at("x = "), forecast(tokens, 0.95)
-    num_chars = num_sure_chars(rules, written, 0.6, knows=known.__contains__)
+    num_chars = num_confident_chars(rules, written, 0.6, is_known=known.__contains__)
     assert written.text[:num_chars] == shown
-    assert num_sure_chars(rules, written, 0.6) == len(written.text)
+    assert num_confident_chars(rules, written, 0.6) == len(written.text)
 
 
 def test_a_model_that_is_sure_enough_is_believed() -> None:
     written = forecast(["call", "(", ")", "\n"], 0.9999)
-    assert num_sure_chars(rules_at("x = "), written, 0.8, knows=lambda _: False) == len(written.text)
+    assert num_confident_chars(rules_at("x = "), written, 0.8, is_known=lambda _: False) == len(written.text)
 
 
 @given(
@@ -80,5 +79,5 @@ def test_a_model_that_is_sure_enough_is_believed() -> None:
 @example(["name", *" " * 5, "(", "\n", *["name"] * 5], 0.875, 0.890625)
 def test_doubts_never_show_more(tokens: list[str], share: float, eagerness: float) -> None:
     rules, written = rules_at("x = "), forecast(tokens, share)
-    doubted = num_sure_chars(rules, written, eagerness, knows=lambda _: False)
-    assert doubted <= num_sure_chars(rules, written, eagerness) <= len(written.text)
+    doubted = num_confident_chars(rules, written, eagerness, is_known=lambda _: False)
+    assert doubted <= num_confident_chars(rules, written, eagerness) <= len(written.text)

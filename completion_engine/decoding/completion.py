@@ -1,0 +1,158 @@
+"""From what is written to what is shown: a completion that is polished, and where its parts came from.
+
+Must not know how tokens are found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from completion_engine.decoding.ending import Finish, Writing
+from completion_engine.decoding.low_confidence_names import KnownNames, num_confident_chars
+from completion_engine.probability import num_known
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import CompletionRequest
+from completion_engine.stats import Completion, CompletionSegment, Forecast
+from completion_engine.suggestions.stopping import StopRules
+from completion_engine.suggestions.suggestion import polish
+from ngram_cache import NgramIndex
+
+if TYPE_CHECKING:  # a window on remote servers starts without torch
+    from completion_engine.drafting.draft import DraftToken
+
+# Why a text is blank that no rule ended.
+_ENDED_AT_ONCE = {"deadline": "out-of-time", "end": "nothing-to-add"}
+_READ_FROM = {"prompt": "this file", "recent": "recent suggestions"}
+_IN_CONTEXT = "other files"  # that the target is shown in front of this one
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionBuilder:
+    """Builds the completions of one request, whose prompt begins with `num_context` tokens of its repository.
+
+    With `scores` the target's probabilities are known, and completions end before low-confidence names.
+    """
+
+    request: CompletionRequest
+    rules: StopRules
+    tokenizer: Tokenizer
+    num_context: int
+    scores: bool
+
+    def build(self, writing: Writing, finish: Finish, begin_s: float) -> Completion:
+        """Return the completion of what was written since `begin_s` (`time.perf_counter()`) and ended so."""
+        forecast = _forecast(writing, finish)
+        finish = self._before_low_confidence_names(forecast, finish)
+        polishing_s, stats = time.perf_counter(), writing.stats
+        suggestion = polish(self.rules, writing.written.text[: finish.num_chars])
+        stats.num_tokens = sum(end <= finish.num_chars for end in writing.written.ends)
+        stats.finish_reason = finish.reason
+        sources = zip(writing.written.ends, writing.sources, strict=True)
+        attribution = SourceAttribution(self.tokenizer, self.request.index, self.num_context)
+        segments = attribution.segments(suggestion.text, sources)
+        now_s = time.perf_counter()
+        stats.ms["postprocess"] = (now_s - polishing_s) * 1e3
+        stats.ms["total"] = (now_s - begin_s) * 1e3
+        rule: str = suggestion.rule
+        if rule == "blank":  # because something ended it at once: that is the reason to show
+            rule = finish.rule or _ENDED_AT_ONCE.get(finish.reason, rule)
+        rule = rule or finish.rule
+        return Completion(suggestion.text, suggestion.num_replaced, stats, segments, rule, forecast=forecast)
+
+    def _before_low_confidence_names(self, forecast: Forecast, finish: Finish) -> Finish:
+        """Return `finish`, or an earlier end where the next name is too unlikely to exist."""
+        request, names = self.request, KnownNames(self.request, self.tokenizer)
+        if not self.scores or not names.can_judge:
+            return finish
+        num_chars = num_confident_chars(
+            self.rules, forecast, request.eagerness, request.calibration, names.__contains__
+        )
+        return Finish("unsure", num_chars, "unknown-name") if num_chars < finish.num_chars else finish
+
+
+def _forecast(writing: Writing, finish: Finish) -> Forecast:
+    """Return the tokens that the end was found among, the one too many included."""
+    ends = tuple(writing.written.ends[: writing.num_checked])
+    probabilities = writing.probabilities[: writing.num_checked]
+    text = writing.written.text[: ends[-1] if ends else 0]
+    is_scored = num_known(probabilities) == len(probabilities)
+    return Forecast(text, ends, tuple(one.value for one in probabilities), finish.num_chars, is_scored)
+
+
+def with_alternatives(shown: Completion, others: Iterable[Completion], num_candidates: int) -> Completion:
+    """Return `shown` with others that differ from it and each other, `num_candidates` texts in all."""
+    known = {"", shown.text}
+    found: list[Completion] = []
+    for other in others:
+        if other.text not in known:
+            known.add(other.text)
+            found.append(other)
+        if len(found) + 1 >= num_candidates:
+            break
+    return replace(shown, alternatives=tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _LineCount:
+    """A document of the index, read up to a token; `num_lines` ended before it."""
+
+    offset: int = 0
+    num_lines: int = 0
+
+
+class SourceAttribution:
+    """Finds the source of each character of one completion, down to the file and line of a draft."""
+
+    def __init__(self, tokenizer: Tokenizer, index: NgramIndex | None, num_context: int = 0) -> None:
+        """The first `num_context` tokens of the prompt show the repository."""
+        self._tokenizer = tokenizer
+        self._num_context = num_context
+        self._index = index
+        self._counted: dict[int, _LineCount] = {}  # by document
+
+    def segments(
+        self, text: str, written: Iterable[tuple[int, DraftToken | None]]
+    ) -> tuple[CompletionSegment, ...]:
+        """Return `text` cut where its source changes.
+
+        `written` holds for each token its end in the text and the draft that it was accepted from. Tokens
+        that end beyond the text, and those that add nothing to it, are left out.
+        """
+        segments: list[CompletionSegment] = []
+        start = 0
+        for end, draft in written:
+            chunk = text[start:end]
+            start = end
+            if not chunk:
+                continue
+            segment = self._segment(chunk, draft)
+            if segments and segments[-1].origin == segment.origin:
+                segments[-1] = segments[-1].joined(chunk)
+            else:
+                segments.append(segment)
+        return tuple(segments)
+
+    def _segment(self, text: str, draft: DraftToken | None) -> CompletionSegment:
+        if draft is None:
+            return CompletionSegment(text, "target")
+        if draft.origin == "prompt" and 0 < draft.offset < self._num_context:
+            return CompletionSegment(text, draft.source, _IN_CONTEXT)
+        if draft.document < 0 or self._index is None:
+            return CompletionSegment(text, draft.source, _READ_FROM.get(draft.origin, ""))
+        path = self._index.path_of(draft.document)
+        if not path:
+            return CompletionSegment(text, draft.source)
+        return CompletionSegment(text, draft.source, path=path, line=self._line(self._index, draft))
+
+    def _line(self, index: NgramIndex, draft: DraftToken) -> int:
+        """Return the line, from 0, on which a draft was read; each document is read once for all tokens."""
+        known = self._counted.get(draft.document, _LineCount())
+        if known.offset > draft.offset:
+            known = _LineCount()
+        tokens = index.tokens_before(draft.document, draft.offset)[known.offset :]
+        num_lines = known.num_lines + self._tokenizer.spell(tokens.tolist()).count(b"\n")
+        self._counted[draft.document] = _LineCount(draft.offset, num_lines)
+        return num_lines

@@ -1,0 +1,260 @@
+"""When a completion ends: at a rule, an end token, a limit, or where it is too unlikely to be right.
+
+The only module that knows deadlines. Must not know models, documents and how tokens are found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from completion_engine.probability import SHIPPED, Calibration, TokenProbability
+from completion_engine.prompting.prompt_choice import PromptBudget
+from completion_engine.prompting.written import Written
+from completion_engine.request import Cancellation, CompletionRequest
+from completion_engine.stats import CompletionStats
+from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import without_surrogates
+
+if TYPE_CHECKING:  # a window on remote servers starts without torch
+    from completion_engine.drafting.draft import DraftToken
+
+MAX_NEW_TOKENS = 256
+# A completion that takes longer ends with what it has if another window waits for the engine.
+MAX_TURN_S = 1.0
+_WARM_SHARE = 0.5  # of the deadline: a prompt that takes at most this long leaves time for the answer
+_PROMPT_SHARE = 0.2  # of the patience: a prompt that takes longer is replaced by a smaller one
+_SOON_SHARE = 0.05  # of the patience: a prompt that takes at most this long makes no answer late
+_COLD_SHARE = 0.4  # of the patience: the time of an answer that had to wait for its prompt
+_PASS_MARGIN = 1.2  # the deadline assumes that a pass takes this many times its measured time
+
+
+class StopPosition(Protocol):
+    """A position in the text at which a rule ends it."""
+
+    @property
+    def rule(self) -> str:
+        """The rule's name."""
+        ...
+
+    @property
+    def num_chars(self) -> int:
+        """Characters that count."""
+        ...
+
+
+class TextRules(Protocol):
+    """When a text is long enough; see `completion_engine.suggestions`."""
+
+    def check(self, generated: str) -> StopPosition | None:
+        """Return where to stop; None to go on."""
+        ...
+
+    def boundary(self, generated: str) -> int:
+        """Return the characters up to the last sensible position to cut."""
+        ...
+
+    def head(self, generated: str, num_chars: int) -> int:
+        """Return the characters up to the last sensible position to cut within the first `num_chars`."""
+        ...
+
+
+class NoRules:
+    """Writes to the end of the infill or to the limit: nothing in the text stops it."""
+
+    def check(self, generated: str) -> StopPosition | None:  # noqa: ARG002 - see `TextRules`
+        """Never stop."""
+        return None
+
+    def boundary(self, generated: str) -> int:
+        """Count all of the text."""
+        return len(generated)
+
+    def head(self, generated: str, num_chars: int) -> int:  # noqa: ARG002 - see `TextRules`
+        """Count all of these characters."""
+        return num_chars
+
+
+def rules_at(request: CompletionRequest) -> StopRules:
+    """Return the rules at a request's cursor, on the text that its target sees."""
+    before, after = without_surrogates(request.prefix), without_surrogates(request.suffix)
+    return StopRules(CursorContext(before, after, request.language, request.multiline))
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Why a completion ended, and how many characters of its text count."""
+
+    reason: str
+    num_chars: int
+    rule: str = ""
+
+
+def suppression(rules: StopRules, request: CompletionRequest) -> Finish | None:
+    """Return the end of a completion that is not begun: in a comment or string that the request excludes."""
+    surroundings = rules.site.surroundings
+    return Finish("silent", 0, f"in-{surroundings}") if surroundings in request.suppressed_in else None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds.
+
+    After `turn_until` another window has its turn, if one waits. Text is cut where it is less likely to be
+    right than `min_confidence`, by `calibration`.
+    """
+
+    max_tokens: int
+    deadline_at: float = float("inf")
+    patience_at: float = float("inf")
+    turn_until: float = float("inf")
+    min_confidence: float = 0.0
+    calibration: Calibration = SHIPPED
+
+    @classmethod
+    def of(cls, request: CompletionRequest, max_tokens: int, begin_s: float, cold_ms: float) -> Limits:
+        """Return the limits of a request that began at `begin_s`.
+
+        `cold_ms` is the time of its prompt where most of that is not cached, else 0. If that is much of the
+        deadline, the answer is late anyway, and gets time to become whole.
+        """
+        deadline_ms = request.deadline_ms if request.deadline_ms > 0 else float("inf")
+        left_ms = max(1.0, deadline_ms - request.waited_ms)
+        if cold_ms > max(_WARM_SHARE * deadline_ms, _SOON_SHARE * request.patience_ms):
+            left_ms = max(left_ms, _COLD_SHARE * request.patience_ms)
+        patience_ms = max(request.patience_ms, request.deadline_ms - request.waited_ms)
+        deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (left_ms, patience_ms))
+        turn_until = begin_s + MAX_TURN_S
+        return cls(
+            max_tokens, deadline_at, patience_at, turn_until, 1 - request.eagerness, request.calibration
+        )
+
+    def is_turn_over(self, cancellation: Cancellation) -> bool:
+        """Return whether another window has waited long enough."""
+        return cancellation.gives_way and time.perf_counter() > self.turn_until
+
+
+def prompt_budget(request: CompletionRequest, token_ms: float) -> PromptBudget:
+    """Return the time for the prompt of a request that waits; unlimited without a deadline."""
+    if request.deadline_ms <= 0:
+        return PromptBudget()
+    soon_ms = _WARM_SHARE * request.deadline_ms
+    return PromptBudget(max(soon_ms, _PROMPT_SHARE * request.patience_ms), token_ms, soon_ms)
+
+
+class Ending:
+    """Looks at each token of one completion once, in order, and finds the one that ends it."""
+
+    def __init__(self, written: Written) -> None:
+        self._written = written
+        self._confidence = 1.0
+        self.num_checked = 0
+
+    def finish(
+        self,
+        tokens: Sequence[int],
+        probabilities: Sequence[TokenProbability],
+        rules: TextRules,
+        limits: Limits,
+    ) -> Finish | None:
+        """Return the end of the completion whose `tokens` have these `probabilities`; None to go on.
+
+        It ends too before the token with which it is less likely to be right than the limits allow.
+        """
+        ends = [0, *self._written.ends]
+        while self.num_checked < len(tokens):
+            at = self.num_checked
+            self.num_checked += 1
+            self._confidence *= limits.calibration.of(probabilities[at].value)
+            finish = self._finish_with(tokens[at], ends[at + 1], rules, limits.max_tokens)
+            is_unsure = self._confidence < limits.min_confidence
+            if is_unsure and (finish is None or finish.num_chars > ends[at]):
+                return Finish("unsure", rules.head(self._written.text[: ends[at + 1]], ends[at]), "unsure")
+            if finish is not None:
+                return finish
+        return None
+
+    def _finish_with(self, token: int, num_chars: int, rules: TextRules, max_tokens: int) -> Finish | None:
+        """Return the end at `token`, with which the text has `num_chars`."""
+        if self._written.is_end(token):
+            return Finish("end", num_chars)
+        stop = rules.check(self._written.text[:num_chars])
+        if stop is not None:
+            return Finish("stop", stop.num_chars, stop.rule)
+        if self.num_checked >= max_tokens:
+            return Finish("length", rules.boundary(self._written.text[:num_chars]))
+        return None
+
+
+class Writing(Protocol):
+    """Tokens that come step by step, from a local target or from servers."""
+
+    @property
+    def written(self) -> Written:
+        """The text of the tokens."""
+        ...
+
+    @property
+    def stats(self) -> CompletionStats:
+        """The cost so far."""
+        ...
+
+    @property
+    def probabilities(self) -> Sequence[TokenProbability]:
+        """The probability of each token, as far as it is known."""
+        ...
+
+    @property
+    def num_checked(self) -> int:
+        """Number of leading tokens that `finish` has looked at."""
+        ...
+
+    @property
+    def sources(self) -> Sequence[DraftToken | None]:
+        """For each token the draft that it was accepted from; None where the target wrote it itself."""
+        ...
+
+    @property
+    def next_ms(self) -> float:
+        """The least time of the next step."""
+        ...
+
+    def step(self, within_ms: float = float("inf")) -> None:
+        """Write on; begin nothing that takes longer than `within_ms` where something quicker will do."""
+        ...
+
+    def finish(self, rules: TextRules, limits: Limits) -> Finish | None:
+        """Return the end of the completion; None to go on."""
+        ...
+
+    def end(self) -> None:
+        """Release what is needed only to write on."""
+        ...
+
+
+def run(writing: Writing, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
+    """Write until a rule, the target or a limit ends the completion.
+
+    When the quickest next step would miss the deadline, the text is cut at its last sensible position.
+    Without one, work goes on to the first one, or until patience or the turn ends. Until then no step is
+    taken that would miss the deadline where a quicker one does not. Raises CancelledError.
+    """
+    try:
+        while True:
+            if (finish := writing.finish(rules, limits)) is not None:
+                return finish
+            cancellation.check()
+            now = time.perf_counter()
+            soon = now + _PASS_MARGIN * writing.next_ms / 1e3
+            is_turn_over = limits.is_turn_over(cancellation)
+            is_late = soon > limits.deadline_at
+            if is_late or is_turn_over:
+                num_chars = rules.boundary(writing.written.text)
+                if num_chars or is_turn_over or soon > limits.patience_at:
+                    return Finish("deadline", num_chars)
+            writing.step(float("inf") if is_late else (limits.deadline_at - now) * 1e3 / _PASS_MARGIN)
+    finally:
+        writing.end()

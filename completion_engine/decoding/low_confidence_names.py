@@ -1,0 +1,180 @@
+"""Where a completion ends before a name that is probably wrong: no file of the repository holds it.
+
+Only for languages in which an unknown name was measured to be nearly always wrong. Owns which names a text
+uses in code, and which of them every file of a language knows. Reads no files: an index says which names
+occur.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import math
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from completion_engine.probability import SHIPPED, Calibration
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import CompletionRequest
+from completion_engine.stats import Forecast
+from completion_engine.suggestions.site import Site
+from completion_engine.suggestions.stopping import StopRules
+
+_UNKNOWN_ODDS = (
+    0.1  # the odds of a name that neither the file nor the repository holds are multiplied by this
+)
+# The text before a name decides with which tokens it begins; the most usual first.
+_LEADS = (" ", "", ".", "(", "\n", "@", "[", "{", '"', "'", "`", "_")  # fmt: skip
+_MAX_OCCURRENCES = 16  # that are looked at
+_MAX_CHARS = 128
+_MIN_TOKENS = 8_000  # a smaller repository does not show which names are usual
+
+_MAX_CHARS_BEFORE = 128  # of a line, and of the chain that a name is a part of
+_CHAIN = re.compile(r"(?<![\w$.])([\w$]+)\.(?:[\w$]+\.)*\Z")
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t][^\n]*", re.MULTILINE)
+_WORD = re.compile(r"[\w$]+")
+_MIN_CHARS = 3  # shorter names are made up as they are needed
+_NAME = re.compile(r"(?<![\w$])(?:[^\W\d]|\$)[\w$]*")
+
+IsKnown = Callable[[str], bool]
+
+_PYTHON = frozenset(
+    {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *sys.stdlib_module_names, "self", "cls"}
+)
+_JAVASCRIPT = frozenset({
+    "abstract", "any", "Array", "arguments", "as", "async", "await", "BigInt", "bigint", "boolean",
+    "Boolean", "break", "case", "catch", "class", "clearTimeout", "console", "const", "constructor",
+    "continue", "Date", "debugger", "declare", "decodeURIComponent", "default", "delete", "document",
+    "else", "encodeURIComponent", "enum", "Error", "export", "exports", "extends", "false", "fetch",
+    "finally", "for", "from", "function", "get", "globalThis", "if", "implements", "import", "in", "infer",
+    "Infinity", "instanceof", "interface", "Intl", "is", "JSON", "keyof", "length", "let", "log", "Map",
+    "Math", "module", "namespace", "NaN", "never", "new", "null", "number", "Number", "object", "Object",
+    "of", "package", "parseFloat", "parseInt", "private", "process", "Promise", "protected", "Proxy",
+    "prototype", "public", "push", "RangeError", "readonly", "Reflect", "RegExp", "require", "return",
+    "satisfies", "set", "Set", "setInterval", "setTimeout", "static", "string", "String", "super", "switch",
+    "symbol", "Symbol", "then", "this", "throw", "true", "try", "type", "TypeError", "typeof", "undefined",
+    "unknown", "URL", "var", "void", "WeakMap", "WeakSet", "while", "window", "with", "yield",
+})  # fmt: skip
+_KNOWN = {
+    "python": _PYTHON,
+    **dict.fromkeys(("javascript", "javascriptreact", "typescript", "typescriptreact"), _JAVASCRIPT),
+}
+
+
+class KnownNames:
+    """The names in a request's document and repository."""
+
+    def __init__(self, request: CompletionRequest, tokenizer: Tokenizer) -> None:
+        self._request = request
+        self._tokenizer = tokenizer
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether an unknown name says anything here."""
+        index, language = self._request.index, self._request.language
+        return index is not None and language in _KNOWN and index.num_tokens >= _MIN_TOKENS
+
+    def __contains__(self, name: str) -> bool:
+        request = self._request
+        if request.index is None or len(name) > _MAX_CHARS:
+            return True
+        if name in request.prefix or name in request.suffix:
+            return True
+        own = request.indexed_as or request.document
+        spelt = (self._tokenizer.encode(lead + name) for lead in _LEADS)
+        return any(
+            request.index.find(tokens, max_occurrences=_MAX_OCCURRENCES, exclude=own) for tokens in spelt
+        )
+
+
+def num_confident_chars(
+    rules: StopRules,
+    forecast: Forecast,
+    eagerness: float,
+    calibration: Calibration = SHIPPED,
+    is_known: IsKnown | None = None,
+) -> int:
+    """Return how many characters of a forecast to show, before they are polished.
+
+    They end at the last sensible position before the token with which the text is less likely to be right
+    than 1 - `eagerness`. Without `is_known`, all names count as known.
+    """
+    confidences = [calibration.of(probability) for probability in forecast.probabilities]
+    if is_known is not None:
+        _lower_unknown(confidences, rules, forecast, is_known)
+    so_far, start = 1.0, 0
+    for confidence, end in zip(confidences, forecast.ends, strict=True):
+        so_far *= confidence
+        if so_far < 1 - eagerness and forecast.num_chars > start:
+            return min(forecast.num_chars, rules.head(forecast.text[:end], start))
+        start = end
+    return forecast.num_chars
+
+
+def _lower_unknown(confidences: list[float], rules: StopRules, forecast: Forecast, is_known: IsKnown) -> None:
+    """Lower the confidence of each unknown name's first token, so that the name has the odds it deserves."""
+    is_ended = forecast.num_chars == len(forecast.text)
+    for name in names_in(rules.site, forecast.text, is_ended=is_ended):
+        if name.start >= forecast.num_chars:
+            return
+        if is_known(name.text) or (name.root and is_imported(name.root, rules.site.cursor.prefix)):
+            continue
+        first = bisect_right(forecast.ends, max(0, name.start))
+        last = min(bisect_right(forecast.ends, name.end - 1), len(confidences) - 1)
+        confidence = math.prod(confidences[first : last + 1])
+        odds = _UNKNOWN_ODDS * confidence
+        confidences[first] *= odds / (odds + 1 - confidence) / confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name that ends after `end` characters of a text; with `start` < 0 it begins before the text.
+
+    It is a part of `root`, as in `root.part.name`, if that is not empty.
+    """
+
+    start: int
+    end: int
+    text: str
+    root: str = ""
+
+
+def names_in(site: Site, text: str, *, is_ended: bool) -> Iterator[Name]:
+    """Yield the whole names of `text`, written at the cursor: not in comments or strings, not known anywhere.
+
+    `is_ended` says that a name at the text's end does not go on.
+    """
+    known = _KNOWN.get(site.cursor.language, frozenset())
+    before = site.line_prefix[-_MAX_CHARS_BEFORE:]
+    joined, num_before = before + text, len(before)
+    spans = list(_without_code(site, text))
+    for found in _NAME.finditer(joined):
+        start, end = found.start() - num_before, found.end() - num_before
+        is_whole = 0 < end < len(text) + is_ended
+        is_code = not any(first < end and start < last for first, last in spans)
+        if is_whole and is_code and len(found.group()) >= _MIN_CHARS and found.group() not in known:
+            chain = _CHAIN.search(joined, max(0, found.start() - _MAX_CHARS_BEFORE), found.start())
+            yield Name(start, end, found.group(), chain[1] if chain else "")
+
+
+def is_imported(name: str, text: str) -> bool:
+    """Return whether a line of `text` imports a name: another repository defines its members."""
+    return any(name in _WORD.findall(line) for line in _IMPORT.findall(text) if name in line)
+
+
+def _without_code(site: Site, text: str) -> Iterator[tuple[int, int]]:
+    """Yield the strings and comments of a text."""
+    stack = list(site.stack)
+    start = 0 if site.inside else None
+    for event in site.scanner.scan(text, stack, before=site.line_prefix):
+        is_inside = bool(stack) and not stack[-1].is_bracket
+        if is_inside and start is None:
+            start = event.start
+        elif not is_inside and start is not None:
+            yield start, event.end
+            start = None
+    if start is not None:
+        yield start, len(text)

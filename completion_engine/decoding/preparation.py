@@ -1,0 +1,174 @@
+"""From a request to what writes its completion: a prompt, the cache that holds most of it, and the drafters.
+
+Owns the prompts and caches of all documents. Must not know what is written, nor when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from completion_engine.config import EngineConfig
+from completion_engine.decoding.ending import MAX_NEW_TOKENS
+from completion_engine.decoding.loop import Decoding, DecodingSetup
+from completion_engine.decoding.repository_bias import RepositoryBias
+from completion_engine.decoding.sampling import Sampler
+from completion_engine.decoding.slots import Slot, SlotPool
+from completion_engine.drafting.device_step import DeviceDecoder
+from completion_engine.drafting.draft import Drafter, DraftScope, Remembering
+from completion_engine.drafting.policy import SurvivalTable
+from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
+from completion_engine.prompting.prompt import Prompt, RepositoryFormat
+from completion_engine.prompting.prompt_choice import (
+    ChosenPrompt,
+    PromptBudget,
+    PromptChooser,
+    PromptLadder,
+    affordable_context,
+)
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.prompting.written import Written
+from completion_engine.request import CompletionRequest
+from completion_engine.stats import CompletionStats
+from completion_engine.target_model.costs import Costs
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.rows import ROWS
+from completion_engine.text_window import TextWindow, without_surrogates
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """A request with all that is needed to write at its cursor, again and again."""
+
+    request: CompletionRequest
+    prompt: Prompt
+    slot: Slot
+    setup: DecodingSetup
+    tokenizer: Tokenizer
+    is_whole: bool = True  # the prompt shows the whole window
+    shows_all: bool = True  # and the wanted context in front of it
+
+    def decode(self, stats: CompletionStats, slot: Slot | None = None) -> Decoding:
+        """Begin to write, from what the slot, or another on its cache, already knows of the completion."""
+        written = Written(self.tokenizer, self.prompt.healed)
+        return Decoding(self.setup, slot or self.slot, self.prompt, written, stats)
+
+
+class RequestPreparation:
+    """The prompts, caches and drafters of one engine's requests. Used on its thread.
+
+    At most `max_new_tokens` are written after a prompt, which shows at most `window` of a document.
+    """
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        target: LanguageModel,
+        tokenizer: Tokenizer,
+        drafters: Mapping[str, Drafter],
+        device_decoder: DeviceDecoder | None,
+    ) -> None:
+        """Take loaded parts; `device_decoder` is as in `DecodingSetup`."""
+        kind = target.device.type
+        self._target, self._tokenizer = target, tokenizer
+        self._drafters, self._device_decoder = tuple(drafters.values()), device_decoder
+        self._drafts_trees = config.drafts_trees
+        self._table = SurvivalTable()
+        # A GPU takes whole steps only where nothing is mixed in.
+        self._is_bias_usual = kind == "cpu" and remembers_repository(config.target)
+        self.max_new_tokens = min(MAX_NEW_TOKENS, target.capacity // 4)
+        self.window = TextWindow.for_device(kind, config.prefix_chars, config.suffix_chars)
+        self._slots = SlotPool(target.cache_shape, config.num_slots)
+        form = RepositoryFormat(tokenizer, _longest_context(config, target))
+        ladder = PromptLadder(
+            tokenizer,
+            self.window,
+            max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.max_tokens,
+            anchor_lines=anchor_lines_of(config.target),
+        )
+        self._prompts = PromptChooser(ladder, form, self._slots)
+
+    @property
+    def max_context_tokens(self) -> int:
+        """The longest context in front of a prompt."""
+        return self._prompts.max_context_tokens
+
+    @property
+    def num_cache_bytes(self) -> int:
+        """Memory of the caches when they are full."""
+        return self._slots.num_bytes
+
+    def prepare_request(
+        self, request: CompletionRequest, prompt: Prompt | None = None, budget: PromptBudget | None = None
+    ) -> PreparedRequest:
+        """Return a request prepared with `prompt`, or else with the largest that `budget` holds."""
+        if prompt is None:
+            chosen = self._prompts.choose(request, *_text_of(request), budget or PromptBudget())
+        else:
+            chosen = ChosenPrompt(prompt)
+        slot = self._slots.acquire(request.document, chosen.prompt.tokens)
+        return PreparedRequest(
+            request,
+            chosen.prompt,
+            slot,
+            self._setup(request),
+            self._tokenizer,
+            chosen.is_whole,
+            chosen.shows_all,
+        )
+
+    def with_whole_prompt(self, prepared: PreparedRequest) -> PreparedRequest:
+        """Return the same request with the whole window, and its own context in front."""
+        if prepared.shows_all:
+            return prepared
+        request = prepared.request
+        prompt = self._prompts.whole(request, *_text_of(request))
+        slot = self._slots.acquire(request.document, prompt.tokens)
+        return replace(prepared, prompt=prompt, slot=slot, is_whole=True, shows_all=True)
+
+    def commit_context(self, request: CompletionRequest) -> Prompt:
+        """Return the whole prompt with the request's context, which its document has from now on."""
+        return self._prompts.commit_context(request, *_text_of(request))
+
+    def take_over(self, other: RequestPreparation, document: str, prompt: Prompt) -> None:
+        """Copy what `other`, on the same target, has computed of a prompt."""
+        self._slots.take_over(other._slots, document, prompt.tokens)
+
+    def num_missing(self, request: CompletionRequest) -> int:
+        """Return the tokens to compute before an answer can show the whole window."""
+        return self._prompts.num_missing(request, *_text_of(request))
+
+    def forget(self, document: str) -> None:
+        """Release the cache of a closed document; what was written in it is drafted nowhere else."""
+        self._slots.forget(document)
+        self._prompts.forget(document)
+        for drafter in self._drafters:
+            if isinstance(drafter, Remembering):
+                drafter.forget(document)
+
+    def _setup(self, request: CompletionRequest) -> DecodingSetup:
+        num_tokens = self._tokenizer.num_tokens
+        return DecodingSetup(
+            self._target,
+            Sampler(num_tokens, request.temperature, request.seed),
+            self._drafters,
+            self._table,
+            self._drafts_trees,
+            self._device_decoder,
+            RepositoryBias.for_request(request, num_tokens, is_usual=self._is_bias_usual),
+            scores=self._target.device.type == "cpu" and request.filters_by_confidence,
+            scope=DraftScope.of(request),
+        )
+
+
+def _text_of(request: CompletionRequest) -> tuple[str, str]:
+    """Return the text before and after a request's cursor, as any tokenizer takes it."""
+    return without_surrogates(request.prefix), without_surrogates(request.suffix)
+
+
+def _longest_context(config: EngineConfig, target: LanguageModel) -> int:
+    """Return the tokens of the longest context: as many as pay here, and a quarter of the cache at most."""
+    wanted = config.context_tokens
+    if wanted < 0:
+        wanted = affordable_context(Costs(target.pass_ms).row_ms(ROWS))
+    return min(wanted, target.capacity // 4)

@@ -1,0 +1,64 @@
+"""How likely the target finds the tokens that it writes, and how often tokens of that probability are right.
+
+Plain numbers. Must not know text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+NUM_RIVALS = 8  # the likeliest tokens in a token's place that are kept beside it
+_NARROWEST = 1e-6  # probabilities closer to 0 and 1 are not told apart
+
+
+@dataclass(frozen=True, slots=True)
+class TokenProbability:
+    """The target's probability of a written token among all that may be written there, and of its rivals.
+
+    `is_known` is False for a token that was not scored.
+    """
+
+    value: float
+    rivals: tuple[tuple[int, float], ...] = ()
+    is_known: bool = True
+
+    def among(self, allows: Callable[[int], bool]) -> TokenProbability:
+        """Return the probability where only those of the known rivals remain that `allows` accepts."""
+        if not self.is_known:
+            return self
+        kept = tuple((token, value) for token, value in self.rivals if allows(token))
+        whole = self.value + sum(value for _, value in kept)
+        return TokenProbability(self.value / whole, tuple((token, value / whole) for token, value in kept))
+
+
+UNKNOWN = TokenProbability(1.0, is_known=False)
+"""Of a token that was not scored: nothing speaks against it."""
+
+
+def num_known(probabilities: Sequence[TokenProbability]) -> int:
+    """Return the number of leading probabilities that are known."""
+    return next((at for at, one in enumerate(probabilities) if not one.is_known), len(probabilities))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The log odds of being right are `offset` + `slope` * log odds of the probability (Platt 1999)."""
+
+    offset: float
+    slope: float
+
+    def of(self, probability: float) -> float:
+        """Return how often a token of this probability is what a person writes after text that was right."""
+        return 1 / (1 + math.exp(-(self.offset + self.slope * log_odds(probability))))
+
+
+SHIPPED = Calibration(0.4, 0.64)
+"""Measured on real positions; see docs/experiments.md."""
+
+
+def log_odds(probability: float) -> float:
+    """Return the logarithm of probability / (1 - probability), between -14 and 14."""
+    bounded = min(max(probability, _NARROWEST), 1 - _NARROWEST)
+    return math.log(bounded) - math.log1p(-bounded)
