@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding.alternatives import alternatives
+from completion_engine.decoding.alternatives import Alternatives
 from completion_engine.decoding.background import (
     BackgroundPrompt,
     BackgroundWriting,
@@ -21,12 +21,10 @@ from completion_engine.decoding.background import (
     needed_by_none,
     work_after,
 )
-from completion_engine.decoding.completion import CompletionBuilder, with_alternatives
+from completion_engine.decoding.completion import CompletionBuilder
 from completion_engine.decoding.ending import (
-    Finish,
     Limits,
     TextRules,
-    prompt_budget,
     rules_at,
     run,
     suppression,
@@ -42,11 +40,10 @@ from completion_engine.loading.trained_drafter import device_decoder_of
 from completion_engine.memory import give_back
 from completion_engine.models import ModelStore
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.prompt_choice import PromptBudget
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
-from completion_engine.suggestions.stopping import StopRules, load_grammar
+from completion_engine.suggestions.stopping import load_grammar
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
 
@@ -146,23 +143,25 @@ class CompletionEngine:
         Raises CancelledError after the present step when the request is cancelled.
         """
         begin_s = time.perf_counter()
-        prepared, decoding = self._begin(request, budget=self._budget_of(request))
-        rules, prompt = rules_at(request), prepared.prompt
-        builder = CompletionBuilder(request, rules, self.tokenizer, prompt.num_context, prepared.setup.scores)
-        if suppressed := suppression(rules, request):
+        prepared, decoding = self._begin(request, waits=True)
+        rules = rules_at(request)
+        limits = Limits.of(request, self._preparation.max_new_tokens, begin_s, decoding.cold_ms)
+        try:
+            with self.energy.measured(lambda: decoding.stats.num_written):
+                finish = suppression(rules, request) or run(decoding, rules, limits, request.cancellation)
+        except CancelledError:
             self._background = BackgroundPrompt(prepared)
-            return builder.build(decoding, suppressed, begin_s)
-        limits = Limits.of(request, self._max_tokens_of(request), begin_s, decoding.cold_ms)
-        finish = self._run(prepared, decoding, rules, limits)
-        if request.shadow:
-            self._shadow.take(DraftedCompletion.of(request, prompt, decoding), request.shadow)
+            raise
+        if request.shadow and not finish.is_suppressed:
+            self._shadow.take(DraftedCompletion.of(request, prepared.prompt, decoding), request.shadow)
+        num_context, scores = prepared.prompt.num_context, prepared.setup.scores
+        builder = CompletionBuilder(request, rules, self.tokenizer, num_context, scores)
         completion = builder.build(decoding, finish, begin_s)
-        if request.num_candidates > 1:
-            others = alternatives(prepared, builder, decoding, finish, limits)
-            completion = with_alternatives(completion, others, request.num_candidates)
-        self._background = work_after(
-            prepared, completion, finish, builder.rules, limits, self._preparation.with_whole_prompt
-        )
+        if request.num_candidates > 1 and not finish.is_suppressed:
+            others = Alternatives(prepared, builder, decoding, finish, limits)
+            completion = completion.with_alternatives(others, request.num_candidates)
+        widen = self._preparation.with_whole_prompt
+        self._background = work_after(prepared, completion, finish, rules, limits, widen)
         return completion
 
     def prepare(self, request: CompletionRequest, prompt: Prompt | None = None) -> None:
@@ -186,16 +185,16 @@ class CompletionEngine:
 
         Where it `writes`, its completion is written next. The whole prompt comes last.
         """
-        prepared, decoding = self._begin(request, budget=self._budget_of(request))
+        prepared, decoding = self._begin(request, waits=True)
         self._background = BackgroundPrompt(prepared, decoding)
         rules = rules_at(request)
         if writes and not suppression(rules, request):
-            limits = Limits.of(request, self._max_tokens_of(request), time.perf_counter(), 0.0)
+            limits = Limits.of(request, self._preparation.max_new_tokens, time.perf_counter(), 0.0)
             self._background = BackgroundWriting(prepared, rules, limits, decoding)
 
     def is_in_time(self, request: CompletionRequest) -> bool:
         """Return whether the request would be answered soon, by the whole prompt."""
-        return self._budget_of(request).is_soon(self._preparation.num_missing(request))
+        return self._preparation.is_in_time(request)
 
     def write(
         self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
@@ -277,26 +276,17 @@ class CompletionEngine:
         }
 
     def _begin(
-        self, request: CompletionRequest, prompt: Prompt | None = None, budget: PromptBudget | None = None
+        self, request: CompletionRequest, prompt: Prompt | None = None, *, waits: bool = False
     ) -> tuple[PreparedRequest, Decoding]:
         """Prepare a request and begin to write; background work for another one is given up."""
         begin = time.perf_counter()
         stats = self._new_stats()
         self._abandon()
-        prepared = self._preparation.prepare_request(request, prompt, budget)
+        prepared = self._preparation.prepare_request(request, prompt, waits=waits)
         decoding = prepared.decode(stats)
         stats.is_provisional = not prepared.is_whole
         stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
         return prepared, decoding
-
-    def _run(self, prepared: PreparedRequest, decoding: Decoding, rules: StopRules, limits: Limits) -> Finish:
-        """Write, and measure the energy. After a CancelledError the prompt is computed in the background."""
-        try:
-            with self.energy.measured(lambda: decoding.stats.num_written):
-                return run(decoding, rules, limits, prepared.request.cancellation)
-        except CancelledError:
-            self._background = BackgroundPrompt(prepared)
-            raise
 
     def _abandon(self) -> None:
         """Give the background work up: the drafters keep what they may of it."""
@@ -306,10 +296,3 @@ class CompletionEngine:
 
     def _new_stats(self) -> CompletionStats:
         return CompletionStats(device=str(self._target.device), target=self.config.target)
-
-    def _max_tokens_of(self, request: CompletionRequest) -> int:
-        return min(request.max_tokens, self._preparation.max_new_tokens)
-
-    def _budget_of(self, request: CompletionRequest) -> PromptBudget:
-        """Return the time for the prompt of a request that waits."""
-        return prompt_budget(request, self._target.prompt_token_ms)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from completion_engine.probability import SHIPPED, Calibration
+from completion_engine.text_window import without_surrogates
 
 if TYPE_CHECKING:  # the program's help must not load numpy
     from ngram_cache import NgramIndex
@@ -139,6 +140,16 @@ class CompletionRequest:
     suppressed_in: frozenset[Surroundings] = frozenset()
     may_leave: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation)
+
+    @property
+    def text_before(self) -> str:
+        """The text before the cursor, as any tokenizer takes it."""
+        return without_surrogates(self.prefix)
+
+    @property
+    def text_after(self) -> str:
+        """The text after the cursor, as any tokenizer takes it."""
+        return without_surrogates(self.suffix)
 
     @property
     def filters_by_confidence(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -126,3 +127,15 @@ class Completion:
     rule: str = ""
     alternatives: tuple[Completion, ...] = ()
     forecast: Forecast = Forecast()
+
+    def with_alternatives(self, others: Iterable[Completion], num_candidates: int) -> Completion:
+        """Return this completion with others that differ from it and each other, `num_candidates` in all."""
+        known = {"", self.text}
+        found: list[Completion] = []
+        for other in others:
+            if other.text not in known:
+                known.add(other.text)
+                found.append(other)
+            if len(found) + 1 >= num_candidates:
+                break
+        return replace(self, alternatives=tuple(found))

@@ -42,28 +42,38 @@ class RunnerUp:
     probability: float
 
 
-def alternatives(
-    prepared: PreparedRequest, builder: CompletionBuilder, first: Decoding, finish: Finish, limits: Limits
-) -> Iterator[Completion]:
-    """Yield other completions at the cursor, the likeliest first, until patience ends. Some may be equal."""
-    patient = replace(limits, deadline_at=limits.patience_at)
-    rules, cancellation = builder.rules, prepared.request.cancellation
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """Other completions at the cursor of `first`, which ended with `finish`: the likeliest first.
 
-    def new_stats() -> CompletionStats:
-        return CompletionStats(device=first.stats.device, target=first.stats.target)
+    They end with the limits' patience. Some may be equal.
+    """
 
-    if finish.reason == "deadline":  # the whole of what the deadline cut off is the likeliest of all
-        begin_s, first = time.perf_counter(), prepared.decode(new_stats())
-        finish = run(first, rules, patient, cancellation)
-        yield builder.build(first, finish, begin_s)
-    for branch in rank_runners_up(prepared, first, finish.num_chars):
-        begin_s = time.perf_counter()
-        if begin_s > limits.patience_at or limits.is_turn_over(cancellation):
-            return
-        decoding = decode_after(prepared, first, branch, new_stats())
-        end = run(decoding, rules, patient, cancellation)
-        if end.reason != "deadline" or end.num_chars >= decoding.written.ends[branch.num_shared]:
-            yield builder.build(decoding, end, begin_s)
+    prepared: PreparedRequest
+    builder: CompletionBuilder
+    first: Decoding
+    finish: Finish
+    limits: Limits
+
+    def __iter__(self) -> Iterator[Completion]:
+        prepared, limits, first, finish = self.prepared, self.limits, self.first, self.finish
+        rules, cancellation = self.builder.rules, prepared.request.cancellation
+        patient = replace(limits, deadline_at=limits.patience_at)
+        if finish.reason == "deadline":  # the whole of what the deadline cut off is the likeliest of all
+            begin_s, first = time.perf_counter(), prepared.decode(self._new_stats())
+            finish = run(first, rules, patient, cancellation)
+            yield self.builder.build(first, finish, begin_s)
+        for branch in rank_runners_up(prepared, first, finish.num_chars):
+            begin_s = time.perf_counter()
+            if begin_s > limits.patience_at or limits.is_turn_over(cancellation):
+                return
+            decoding = decode_after(prepared, first, branch, self._new_stats())
+            end = run(decoding, rules, patient, cancellation)
+            if end.reason != "deadline" or end.num_chars >= decoding.written.ends[branch.num_shared]:
+                yield self.builder.build(decoding, end, begin_s)
+
+    def _new_stats(self) -> CompletionStats:
+        return CompletionStats(device=self.first.stats.device, target=self.first.stats.target)
 
 
 def rank_runners_up(prepared: PreparedRequest, first: Decoding, num_chars: int) -> list[RunnerUp]:

@@ -105,8 +105,13 @@ def work_after(  # noqa: PLR0913 - how an answer came about
     rules: TextRules,
     limits: Limits,
     widen: Widen,
-) -> BackgroundWriting | None:
-    """Return the work while an answer is read: the rest of one that was cut short, else the next line."""
+) -> BackgroundWriting | BackgroundPrompt | None:
+    """Return the work while an answer is read: the rest of one that was cut short, else the next line.
+
+    Where the completion is suppressed, only its prompt is computed.
+    """
+    if finish.is_suppressed:
+        return BackgroundPrompt(prepared)
     shown = completion.text
     is_unfinished = finish.reason == "deadline" or (finish.reason == "unsure" and not shown)
     if is_unfinished or not prepared.shows_all:

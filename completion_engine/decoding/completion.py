@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from completion_engine.decoding.ending import Finish, Writing
@@ -80,19 +80,6 @@ def _forecast(writing: Writing, finish: Finish) -> Forecast:
     text = writing.written.text[: ends[-1] if ends else 0]
     is_scored = num_known(probabilities) == len(probabilities)
     return Forecast(text, ends, tuple(one.value for one in probabilities), finish.num_chars, is_scored)
-
-
-def with_alternatives(shown: Completion, others: Iterable[Completion], num_candidates: int) -> Completion:
-    """Return `shown` with others that differ from it and each other, `num_candidates` texts in all."""
-    known = {"", shown.text}
-    found: list[Completion] = []
-    for other in others:
-        if other.text not in known:
-            known.add(other.text)
-            found.append(other)
-        if len(found) + 1 >= num_candidates:
-            break
-    return replace(shown, alternatives=tuple(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """When a completion ends: at a rule, an end token, a limit, or where it is too unlikely to be right.
 
-The only module that knows deadlines. Must not know models, documents and how tokens are found.
+The only module that reads the clock against deadlines. Must not know models, documents and how tokens are
+found.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from completion_engine.probability import SHIPPED, Calibration, TokenProbability
-from completion_engine.prompting.prompt_choice import PromptBudget
+from completion_engine.prompting.prompt_choice import WARM_SHARE
 from completion_engine.prompting.written import Written
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import CompletionStats
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
-from completion_engine.text_window import without_surrogates
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
     from completion_engine.drafting.draft import DraftToken
@@ -25,10 +25,9 @@ if TYPE_CHECKING:  # a window on remote servers starts without torch
 MAX_NEW_TOKENS = 256
 # A completion that takes longer ends with what it has if another window waits for the engine.
 MAX_TURN_S = 1.0
-_WARM_SHARE = 0.5  # of the deadline: a prompt that takes at most this long leaves time for the answer
-_PROMPT_SHARE = 0.2  # of the patience: a prompt that takes longer is replaced by a smaller one
 _SOON_SHARE = 0.05  # of the patience: a prompt that takes at most this long makes no answer late
 _COLD_SHARE = 0.4  # of the patience: the time of an answer that had to wait for its prompt
+_SUPPRESSED = "silent"  # as clients read it in the statistics
 _PASS_MARGIN = 1.2  # the deadline assumes that a pass takes this many times its measured time
 
 
@@ -79,9 +78,9 @@ class NoRules:
 
 
 def rules_at(request: CompletionRequest) -> StopRules:
-    """Return the rules at a request's cursor, on the text that its target sees."""
-    before, after = without_surrogates(request.prefix), without_surrogates(request.suffix)
-    return StopRules(CursorContext(before, after, request.language, request.multiline))
+    """Return the rules at a request's cursor."""
+    text = request.text_before, request.text_after
+    return StopRules(CursorContext(*text, request.language, request.multiline))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +91,16 @@ class Finish:
     num_chars: int
     rule: str = ""
 
+    @property
+    def is_suppressed(self) -> bool:
+        """Whether the completion was not begun; see `suppression`."""
+        return self.reason == _SUPPRESSED
+
 
 def suppression(rules: StopRules, request: CompletionRequest) -> Finish | None:
     """Return the end of a completion that is not begun: in a comment or string that the request excludes."""
     surroundings = rules.site.surroundings
-    return Finish("silent", 0, f"in-{surroundings}") if surroundings in request.suppressed_in else None
+    return Finish(_SUPPRESSED, 0, f"in-{surroundings}") if surroundings in request.suppressed_in else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,34 +119,25 @@ class Limits:
     calibration: Calibration = SHIPPED
 
     @classmethod
-    def of(cls, request: CompletionRequest, max_tokens: int, begin_s: float, cold_ms: float) -> Limits:
-        """Return the limits of a request that began at `begin_s`.
+    def of(cls, request: CompletionRequest, most_tokens: int, begin_s: float, cold_ms: float) -> Limits:
+        """Return the limits of a request that began at `begin_s`, where `most_tokens` can be written.
 
         `cold_ms` is the time of its prompt where most of that is not cached, else 0. If that is much of the
         deadline, the answer is late anyway, and gets time to become whole.
         """
         deadline_ms = request.deadline_ms if request.deadline_ms > 0 else float("inf")
         left_ms = max(1.0, deadline_ms - request.waited_ms)
-        if cold_ms > max(_WARM_SHARE * deadline_ms, _SOON_SHARE * request.patience_ms):
+        if cold_ms > max(WARM_SHARE * deadline_ms, _SOON_SHARE * request.patience_ms):
             left_ms = max(left_ms, _COLD_SHARE * request.patience_ms)
         patience_ms = max(request.patience_ms, request.deadline_ms - request.waited_ms)
         deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (left_ms, patience_ms))
         turn_until = begin_s + MAX_TURN_S
-        return cls(
-            max_tokens, deadline_at, patience_at, turn_until, 1 - request.eagerness, request.calibration
-        )
+        max_tokens, min_confidence = min(request.max_tokens, most_tokens), 1 - request.eagerness
+        return cls(max_tokens, deadline_at, patience_at, turn_until, min_confidence, request.calibration)
 
     def is_turn_over(self, cancellation: Cancellation) -> bool:
         """Return whether another window has waited long enough."""
         return cancellation.gives_way and time.perf_counter() > self.turn_until
-
-
-def prompt_budget(request: CompletionRequest, token_ms: float) -> PromptBudget:
-    """Return the time for the prompt of a request that waits; unlimited without a deadline."""
-    if request.deadline_ms <= 0:
-        return PromptBudget()
-    soon_ms = _WARM_SHARE * request.deadline_ms
-    return PromptBudget(max(soon_ms, _PROMPT_SHARE * request.patience_ms), token_ms, soon_ms)
 
 
 class Ending:

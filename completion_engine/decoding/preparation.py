@@ -33,7 +33,7 @@ from completion_engine.stats import CompletionStats
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.rows import ROWS
-from completion_engine.text_window import TextWindow, without_surrogates
+from completion_engine.text_window import TextWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +99,21 @@ class RequestPreparation:
         return self._slots.num_bytes
 
     def prepare_request(
-        self, request: CompletionRequest, prompt: Prompt | None = None, budget: PromptBudget | None = None
+        self, request: CompletionRequest, prompt: Prompt | None = None, *, waits: bool = False
     ) -> PreparedRequest:
-        """Return a request prepared with `prompt`, or else with the largest that `budget` holds."""
+        """Return a request prepared with `prompt`, or else with the whole one.
+
+        Where the request `waits`, its prompt is as large as can be computed in time.
+        """
+        setup = self._setup(request)
         if prompt is None:
-            chosen = self._prompts.choose(request, *_text_of(request), budget or PromptBudget())
+            budget = PromptBudget.of(request, self._target.prompt_token_ms) if waits else PromptBudget()
+            chosen = self._prompts.choose(request, request.text_before, request.text_after, budget)
         else:
             chosen = ChosenPrompt(prompt)
         slot = self._slots.acquire(request.document, chosen.prompt.tokens)
         return PreparedRequest(
-            request,
-            chosen.prompt,
-            slot,
-            self._setup(request),
-            self._tokenizer,
-            chosen.is_whole,
-            chosen.shows_all,
+            request, chosen.prompt, slot, setup, self._tokenizer, chosen.is_whole, chosen.shows_all
         )
 
     def with_whole_prompt(self, prepared: PreparedRequest) -> PreparedRequest:
@@ -122,21 +121,22 @@ class RequestPreparation:
         if prepared.shows_all:
             return prepared
         request = prepared.request
-        prompt = self._prompts.whole(request, *_text_of(request))
+        prompt = self._prompts.whole(request, request.text_before, request.text_after)
         slot = self._slots.acquire(request.document, prompt.tokens)
         return replace(prepared, prompt=prompt, slot=slot, is_whole=True, shows_all=True)
 
     def commit_context(self, request: CompletionRequest) -> Prompt:
         """Return the whole prompt with the request's context, which its document has from now on."""
-        return self._prompts.commit_context(request, *_text_of(request))
+        return self._prompts.commit_context(request, request.text_before, request.text_after)
 
     def take_over(self, other: RequestPreparation, document: str, prompt: Prompt) -> None:
         """Copy what `other`, on the same target, has computed of a prompt."""
         self._slots.take_over(other._slots, document, prompt.tokens)
 
-    def num_missing(self, request: CompletionRequest) -> int:
-        """Return the tokens to compute before an answer can show the whole window."""
-        return self._prompts.num_missing(request, *_text_of(request))
+    def is_in_time(self, request: CompletionRequest) -> bool:
+        """Return whether the whole prompt is computed soon enough for an answer."""
+        num_missing = self._prompts.num_missing(request, request.text_before, request.text_after)
+        return PromptBudget.of(request, self._target.prompt_token_ms).is_soon(num_missing)
 
     def forget(self, document: str) -> None:
         """Release the cache of a closed document; what was written in it is drafted nowhere else."""
@@ -159,11 +159,6 @@ class RequestPreparation:
             scores=self._target.device.type == "cpu" and request.filters_by_confidence,
             scope=DraftScope.of(request),
         )
-
-
-def _text_of(request: CompletionRequest) -> tuple[str, str]:
-    """Return the text before and after a request's cursor, as any tokenizer takes it."""
-    return without_surrogates(request.prefix), without_surrogates(request.suffix)
 
 
 def _longest_context(config: EngineConfig, target: LanguageModel) -> int:

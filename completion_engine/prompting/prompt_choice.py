@@ -27,6 +27,8 @@ MAX_CONTEXT_TOKENS = 320  # every later pass attends to them: 512 more keys make
 _MIN_CONTEXT_TOKENS = 128  # a shorter context holds no snippet
 _CONTEXT_STEP = 64
 _MAX_CONTEXT_MS = 2_000.0  # of background work, each time that a context changes
+WARM_SHARE = 0.5  # of the deadline: a prompt that takes at most this long leaves time for the answer
+_PROMPT_SHARE = 0.2  # of the patience: a prompt that takes longer is replaced by a smaller one
 _MAX_DOCUMENTS = 64
 _NEGLIGIBLE = 8  # tokens; one pass computes as many
 
@@ -51,6 +53,14 @@ class PromptBudget:
     ms: float = float("inf")
     token_ms: float = 0.0
     soon_ms: float = float("inf")
+
+    @classmethod
+    def of(cls, request: CompletionRequest, token_ms: float) -> PromptBudget:
+        """Return the time for the prompt of a request that waits; unlimited without a deadline."""
+        if request.deadline_ms <= 0:
+            return cls()
+        soon_ms = WARM_SHARE * request.deadline_ms
+        return cls(max(soon_ms, _PROMPT_SHARE * request.patience_ms), token_ms, soon_ms)
 
     def holds(self, num_missing: int) -> bool:
         """Return whether this number of tokens is computed in time."""

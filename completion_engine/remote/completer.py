@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
-from completion_engine.decoding.completion import CompletionBuilder, with_alternatives
+from completion_engine.decoding.completion import CompletionBuilder
 from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, run, suppression
 from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
 from completion_engine.errors import RemoteError
@@ -173,7 +173,7 @@ class RemoteCompleter:
         if (shown := self._masking.around(cursor.prefix, cursor.suffix)) is None:
             return Completion("", 0, CompletionStats(), rule=AT_CURSOR)
         prompt = self._prompts.choose(request, *shown, PromptBudget()).prompt
-        limits = Limits.of(request, min(request.max_tokens, MAX_NEW_TOKENS), begin_s, cold_ms=0.0)
+        limits = Limits.of(request, MAX_NEW_TOKENS, begin_s, cold_ms=0.0)
         writing = self._write_on(request, prompt, limits)
         writing.stats.ms["prompt"] = (time.perf_counter() - begin_s) * 1e3
         past = self._past_of(request, prompt, writing)
@@ -188,7 +188,7 @@ class RemoteCompleter:
             )
             completion = builder.build(writing, finish, begin_s)
             found = self._alternatives(builder, others, limits)
-            completion = with_alternatives(completion, found, request.num_candidates)
+            completion = completion.with_alternatives(found, request.num_candidates)
         if finish.reason == "deadline" and writing.is_open:
             until_s = time.perf_counter() + REST_S
             self._unfinished = _Unfinished(request.document, writing, rules, limits, past, until_s)

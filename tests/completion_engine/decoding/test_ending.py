@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.decoding.ending import Limits, prompt_budget
+from completion_engine.decoding.ending import Limits
+from completion_engine.prompting.prompt_choice import PromptBudget
 from completion_engine.request import CompletionRequest
 
 NEVER = float("inf")
@@ -43,7 +44,7 @@ def test_who_waited_has_less_time_left_and_the_same_prompt(
 ) -> None:
     request = CompletionRequest("", "", waited_ms=waited_ms)
     assert Limits.of(request, 8, 10.0, prompt_ms).deadline_at == pytest.approx(deadline_at)
-    assert prompt_budget(request, 3.0) == prompt_budget(CompletionRequest("", ""), 3.0)
+    assert PromptBudget.of(request, 3.0) == PromptBudget.of(CompletionRequest("", ""), 3.0)
 
 
 @pytest.mark.parametrize(
@@ -54,5 +55,5 @@ def test_a_prompt_may_take_a_share_of_what_somebody_waits(
     deadline_ms: float, patience_ms: float, budget_ms: float, soon_ms: float
 ) -> None:
     request = CompletionRequest("", "", deadline_ms=deadline_ms, patience_ms=patience_ms)
-    budget = prompt_budget(request, 1.0)
+    budget = PromptBudget.of(request, 1.0)
     assert (budget.ms, budget.soon_ms) == (budget_ms, soon_ms)
