@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from completion_engine.decoding.ending import Limits
-from completion_engine.decoding.reuse import Known
+from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -78,7 +78,7 @@ class Editor:
             "the fleet",
             Prompt(tuple(prompt), b""),
             Written(self._tokenizer, b""),
-            Known(),
+            Continuation(),
             limits=Limits(num_tokens, patience_at=now_s + PATIENCE_S),
             cancellation=Cancellation(),
             stats=CompletionStats(),

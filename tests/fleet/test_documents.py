@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from completion_engine.remote import completer, writing
+from completion_engine.remote import completer, remote_writing
 from tests.benchmarks.remote import matching, streams
 from tests.fleet.front import CONFIGURATION, Certificate
 from tests.parts import FLEET, ROOT, MissingError
@@ -59,7 +59,7 @@ def test_haproxy_takes_its_configuration(tmp_path: Path) -> None:
 def test_the_front_waits_longer_for_a_token_than_any_client() -> None:
     (found,) = re.findall(r"timeout server (\d+)m", CONFIGURATION.read_text())
     front_s = 60 * int(found)
-    assert front_s > writing.STALL_S
+    assert front_s > remote_writing.STALL_S
     assert front_s > completer.REST_S
     assert front_s >= streams.PATIENCE_S
     assert front_s >= matching.PATIENCE_MS / 1e3
