@@ -49,6 +49,9 @@ _OWN_METHODS = (
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
 )
 
+_INLINE = types.TEXT_DOCUMENT_INLINE_COMPLETION
+_TRIGGERS = tuple(kind.value for kind in types.InlineCompletionTriggerKind)
+
 # A client that has so many messages under way at the same time is read on when some of them are done.
 MAX_UNDER_WAY = 256
 MAX_ASKED = 1024
@@ -159,7 +162,7 @@ class SlipstreamProtocol(LanguageServerProtocol):
         method, params = data.get("method"), data.get("params")
         if method is None or method in types.METHOD_TO_TYPES:
             try:
-                return super().structure_message(data)
+                return super().structure_message(_with_context(data) if method == _INLINE else data)
             except JsonRpcInternalError as error:  # what is no value of its type, as `converter` tells it
                 raise JsonRpcInvalidParams from error
         return (
@@ -230,6 +233,22 @@ class SlipstreamProtocol(LanguageServerProtocol):
         # The standard wants an `id` of null, which the typed message would leave out.
         response = {"code": error.code, "message": error.message}
         self._send_data({"jsonrpc": self.VERSION, "id": request_id, "error": response})
+
+
+def _with_context(message: dict[str, Any]) -> dict[str, Any]:
+    """An inline completion request with a valid trigger: drafts of the protocol had other numbers, or none.
+
+    A missing context counts as typing, and an unknown trigger as an explicit request.
+    """
+    params = message.get("params")
+    if not isinstance(params, dict):
+        return message
+    context = params.get("context")
+    if context is None:
+        context = {"triggerKind": types.InlineCompletionTriggerKind.Automatic.value}
+    elif isinstance(context, dict) and context.get("triggerKind") not in _TRIGGERS:
+        context = {**context, "triggerKind": types.InlineCompletionTriggerKind.Invoked.value}
+    return {**message, "params": {**params, "context": context}}
 
 
 def _is_notification(method: str) -> bool:

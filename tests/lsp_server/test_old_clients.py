@@ -1,0 +1,39 @@
+"""Clients that follow drafts of the protocol, or leave out what it demands, are answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.windows import place, windows_on
+
+URI = "file:///nowhere/a.py"
+
+
+@pytest.mark.parametrize(
+    "context",
+    [None, {}, {"triggerKind": 0}, {"triggerKind": 3}, {"triggerKind": None}, {"triggerKind": [1]}],
+    ids=str,
+)
+async def test_a_request_without_a_valid_trigger_is_answered(context: dict[str, Any] | None) -> None:
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        window.open(URI, "x = ")
+        params = {**place(URI, 0, 4), **({} if context is None else {"context": context})}
+        answer = await window.request("textDocument/inlineCompletion", params)
+        assert [item["insertText"] for item in answer["items"]] == ["x = !"]
+        await window.end()
+
+
+async def test_an_unknown_trigger_counts_as_an_explicit_request() -> None:
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(trigger="manual")
+        window.open(URI, "x = ")
+        for kind, texts in ((0, ["x = !"]), (2, [])):
+            params = place(URI, 0, 4, triggerKind=kind)
+            answer = await window.request("textDocument/inlineCompletion", params)
+            assert [item["insertText"] for item in answer["items"]] == texts
+        await window.end()
