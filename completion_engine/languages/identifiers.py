@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 UNKNOWN = "plaintext"
+_MAX_NAME_CHARS = 256  # of what a client sends; longer names mean nothing
 _VAGUE = frozenset({"web", "template", "conf", "config", "cfg"})  # one name for files of several languages
 
 # identifier | what other editors call it | endings of files | names of files; a row may go on, indented
@@ -249,7 +250,8 @@ def canonical_language(identifier: str, path: str = "") -> str:
     The path decides only if the editor sends no name, an unknown or vague one, or plain text for a file whose
     name says more. A name that nothing explains stays as it is.
     """
-    name = identifier.strip().lower().replace(" ", "-")
+    path = path[-_MAX_NAME_CHARS:]
+    name = identifier[:_MAX_NAME_CHARS].strip().lower().replace(" ", "-")
     known = _known(name) or _known(_MODE.sub("", name))
     if known and known != UNKNOWN and name not in _VAGUE:
         return known

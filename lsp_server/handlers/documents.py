@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from lsprotocol import types
 
+from completion_engine.languages.identifiers import canonical_language
 from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.position_params import line_column_of
 from lsp_server.handlers.suggesting import foresee
@@ -25,8 +26,9 @@ def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) 
     """A document's text is the client's from now on."""
     item = params.text_document
     server.session.drop(item.uri)
-    server.scheduler.open(item.language_id)
-    _take(server, len(item.text), lambda: _opened(item.uri, item.language_id, item.version, item.text))
+    language = canonical_language(item.language_id, item.uri)
+    server.scheduler.open(language)
+    _take(server, len(item.text), lambda: _opened(item.uri, language, item.version, item.text))
 
 
 def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentParams) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
 from completion_engine.config import AUTO, DEFAULT_DRAFTERS, Drafter
+from completion_engine.languages.identifiers import canonical_language
 from completion_engine.request import MemoryWish, Multiline, Surroundings
 from lsp_server.workspace.settings_table import About, Setting, rows
 
@@ -265,6 +266,16 @@ class Settings(BaseModel):
             is_machine_wide=True,
         ),
     ] = 0.0
+
+    @field_validator("languages")
+    @classmethod
+    def _named_canonically(cls, languages: dict[str, bool]) -> dict[str, bool]:
+        """Languages by their canonical identifiers, whatever an editor calls them; a `False` wins."""
+        found: dict[str, bool] = {}
+        for name, is_enabled in languages.items():
+            identifier = name if name == "*" else canonical_language(name)
+            found[identifier] = is_enabled and found.get(identifier, True)
+        return found
 
     def is_enabled_for(self, language: str) -> bool:
         """Whether suggestions are switched on for `language`."""

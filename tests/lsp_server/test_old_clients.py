@@ -37,3 +37,30 @@ async def test_an_unknown_trigger_counts_as_an_explicit_request() -> None:
             answer = await window.request("textDocument/inlineCompletion", params)
             assert [item["insertText"] for item in answer["items"]] == texts
         await window.end()
+
+
+@pytest.mark.parametrize(
+    ("sent", "disabled"),
+    [
+        ("make", "makefile"),
+        ("makefile-gmake", "make"),
+        ("cs", "csharp"),
+        ("typescript.tsx", "typescriptreact"),
+        ("rst", "restructuredtext"),
+        ("eruby", "erb"),
+        ("c++", "cpp"),
+        ("gitcommit", "git-commit"),
+        ("yaml.docker-compose", "dockercompose"),
+        ("python-mode", "Python"),
+    ],
+)
+async def test_a_language_is_switched_off_under_any_of_its_names(sent: str, disabled: str) -> None:
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(languages={disabled: False})
+        item = {"uri": "file:///nowhere/file", "languageId": sent, "version": 1, "text": "x = "}
+        window.notify("textDocument/didOpen", {"textDocument": item})
+        assert await window.suggest(item["uri"], 0, 4) == []
+        why = await window.why(item["uri"], 0, 4)
+        assert why["rule"] == "language-disabled"
+        await window.end()
