@@ -55,9 +55,8 @@ async def pull(server: SlipstreamServer) -> None:
     """Ask the client for our section. Without an answer what held before holds on."""
     params = types.ConfigurationParams(items=[types.ConfigurationItem(section=SECTION)])
     try:
-        async with asyncio.timeout(PULL_TIMEOUT_S):
-            values = await server.workspace_configuration_async(params)
-    except (JsonRpcException, TimeoutError) as error:
+        values = await server.protocol.ask(types.WORKSPACE_CONFIGURATION, params, PULL_TIMEOUT_S)
+    except JsonRpcException as error:
         logger.warning("The client does not say its settings: %r", error)
         return
     set_editor_layer(server, values[0] if values else None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from functools import partial
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -28,7 +28,7 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
     text_document = params.capabilities.text_document
     if not (text_document and text_document.inline_completion):
         options = types.CompletionOptions(trigger_characters=[".", "(", "\n"])
-        server.feature(types.TEXT_DOCUMENT_COMPLETION, options)(completion)
+        server.protocol.connect(types.TEXT_DOCUMENT_COMPLETION, partial(completion, server), options)
 
 
 async def initialized(server: SlipstreamServer, _params: types.InitializedParams) -> None:
@@ -65,9 +65,9 @@ async def _register_capabilities(server: SlipstreamServer) -> None:
     if not wanted:
         return
     try:
-        async with asyncio.timeout(REGISTER_TIMEOUT_S):
-            await server.client_register_capability_async(types.RegistrationParams(registrations=wanted))
-    except (JsonRpcException, TimeoutError) as error:
+        params = types.RegistrationParams(registrations=wanted)
+        await server.protocol.ask(types.CLIENT_REGISTER_CAPABILITY, params, REGISTER_TIMEOUT_S)
+    except JsonRpcException as error:
         if not server.has_ended:
             logger.warning("The client registers nothing: %r", error)
             files.watch_files(server)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lsprotocol import types
@@ -15,16 +16,15 @@ from lsprotocol import types
 from lsp_server.handlers import (
     configuration,
     documents,
+    execute_command,
     files,
     folders,
     inline_completion,
     lifecycle,
-    purge_index,
     stats,
     telemetry,
     why,
 )
-from lsp_server.protocol.conversion import ACCEPTED_COMMAND
 from lsp_server.server import SlipstreamServer
 
 
@@ -53,6 +53,11 @@ ROUTES = (
     Route(types.WORKSPACE_DID_CHANGE_CONFIGURATION, configuration.did_change_configuration),
     Route(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, folders.did_change_workspace_folders),
     Route(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, files.did_change_watched_files),
+    Route(
+        types.WORKSPACE_EXECUTE_COMMAND,
+        execute_command.execute_command,
+        types.ExecuteCommandOptions(commands=list(execute_command.COMMANDS)),
+    ),
     Route("slipstream/stats", stats.stats),
     Route("slipstream/why", why.why),
     Route("textDocument/didShowCompletion", telemetry.did_show_completion),
@@ -60,12 +65,8 @@ ROUTES = (
     Route("textDocument/didFocus", telemetry.did_focus),
 )
 
-COMMANDS = {ACCEPTED_COMMAND: telemetry.accepted, "slipstream.purgeIndex": purge_index.purge_index}
-
 
 def register(server: SlipstreamServer) -> None:
     """Connect every method with its handler."""
     for route in ROUTES:
-        server.feature(route.method, route.options)(route.handler)
-    for name, handler in COMMANDS.items():
-        server.command(name)(handler)
+        server.protocol.connect(route.method, partial(route.handler, server), route.options)

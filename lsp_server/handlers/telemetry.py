@@ -23,7 +23,7 @@ def did_partially_accept_completion(server: SlipstreamServer, params: Any) -> No
     server.session.measurements.num_partially_accepted += 1
     length = params.get("acceptedLength") if isinstance(params, dict) else None
     if isinstance(length, int):
-        _accept(server, _id_of(params.get("item")), length)
+        server.session.accept(_id_of(params.get("item")), length)
 
 
 def did_focus(server: SlipstreamServer, params: Any) -> None:
@@ -34,17 +34,6 @@ def did_focus(server: SlipstreamServer, params: Any) -> None:
     server.show_status()
     with contextlib.suppress(LookupError, TypeError):  # most clients name no position
         expect(server, *read_position(params))
-
-
-def accepted(server: SlipstreamServer, *arguments: Any) -> None:
-    """The user took a whole suggestion; the first argument is its id."""
-    server.session.measurements.num_accepted += 1
-    if arguments:
-        _accept(server, arguments[0], None)
-
-
-def _accept(server: SlipstreamServer, record_id: object, num_units: int | None) -> None:
-    server.session.measurements.num_accepted_chars += server.session.accept(record_id, num_units)
 
 
 def _id_of(item: object) -> object:

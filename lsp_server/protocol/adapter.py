@@ -1,16 +1,20 @@
 """The JSON-RPC side of pygls, adapted: every request is answered once, whatever is wrong with it.
 
-Owns message parsing, custom methods and the end of the conversation. Must not know what any method does.
+Owns message validation, custom methods, what is under way and the end of the conversation. Must not know what
+any method does.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
+from inspect import iscoroutinefunction
 from typing import Any
+from uuid import uuid4
 
 from cattrs import Converter
 from lsprotocol import types
@@ -23,22 +27,16 @@ from pygls.exceptions import (
     JsonRpcParseError,
     JsonRpcServerNotInitialized,
 )
-from pygls.protocol import (
-    JsonRPCNotification,
-    JsonRPCRequestMessage,
-    JsonRPCResponseMessage,
-    LanguageServerProtocol,
-    _params_field_structure_hook,
-    _result_field_structure_hook,
-    lsp_method,
-)
+from pygls.protocol import LanguageServerProtocol, lsp_method
 
+from lsp_server.protocol.framing import encode
 from lsp_server.protocol.parsing import Unparsed
 
 logger = logging.getLogger(__name__)
 
 # pygls keeps its own copy of each text, at the price of the whole text per keystroke, and its own list of
-# folders, without a bound; ours replace them. Notebooks come as their cells.
+# folders, without a bound; ours replace them. Notebooks come as their cells. It also keeps a future of each
+# command, and of each change of the trace, which the client may send without end.
 _OWN_METHODS = (
     types.TEXT_DOCUMENT_DID_OPEN,
     types.TEXT_DOCUMENT_DID_CHANGE,
@@ -47,6 +45,9 @@ _OWN_METHODS = (
     types.NOTEBOOK_DOCUMENT_DID_CHANGE,
     types.NOTEBOOK_DOCUMENT_DID_CLOSE,
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
+    types.WORKSPACE_EXECUTE_COMMAND,
+    types.WINDOW_WORK_DONE_PROGRESS_CANCEL,
+    types.SET_TRACE,
 )
 
 _INLINE = types.TEXT_DOCUMENT_INLINE_COMPLETION
@@ -56,8 +57,6 @@ _TRIGGERS = tuple(kind.value for kind in types.InlineCompletionTriggerKind)
 MAX_UNDER_WAY = 256
 MAX_ASKED = 1024
 UNDER_WAY_STEP_S = 1.0
-# Handlers that were done are looked through when there are more than this.
-MAX_KEPT = 64
 
 
 @cache
@@ -67,9 +66,6 @@ def converter() -> Converter:
     One for all servers: it writes code of its own for each type of message, in tens of milliseconds.
     """
     made: Converter = get_converter(Converter(detailed_validation=False))
-    made.register_structure_hook(JsonRPCRequestMessage, _params_field_structure_hook)
-    made.register_structure_hook(JsonRPCResponseMessage, _result_field_structure_hook)
-    made.register_structure_hook(JsonRPCNotification, _params_field_structure_hook)
     return made
 
 
@@ -99,12 +95,16 @@ class SlipstreamProtocol(LanguageServerProtocol):
     """
 
     has_exited = False
+    has_ended = False
     is_initialized = False
+    is_shut_down = False
 
-    @property
-    def is_shut_down(self) -> bool:
-        """Whether the client asked for the end: nothing but `exit` may follow."""
-        return bool(self._shutdown)
+    def __init__(self, server: Any, converter: Converter) -> None:
+        super().__init__(server, converter)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._asked: dict[int | str, Future[Any]] = {}
+        for method in _OWN_METHODS:
+            del self.fm.builtin_features[method]
 
     def receive(self, message: Any) -> None:
         """Handle one parsed message. What cannot be handled is answered with an error where it has an id."""
@@ -132,27 +132,23 @@ class SlipstreamProtocol(LanguageServerProtocol):
 
         What waits for the client's own answer counts little: that answer has to be read.
         """
-        while True:
-            handlers = self._handlers_under_way()
-            num_asked = len(self._request_futures.keys() & self._result_types.keys())
-            if len(handlers) < MAX_UNDER_WAY + min(num_asked, MAX_ASKED):
-                return
-            await asyncio.wait(handlers, timeout=UNDER_WAY_STEP_S, return_when=asyncio.FIRST_COMPLETED)
+        while len(self._tasks) >= MAX_UNDER_WAY + min(len(self._asked), MAX_ASKED):
+            await asyncio.wait(self._tasks, timeout=UNDER_WAY_STEP_S, return_when=asyncio.FIRST_COMPLETED)
 
     async def end(self, timeout_s: float) -> None:
         """Give up what is under way, in both directions: no handler takes a further step after this."""
-        handlers = self._handlers_under_way()
-        for future in tuple(self._request_futures.values()):
+        self.has_ended = True
+        for task in self._tasks:
+            task.cancel()
+        for future in tuple(self._asked.values()):
             future.cancel()
-        if handlers:
-            await asyncio.wait(handlers, timeout=timeout_s)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
 
     def let_go(self) -> None:
         """Forget the handlers: nothing of the server is reachable from here, nor from a handler, any more."""
         for known in (self.fm.features, self.fm.builtin_features, self.fm.commands, self.fm.feature_options):
             known.clear()
-        self._request_futures.clear()
-        self._result_types.clear()
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         """The message as a typed value; custom ones keep their parameters as they came.
@@ -169,23 +165,76 @@ class SlipstreamProtocol(LanguageServerProtocol):
             CustomRequest(data["id"], method, params) if "id" in data else CustomNotification(method, params)
         )
 
+    def connect(self, method: str, handler: Callable[[Any], Any], options: Any = None) -> None:
+        """Have `handler(params)` answer a method; one that waits is cancelled with its request."""
+
+        def begin(params: Any) -> None:
+            task = asyncio.get_running_loop().create_task(handler(params))
+            self._tasks.add(task)
+            task.add_done_callback(lambda task: self._finish(method, task))
+
+        async def answer(params: Any) -> Any:
+            task = asyncio.current_task()
+            if self.has_ended or task is None:
+                raise asyncio.CancelledError
+            self._tasks.add(task)
+            try:
+                return await handler(params)
+            finally:
+                self._tasks.discard(task)
+
+        def handle(params: Any) -> Any:
+            return handler(params)
+
+        waiting = begin if _is_notification(method) else answer
+        self.fm.feature(method, options)(waiting if iscoroutinefunction(handler) else handle)
+
+    def send_request(
+        self,
+        method: str,
+        params: Any | None = None,
+        callback: Callable[[Any], None] | None = None,
+        msg_id: int | str | None = None,
+    ) -> Future[Any]:
+        """Ask the client, as pygls does it."""
+        number = uuid4().hex if msg_id is None else msg_id
+        future: Future[Any] = super().send_request(method, params, callback, number)
+        self._asked[number] = future
+        future.add_done_callback(lambda _: self._asked.pop(number, None))
+        return future
+
+    async def ask(self, method: str, params: Any, timeout_s: float) -> Any:
+        """Return the client's answer. Raises JsonRpcException for an error and for none in time."""
+        number = uuid4().hex
+        answer = asyncio.wrap_future(self.send_request(method, params, msg_id=number))
+        try:
+            await asyncio.wait([answer], timeout=timeout_s)
+        except asyncio.CancelledError:
+            answer.cancel()
+            raise
+        if not answer.done():
+            self._fail(number, JsonRpcInternalError(f"There is no answer after {timeout_s:g} s."))
+        return await answer
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
+        """Add the commands to what pygls tells the client; it knows only those that it runs itself."""
+        result: types.InitializeResult = yield from super().lsp_initialize(params)
+        options = self.fm.feature_options.get(types.WORKSPACE_EXECUTE_COMMAND)
+        result.capabilities.execute_command_provider = options
+        return result
+
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_args: Any) -> Generator[Any, Any, None]:
         """The client has gone; the main loop ends after this message."""
         self.has_exited = True
         yield from ()
 
-    def _register_builtin_features(self) -> None:
-        super()._register_builtin_features()  # type: ignore[no-untyped-call]  # pygls has no types here
-        for method in _OWN_METHODS:
-            del self.fm.builtin_features[method]
-
-    def _handlers_under_way(self) -> list[asyncio.Future[Any]]:
-        """What waits for other threads or for the client; pygls itself forgets none that is done."""
-        if len(self._request_futures) > MAX_KEPT:
-            self._request_futures = {id_: it for id_, it in self._request_futures.items() if not it.done()}
-        futures: list[Any] = list(self._request_futures.values())
-        return [it for it in futures if isinstance(it, asyncio.Future) and not it.done()]
+    def _finish(self, method: str, task: asyncio.Task[Any]) -> None:
+        """A notification is handled."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("%s: %s", method, error, exc_info=error)
 
     def _receive_call(self, message: dict[str, Any]) -> None:
         """Handle a request or a notification."""
@@ -206,15 +255,19 @@ class SlipstreamProtocol(LanguageServerProtocol):
             # Requests are answered by pygls whatever happens; notifications of an odd shape end up here.
             logger.exception("A message could not be handled: %.200s", method)
         self.is_initialized |= method == types.INITIALIZE
+        if method == types.SHUTDOWN and not self.is_shut_down:
+            self.is_shut_down = True
+            for task in self._tasks:
+                task.cancel()
 
     def _receive_response(self, message: dict[str, Any]) -> None:
         """Settle a request of ours; an answer that makes no sense settles it as an error."""
-        if message.get("id") not in self._request_futures:
+        if message.get("id") not in self._asked:
             return
         try:
             structured = self.structure_message(message)
         except JsonRpcException as error:
-            self._handle_response(message["id"], error=error.to_response_error())
+            self._fail(message["id"], error)
         else:
             self.handle_message(structured)
 
@@ -229,10 +282,18 @@ class SlipstreamProtocol(LanguageServerProtocol):
             problem = "is initialized already" if self.is_initialized else "has not been initialized yet"
             raise JsonRpcServerNotInitialized(f"The server {problem}.")
 
+    def _fail(self, request_id: int | str, error: JsonRpcException) -> None:
+        """End a request to the client by an error, as if the client had sent it."""
+        self.handle_message(self.structure_message(self._error(request_id, error)))
+
     def _refuse(self, request_id: int | str | None, error: JsonRpcException) -> None:
-        # The standard wants an `id` of null, which the typed message would leave out.
-        response = {"code": error.code, "message": error.message}
-        self._send_data({"jsonrpc": self.VERSION, "id": request_id, "error": response})
+        if self.writer is not None:
+            self.writer.write(encode(self._error(request_id, error)))
+
+    def _error(self, request_id: int | str | None, error: JsonRpcException) -> dict[str, Any]:
+        """Build the response; the standard wants an `id` of null, which the typed message leaves out."""
+        described = {"code": error.code, "message": error.message}
+        return {"jsonrpc": self.VERSION, "id": request_id, "error": described}
 
 
 def _with_context(message: dict[str, Any]) -> dict[str, Any]:

@@ -234,15 +234,14 @@ class Session:
                 return record
         return None
 
-    def accept(self, record_id: object, num_units: int | None = None) -> int:
-        """The user took the first `num_units` UTF-16 units of a suggestion as it was inserted; None for all.
+    def accept(self, record_id: object, num_units: int | None = None) -> None:
+        """The user accepted the first `num_units` UTF-16 units of a suggestion as inserted; None for all.
 
-        Returns how many characters that is more than before, so that steps and the whole add up to the
-        suggestion's length.
+        What was accepted of it before is counted once.
         """
         record = self.record(record_id)
         if record is None:
-            return 0
+            return
         num_chars = len(record.text)
         if num_units is not None:
             document = self.documents.get(record.snapshot.uri)
@@ -250,7 +249,7 @@ class Session:
             num_chars = len(plain_newlines(inserted[: index_of(inserted, max(0, num_units), "utf-16")]))
         num_new = max(0, num_chars - record.num_accepted_chars)
         self._records[record.id] = replace(record, num_accepted_chars=record.num_accepted_chars + num_new)
-        return num_new
+        self.measurements.num_accepted_chars += num_new
 
 
 def _was_typed_along(document: Document, snapshot: DocumentSnapshot, text: str, num_typed: int) -> bool:

@@ -221,6 +221,13 @@ def test_old_records_are_dropped_and_the_last_one_at_a_place_is_found() -> None:
     assert session.last_record_at(elsewhere) is None
 
 
+def accepted(session: Session, record_id: object, num_units: int | None = None) -> int:
+    """How many characters more are counted as accepted."""
+    before = session.measurements.num_accepted_chars
+    session.accept(record_id, num_units)
+    return session.measurements.num_accepted_chars - before
+
+
 @pytest.mark.parametrize(
     ("steps", "counted"),
     [
@@ -235,8 +242,8 @@ def test_what_is_taken_in_steps_counts_once(steps: list[int | None], counted: li
     snapshot = session.snapshot(URI, (0, 0))
     assert snapshot
     session.remember(CompletionRecord("1", snapshot, completion("0123456789"), text="0123456789"))
-    assert [session.accept("1", step) for step in steps] == counted
-    assert session.accept("unknown", 3) == session.accept(None) == 0
+    assert [accepted(session, "1", step) for step in steps] == counted
+    assert accepted(session, "unknown", 3) == accepted(session, None) == 0
 
 
 def test_taken_units_are_those_of_the_inserted_text() -> None:
@@ -244,8 +251,8 @@ def test_taken_units_are_those_of_the_inserted_text() -> None:
     snapshot = session.snapshot(URI, (0, 0))
     assert snapshot
     session.remember(CompletionRecord("1", snapshot, completion("x"), text="😀\nab"))
-    assert session.accept("1", len("😀\r\na".encode("utf-16-le")) // 2) == len("😀\na")
-    assert session.accept("1") == 1
+    assert accepted(session, "1", len("😀\r\na".encode("utf-16-le")) // 2) == len("😀\na")
+    assert accepted(session, "1") == 1
 
 
 def test_further_candidates_are_known_by_their_ids_and_the_best_one_by_its_place() -> None:

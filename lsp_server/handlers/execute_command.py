@@ -1,0 +1,46 @@
+"""`workspace/executeCommand`: the commands that editors run on behalf of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
+
+from lsp_server.protocol.conversion import ACCEPTED_COMMAND
+from lsp_server.server import SlipstreamServer
+
+
+async def execute_command(server: SlipstreamServer, params: types.ExecuteCommandParams) -> Any:
+    """Run a command. Raises JsonRpcInvalidParams for one that does not exist."""
+    if (command := COMMANDS.get(params.command)) is None:
+        raise JsonRpcInvalidParams(f"There is no command {params.command!r}.")
+    return await command(server, params.arguments or ())
+
+
+async def _accepted(server: SlipstreamServer, arguments: Sequence[Any]) -> None:
+    """The user accepted a whole suggestion; the first argument is its id."""
+    server.session.measurements.num_accepted += 1
+    if arguments:
+        server.session.accept(arguments[0])
+
+
+async def _purge_index(server: SlipstreamServer, _arguments: Sequence[Any]) -> int:
+    """Delete the index of every workspace folder and build it again; return their number.
+
+    Raises JsonRpcInternalError when a file cannot be deleted.
+    """
+    folders = set(server.session.folders.values())
+    try:
+        await server.indexing.purge(folders)
+    except OSError as error:
+        raise JsonRpcInternalError(f"The index cannot be deleted: {error}.") from error
+    server.apply_settings()
+    return len(folders)
+
+
+COMMANDS: dict[str, Callable[[SlipstreamServer, Sequence[Any]], Awaitable[Any]]] = {
+    ACCEPTED_COMMAND: _accepted,
+    "slipstream.purgeIndex": _purge_index,
+}
