@@ -25,6 +25,7 @@ from lsp_server.engine.scheduling import Scheduler
 from lsp_server.engine.work import EngineStatus, EngineUser, Notice
 from lsp_server.protocol import conversion
 from lsp_server.protocol.adapter import SlipstreamProtocol, converter
+from lsp_server.protocol.client_process import ClientProcess
 from lsp_server.protocol.inbox import Inbox
 from lsp_server.protocol.loop_share import LoopShare
 from lsp_server.protocol.notices import Notices
@@ -71,6 +72,8 @@ class SlipstreamServer(LanguageServer):
         self._status_line = StatusLine(lambda status: self.protocol.notify("didChangeStatus", status))
         self.notices = Notices(self._show)
         self._unfinished: list[Awaitable[None]] = []
+        self._hang_up: Callable[[], None] = lambda: None
+        self._watch: asyncio.Task[None] | None = None
         self.readings = Readings()
         self.leaving = Leaving()
         self.foresight = Foresight()
@@ -78,6 +81,7 @@ class SlipstreamServer(LanguageServer):
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
         """Answer messages until the client goes; returns the exit code, 0 after a proper `shutdown`."""
         inbox: Inbox[Any] = Inbox()
+        self._hang_up = inbox.close
         writer = Writer(stdout, on_broken=inbox.close)
         self.protocol.set_writer(writer)
         self._begin()
@@ -99,10 +103,23 @@ class SlipstreamServer(LanguageServer):
                 await self.protocol.has_room()
         finally:
             inbox.close()
+            if self._watch is not None:
+                self._watch.cancel()
             await self._end()
         await on_own_thread(writer.close)
         self.protocol.let_go()
         return 0 if self.protocol.is_shut_down else 1
+
+    def watch_client(self, pid: int) -> None:
+        """End the conversation when the client's process ends, although its pipe may stay open."""
+        client = ClientProcess.find(pid)
+        if client is not None and self._watch is None:
+            self._watch = asyncio.create_task(self._hang_up_after(client))
+
+    async def _hang_up_after(self, client: ClientProcess) -> None:
+        await client.wait()
+        logger.info("The client's process %d has ended", client.pid)
+        self._hang_up()
 
     def _begin(self) -> None:
         self.indexing = IndexingJobs(

@@ -20,6 +20,8 @@ REGISTER_TIMEOUT_S = 10.0
 def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None:
     """Take note of the client: its units, its folders, its options."""
     session = server.session
+    if params.process_id is not None:
+        server.watch_client(params.process_id)
     session.encoding = types.PositionEncodingKind(server.workspace.position_encoding).value
     folders.add_folders(server, folders.initial_folders(params))
     options = configuration.section_of(params.initialization_options)
