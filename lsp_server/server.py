@@ -36,10 +36,10 @@ from lsp_server.protocol.transport import ByteSink, Writer, start_reader
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_report import FolderReport
-from lsp_server.workspace.folders import FolderReadings
 from lsp_server.workspace.foresight import Foresight
 from lsp_server.workspace.indexing_job import IndexingJobs
-from lsp_server.workspace.leave_rules import LeaveRules
+from lsp_server.workspace.leaving import Leaving
+from lsp_server.workspace.readings import Readings
 from lsp_server.workspace.session import Session
 
 logger = logging.getLogger(__name__)
@@ -74,8 +74,8 @@ class SlipstreamServer(LanguageServer):
         self._unfinished: list[Awaitable[None]] = []
         self._hang_up: Callable[[], None] = lambda: None
         self._watch: asyncio.Task[None] | None = None
-        self.readings = FolderReadings()
-        self.leave_rules = LeaveRules()
+        self.readings = Readings()
+        self.leaving = Leaving()
         self.foresight = Foresight()
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
@@ -161,7 +161,7 @@ class SlipstreamServer(LanguageServer):
         self.scheduler.use(settings)
         self.contexts.clear()
         self.indexing.set_folders(
-            {folder: self.session.index_settings(folder) for folder in self.session.folders.paths}
+            {folder: self.session.index_settings(folder) for folder in self.session.folders.values()}
         )
         self.show_status()
 

@@ -16,8 +16,8 @@ from completion_engine.probability import num_known
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, CompletionSegment, Forecast
+from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
-from completion_engine.suggestions.suggestion import polish
 from ngram_cache import NgramIndex
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch

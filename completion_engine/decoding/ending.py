@@ -99,7 +99,7 @@ class Finish:
 
 def suppression(rules: StopRules, request: CompletionRequest) -> Finish | None:
     """Return the end of a completion that is not begun: in a comment or string that the request excludes."""
-    surroundings = rules.site.surroundings
+    surroundings = rules.region.surroundings
     return Finish(_SUPPRESSED, 0, f"in-{surroundings}") if surroundings in request.suppressed_in else None
 
 

@@ -20,7 +20,8 @@ from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Forecast
-from completion_engine.suggestions.site import Site
+from completion_engine.suggestions.regions import CursorRegion
+from completion_engine.suggestions.scanner import scan, text_at
 from completion_engine.suggestions.stopping import StopRules
 
 _UNKNOWN_ODDS = (
@@ -117,10 +118,10 @@ def num_confident_chars(
 def _lower_unknown(confidences: list[float], rules: StopRules, forecast: Forecast, is_known: IsKnown) -> None:
     """Lower the confidence of each unknown name's first token, so that the name has the odds it deserves."""
     is_ended = forecast.num_chars == len(forecast.text)
-    for name in names_in(rules.site, forecast.text, is_ended=is_ended):
+    for name in names_in(rules.region, forecast.text, is_ended=is_ended):
         if name.start >= forecast.num_chars:
             return
-        if is_known(name.text) or (name.root and is_imported(name.root, rules.site.cursor.prefix)):
+        if is_known(name.text) or (name.root and is_imported(name.root, rules.region.cursor.prefix)):
             continue
         first = bisect_right(forecast.ends, max(0, name.start))
         last = min(bisect_right(forecast.ends, name.end - 1), len(confidences) - 1)
@@ -142,15 +143,15 @@ class Name:
     root: str = ""
 
 
-def names_in(site: Site, text: str, *, is_ended: bool) -> Iterator[Name]:
+def names_in(region: CursorRegion, text: str, *, is_ended: bool) -> Iterator[Name]:
     """Yield the whole names of `text`, written at the cursor: not in comments or strings, not known anywhere.
 
     `is_ended` says that a name at the text's end does not go on.
     """
-    known = _KNOWN.get(site.cursor.language, frozenset())
-    before = site.line_prefix[-_MAX_CHARS_BEFORE:]
+    known = _KNOWN.get(region.cursor.language, frozenset())
+    before = region.line_prefix[-_MAX_CHARS_BEFORE:]
     joined, num_before = before + text, len(before)
-    spans = list(_without_code(site, text))
+    spans = list(_without_code(region, text))
     for found in _NAME.finditer(joined):
         start, end = found.start() - num_before, found.end() - num_before
         is_whole = 0 < end < len(text) + is_ended
@@ -165,12 +166,12 @@ def is_imported(name: str, text: str) -> bool:
     return any(name in _WORD.findall(line) for line in _IMPORT.findall(text) if name in line)
 
 
-def _without_code(site: Site, text: str) -> Iterator[tuple[int, int]]:
+def _without_code(region: CursorRegion, text: str) -> Iterator[tuple[int, int]]:
     """Yield the strings and comments of a text."""
-    stack = list(site.stack)
-    start = 0 if site.inside else None
-    for event in site.scanner.scan(text, stack, before=site.line_prefix):
-        is_inside = bool(stack) and not stack[-1].is_bracket
+    stack = list(region.stack)
+    start = 0 if region.inside else None
+    for event in scan(region.document_language, text, stack, before=region.tail):
+        is_inside = text_at(stack) is not None
         if is_inside and start is None:
             start = event.start
         elif not is_inside and start is not None:

@@ -169,7 +169,7 @@ class RemoteCompleter:
         rules = rules_at(request)
         if suppressed := suppression(rules, request):
             return Completion("", 0, CompletionStats(finish_reason=suppressed.reason), rule=suppressed.rule)
-        cursor = rules.site.cursor
+        cursor = rules.region.cursor
         if (shown := self._masking.around(cursor.prefix, cursor.suffix)) is None:
             return Completion("", 0, CompletionStats(), rule=AT_CURSOR)
         prompt = self._prompts.choose(request, *shown, PromptBudget()).prompt

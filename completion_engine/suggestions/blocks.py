@@ -1,7 +1,7 @@
 """Owns where a suggestion ends of itself: with its line, its statement, its block or its paragraph.
 
 Decided by lines, brackets and indentation; `syntax` is asked for one thing only, whether what ended is
-a definition. Text after the cursor matters only through `Site`.
+a definition. Text after the cursor matters only through `CursorRegion`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Literal
 
 from completion_engine.suggestions.cursor_context import indent_width
-from completion_engine.suggestions.lexer import CLOSING
+from completion_engine.suggestions.regions import CursorRegion, Reading, first_word
 from completion_engine.suggestions.rules import Fire, RuleName
-from completion_engine.suggestions.site import Reading, Site, first_word
+from completion_engine.suggestions.scanner import CLOSING
 
 Mode = Literal["line", "statement", "block", "text"]
 IsDefinition = Callable[[str], bool]
@@ -25,38 +25,53 @@ _DIRECTIVE = re.compile(
 _LONE_BRACE = re.compile(r"^\s*\{\s*$", re.MULTILINE)
 
 
-def mode_of(site: Site) -> Mode:
+def mode_of(region: CursorRegion) -> Mode:
     """How much a suggestion at this place may be."""
-    if site.cursor.is_single_line or site.inside in site.language.line_comments:
+    inside = region.inside
+    if region.cursor.is_single_line or (inside and inside.is_comment and inside.pair.ends_with_line):
         return "line"
-    if site.language.blocks == "text" or site.scanner.is_text(site.inside):
-        return "text" if site.is_blank_line else "line"
-    if site.cursor.multiline == "always" or site.is_blank_line:
+    if region.language.is_text or (inside and inside.is_lasting_text):
+        return "text" if region.is_blank_line else "line"
+    if region.cursor.multiline == "always" or region.is_blank_line:
         return "block"
     return "statement"
 
 
-def end_of_suggestion(site: Site, mode: Mode, reading: Reading, is_definition: IsDefinition) -> Fire | None:
+def end_of_part(region: CursorRegion, reading: Reading) -> Fire | None:
+    """Fires at the end of the line that ends the part of the document, in its own language, at the cursor."""
+    line_start = -len(region.line_prefix)
+    for event in reading.events:
+        entry = event.entry
+        is_part = event.kind == "close" and entry is not None and entry.pair.kind == "region"
+        if is_part and entry is not None and entry.start < line_start:
+            end = reading.text.find("\n", event.end)
+            return Fire(end + 1, end, "end-of-block") if end >= 0 else None
+    return None
+
+
+def end_of_suggestion(
+    region: CursorRegion, mode: Mode, reading: Reading, is_definition: IsDefinition
+) -> Fire | None:
     """Fires where the line, statement, block or paragraph at the cursor is complete."""
     if mode == "line":
         end = reading.text.find("\n")
-        is_single = site.cursor.is_single_line
+        is_single = region.cursor.is_single_line
         return None if end < 0 else Fire(end + 1, end, "single-line" if is_single else "end-of-statement")
     if mode == "text":
-        return _end_of_text(site, reading)
+        return _end_of_text(region, reading)
     if mode == "statement":
-        return _Statement(site, reading).end()
-    return _Block(site, reading, is_definition).end()
+        return _Statement(region, reading).end()
+    return _Block(region, reading, is_definition).end()
 
 
-def _end_of_text(site: Site, reading: Reading) -> Fire | None:
+def _end_of_text(region: CursorRegion, reading: Reading) -> Fire | None:
     has_text = False
     for line in reading.lines:
         is_blank = not reading.text[line.start : line.end].strip()
         if is_blank and has_text and line.is_ended:
             return Fire(line.end + 1, line.start - 1, "end-of-paragraph")
         has_text = has_text or not is_blank
-        if line.is_ended and site.inside and not line.inside_end:
+        if line.is_ended and region.inside and not line.inside_end:
             return Fire(line.end + 1, line.end, "end-of-block")
     return None
 
@@ -64,8 +79,8 @@ def _end_of_text(site: Site, reading: Reading) -> Fire | None:
 class _Walk:
     """What the two walks over generated lines share."""
 
-    def __init__(self, site: Site, reading: Reading) -> None:
-        self.site = site
+    def __init__(self, region: CursorRegion, reading: Reading) -> None:
+        self.region = region
         self.reading = reading
         self.last_end = 0  # end of the last line that is not blank
         self.is_closing = False  # the line at hand closes the block: the suggestion ends with it
@@ -73,11 +88,11 @@ class _Walk:
     def starts(self, index: int) -> tuple[str, int]:
         """First word and indentation of a line of code; no word while it is not known or counts not."""
         line = self.reading.lines[index]
-        text = self.site.line_text(self.reading, index)
-        if line.inside and self.site.scanner.is_text(line.inside):
+        text = self.region.line_text(self.reading, index)
+        if line.inside and line.inside.is_lasting_text:
             return "", 0
         word = first_word(text, is_ended=line.is_ended)
-        if "#" not in self.site.language.line_comments and _DIRECTIVE.match(word):
+        if self.region.language.has_directives and _DIRECTIVE.match(word):
             return "", 0
         return word, indent_width(text)
 
@@ -90,12 +105,12 @@ class _Walk:
 
     def is_held(self, word: str, width: int) -> bool:
         """Whether the next line of the suffix closes the block with the same word in the same column."""
-        below = self.site.lines_below()
+        below = self.region.lines_below()
         return bool(below) and indent_width(below[0]) == width and first_word(below[0], is_ended=True) == word
 
     def closes(self, word: str, width: int, block_width: int) -> bool:
         """Whether a line is the closing line of the block that its header indents by `block_width`."""
-        language = self.site.language
+        language = self.region.language
         is_closer = word in language.closers or (language.blocks == "tag" and bool(_CLOSING_TAG.match(word)))
         return is_closer and width == block_width and not self.is_held(word, width)
 
@@ -103,8 +118,8 @@ class _Walk:
 class _Statement(_Walk):
     """From the cursor to the end of the statement it stands in, with the block that belongs to it."""
 
-    def __init__(self, site: Site, reading: Reading) -> None:
-        super().__init__(site, reading)
+    def __init__(self, region: CursorRegion, reading: Reading) -> None:
+        super().__init__(region, reading)
         self.has_block = False  # a block without brackets has begun
         self.pending = -1  # end of a line that the next one may continue
 
@@ -130,7 +145,7 @@ class _Statement(_Walk):
         return None
 
     def _at_end(self, index: int) -> Fire | None:
-        line, code = self.reading.lines[index], self.site.line_code(self.reading, index)
+        line, code = self.reading.lines[index], self.region.line_code(self.reading, index)
         if not code.strip() and index:
             return Fire(line.end + 1, self.pending, "end-of-statement") if self.pending >= 0 else None
         self.last_end = line.end
@@ -147,33 +162,33 @@ class _Statement(_Walk):
 
     def _leaves(self, index: int, word: str, width: int) -> bool:
         """Whether a line no longer belongs to the statement."""
-        line, site = self.reading.lines[index], self.site
+        line, region = self.reading.lines[index], self.region
         if word in CLOSING or line.innermost in ("(", "["):
             return False
-        is_open = self.has_block or line.depth > site.line_depth
-        if width > site.indent or not is_open:
+        is_open = self.has_block or line.depth > region.line_depth
+        if width > region.indent or not is_open:
             return False
-        if self.closes(word, width, site.indent):
+        if self.closes(word, width, region.indent):
             self.is_closing = True
             return False
-        return not (width == site.indent and (word in site.language.clauses or word == "{"))
+        return not (width == region.indent and (word in region.language.clauses or word == "{"))
 
     def _continues(self, index: int) -> bool:
-        leading = self.site.language.leading
-        text = self.site.line_text(self.reading, index).lstrip()
+        leading = self.region.language.leading
+        text = self.region.line_text(self.reading, index).lstrip()
         return leading is not None and leading.match(text) is not None
 
     def _goes_on_below(self) -> bool:
         """Whether the lines below the cursor already are the inside of what its line begins."""
-        below = self.site.lines_below()
-        return bool(below) and indent_width(below[0]) > self.site.indent
+        below = self.region.lines_below()
+        return bool(below) and indent_width(below[0]) > self.region.indent
 
     def _goes_on_beside(self, code: str) -> bool:
         """Whether what an unfinished line asks for stands below already: the next item of a list."""
-        above = [e for e in self.site.stack if e.is_bracket and e.start < -len(self.site.line_prefix)]
-        if not above or above[-1].start not in self.site.closed:
+        above = [e for e in self.region.stack if e.is_bracket and e.start < -len(self.region.line_prefix)]
+        if not above or above[-1].start not in self.region.closed:
             return False
-        below = self.site.lines_below()
+        below = self.region.lines_below()
         has_next = bool(below) and below[0].strip()[0] not in CLOSING
         return code.endswith(",") or (has_next and above[-1].mark in ("(", "["))
 
@@ -183,16 +198,16 @@ class _Statement(_Walk):
         Brackets that the rest of the cursor's line closes count as closed on that line, unless their
         inside has only begun.
         """
-        line, site = self.reading.lines[index], self.site
-        if line.inside_end and site.scanner.is_text(line.inside_end):
+        line, region = self.reading.lines[index], self.region
+        if line.inside_end and line.inside_end.is_lasting_text:
             return True
         has_begun = index > 0 or code.endswith(("(", "[", "{", ","))
-        num_closed = 0 if has_begun else site.num_auto_closed
-        return line.depth_end - num_closed > site.line_depth
+        num_closed = 0 if has_begun else region.num_auto_closed
+        return line.depth_end - num_closed > region.line_depth
 
     def _goes_on(self, index: int, code: str) -> bool:
         """Whether a line says itself that its statement goes on, or begins a block that does."""
-        line, language = self.reading.lines[index], self.site.language
+        line, language = self.reading.lines[index], self.region.language
         self.has_block = self.has_block or language.opener.search(code) is not None
         if self.has_block:
             return True
@@ -202,7 +217,7 @@ class _Statement(_Walk):
 
     def _may_go_on(self, code: str) -> bool:
         """Whether only the next line can say if the statement goes on."""
-        if self.site.language.leading is None or code.endswith((";", ",")):
+        if self.region.language.leading is None or code.endswith((";", ",")):
             return False
         return not code.endswith("}") or _LONE_BRACE.search(self.reading.text) is not None
 
@@ -210,8 +225,8 @@ class _Statement(_Walk):
 class _Block(_Walk):
     """From a blank line on: the rest of the block it stands in, or a paragraph or definition of it."""
 
-    def __init__(self, site: Site, reading: Reading, is_definition: IsDefinition) -> None:
-        super().__init__(site, reading)
+    def __init__(self, region: CursorRegion, reading: Reading, is_definition: IsDefinition) -> None:
+        super().__init__(region, reading)
         self.is_definition = is_definition
         self.depth = reading.lines[0].depth
         self.width = -1  # indentation of the first line written
@@ -222,9 +237,9 @@ class _Block(_Walk):
         after_blank = False
         for index, line in enumerate(self.reading.lines):
             word, width = self.starts(index)
-            is_blank = not self.site.line_text(self.reading, index).strip()
+            is_blank = not self.region.line_text(self.reading, index).strip()
             if word and self.width < 0:
-                if width < self.site.indent:
+                if width < self.region.indent:
                     return Fire(self.seen(index, word), 0, "end-of-block")
                 self._begin(width)
             elif word:
@@ -242,14 +257,14 @@ class _Block(_Walk):
 
     def _begin(self, width: int) -> None:
         self.width = width
-        above = self.site.line_above()
-        header = self.site.line_above(width) if width else ""
+        above = self.region.line_above()
+        header = self.region.line_above(width) if width else ""
         self.header_width = indent_width(header) if header else -1
         self.is_first_of_block = bool(above) and indent_width(above) < width
 
     def _leaves(self, index: int, word: str, width: int, after_blank: bool) -> RuleName | None:
         """The rule by which a line belongs no longer to what was begun."""
-        line, language = self.reading.lines[index], self.site.language
+        line, language = self.reading.lines[index], self.region.language
         if word in CLOSING or line.depth > self.depth or width > self.width:
             return None
         self.is_closing = self.closes(word, width, self.header_width)
@@ -276,12 +291,12 @@ class _Block(_Walk):
 
     def _begins_what_stands_below(self, index: int) -> bool:
         """Whether a line begins a block whose inside stands below the cursor already."""
-        line, code = self.reading.lines[index], self.site.line_code(self.reading, index)
+        line, code = self.reading.lines[index], self.region.line_code(self.reading, index)
         has_begun = code.endswith("{") or (
-            line.depth_end == self.depth and self.site.language.opener.search(code) is not None
+            line.depth_end == self.depth and self.region.language.opener.search(code) is not None
         )
-        below = self.site.lines_below()
+        below = self.region.lines_below()
         num_deeper = (
-            indent_width(below[0]) - indent_width(self.site.line_text(self.reading, index)) if below else 0
+            indent_width(below[0]) - indent_width(self.region.line_text(self.reading, index)) if below else 0
         )
-        return has_begun and 0 < num_deeper <= self.site.indent_unit
+        return has_begun and 0 < num_deeper <= self.region.indent_unit

@@ -6,15 +6,36 @@ Every function takes and returns text and changes nothing on text that is fit al
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import lru_cache
 
 from completion_engine.suggestions.cursor_context import TAB_WIDTH, indent_width, leading_blanks
-from completion_engine.suggestions.site import Site
+from completion_engine.suggestions.regions import CursorRegion
+from completion_engine.suggestions.scanner import Open
 
+_MAYBE_UNSAFE = re.compile(r"[^\t\n\x20-\x7e]")
+_JOINERS = "\u200c\u200d"  # they shape letters and emoji
+_JOINER_RUNS = re.compile(f"[{_JOINERS}]+")
+_LINE_SEPARATORS = "\u2028\u2029"
+# No blank, no control, and yet nothing is to be seen: fillers and a joiner of marks.
+_UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u180b-\u180d\u180f]+")
+_SHORT_SELECTORS, _KEYCAP = "\ufe0e\ufe0f", "\u20e3"
+_LETTERS_WITH_VARIANTS = "\u2139\u3030"
+# No characters, and places of the standard that are kept for unseen ones.
+_RESERVED = (range(0xFDD0, 0xFDF0), range(0x2065, 0x2066), range(0xFFF0, 0xFFF9), range(0xE0000, 0xE1000))
+_ESCAPE_SEQUENCE = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, movements
+    "|\x1b[\\]PX^_][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\\\)"  # titles, links
+    "|\x1b[ -/][0-~]"  # alphabets
+)
 _UNDECODABLE = re.compile("[\ufffd\ud800-\udfff]")
 _INDENTS = re.compile(r"^[ \t]", re.MULTILINE)
 _DASHES = re.compile(r"[ ]*(?:- +)+")
 _SIGN = re.compile(r"[^\w\s]|\s")
 _SEPARATORS = (",", ";", "|")
+_RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")  # of a makefile
+_MAX_RECIPE_LINES = 40
 MIN_ECHO_CHARS = 8
 MAX_ECHO_CHARS = 1_000
 
@@ -25,12 +46,12 @@ def decodable(text: str) -> str:
     return text[: match.start()] if match else text
 
 
-def without_echo(site: Site, text: str) -> str:
+def without_echo(region: CursorRegion, text: str) -> str:
     """The text without a copy, at its start, of what stands left of the cursor on its line.
 
     Data repeats itself: what is a row already, waits for its next item or is written twice again is no echo.
     """
-    typed = site.line_prefix.strip()
+    typed = region.line_prefix.strip()
     if not MIN_ECHO_CHARS <= len(typed) <= MAX_ECHO_CHARS or not _SIGN.search(typed):
         return text
     stripped = text.lstrip()
@@ -45,56 +66,59 @@ def _is_row(text: str) -> bool:
     return any(text[period:] == text[:-period] for period in range(1, len(text) // 2 + 1))
 
 
-def without_double_blank(site: Site, text: str) -> str:
+def without_double_blank(region: CursorRegion, text: str) -> str:
     """The text without blanks at its start where the cursor stands behind one already.
 
     Behind several the line is aligned with others, and more of them are meant.
     """
-    is_joint = not site.is_blank_line and site.line_prefix[-1:] in (" ", "\t")
-    if site.line_prefix[-2:].isspace():
+    is_joint = not region.is_blank_line and region.line_prefix[-1:] in (" ", "\t")
+    if region.line_prefix[-2:].isspace():
         return text
-    quote = site.inside in site.scanner.quotes and not site.scanner.is_text(site.inside)
-    return text.lstrip(" \t") if is_joint and not quote else text
+    inside = region.inside
+    is_quoted = inside is not None and not inside.is_comment and inside.pair.ends_with_line
+    return text.lstrip(" \t") if is_joint and not is_quoted else text
 
 
-def without_extra_indent(site: Site, text: str) -> str:
+def without_extra_indent(region: CursorRegion, text: str) -> str:
     """The text with its first line indented no deeper than the line above allows.
 
     Only where a model writes the whole indentation again behind a cursor that is indented already: what it
     adds to that is meant.
     """
     blanks = leading_blanks(text)
-    is_code = not site.inside and site.language.blocks in ("indent", "brace", "end")
-    is_copy = site.is_blank_line and bool(site.line_prefix) and blanks.startswith(site.line_prefix)
+    is_code = not region.inside and region.language.blocks in ("indent", "brace", "end")
+    is_copy = region.is_blank_line and bool(region.line_prefix) and blanks.startswith(region.line_prefix)
     if not is_copy or not is_code or text[len(blanks) :].startswith("\n"):
         return text
-    if site.stack and site.stack[-1].mark in ("(", "["):
+    if region.stack and region.stack[-1].mark in ("(", "["):
         return text
-    allowed = max(_indent_below(site, site.code_above()), site.indent)
-    while blanks and indent_width(site.line_prefix + blanks) > allowed:
+    allowed = max(_indent_below(region, region.code_above()), region.indent)
+    while blanks and indent_width(region.line_prefix + blanks) > allowed:
         blanks = blanks[:-1]
     return blanks + text[len(leading_blanks(text)) :]
 
 
-def _indent_below(site: Site, code: str) -> int:
+def _indent_below(region: CursorRegion, code: str) -> int:
     """The deepest that a line may be indented below a line of code."""
-    dashes = _DASHES.match(code) if site.language.has_dashes else None
-    begins_block = code.endswith(("{", "(", "[", ":")) or site.language.opener.search(code) is not None
-    return (dashes.end() if dashes else indent_width(code)) + site.indent_unit * begins_block
+    dashes = _DASHES.match(code) if region.language.has_dashes else None
+    begins_block = code.endswith(("{", "(", "[", ":")) or region.language.opener.search(code) is not None
+    return (dashes.end() if dashes else indent_width(code)) + region.indent_unit * begins_block
 
 
-def with_editor_indent(site: Site, text: str) -> str:
+def with_editor_indent(region: CursorRegion, text: str) -> str:
     """The text indented as the document is, with tabs or spaces, whichever it uses more.
 
     Lines that begin inside a string or comment stay as they are, and all where tabs and spaces differ.
     """
-    if site.language.blocks == "text" or site.language.has_fixed_indents or site.inside:
+    if region.language.is_text or region.inside:
         return text
-    uses_tabs = _uses_tabs(site)
+    if region.language.has_fixed_indents:
+        return _with_recipe_tabs(region, text)
+    uses_tabs = _uses_tabs(region)
     if uses_tabs is None or not _INDENTS.search(text):
         return text
-    is_code = [not line.inside for line in site.read(text).lines]
-    is_code[0] = site.is_blank_line
+    is_code = [not line.inside for line in region.read(text).lines]
+    is_code[0] = region.is_blank_line
     lines = text.split("\n")
     blanks = [
         leading_blanks(line) if is_code and line.strip() else ""
@@ -104,8 +128,41 @@ def with_editor_indent(site: Site, text: str) -> str:
         unit = _unit_of([indent for indent in blanks if indent])
         fit = [indent.replace(" " * unit, "\t") if unit else indent for indent in blanks]
     else:
-        fit = [indent.replace("\t", " " * site.indent_unit) for indent in blanks]
+        fit = [indent.replace("\t", " " * region.indent_unit) for indent in blanks]
     return "\n".join(new + line[len(old) :] for line, old, new in zip(lines, blanks, fit, strict=True))
+
+
+def _with_recipe_tabs(region: CursorRegion, text: str) -> str:
+    """A makefile's text with tabs instead of spaces before the lines of recipes."""
+    above = region.before[: len(region.before) - len(region.line_prefix)].rstrip("\n").split("\n")
+    is_recipe = _is_recipe(above)
+    lines = text.split("\n")
+    previous = ""
+    unit = _unit_of([blanks for line in lines if (blanks := leading_blanks(line))]) or TAB_WIDTH
+    for index, line in enumerate(lines):
+        if index:
+            is_recipe = _goes_on_as_recipe(previous, is_recipe=is_recipe)
+        blanks = leading_blanks(line)
+        is_whole = index > 0 or not region.line_prefix
+        if is_whole and is_recipe and blanks.startswith(" ") and line.strip():
+            lines[index] = "\t" * max(1, len(blanks.expandtabs(unit)) // unit) + line[len(blanks) :]
+        previous = lines[index] if index else region.line_prefix + lines[index]
+    return "\n".join(lines)
+
+
+def _is_recipe(lines: list[str]) -> bool:
+    """Whether a line after these belongs to a recipe of a makefile."""
+    is_recipe = False
+    for line in lines[-_MAX_RECIPE_LINES:]:
+        is_recipe = _goes_on_as_recipe(line, is_recipe=is_recipe)
+    return is_recipe
+
+
+def _goes_on_as_recipe(line: str, *, is_recipe: bool) -> bool:
+    """Whether the next line belongs to a recipe; `is_recipe` says whether `line` does."""
+    if line.startswith("\t"):
+        return True
+    return is_recipe if line.endswith("\\") else _RULE.match(line) is not None
 
 
 def _unit_of(indents: list[str]) -> int:
@@ -116,33 +173,77 @@ def _unit_of(indents: list[str]) -> int:
     return next((unit for unit in (TAB_WIDTH, 2) if all(width % unit == 0 for width in widths)), 0)
 
 
-def _uses_tabs(site: Site) -> bool | None:
-    lines = (site.before + site.after).split("\n")
+def _uses_tabs(region: CursorRegion) -> bool | None:
+    lines = (region.before + region.after).split("\n")
     num_tabs = sum(line.startswith("\t") for line in lines)
     num_spaces = sum(line.startswith("  ") for line in lines)
     if not num_tabs and not num_spaces:
-        return True if site.language.indents_with_tabs else None
+        return True if region.language.indents_with_tabs else None
     is_mixed = min(num_tabs, num_spaces) * 10 > max(num_tabs, num_spaces)
     return None if is_mixed else num_tabs > num_spaces
 
 
-def without_trailing_blanks(site: Site, text: str) -> str:
+def without_trailing_blanks(region: CursorRegion, text: str) -> str:
     """The text without blanks at the ends of lines of code, and blank lines at its end.
 
     In strings they are content, in prose two of them break the line. One space stays in front of a rest
     of the line that begins without one.
     """
-    lines = zip(text.split("\n"), site.read(text).lines, strict=True)
-    stripped = "\n".join(_without_end_blanks(site, line, found.inside_end) for line, found in lines).rstrip()
-    needs_space = site.cursor.has_rest_of_line and not site.line_suffix[0].isspace()
+    lines = zip(text.split("\n"), region.read(text).lines, strict=True)
+    stripped = "\n".join(
+        _without_end_blanks(region, line, found.inside_end) for line, found in lines
+    ).rstrip()
+    needs_space = region.cursor.has_rest_of_line and not region.line_suffix[0].isspace()
     if needs_space and stripped and "\n" not in text and text[-1:] == " ":
         return stripped + " "
     return stripped
 
 
-def _without_end_blanks(site: Site, line: str, inside_end: str) -> str:
-    if inside_end in site.scanner.quotes:
+def _without_end_blanks(region: CursorRegion, line: str, inside_end: Open | None) -> str:
+    if inside_end and not inside_end.is_comment:
         return line
     stripped = line.rstrip()
-    is_break = site.language.blocks == "text" and stripped and line.endswith("  ")
+    is_break = region.language.is_text and stripped and line.endswith("  ")
     return stripped + "  " if is_break else stripped
+
+
+def without_controls(text: str) -> str:
+    """The text without control, bidirectional and invisible characters; `\\r\\n` becomes `\\n`.
+
+    A sequence that commands a terminal goes as a whole. Joiners and selectors of variants stay, one at a
+    place, where they shape a letter or sign that has variants.
+    """
+    if not _MAYBE_UNSAFE.search(text):
+        return text
+    text = _ESCAPE_SEQUENCE.sub("", text)
+    text = _MAYBE_UNSAFE.sub(lambda match: "" if _is_unsafe(match[0]) else match[0], text)
+    text = _SELECTORS.sub(_fitting_selector, text)
+    return _JOINER_RUNS.sub(_fitting_joiner, text)
+
+
+@lru_cache(maxsize=1024)
+def _is_unsafe(char: str) -> bool:
+    if char in _JOINERS:
+        return False
+    kind, code = unicodedata.category(char), ord(char)
+    # A character that this Python does not know yet may be an emoji, but for those that never will be seen.
+    is_never_seen = kind == "Cn" and (code & 0xFFFE == 0xFFFE or any(code in run for run in _RESERVED))
+    return kind in ("Cc", "Cf", "Cs") or is_never_seen or char in _LINE_SEPARATORS or char in _UNSEEN
+
+
+def _fitting_selector(match: re.Match[str]) -> str:
+    """The first of a run of selectors, behind a symbol or ideograph that may have variants."""
+    first = match[0][0]
+    before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
+    kind = unicodedata.category(before) if before else ""
+    if first in _SHORT_SELECTORS:
+        is_sign = kind in ("So", "Sm", "Sk", "Po", "Cn") and not before.isascii()
+        return first if is_sign or after == _KEYCAP or (before and before in _LETTERS_WITH_VARIANTS) else ""
+    return first if kind == "Lo" else ""
+
+
+def _fitting_joiner(match: re.Match[str]) -> str:
+    """One of a run of joiners, between two characters of which neither is a plain one."""
+    before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
+    is_between = bool(before and after) and not before.isascii() and not after.isascii()
+    return match[0][0] if is_between and not before.isspace() and not after.isspace() else ""

@@ -1,8 +1,8 @@
-"""Owns what the text after the cursor closes of all that is open at the cursor.
+"""What the text after the cursor closes of all that is open at the cursor.
 
 Unfinished code has no true answer. Indentation tells most: a line that is indented no deeper than the
 line of an opening bracket, and does not begin with a closing one, stands outside of it. A grammar pairs
-brackets in order, without regard to that; see `lexer`.
+brackets in order, without regard to that; see `scanner`.
 """
 
 from __future__ import annotations
@@ -10,57 +10,65 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
+from completion_engine.languages.modes import reach_of
 from completion_engine.suggestions.cursor_context import indent_width
-from completion_engine.suggestions.lexer import CLOSING, Event, Open, Scanner, Stack
+from completion_engine.suggestions.scanner import CLOSING, Event, Open, Stack, language_at, scan
 
 _MAX_CONTINUED = (
     32  # lines, and parentheses, between a statement's first line and the one that opens its block
 )
 _LABEL = re.compile(r"#|[A-Za-z_]\w*:$|case\b.*:$")
+_COMMENT = re.compile(r"//|/\*|--|#|<!--|\{#")
 
 
-def closed_by(scanner: Scanner, before: str, suffix: str, num_chars: int, stack: Stack) -> dict[int, int]:
+def closed_by(  # noqa: PLR0913 - both sides of the cursor, and what is open there
+    language: str, before: str, tail: str, suffix: str, num_chars: int, stack: Stack
+) -> dict[int, int]:
     """Starts of the entries of `stack` that `suffix` closes, each with the offset where it has done so.
 
-    `before` ends and `suffix` begins at the cursor; offsets of entries count from there. Only the first
-    `num_chars` of `suffix` are scanned; what no line of them has settled counts as closed by the others.
+    `before`, which `tail` is the end of, ends and `suffix` begins at the cursor; offsets of entries count
+    from there. Only the first `num_chars` of `suffix` are scanned; what no line of them has settled counts as
+    closed by the others.
     """
-    return _Closing(scanner, before, suffix, num_chars, stack).closed()
+    return _Closing(language, before, tail, suffix, num_chars, stack).closed()
 
 
 class _Closing:
-    def __init__(self, scanner: Scanner, before: str, suffix: str, num_chars: int, stack: Stack) -> None:
-        self.scanner = scanner
+    def __init__(  # noqa: PLR0913 - as `closed_by`
+        self, language: str, before: str, tail: str, suffix: str, num_chars: int, stack: Stack
+    ) -> None:
+        self.language = language
         self.before = before
+        self.tail = tail
         self.after = after = suffix[:num_chars]
         self.suffix = suffix
         self.num_line_chars = len(after.partition("\n")[0])
-        self.is_code = not stack or stack[-1].is_bracket or not scanner.is_text(stack[-1].mark)
-        self.statements = _Statements(scanner, before)
+        self.statements = _Statements(language_at(stack, language), before)
         self.remaining = list(stack)
         self.ends: dict[int, int] = {}
         self.recent: list[tuple[Open, int]] = []  # closed on lines below, not settled by indentation yet
-        if not self.is_code and not self._closes_text(stack[-1]):
+        if stack and stack[-1].is_lasting_text and not self._closes_text(stack[-1]):
             self.remaining.pop()
             self.after = " " * self.num_line_chars + after[self.num_line_chars :]
 
     def closed(self) -> dict[int, int]:
         """See `closed_by`."""
         owned = set(self.remaining)
-        line = self.before[self.before.rfind("\n") + 1 :]
-        for event in self.scanner.scan(self.after, list(self.remaining), before=line):
-            if event.kind == "newline" and not (event.entry and self.scanner.is_text(event.entry.mark)):
+        is_all = len(self.after) == len(self.suffix)
+        text = self.after + "\n" * is_all  # the end of a document ends its last line
+        for event in scan(self.language, text, list(self.remaining), before=self.tail):
+            if event.kind == "newline" and not (event.entry and event.entry.is_lasting_text):
                 self._drop_line_marks()
                 self._begin_line(event.end)
             elif event.kind == "unmatched" or (event.kind == "close" and event.entry in owned):
                 self._close(event)
-        if len(self.after) < len(self.suffix):
+        if not is_all:
             self.ends |= {entry.start: len(self.suffix) for entry in self.remaining if self._is_far(entry)}
         return self.ends
 
     def _closes_text(self, entry: Open) -> bool:
         """Whether a string or comment over several lines is closed below: its marks come in pairs."""
-        end = self.scanner.end_of(entry.mark)
+        end = reach_of(entry.pair, entry.tag).literal
         if end != entry.mark:
             opening, closing = self.after.find(entry.mark), self.after.find(end)
             return closing >= 0 and not 0 <= opening < closing
@@ -71,9 +79,7 @@ class _Closing:
 
     def _drop_line_marks(self) -> None:
         """Strings and comments that end with their line are not closed by what follows it."""
-        while self.remaining and not (
-            self.remaining[-1].is_bracket or self.scanner.is_text(self.remaining[-1].mark)
-        ):
+        while self.remaining and self.remaining[-1].pair.ends_with_line:
             self.remaining.pop()
 
     def _close(self, event: Event) -> None:
@@ -84,7 +90,7 @@ class _Closing:
         while self.remaining:
             entry = self.remaining.pop()
             is_outer = begins_line and entry.is_bracket and width < self._width_of(entry)
-            if self.scanner.is_closed_by(entry, found) and not is_outer:
+            if _is_closed_by(entry, event.entry, found) and not is_outer:
                 self.ends[entry.start] = event.end
                 if event.end > self.num_line_chars:
                     self.recent.append((entry, event.end))
@@ -94,7 +100,7 @@ class _Closing:
         end = self.after.find("\n", start)
         line = self.after[start:] if end < 0 else self.after[start:end]
         code = line.strip()
-        if not code or code[0] in CLOSING or _LABEL.match(code) or self.scanner.begins_comment(code):
+        if not code or code[0] in CLOSING or _LABEL.match(code) or _COMMENT.match(code):
             return
         width = indent_width(line)
         unclosed: list[Open] = []
@@ -133,8 +139,8 @@ class _Statements:
     for itself, whatever asks for it.
     """
 
-    def __init__(self, scanner: Scanner, text: str) -> None:
-        self._scanner = scanner
+    def __init__(self, language: str, text: str) -> None:
+        self._language = language
         self._text = text
         self._parentheses: dict[int, tuple[list[int], int]] = {}
         self._widths: dict[tuple[int, int], int] = {}
@@ -164,7 +170,7 @@ class _Statements:
         if found is None:
             line = self._line(line_start)
             stack: Stack = []
-            events = [event for event in self._scanner.scan(line, stack) if event.kind == "unmatched"]
+            events = [event for event in scan(self._language, line, stack) if event.kind == "unmatched"]
             closed = [line_start + event.start for event in events if line[event.start] == ")"]
             found = closed, sum(entry.mark == "(" for entry in stack)
             self._parentheses[line_start] = found
@@ -173,3 +179,10 @@ class _Statements:
     def _line(self, start: int) -> str:
         end = self._text.find("\n", start)
         return self._text[start:] if end < 0 else self._text[start:end]
+
+
+def _is_closed_by(entry: Open, closed: Open | None, found: str) -> bool:
+    """Whether a mark closes an entry, which the scan may have taken for the end of another, `closed`."""
+    if closed is None or entry.pair.kind == "bracket":
+        return bool(found) and entry.pair.closing == found if entry.pair.closing else entry == closed
+    return entry == closed or (entry.is_element and entry.tag == closed.tag)

@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from completion_engine.suggestions.languages import Language, language_of
 from completion_engine.text_window import is_closing_marks
 
 if TYPE_CHECKING:
@@ -85,11 +84,6 @@ class CursorContext:
             if end < 0:
                 return self.suffix[:MAX_CHARS_AFTER]
         return self.suffix[:end]
-
-    @property
-    def traits(self) -> Language:
-        """What is known of the language."""
-        return language_of(self.language)
 
 
 def leading_blanks(line: str) -> str:

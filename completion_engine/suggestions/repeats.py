@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
-from completion_engine.suggestions.brackets import imbalance
+from completion_engine.languages.table import LANGUAGES
 from completion_engine.suggestions.cursor_context import indent_width
+from completion_engine.suggestions.pairs import imbalance
+from completion_engine.suggestions.regions import CursorRegion, Reading
 from completion_engine.suggestions.rules import Fire
-from completion_engine.suggestions.site import Reading, Site
 
 NUM_HEAD_CHARS = 20
 MAX_HEAD_CHARS = 60
 MAX_CYCLE_LINES = 4
 NUM_CYCLES = 3
+NUM_NUMBERED = 5  # lines that differ in their numbers alone
 CIRCLE_CHECK_EVERY = 8
 CIRCLE_TAIL = 12
 MIN_CIRCLE_CHARS = 60
-MIN_CIRCLES = 5
-LONG_LINE = 20
+MIN_CIRCLES, MIN_LONG_CIRCLES = 5, 3
+LONG_CIRCLE, LONG_LINE = 20, 20
 
+_FENCE = "```"
+_SPECIAL_TOKEN = re.compile(r"<\|[\w-]{2,24}\|>")
+_FENCED_ELEMENTS = frozenset({"pre", "code", "textarea", "xmp"})
 _WORD = re.compile(r"[^\W_]")
+_NUMBERS = re.compile(r"\d+")
+_RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*\Z")
 _ONLY_ONCE = re.compile(
-    r"^(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|end|fi|done|esac"
-    r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)$"
+    r"^(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|fi|done|esac|od|EOF"
+    r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>|[A-Z]{2,8}"
+    # The ends of blocks in words: `end`, `endif()`, `End If`, `{% endfor %}`, `<% end %>`, `\end{a}`.
+    r"|(?:\{[{%][-~+]?[ ]?[/#]?|\{/|<%-?[ ]?|[@\\.#*])?(?i:end)[\w-]*(?:[ ]?[\w{}()*]+)?[ ]?"
+    r"(?:[-~+]?[%}]\}|-?%>)?[;.,)]?"
+    r"|\{\{~?/[\w-]+~?\}\}|\{/[\w-]+\}"
+    # and in signs, in a comment too
+    r"|(?:(?://[/!]?|\#+|--|;+|%|\*)[ ]?)?(?:`{3,}\w*|~{3,})|\$\$|---|\+{3}|:{3,}|\"{3}|'{3}"
+    r"|\|={3,}|-{4}|={4}|\.{4}"
+    r"|-{2,3}>|\*+/|\*\)|-\}|\|[\]}]|-?%>|\?>|#>|\]\]>|[-+]?%\}|\}{2,3}|#\})$"
 )
-
 _MAX_ONCE_CHARS = 100
 
 
@@ -54,20 +69,22 @@ def is_same_line(line: str, other: str) -> bool:
     return indent_width(line) == indent_width(other)
 
 
-def repeats_next_line(site: Site, reading: Reading) -> Fire | None:
+def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:
     """Fires when a whole generated line equals the next line that is not blank, or two do the next two."""
-    below = site.lines_below()
-    if not below or site.line_suffix.strip():
+    below = region.lines_below()
+    if not below or region.line_suffix.strip():
         return None
+    closers = region.language.closers
     previous = -1  # end of the text before a line that is too short to count alone
     for index, line in enumerate(reading.lines):
-        text = site.line_text(reading, index)
+        text = region.line_text(reading, index)
         if not line.is_ended or not text.strip():
             continue
         keep = max(0, line.start - 1) if index else 0
-        is_closer = index == 0 and text.strip() == below[0].strip() and text.strip() in site.language.closers
-        counts_alone = not site.language.prelude.search(text)
-        if is_closer or (counts_alone and is_same_line(text, below[0])):
+        is_closer = text.strip() == below[0].strip() and text.strip() in closers
+        is_at_its_place = index == 0 or indent_width(text) == indent_width(below[0])
+        counts_alone = not region.language.prelude.search(text)
+        if (is_closer and is_at_its_place) or (counts_alone and is_same_line(text, below[0])):
             return Fire(line.end + 1, keep, "repeats-next-line")
         if previous >= 0 and text.rstrip() == below[1].rstrip():
             return Fire(line.end + 1, previous, "repeats-next-line")
@@ -75,19 +92,19 @@ def repeats_next_line(site: Site, reading: Reading) -> Fire | None:
     return None
 
 
-def repeats_suffix(site: Site, reading: Reading) -> Fire | None:
+def repeats_suffix(region: CursorRegion, reading: Reading) -> Fire | None:
     """Fires when the text ends with the first 20 characters of the suffix, blanks before them left out.
 
     Where they begin a line, the rest of it counts too, up to 60 characters: neighbouring lines often
     begin alike. Decorators count with the line after them, for neighbours often share them.
     """
-    stripped = site.after.lstrip()
-    is_at_line_start = "\n" in site.after[: len(site.after) - len(stripped)]
+    stripped = region.after.lstrip()
+    is_at_line_start = "\n" in region.after[: len(region.after) - len(stripped)]
     num_chars = NUM_HEAD_CHARS
     if is_at_line_start:
         line, _, others = stripped.partition("\n")
         num_chars = max(num_chars, min(len(line), MAX_HEAD_CHARS))
-        if site.language.prelude.search(line):
+        if region.language.prelude.search(line):
             num_chars = len(line) + 1 + len(others.partition("\n")[0])
     head = stripped[:num_chars]
     if len(head) < NUM_HEAD_CHARS or len(set(_WORD.findall(head))) < 4:
@@ -95,76 +112,126 @@ def repeats_suffix(site: Site, reading: Reading) -> Fire | None:
     text = reading.text
     start = text.find(head)
     while start >= 0:
-        line = (site.line_prefix + text[:start]).rpartition("\n")[2]
+        line = (region.line_prefix + text[:start]).rpartition("\n")[2]
         if not (is_at_line_start and line.strip()):
             return Fire(start + len(head), start, "repeats-suffix")
         start = text.find(head, start + 1)
     return None
 
 
-def rest_of_line_reached(site: Site, reading: Reading) -> Fire | None:
+def rest_of_line_reached(region: CursorRegion, reading: Reading) -> Fire | None:
     """Fires when the text has arrived at the whole rest of the line, with its brackets in order."""
-    rest = site.line_suffix.strip()
-    if not site.cursor.has_rest_of_line or len(rest) < 3:
+    rest = region.line_suffix.strip()
+    if not region.cursor.has_rest_of_line or len(rest) < 3:
         return None
     start = reading.text.find(rest)
     while start >= 0:
         end = start + len(rest)
         seen = end + rest[-1].isalnum()  # a word that goes on is another word
         is_whole = seen <= len(reading.text) and not (seen > end and reading.text[end].isalnum())
-        left_open = imbalance(site, reading.text[:end], len(site.line_suffix)) if is_whole else 0
-        if is_whole and left_open <= imbalance(site, "", 0):
+        left_open = imbalance(region, reading.text[:end], len(region.line_suffix)) if is_whole else 0
+        if is_whole and left_open <= imbalance(region, "", 0):
             return Fire(seen, end, "rest-of-line-reached")
         start = reading.text.find(rest, start + 1)
     return None
 
 
-def repeated_lines(site: Site, reading: Reading) -> Fire | None:
-    """Fires when one to four lines, one of them telling, have been written three times in a row."""
+def repeated_lines(region: CursorRegion, reading: Reading) -> Fire | None:
+    """Fires when one to four lines were written three times in a row, or one that says little more often.
+
+    So do lines that differ in their numbers alone, unless those above the cursor do.
+    """
     lines: list[str] = []
-    starts: list[int] = []
+    ends: list[int] = []
     for index, line in enumerate(reading.lines):
-        text = site.line_text(reading, index).rstrip()
+        text = region.line_text(reading, index).rstrip()
         if not line.is_ended or not text:
             continue
         lines.append(text)
-        starts.append(line.end)
+        ends.append(line.end)
         for period in range(1, MAX_CYCLE_LINES + 1):
             span = lines[-period * NUM_CYCLES :]
-            if (
-                len(span) == period * NUM_CYCLES
-                and span[period:] == span[:-period]
-                and any(map(is_telling, span))
-            ):
-                return Fire(line.end + 1, starts[-(NUM_CYCLES - 1) * period - 1], "repeated-lines")
+            is_cycle = len(span) == period * NUM_CYCLES and span[period:] == span[:-period]
+            if is_cycle and any(map(is_telling, span)):
+                return Fire(line.end + 1, ends[-(NUM_CYCLES - 1) * period - 1], "repeated-lines")
+        masked = [_NUMBERS.sub("0", text) for text in lines[-NUM_NUMBERED:]]
+        if len(masked) == NUM_NUMBERED and len(set(masked)) == 1 and not _is_numbered(region, masked[0]):
+            return Fire(line.end + 1, ends[-NUM_NUMBERED], "repeated-lines")
     return None
 
 
-def repeated_text(_site: Site, reading: Reading) -> Fire | None:
-    """Fires when the text has turned in a circle for 60 characters and five rounds.
+def _is_numbered(region: CursorRegion, masked: str) -> bool:
+    """Whether two lines in a row near the cursor look like `masked`, but for their numbers."""
+    lines = [_NUMBERS.sub("0", line.rstrip()) for line in region.before.split("\n") if line.strip()]
+    below = [_NUMBERS.sub("0", line.rstrip()) for line in region.lines_below()]
+    return any(pair == (masked, masked) for pair in pairwise([*lines[-40:], *below[:40]]))
 
-    Looked at every eighth character, so that a check stays cheap. Rulers such as `-----` are no words
-    and pass.
+
+def repeated_text(region: CursorRegion, reading: Reading) -> Fire | None:
+    """Fires when the text has turned in a circle: five rounds of 60 characters, or three of a long one.
+
+    Looked at every eighth character, so that a check stays cheap. Rulers such as `-----` pass, and what the
+    document repeats itself.
     """
     text = reading.text
     for end in range(MIN_CIRCLE_CHARS, len(text) + 1, CIRCLE_CHECK_EVERY):
         tail = text[end - CIRCLE_TAIL : end]
         before = text.rfind(tail, 0, end - 1)
-        if before < 0 or not _WORD.search(tail):
+        if before < 0 or _RULER.match(tail):
             continue
         period = end - CIRCLE_TAIL - before
-        start = end - max(MIN_CIRCLE_CHARS, MIN_CIRCLES * period)
+        rounds = MIN_LONG_CIRCLES if period >= LONG_CIRCLE else MIN_CIRCLES
+        start = end - max(MIN_CIRCLE_CHARS, rounds * period)
         if start >= 0 and text[start + period : end] == text[start : end - period]:
             while start > 0 and text[start - 1] == text[start - 1 + period]:
                 start -= 1
-            return Fire(end, start + period, "repeated-text")
+            if text[start : start + period] * 2 not in region.before:
+                return Fire(end, start + period, "repeated-text")
     return None
 
 
-def repeats_line_above(site: Site, text: str) -> bool:
+def repeats_line_above(region: CursorRegion, text: str) -> bool:
     """Whether text begins with a copy of the line above the cursor's; `text` is no empty text."""
-    above = site.line_above()
-    first = site.line_prefix + text.lstrip("\n").partition("\n")[0]
+    above = region.line_above()
+    first = region.line_prefix + text.lstrip("\n").partition("\n")[0]
     if text.startswith("\n"):
-        above, first = site.line_prefix or above, text.lstrip("\n").partition("\n")[0]
+        above, first = region.line_prefix or above, text.lstrip("\n").partition("\n")[0]
     return is_telling(first) and first.rstrip() == above.rstrip()
+
+
+def ends_as_in_a_chat(region: CursorRegion, reading: Reading) -> Fire | None:
+    """Fires where code ends with a fence, as in a chat, or with a mark of a model: no code holds those."""
+    found = _SPECIAL_TOKEN.search(reading.text)
+    if found and found[0] not in region.before + region.after:
+        return Fire(found.end(), len(reading.text[: found.start()].rstrip()), "chat-fence")
+    if region.language.is_text or region.language.has_fences or _may_hold_fences(region):
+        return None
+    start = reading.text.find(_FENCE)
+    while start >= 0:
+        if not _is_in_text(reading, start):
+            return Fire(start + len(_FENCE), len(reading.text[:start].rstrip()), "chat-fence")
+        start = reading.text.find(_FENCE, start + len(_FENCE))
+    return None
+
+
+def _may_hold_fences(region: CursorRegion) -> bool:
+    """Whether the cursor is in a fence, in an element for text, or in an unknown language that has fences."""
+    for entry in region.stack:
+        if entry.tag.startswith(_FENCE) or entry.tag.lower() in _FENCED_ELEMENTS:
+            return True
+    return region.language_id not in LANGUAGES and _FENCE in region.before + region.after
+
+
+def _is_in_text(reading: Reading, at: int) -> bool:
+    """Whether an offset of the text is in a string or comment, or opens one by a triple mark."""
+    inside = reading.lines[0].inside
+    for event in reading.events:
+        if event.start > at:
+            break
+        if event.kind == "open" and event.entry and event.entry.is_text:
+            if event.start == at:
+                return event.entry.mark == _FENCE
+            inside = event.entry
+        elif event.kind in ("close", "newline") and event.end <= at and event.entry is inside:
+            inside = None if event.kind == "close" or not inside or inside.pair.ends_with_line else inside
+    return inside is not None

@@ -1,16 +1,20 @@
-"""Owns when generation at a place ends: the rules of all families, asked after every verified token.
+"""When generation at a cursor ends: the rules of all families, applied after every verified token.
 
-Text in, decisions out; knows no tokens, no model and no editor.
+Owns also where unfinished text may be cut: the ends of whole statements, else of whole words. Text in,
+decisions out; must not know tokens, models or editors.
 """
 
 from __future__ import annotations
 
-from completion_engine.suggestions.blocks import end_of_suggestion, mode_of
-from completion_engine.suggestions.boundary import boundary, head
-from completion_engine.suggestions.brackets import unmatched_bracket
+import re
+import unicodedata
+
+from completion_engine.suggestions.blocks import end_of_part, end_of_suggestion, mode_of
 from completion_engine.suggestions.cursor_context import CursorContext
-from completion_engine.suggestions.fences import ends_fence
+from completion_engine.suggestions.pairs import unmatched_bracket
+from completion_engine.suggestions.regions import CursorRegion, Reading
 from completion_engine.suggestions.repeats import (
+    ends_as_in_a_chat,
     repeated_lines,
     repeated_text,
     repeats_next_line,
@@ -18,17 +22,21 @@ from completion_engine.suggestions.repeats import (
     rest_of_line_reached,
 )
 from completion_engine.suggestions.rules import Fire, Stop
-from completion_engine.suggestions.site import Reading, Site
+from completion_engine.suggestions.scanner import CLOSING, Open
 from completion_engine.suggestions.syntax import SyntaxWindow
 
+_NUMBER = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?")
+_REST_IS_BLANK = re.compile(r"[^\S\n]*\n")
+_JOINERS = "\u200d\ufe0e\ufe0f"
 _RULES = (
     unmatched_bracket,
+    end_of_part,
     repeats_next_line,
     repeats_suffix,
     rest_of_line_reached,
     repeated_lines,
     repeated_text,
-    ends_fence,
+    ends_as_in_a_chat,
 )
 
 
@@ -40,30 +48,30 @@ class StopRules:
     """
 
     def __init__(self, cursor: CursorContext) -> None:
-        self.site = Site(cursor)
-        self.syntax = SyntaxWindow(cursor.language, self.site.before)
-        self._mode = mode_of(self.site)
+        self.region = CursorRegion(cursor)
+        self.syntax = SyntaxWindow(self.region.language_id, self.region.part[0])
+        self._mode = mode_of(self.region)
         self._definitions: dict[str, bool] = {}
 
     def check(self, generated: str) -> Stop | None:
         """Where to stop in all the text generated so far at the cursor; None to go on."""
-        reading = self.site.read(generated)
-        fires = [fire for rule in _RULES if (fire := rule(self.site, reading))]
-        end = end_of_suggestion(self.site, self._mode, reading, self._is_definition)
+        reading = self.region.read(generated)
+        fires = [fire for rule in _RULES if (fire := rule(self.region, reading))]
+        end = end_of_suggestion(self.region, self._mode, reading, self._is_definition)
         first = min([*fires, end] if end else fires, key=_seen, default=None)
         return Stop(first.rule, first.keep) if first else None
 
     def boundary(self, generated: str) -> int:
         """How much of the text to keep when time is up: whole statements, else whole words, else 0."""
-        return boundary(self.site, self.read(generated))
+        return boundary(self.region, self.read(generated))
 
     def head(self, generated: str, num_chars: int) -> int:
         """How much of the first `num_chars` to keep, seeing what follows them: as `boundary`."""
-        return head(self.site, generated, num_chars)
+        return head(self.region, generated, num_chars)
 
     def read(self, generated: str) -> Reading:
         """The scan of generated text that the rules share."""
-        return self.site.read(generated)
+        return self.region.read(generated)
 
     def _is_definition(self, text: str) -> bool:
         if text not in self._definitions:
@@ -79,3 +87,97 @@ def load_grammar(language: str) -> None:
 
 def _seen(fire: Fire) -> int:
     return fire.seen
+
+
+def boundary(region: CursorRegion, reading: Reading) -> int:
+    """Length of the longest head of the text that ends where a reader would end it; 0 if there is none.
+
+    Ends of statements count first: a line after which nothing opened in the text is still open. Where
+    there is none yet, the end of a word, closing bracket or line that is known to be whole; a line that
+    ends with an opening bracket is. Longer text never has a shorter boundary.
+    """
+    return _last_statement_end(region, reading) or _last_word_end(region, reading)
+
+
+def head(region: CursorRegion, generated: str, num_chars: int) -> int:
+    """Length of the longest such head of the first `num_chars` characters, which the others follow.
+
+    What follows shows whether a word, a number or a line is whole.
+    """
+    following = generated[num_chars : num_chars + 1]
+    is_decimal = following == "." and generated[:num_chars][-1:].isdigit()
+    if following != "\n" and not is_decimal and not (following and _is_word_char(region, following)):
+        following = " "
+    return boundary(region, region.read(generated[:num_chars] + following))
+
+
+def _last_statement_end(region: CursorRegion, reading: Reading) -> int:
+    for index in range(len(reading.lines) - 1, -1, -1):
+        line = reading.lines[index]
+        code = region.line_code(reading, index)
+        if not line.is_ended or not reading.text[line.start : line.end].strip():
+            continue
+        is_whole = line.depth_end <= reading.lines[0].depth and (
+            line.inside_end is None or line.inside_end == region.inside
+        )
+        traits = region.language
+        if is_whole and not (
+            traits.opener.search(code) or traits.unfinished.search(code) or traits.prelude.search(code)
+        ):
+            return line.end
+    return 0
+
+
+def _line_ends(reading: Reading) -> set[int]:
+    """Ends of lines at which nothing that the text opened is open but brackets at the ends of lines."""
+    ends: set[int] = set()
+    fresh: set[Open] = set()  # opened on the line at hand
+    kept: set[Open] = set()  # on earlier lines, but for those brackets
+    for event in reading.events:
+        if event.kind == "open" and event.entry:
+            fresh.add(event.entry)
+        elif event.kind == "close" and event.entry:
+            fresh.discard(event.entry)
+            kept.discard(event.entry)
+        elif event.kind == "newline":
+            lasting = {entry for entry in fresh if entry.is_bracket or entry.is_lasting_text}
+            kept |= {entry for entry in lasting if not _ends_line(reading.text, entry)}
+            fresh.clear()
+            if not kept:
+                ends.add(event.start)
+    return ends
+
+
+def _ends_line(text: str, entry: Open) -> bool:
+    return entry.is_bracket and _REST_IS_BLANK.match(text, entry.start + 1) is not None
+
+
+def _last_word_end(region: CursorRegion, reading: Reading) -> int:
+    text = reading.text
+    end = 0
+    position = 0
+    closings = {event.end for event in reading.events if event.kind == "close" and event.end < len(text)}
+    line_ends = _line_ends(reading)
+    while position < len(text):
+        if not _is_word_char(region, text[position]):
+            if position in line_ends:
+                end = position
+            position += 1
+            if text[position - 1] in CLOSING or position in closings:
+                end = position
+            continue
+        start = position
+        number = _NUMBER.match(text, start)
+        position = number.end() if number else start + 1
+        while position < len(text) and _is_word_char(region, text[position]):
+            position += 1
+        before = text[start - 1] if start else region.line_prefix[-1:]
+        if position < len(text) and before not in ("\\", "&"):
+            end = position
+    return end
+
+
+def _is_word_char(region: CursorRegion, char: str) -> bool:
+    if char.isalnum() or char in region.language.word_marks or char in _JOINERS:
+        return True
+    return ord(char) > 0x2FF and unicodedata.category(char)[0] in "MS"

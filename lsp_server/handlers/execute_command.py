@@ -31,7 +31,7 @@ async def _purge_index(server: SlipstreamServer, _arguments: Sequence[Any]) -> i
 
     Raises JsonRpcInternalError when a file cannot be deleted.
     """
-    folders = server.session.folders.paths
+    folders = set(server.session.folders.values())
     try:
         await server.indexing.purge(folders)
     except OSError as error:

@@ -46,7 +46,7 @@ async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict
 
 
 def _explained(server: SlipstreamServer, record: CompletionRecord) -> dict[str, Any]:
-    return conversion.explanation(record, server.session.location_of(record.snapshot.uri).folder)
+    return conversion.explanation(record, server.session.folder_of(record.snapshot.uri))
 
 
 def _parse(params: Any) -> tuple[str, LineColumn]:

@@ -69,11 +69,11 @@ class Document:
     """One open document.
 
     `lines` is never empty; each line keeps its own end (`\\n`, `\\r\\n` or `\\r`) and only the last one
-    has none. `newline` ends the first one, and what is inserted. An edit costs what it replaces and inserts,
+    has none. `newline` ends most of them, and what is inserted. An edit costs what it replaces and inserts,
     not what the document holds. `is_too_large` once it is not worth following: its lines are not kept then.
     """
 
-    __slots__ = ("is_too_large", "language", "lines", "newline", "num_chars", "uri", "version")
+    __slots__ = ("is_too_large", "language", "lines", "newline", "num_chars", "num_crlf", "uri", "version")
 
     def __init__(self, uri: str, language: str, version: int, text: str) -> None:
         self.uri = uri
@@ -87,6 +87,7 @@ class Document:
         self.is_too_large = False
         self.lines = split_lines(paired(text)) if len(text) <= MAX_DOCUMENT_CHARS else []
         self.num_chars = len(text) if not self.lines else sum(map(_length, self.lines))
+        self.num_crlf = sum(map(_ends_with_crlf, self.lines))
         self._drop_if_too_large(self.lines)
         self._learn_newline()
 
@@ -106,19 +107,20 @@ class Document:
             # The replaced lines ended in a line end, and so does the chunk: what follows is no line of it.
             chunk.pop()
         self.num_chars += sum(map(_length, chunk)) - sum(map(_length, self.lines[top:bottom]))
+        self.num_crlf += sum(map(_ends_with_crlf, chunk)) - sum(map(_ends_with_crlf, self.lines[top:bottom]))
         self.lines[top:bottom] = chunk
         self._drop_if_too_large(chunk)
         self._learn_newline()
 
     def let_go(self) -> None:
         """Follow it no more, as if it were too large."""
-        self.is_too_large, self.lines, self.num_chars = True, [""], 0
+        self.is_too_large, self.lines, self.num_chars, self.num_crlf = True, [""], 0, 0
 
     def copy(self) -> Document:
         """The same document, to be changed by itself."""
         twin = Document(self.uri, self.language, self.version, "")
         twin.lines, twin.num_chars, twin.newline = self.lines.copy(), self.num_chars, self.newline
-        twin.is_too_large = self.is_too_large
+        twin.num_crlf, twin.is_too_large = self.num_crlf, self.is_too_large
         return twin
 
     def place(self, place: LineColumn, encoding: PositionEncoding) -> LineColumn:
@@ -150,11 +152,17 @@ class Document:
         assert self.lines  # noqa: S101  # the method exists to assert
         assert self.lines == split_lines("".join(self.lines))  # noqa: S101  # as above
         assert self.num_chars == sum(map(_length, self.lines))  # noqa: S101  # as above
+        assert self.num_crlf == sum(map(_ends_with_crlf, self.lines))  # noqa: S101  # as above
 
     def _learn_newline(self) -> None:
-        """A document is filled after it is opened, and emptied to be filled again."""
-        if len(self.lines) > 1:
-            self.newline = "\r\n" if self.lines[0].endswith("\r\n") else "\n"
+        """Most lines say how lines end, and the first of them where both are equally many.
+
+        A document is filled after it is opened, and emptied to be filled again.
+        """
+        num_ends = len(self.lines) - 1
+        if num_ends:
+            is_first = 2 * self.num_crlf == num_ends and _ends_with_crlf(self.lines[0])
+            self.newline = "\r\n" if 2 * self.num_crlf > num_ends or is_first else "\n"
 
     def _drop_if_too_large(self, new: list[str]) -> None:
         """`new` lines are those that may be too long."""
@@ -216,4 +224,8 @@ def typed_word(before: str) -> str:
 
 def _length(line: str) -> int:
     """Characters of a line, its end counted as one."""
-    return len(line) - line.endswith("\r\n")
+    return len(line) - _ends_with_crlf(line)
+
+
+def _ends_with_crlf(line: str) -> bool:
+    return line.endswith("\r\n")

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
-from completion_engine.suggestions.suggestion import polish
 from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.releases import ENDINGS
 
@@ -58,7 +58,7 @@ def line_with(prefix: str, written: str, rest: str, suffix: str, language: str) 
     ends = range(_CHARS_A_CHECK, len(written) + _CHARS_A_CHECK, _CHARS_A_CHECK)
     stop = next((stop for end in ends if (stop := rules.check(written[:end]))), None)
     shown = polish(rules, written[: stop.num_chars if stop else len(written)])
-    return rules.site.line_prefix + shown.text + rest[shown.num_replaced :]
+    return rules.region.line_prefix + shown.text + rest[shown.num_replaced :]
 
 
 def places(root: Path, endings: tuple[str, ...], seed: int = 7) -> Iterator[tuple[str, str, str, str]]:

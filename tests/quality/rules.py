@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.fitting import Suggestion, polish
 from completion_engine.suggestions.stopping import StopRules
-from completion_engine.suggestions.suggestion import Suggestion, polish
 from lsp_server.commands.sample_positions import Sample, from_folder
 from tests.benchmarks.accepting.holes import Place
 from tests.benchmarks.judging import parses_as_well
@@ -64,7 +64,7 @@ def before_open(rules: StopRules, text: str) -> str:
     """The text up to the first bracket or string that it leaves open, blocks that it begins left alone."""
     for entry in rules.read(text).stack:
         begins_block = entry.mark == "{" and not text[entry.start + 1 :].strip()
-        if entry.start >= 0 and not begins_block and not rules.site.scanner.is_comment(entry.mark):
+        if entry.start >= 0 and not begins_block and not entry.is_comment:
             return text[: entry.start].rstrip()
     return text
 

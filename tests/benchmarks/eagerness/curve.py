@@ -12,8 +12,8 @@ from completion_engine.decoding.low_confidence_names import IsKnown, num_confide
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.stats import Forecast
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
-from completion_engine.suggestions.suggestion import polish
 from lsp_server.commands.text_buffer import Buffer
 from lsp_server.commands.typing_plan import TypingPlan
 from lsp_server.commands.typist import ShownSuggestion, Typist

@@ -23,7 +23,7 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.cursor_context import CursorContext
-from completion_engine.suggestions.site import Site
+from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 
@@ -163,12 +163,12 @@ def test_the_surroundings_of_a_place_are_read_once_for_all_its_candidates(
 ) -> None:
     engine = make_engine()
     places: list[CursorContext] = []
-    read = Site.__init__
+    read = CursorRegion.__init__
 
-    def counting(site: Site, cursor: CursorContext) -> None:
+    def counting(site: CursorRegion, cursor: CursorContext) -> None:
         places.append(cursor)
         read(site, cursor)
 
-    monkeypatch.setattr(Site, "__init__", counting)
+    monkeypatch.setattr(CursorRegion, "__init__", counting)
     assert engine.complete(request(HEAD)).alternatives
     assert len(places) == 1

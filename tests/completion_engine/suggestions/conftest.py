@@ -9,10 +9,12 @@ import pytest
 from completion_engine import grammars
 from completion_engine.suggestions import syntax
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
 
 At = Callable[..., CursorContext]
 Stops = Callable[..., tuple[str, str]]
+Accepted = Callable[[str, str, str], str]
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +45,19 @@ def stops(at: At) -> Stops:
         return (generated[: stop.num_chars], stop.rule) if stop else (generated, "")
 
     return kept
+
+
+@pytest.fixture
+def accepted(at: At) -> Accepted:
+    """The document once the user has accepted what is shown of generated text."""
+
+    def document_after(language: str, document: str, generated: str) -> str:
+        cursor = at(language, document)
+        rules = StopRules(cursor)
+        stop = next(
+            (stop for end in range(1, len(generated) + 1) if (stop := rules.check(generated[:end]))), None
+        )
+        shown = polish(rules, generated[: stop.num_chars] if stop else generated)
+        return cursor.prefix + shown.text + cursor.suffix[shown.num_replaced :]
+
+    return document_after

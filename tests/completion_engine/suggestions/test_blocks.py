@@ -174,7 +174,7 @@ BLOCKS: list[Case] = [
         "<ul>\n  ‸\n</ul>\n",
         "<li>a</li>\n  <li>b</li>\n</ul>\n",
         "<li>a</li>\n  <li>b</li>",
-        "end-of-block",
+        "unmatched-bracket",
     ),
     ("html", "<ul>\n  ‸\n", "<li>a</li>\n</ul>\n<p>b</p>\n", "<li>a</li>\n</ul>", "end-of-block"),
     (

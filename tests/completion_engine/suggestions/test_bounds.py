@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from completion_engine.suggestions import closing, regions
 from completion_engine.suggestions.cursor_context import CursorContext
-from completion_engine.suggestions.lexer import Event, Scanner, Stack
-from completion_engine.suggestions.site import Site
+from completion_engine.suggestions.fitting import polish
+from completion_engine.suggestions.regions import CursorRegion
+from completion_engine.suggestions.scanner import Event, Stack, scan
 from completion_engine.suggestions.stopping import StopRules
-from completion_engine.suggestions.suggestion import polish
 
 _SHORT, _LONG = 4_000, 16_000
 _WORTH_A_LOOK_S = 0.15
@@ -74,13 +75,13 @@ def test_no_line_is_scanned_anew_for_each_bracket(
     before: str, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     num_scanned = 0
-    scan = Scanner.scan
 
-    def counted(scanner: Scanner, text: str, stack: Stack, *, before: str = "") -> Iterator[Event]:
+    def counted(language: str, text: str, stack: Stack, **options: object) -> Iterator[Event]:
         nonlocal num_scanned
         num_scanned += len(text)
-        return scan(scanner, text, stack, before=before)
+        return scan(language, text, stack, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Scanner, "scan", counted)
-    Site(CursorContext(before, suffix, "typescript"))
+    monkeypatch.setattr(closing, "scan", counted)
+    monkeypatch.setattr(regions, "scan", counted)
+    CursorRegion(CursorContext(before, suffix, "typescript"))
     assert num_scanned < 3 * len(before + suffix)

@@ -9,9 +9,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.rules import RULES, RuleName
 from completion_engine.suggestions.stopping import StopRules
-from completion_engine.suggestions.suggestion import polish
 
 LANGUAGES = [
     *(
@@ -149,10 +149,10 @@ def _ends_of_code_lines(cursor: CursorContext, text: str) -> list[str]:
 
     A line that goes on behind the cursor does not end with the text.
     """
-    site = StopRules(cursor).site
-    lines = [] if site.language.blocks == "text" else site.read(text).lines
+    region = StopRules(cursor).region
+    lines = [] if region.language.is_text else region.read(text).lines
     lines = lines[:-1] if cursor.line_suffix.strip() else lines
-    in_code = (line for line in lines if line.inside_end not in site.scanner.quotes)
+    in_code = (line for line in lines if line.inside_end is None or line.inside_end.is_comment)
     return [text[line.end - 1] for line in in_code if line.end > line.start]
 
 
@@ -190,4 +190,4 @@ def test_only_a_window_of_a_long_document_is_read() -> None:
     cursor = CursorContext(line * 20_000, line * 20_000, "python")
     assert cursor.before.count("\n") <= 201
     assert cursor.after.count("\n") <= 81
-    assert StopRules(cursor).site.before == cursor.before
+    assert StopRules(cursor).region.before == cursor.before

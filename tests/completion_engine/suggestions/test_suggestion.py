@@ -13,8 +13,8 @@ from tree_sitter import Parser, Tree
 from completion_engine.grammars import Begun, parse_within
 from completion_engine.suggestions import syntax
 from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.suggestions.fitting import Suggestion, polish
 from completion_engine.suggestions.stopping import StopRules
-from completion_engine.suggestions.suggestion import Suggestion, polish
 
 At = Callable[..., CursorContext]
 Case = tuple[str, str, str, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from completion_engine.suggestions.cursor_context import CursorContext
-from completion_engine.suggestions.site import Site
+from completion_engine.suggestions.regions import CursorRegion
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from completion_engine.suggestions.site import Site
     ],
 )
 def test_the_cursor_stands_in(language: str, prefix: str, expected: str) -> None:
-    assert Site(CursorContext(prefix, "\n", language)).surroundings == expected
+    assert CursorRegion(CursorContext(prefix, "\n", language)).surroundings == expected
 
 
 @pytest.mark.parametrize(
@@ -54,5 +54,5 @@ def test_the_cursor_stands_in(language: str, prefix: str, expected: str) -> None
 )
 def test_a_slash_begins_a_regex_but_not_in_a_tag(code: str, opened: str) -> None:
     """Brackets in a regex are none; behind a tag they are."""
-    stack = Site(CursorContext(code, "\n", "typescriptreact")).stack
+    stack = CursorRegion(CursorContext(code, "\n", "typescriptreact")).stack
     assert "".join(entry.mark for entry in stack) == opened

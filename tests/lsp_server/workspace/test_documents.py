@@ -134,6 +134,14 @@ def test_one_endless_line_is_bounded_too() -> None:
         (["a\nb", "a\r\nb\n"], "\r\n"),
         (["", "a\rb"], "\n"),
         (["", "a"], "\n"),
+        (["a\r\n" + "b\n" * 9], "\n"),
+        (["a\n" + "b\r\n" * 9], "\r\n"),
+        (["a\nb\r\nc\r\nd"], "\r\n"),
+        (["a\r\nb\nc\nd"], "\n"),
+        (["a\nb\r\n"], "\n"),
+        (["a\r\nb\r\nc\n", "a\r\nb\nc\n"], "\n"),
+        (["a\rb\rc\r\n"], "\n"),
+        (["a\r\n\r\n\n"], "\r\n"),
     ],
 )
 def test_line_ends_are_those_that_the_document_has_now_or_had_last(contents: list[str], newline: str) -> None:

@@ -1,4 +1,4 @@
-"""Owns the last step before a completion is shown: clean it, fit it to the rest of the line, or drop it.
+"""The last step before a completion is shown: clean it, fit it to the rest of the line, or drop it.
 
 Text in, a suggestion or the reason for none out. Also for text from a cache, at a new place.
 """
@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from completion_engine.suggestions import cleaning
-from completion_engine.suggestions.brackets import imbalance, num_covered
-from completion_engine.suggestions.characters import without_controls
+from completion_engine.suggestions.pairs import imbalance, num_covered
+from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.repeats import repeats_line_above
 from completion_engine.suggestions.rules import RuleName
-from completion_engine.suggestions.site import Site
 from completion_engine.suggestions.stopping import StopRules
 
 _MAX_ROUNDS = 8
-_MAX_TRIMS = 12
+_MAX_TRIMS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,43 +34,43 @@ def polish(rules: StopRules, generated: str) -> Suggestion:
     From text that is cut off by what cannot be decoded the last, incomplete piece is dropped. Text that was
     shown comes out unchanged when it is polished again.
     """
-    site = rules.site
+    region = rules.region
     text = cleaning.decodable(generated)
     is_cut = text != generated
-    text = without_controls(text)
+    text = cleaning.without_controls(text)
     if is_cut:
         text = text[: rules.boundary(text)]
     text, rule = _tidy(rules, text)
     if not text:
         return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)
-    if repeats_line_above(site, text):
+    if repeats_line_above(region, text):
         return Suggestion("", 0, "repeats-line-above")
     text = _fitting(rules, text)
     if not text.strip():
         return Suggestion("", 0, "does-not-fit-rest-of-line")
-    num_replaced = num_covered(site, text)
+    num_replaced = num_covered(region, text)
     if num_replaced:
         text = text.rstrip()
-    if text == site.line_suffix[:num_replaced]:
+    if text == region.line_suffix[:num_replaced]:
         return Suggestion("", 0, "no-change")
     return Suggestion(text, num_replaced, "")
 
 
 def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:
     """The text with every cleaning rule applied until none has anything left to do."""
-    site = rules.site
+    region = rules.region
     rule: RuleName = "blank"
     for _ in range(_MAX_ROUNDS):
         before = text
-        text = cleaning.without_echo(site, text)
-        text = cleaning.without_double_blank(site, text)
-        text = cleaning.without_extra_indent(site, text)
-        text = cleaning.with_editor_indent(site, text)
+        text = cleaning.without_echo(region, text)
+        text = cleaning.without_double_blank(region, text)
+        text = cleaning.without_extra_indent(region, text)
+        text = cleaning.with_editor_indent(region, text)
         stop = rules.check(text + "\n")
         if stop and stop.num_chars < len(text):
             rule = stop.rule
             text = text[: stop.num_chars]
-        text = cleaning.without_trailing_blanks(site, text)
+        text = cleaning.without_trailing_blanks(region, text)
         if text == before:
             break
     return text, rule
@@ -79,29 +78,35 @@ def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:
 
 def _fitting(rules: StopRules, text: str) -> str:
     """The longest head of the text that goes with the rest of the line; empty if none does."""
-    site = rules.site
-    if not site.cursor.has_rest_of_line or _fits(rules, text):
+    region = rules.region
+    if not region.cursor.has_rest_of_line or _fits(rules, text):
         return text
     for _ in range(_MAX_TRIMS):
-        text = cleaning.without_trailing_blanks(site, text[: rules.boundary(text.rstrip())])
+        text = cleaning.without_trailing_blanks(region, text[: _shorter(rules, text)])
         if not text:
             return ""
-        if _fits(rules, text) and not _is_glued(site, text):
+        if _fits(rules, text) and not _is_glued(region, text):
             return text
     return ""
 
 
+def _shorter(rules: StopRules, text: str) -> int:
+    """Where the text before its last mark or word ends."""
+    text = text.rstrip()
+    end = rules.boundary(text)
+    return end if end < len(text) else rules.boundary(text[:-1])
+
+
 def _fits(rules: StopRules, text: str) -> bool:
-    site, syntax = rules.site, rules.syntax
-    num_replaced = num_covered(site, text)
-    if imbalance(site, text, num_replaced) > imbalance(site, "", 0):
+    region, syntax = rules.region, rules.syntax
+    num_replaced = num_covered(region, text)
+    if imbalance(region, text, num_replaced) > imbalance(region, "", 0):
         return False
+    after = region.part[1]
     # An error speaks against a text only where the line is known to parse without it.
-    return (
-        not syntax.has_error(text, site.after[num_replaced:]) or syntax.has_error("", site.after) is not False
-    )
+    return not syntax.has_error(text, after[num_replaced:]) or syntax.has_error("", after) is not False
 
 
-def _is_glued(site: Site, text: str) -> bool:
-    rest = site.line_suffix[num_covered(site, text) :]
+def _is_glued(region: CursorRegion, text: str) -> bool:
+    rest = region.line_suffix[num_covered(region, text) :]
     return text[-1].isalnum() and rest[:1].isalnum()

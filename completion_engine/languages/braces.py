@@ -1,0 +1,272 @@
+"""Languages whose blocks stand in braces."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from completion_engine.languages.syntax import (
+    ESCAPED,
+    NEVER,
+    Language,
+    Markup,
+    Pair,
+    block_comment,
+    code_in,
+    heredoc,
+    line_comment,
+    long_string,
+    region,
+    string,
+)
+
+SLASHES = (line_comment("//"), block_comment("/*", "*/"))
+PLAIN_STRINGS = (string('"'), string("'"))
+DOLLAR_BRACE = code_in("${", "}")
+# Characters, and marks that open nothing.
+NO_CHAR = (r"'\\[^\n'][^\n']{0,9}'", r"'[^\\'\n]'", r"(?<=\w)'", r"'(?=\w)")
+APOSTROPHE = r"(?<=\w)'"
+
+_UNFINISHED = re.compile(r"(?:(?<!\+)\+|(?<!-)-|[*/%&|^=<?.,:!\\]|[-=]>)$")
+_LEADING = re.compile(r"[.?:&|+*/=<>{,-]|(?:else|catch|finally|while|extends|implements|throws|where)\b")
+_CLAUSES = frozenset({"else", "catch", "finally", "while", "case", "default"})
+_EXPRESSION_BEFORE = re.compile(
+    r"(?:\A|[(,=:\[!&|?{};+\-*%~^\n]|=>|<[ \t]+|\b(?:return|typeof|case|in|of|and|or|not|if|unless|when))"
+    r"[ \t]*\Z"
+)
+_ELEMENT_BEFORE = re.compile(r"(?:\A|[(,=:\[&|?{]|=>|\b(?:return|case|default|yield|await|else))\s*\Z")
+_TRIPLE = long_string('"""')
+
+
+def regex(inner: tuple[Pair, ...] = ()) -> Pair:
+    """A regular expression between slashes, as an expression may begin with one."""
+    brackets = Pair("[", r"\[", r"\]", escapes=ESCAPED)
+    opens = r"(?<!\})/(?![/*])|/(?![/*>])"
+    return Pair("/", opens, "/", "string", "", _EXPRESSION_BEFORE, (brackets, *inner), ESCAPED, first="/")
+
+
+def bars(before: str) -> Pair:
+    """The parameters of a closure between two bars."""
+    return Pair("|", r"\|(?!\|)", r"\|", "bracket", before=re.compile(before))
+
+
+C_LIKE = Language(
+    pairs=(*SLASHES, *PLAIN_STRINGS),
+    opener=re.compile(r"(?:^\s*(?:case\b.*|default\s*|public|private|protected|[A-Za-z_]\w*)):$"),
+    unfinished=_UNFINISHED,
+    prelude=re.compile(r"^\s*@\w[\w.]*(?:\(.*\))?\s*$|^\s*template\s*<.*>\s*$"),
+    leading=_LEADING,
+    clauses=_CLAUSES,
+    skipped=(r"(?<=\d)'(?=\d)",),
+)
+_CPP_RAW = string('R"', opens=r'(?<=R)"(?P<tag>[^()\\\s]{0,16})\(', closes_as=r"\)<tag>\"", is_multiline=True)
+CPP = replace(C_LIKE, pairs=(*SLASHES, replace(_CPP_RAW, escapes=()), *PLAIN_STRINGS))
+JAVASCRIPT = replace(
+    C_LIKE,
+    pairs=(*SLASHES, *PLAIN_STRINGS, long_string("`", inner=(DOLLAR_BRACE,)), regex()),
+    skipped=(),
+    word_marks="_$",
+)
+_JSX_TAG = Pair(
+    "<", r"<(?!\w+\s*(?:,|extends\b))(?P<tag>[A-Za-z_$][\w$.:-]*|(?=>))", kind="tag", before=_ELEMENT_BEFORE
+)
+JSX = replace(
+    JAVASCRIPT, pairs=(*JAVASCRIPT.pairs, _JSX_TAG), markup=Markup(braces="", is_nested_in_code=True)
+)
+JAVA = replace(C_LIKE, pairs=(*SLASHES, _TRIPLE, *PLAIN_STRINGS), skipped=())
+KOTLIN = replace(
+    JAVA,
+    pairs=(
+        *SLASHES,
+        long_string('"""', inner=(DOLLAR_BRACE,), escapes=()),
+        string('"', inner=(DOLLAR_BRACE,)),
+        string("'"),
+    ),
+)
+GROOVY = replace(KOTLIN, pairs=(*KOTLIN.pairs[:-1], long_string("'''"), string("'")))
+DART = replace(
+    GROOVY,
+    pairs=(
+        *SLASHES,
+        long_string('"""', inner=(DOLLAR_BRACE,)),
+        long_string("'''", inner=(DOLLAR_BRACE,)),
+        string('"', inner=(DOLLAR_BRACE,)),
+        string("'", inner=(DOLLAR_BRACE,)),
+    ),
+)
+_SWIFT_CODE = code_in("\\(", ")")
+SWIFT = replace(
+    JAVA,
+    pairs=(
+        *SLASHES,
+        string("#", opens=r'(?P<tag>#{1,4})"', closes_as='"<tag>', escapes=(), is_multiline=True),
+        long_string('"""', inner=(_SWIFT_CODE,), escapes=(r"\\[^\n(]",)),
+        string('"', inner=(_SWIFT_CODE,), escapes=(r"\\[^\n(]",)),
+    ),
+)
+GO = replace(
+    C_LIKE,
+    pairs=(*SLASHES, *PLAIN_STRINGS, long_string("`", escapes=())),
+    leading=None,
+    skipped=(),
+    indents_with_tabs=True,
+)
+RUST = replace(
+    C_LIKE,
+    pairs=(
+        *SLASHES,
+        string('r"', opens=r'(?<=r)(?P<tag>#{0,8})"', closes_as='"<tag>', escapes=(), is_multiline=True),
+        long_string('"'),
+        string("'", opens=r"'(?!\w)"),
+        bars(r"(?:[(,=\[{;&]|=>|\b(?:move|return|else|async|in))\s*\Z"),
+    ),
+    prelude=re.compile(r"^\s*#!?\[.*\]\s*$"),
+    skipped=(r"'\w'", r"\|\|"),
+)
+ZIG = replace(
+    C_LIKE,
+    pairs=(line_comment("//"), *PLAIN_STRINGS, Pair("\\\\", r"^[ \t]*\\\\"), bars(r"\)[ \t]*\Z")),
+    skipped=(r"\|\|",),
+)
+CSHARP = replace(
+    JAVA,
+    pairs=(
+        *SLASHES,
+        _TRIPLE,
+        string('@"', '"', opens=r'(?:(?<=@)|(?<=@\$))"', escapes=('""',), is_multiline=True, first='"'),
+        string('"', opens=r'(?<=\$)"', inner=(code_in("{", "}"),), escapes=(*ESCAPED, r"\{\{")),
+        *PLAIN_STRINGS,
+    ),
+    prelude=re.compile(r"^\s*\[[A-Za-z].*\]\s*$"),
+)
+_PHP_STRINGS = (
+    long_string('"', inner=(code_in("{$", "}"),)),
+    long_string("'"),
+    heredoc(r"<<<[ \t]*[\"']?(?P<tag>[A-Za-z_]\w*)[\"']?(?=\n)", r"^[ \t]*<tag>(?=[;,.)\]\n ])"),
+)
+PHP_CODE = replace(
+    C_LIKE,
+    pairs=(*SLASHES, line_comment("#", r"#(?!\[)"), *_PHP_STRINGS),
+    skipped=(),
+    word_marks="_$",
+    ends=r"\?>",
+)
+CSS = Language(
+    pairs=(block_comment("/*", "*/"), *PLAIN_STRINGS),
+    unfinished=re.compile(r"[,:>+~\\]$"),
+    word_marks="_-",
+)
+SCSS = replace(CSS, pairs=(*SLASHES, *PLAIN_STRINGS), skipped=("://",), word_marks="_-$@")
+JSON = replace(CSS, pairs=(string('"'),), unfinished=re.compile(r":$"))
+JSONC = replace(JSON, pairs=(*SLASHES, string('"')))
+JSONNET = replace(
+    C_LIKE,
+    pairs=(
+        *SLASHES,
+        line_comment("#"),
+        Pair("|||", r"\|\|\|-?(?=\n)", r"^[ \t]*\|\|\|", is_multiline=True),
+        *PLAIN_STRINGS,
+    ),
+)
+SQL = replace(
+    C_LIKE,
+    pairs=(
+        line_comment("--"),
+        block_comment("/*", "*/"),
+        region("$$", r"\$(?P<tag>\w*)\$", r"\$<tag>\$", "sql"),
+        string('"', escapes=()),
+        string("'", escapes=()),
+        string("`", escapes=()),
+    ),
+    prelude=NEVER,
+    opener=NEVER,
+    skipped=(),
+    closers=frozenset({"END", "end"}),
+)
+LISP = Language(
+    pairs=(line_comment(";"), block_comment("#|", "|#"), long_string('"')),
+    skipped=(r"#?\\[^\n]",),
+    word_marks="_-*+!?<>=/",
+)
+HCL = replace(
+    C_LIKE,
+    pairs=(
+        *SLASHES,
+        line_comment("#"),
+        heredoc(r"<<[-~]?(?P<tag>[A-Za-z_]\w*)(?=\n)", r"^[ \t]*<tag>(?=\n)"),
+        string('"', inner=(DOLLAR_BRACE,)),
+    ),
+    leading=None,
+    skipped=(),
+)
+NIX = replace(
+    C_LIKE,
+    pairs=(
+        line_comment("#"),
+        block_comment("/*", "*/"),
+        long_string("''", inner=(DOLLAR_BRACE,), escapes=(r"''[$'\\]",)),
+        long_string('"', inner=(DOLLAR_BRACE,)),
+    ),
+    skipped=(APOSTROPHE,),
+    word_marks="_-'",
+)
+CONFIG = replace(CSS, pairs=(line_comment("#", r"(?<!\S)#"), *PLAIN_STRINGS), skipped=(APOSTROPHE,))
+GRAPHQL = replace(
+    C_LIKE, pairs=(line_comment("#"), _TRIPLE, string('"')), leading=None, opener=NEVER, skipped=()
+)
+POWERSHELL = replace(
+    C_LIKE,
+    pairs=(
+        block_comment("<#", "#>"),
+        line_comment("#"),
+        Pair('@"', r'@"(?=\n)', r'^"@', is_multiline=True),
+        Pair("@'", r"@'(?=\n)", r"^'@", is_multiline=True),
+        long_string('"', inner=(code_in("$(", ")"),), escapes=(r"`[^\n]", r"\"\"")),
+        long_string("'", escapes=("''",)),
+    ),
+    unfinished=re.compile(r"[|,`=+]$"),
+    opener=NEVER,
+    leading=None,
+    skipped=(APOSTROPHE,),
+    word_marks="_-$",
+)
+R = replace(
+    C_LIKE,
+    pairs=(line_comment("#"), long_string('"'), long_string("'"), string("`", escapes=())),
+    leading=None,
+    opener=NEVER,
+    skipped=(APOSTROPHE,),
+    word_marks="_.",
+    unfinished=re.compile(r"(?:[-+*/,=~|&<]|%\w*%|\|>|%>%)$"),
+)
+
+BY_IDENTIFIER: dict[str, Language] = {
+    **dict.fromkeys(("javascript", "javascriptreact", "typescriptreact", "qml"), JSX),
+    "typescript": JAVASCRIPT,
+    **dict.fromkeys(("c", "objective-c", "objective-cpp", "yacc", "openscad", "v"), C_LIKE),
+    **dict.fromkeys(("cpp", "cuda-cpp", "glsl", "hlsl", "wgsl", "shaderlab", "odin", "kdl", "ron"), CPP),
+    **dict.fromkeys(("java", "vala", "haxe", "thrift", "solidity", "d", "gleam", "jsp"), JAVA),
+    **dict.fromkeys(("proto", "prisma", "bicep", "dot", "gomod"), replace(JAVA, leading=None)),
+    **dict.fromkeys(("kotlin", "scala"), KOTLIN),
+    **dict.fromkeys(("terraform", "hcl"), HCL),
+    **dict.fromkeys(("scss", "less", "stylus"), SCSS),
+    **dict.fromkeys(("json", "jsonl"), JSON),
+    **dict.fromkeys(("jsonc", "json5", "hocon"), JSONC),
+    **dict.fromkeys(("clojure", "lisp", "scheme", "racket", "wat"), LISP),
+    **dict.fromkeys(("nginx", "apacheconf", "puppet", "jq", "awk"), CONFIG),
+    **dict.fromkeys(("go", "templ"), GO),
+    "groovy": GROOVY,
+    "dart": DART,
+    "swift": SWIFT,
+    "rust": RUST,
+    "zig": ZIG,
+    "csharp": CSHARP,
+    "css": CSS,
+    "jsonnet": JSONNET,
+    "sql": SQL,
+    "nix": NIX,
+    "graphql": GRAPHQL,
+    "powershell": POWERSHELL,
+    "r": R,
+    "php-code": PHP_CODE,
+}

@@ -1,0 +1,303 @@
+"""What the scan looks for in each state: one expression made of a language's table, built once.
+
+Must not know the scan.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
+
+from completion_engine.languages.identifiers import IDENTIFIERS
+from completion_engine.languages.syntax import Language, Pair, region
+from completion_engine.languages.table import identifier_of, language_of
+
+_ATTRIBUTE = re.compile(r"""\b(lang|type)\s*=\s*["']?(?:text/|application/)?(?:x-)?([\w+.-]+)""")
+_SCRIPT_TYPES = {
+    "module": "javascript", "ecmascript": "javascript", "babel": "javascriptreact", "ld+json": "json",
+    "importmap": "json", "speculationrules": "json", "template": "html", "handlebars-template": "handlebars",
+}  # fmt: skip
+_BRACKET = {
+    mark: Pair(mark, re.escape(mark), re.escape(end), "bracket", is_multiline=True)
+    for mark, end in ("()", "[]", "{}")
+}
+_END_TAG = r"</([A-Za-z_$][\w:.$-]*)?\s*>"
+
+
+class Action(Enum):
+    """What a mark does."""
+
+    NEWLINE = auto()
+    SKIP = auto()
+    OPEN = auto()
+    CLOSE = auto()
+    BRACKET = auto()  # an opening one; what stands inside is as around it
+    CLOSING = auto()  # a closing bracket
+    END_TAG = auto()
+    TAG_END = auto()
+    TAG_CLOSED = auto()
+    ENDS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """An expression that finds the next mark, and what each of its groups does."""
+
+    pattern: re.Pattern[str]
+    actions: dict[int, tuple[Action, Pair | None]]
+    _named: dict[int, tuple[str, str, str]]
+
+    def groups(self, match: re.Match[str]) -> tuple[str, str]:
+        """What an opening mark says of its end, and the name of the language that it opens."""
+        tag, language, indent = self._named[match.lastindex or 0]
+        found = (match[tag] or "") if tag else ""
+        return (match[indent] if indent else found), (match[language] or "") if language else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where a part in another language ends: a match of `pattern`; `literal` is what that begins with."""
+
+    pattern: re.Pattern[str]
+    literal: str
+
+    def end_in(self, text: str, position: int) -> tuple[int, int]:
+        """The span of the end, from a position on; without one, where an end may have begun, and -1."""
+        match = self.pattern.search(text, position)
+        if match:
+            return match.span()
+        longest = min(len(self.literal), len(text))
+        held = next((size for size in range(longest, 0, -1) if text.endswith(self.literal[:size])), 0)
+        return len(text) - held, -1
+
+
+@lru_cache(maxsize=512)
+def reach_of(pair: Pair, tag: str) -> Reach:
+    """Where what a mark of `pair` opened ends."""
+    width = len(tag.expandtabs(4)) if "<width>" in pair.closes else 0
+    closes = pair.closes.replace("<tag>", re.escape(tag)).replace("<width>", str(width))
+    return Reach(re.compile(closes or "(?!)", re.MULTILINE), _literal(closes))
+
+
+def _literal(expression: str) -> str:
+    """The fixed text at the beginning of an expression, as far as that is easy to see."""
+    plain = re.sub(r"^\(\?i:|\^|\(\?=.*|\[[^\]]*\]\*|.\?|\\s\*|\[[^\]]*\]\?|\|.*", "", expression)
+    return re.sub(r"\\(.)", r"\1", plain)
+
+
+@lru_cache(maxsize=256)
+def raw_element(name: str, default: str, tag: str) -> tuple[Pair, str]:
+    """What an element holds that is no markup: its pair, and the language that its tag names."""
+    pair = region(f"<{name}", "", rf"</{re.escape(name)}\s*>", default)
+    for attribute, value in _ATTRIBUTE.findall(tag):
+        found = _SCRIPT_TYPES.get(value) or identifier_of(value.lower())
+        if found in IDENTIFIERS:
+            return pair, found
+        if attribute == "type":
+            return pair, "plaintext"
+    return pair, default
+
+
+@lru_cache(maxsize=1024)
+def mode_of(name: str, pair: Pair | None, tag: str, is_quick: bool) -> Mode:
+    """What to look for in a language, within what `pair` opened, if anything."""
+    language = language_of(name)
+    kind = pair.kind if pair else "region"
+    builder = _Builder()
+    if pair is not None and kind in ("string", "comment"):
+        _add_text(builder, language, pair, tag)
+    elif pair is not None and kind == "tag":
+        _add_tag(builder, language)
+    elif kind == "nested-element":
+        _add_nested_text(builder, language)
+    else:
+        _add_code(builder, language, pair, tag, is_quick and kind == "region")
+    return builder.mode()
+
+
+def _add_text(builder: _Builder, language: Language, pair: Pair, tag: str) -> None:
+    for expression in pair.escapes:
+        builder.add(expression, Action.SKIP)
+    if pair.closes:
+        builder.add(pair.closes.replace("<tag>", re.escape(tag)), Action.CLOSE)
+    elif language.ends:
+        builder.add(language.ends, Action.ENDS)
+    for inner in pair.inner:
+        builder.add_pair(inner)
+    builder.add("\n", Action.NEWLINE)
+
+
+def _add_tag(builder: _Builder, language: Language) -> None:
+    templates = tuple(pair for pair in language.pairs if pair.kind == "region" and not pair.begins_below)
+    braces = _braces(language)
+    for mark in "\"'":
+        builder.add_pair(_attribute(mark, (*templates, *braces)))
+    for pair in (*templates, *braces):
+        builder.add_pair(pair)
+    builder.add("/>", Action.TAG_CLOSED)
+    builder.add(">", Action.TAG_END)
+    builder.add("\n", Action.NEWLINE)
+
+
+@lru_cache(maxsize=64)
+def _attribute(mark: str, inner: tuple[Pair, ...]) -> Pair:
+    return Pair(mark, mark, mark, inner=inner, is_multiline=True)
+
+
+@lru_cache(maxsize=16)
+def _brace_of(holds: str) -> Pair:
+    return Pair("{", r"\{", r"\}", "bracket", holds, is_multiline=True)
+
+
+def _braces(language: Language) -> tuple[Pair, ...]:
+    markup = language.markup
+    return (_brace_of(markup.braces),) if markup and markup.braces is not None else ()
+
+
+def _add_nested_text(builder: _Builder, language: Language) -> None:
+    builder.add(_END_TAG, Action.END_TAG)
+    for pair in language.pairs:
+        if pair.kind == "tag":
+            builder.add_pair(_without_condition(pair))
+    for pair in _braces(language):
+        builder.add_pair(pair)
+    builder.add(r"\}", Action.CLOSING)
+    builder.add("\n", Action.NEWLINE)
+
+
+@lru_cache(maxsize=8)
+def _without_condition(pair: Pair) -> Pair:
+    return Pair(pair.mark, pair.opens, kind="tag")
+
+
+def _add_code(builder: _Builder, language: Language, around: Pair | None, tag: str, is_quick: bool) -> None:
+    is_bracket = around is not None and around.kind == "bracket"
+    if around is not None and is_bracket and around.closes not in (r"\)", r"\]", r"\}"):
+        builder.add(around.closes.replace("<tag>", re.escape(tag)), Action.CLOSE)
+    for expression in language.skipped:
+        builder.add(expression, Action.SKIP)
+    if language.ends:
+        builder.add(language.ends, Action.ENDS)
+    for pair in language.pairs:
+        if is_quick and pair.kind == "tag":
+            continue
+        if is_quick and not (pair.is_multiline or pair.before or pair.kind == "region"):
+            builder.add(_whole(pair), Action.SKIP, first=pair.first)
+        else:
+            builder.add_pair(pair)
+    if language.markup and not is_quick:
+        builder.add(_END_TAG, Action.END_TAG)
+        if not language.markup.is_nested_in_code:
+            for pair in _braces(language):
+                builder.add_pair(pair)
+    if not is_quick:
+        _add_brackets(builder, language, around)
+    builder.add("\n", Action.NEWLINE)
+
+
+def _add_brackets(builder: _Builder, language: Language, around: Pair | None) -> None:
+    for mark in language.brackets[::2]:
+        builder.add(re.escape(mark), Action.BRACKET, _BRACKET[mark])
+    closing = language.brackets[1::2]
+    if around is not None and around.kind == "bracket" and around.closes[-1:] not in closing:
+        closing += around.closes[-1:] if around.closes in (r"\)", r"\]", r"\}") else ""
+    if closing:
+        builder.add(f"[{re.escape(closing)}]", Action.CLOSING, first=closing)
+
+
+def _whole(pair: Pair) -> str:
+    """An expression for all of a string or comment that ends with its line."""
+    if not pair.closes:
+        return rf"(?:{pair.opens})[^\n]*"
+    escapes = "".join(f"{expression}|" for expression in pair.escapes)
+    return rf"(?:{pair.opens})(?:{escapes}(?!{pair.closes})[^\n])*+(?:{pair.closes})?"
+
+
+class _Builder:
+    """Makes one expression of many, each a group."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._actions: dict[int, tuple[Action, Pair | None]] = {}
+        self._named: dict[int, tuple[str, str, str]] = {}
+        self._num_groups = 0
+        self._first = ""
+        self._begins_line = False
+
+    def add(self, expression: str, action: Action, pair: Pair | None = None, first: str = "") -> None:
+        """One more alternative; the first that matches counts."""
+        at = self._num_groups + 1
+        named = [f"{name}{at}" if f"?P<{name}>" in expression else "" for name in ("tag", "lang", "indent")]
+        self._num_groups += 1 + re.compile(expression).groups
+        expression = re.sub(r"\(\?P(<\w+|=\w+)", rf"(?P\g<1>{at}", expression)
+        self._parts.append(f"({expression})")
+        self._actions[at] = action, pair
+        self._named[at] = named[0], named[1], named[2]
+        begins = first or _first_chars(expression)
+        self._begins_line = self._begins_line or not begins
+        self._first += begins
+
+    def add_pair(self, pair: Pair) -> None:
+        """The mark that opens a pair."""
+        self.add(pair.opens, Action.OPEN, pair, pair.first)
+
+    def mode(self) -> Mode:
+        """The whole. A look at the next character alone rules out most places."""
+        ahead = f"(?=[{re.escape(self._first)}]){'|^' if self._begins_line else ''}"
+        pattern = re.compile(f"(?:{ahead})(?:{'|'.join(self._parts)})", re.MULTILINE)
+        return Mode(pattern, self._actions, self._named)
+
+
+_NOTHING = re.compile(r"\\b|\(\?(?:P<\w+>|i:|:)|\((?!\?)")
+
+
+def _first_chars(expression: str) -> str:
+    """The characters that a match of an expression may begin with; empty for one that begins with a line.
+
+    Raises ValueError where the expression hides them: the pair then has to name them.
+    """
+    at, found = 0, ""
+    while at < len(expression):
+        if expression.startswith(("(?<", "(?=", "(?!"), at):
+            at = _end_of_group(expression, at)
+        elif nothing := _NOTHING.match(expression, at):
+            at = nothing.end()
+        elif expression.startswith(("^", r"\A"), at):
+            return ""
+        else:
+            chars, at = _first_atom(expression, at)
+            found += chars
+            if expression[at : at + 1] not in ("?", "*"):
+                return found
+            at += 1
+    raise ValueError(expression)
+
+
+def _first_atom(expression: str, at: int) -> tuple[str, int]:
+    char = expression[at]
+    if char == "[" and expression[at + 1] != "^":
+        end = expression.index("]", at + 2)
+        inside = expression[at + 1 : end].replace(r"\t", "\t").replace("\\", "")
+        if "-" not in inside[1:-1]:
+            return inside, end + 1
+    if char == "\\" and not (expression[at + 1].isalnum() and expression[at + 1] != "n"):
+        return ("\n" if expression[at + 1] == "n" else expression[at + 1]), at + 2
+    if char in "[(.$|\\)":
+        raise ValueError(expression)
+    return char, at + 1
+
+
+def _end_of_group(expression: str, at: int) -> int:
+    depth = 0
+    while True:
+        if expression[at] == "\\":
+            at += 1
+        elif expression[at] == "[":
+            at = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]").match(expression, at).end() - 1  # type: ignore[union-attr]
+        else:
+            depth += {"(": 1, ")": -1}.get(expression[at], 0)
+        at += 1
+        if depth == 0:
+            return at

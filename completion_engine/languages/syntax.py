@@ -1,0 +1,164 @@
+"""How a language is written: what opens and closes in it, and how its blocks begin and end.
+
+Tables in `families` and `hosts` are made of these. Must not know documents or scanning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Blocks = Literal["indent", "brace", "end", "tag", "text"]
+Kind = Literal["bracket", "string", "comment", "region", "tag", "element", "nested-element"]
+
+NEVER = re.compile(r"(?!)")
+ESCAPED = (r"\\[^\n]",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """A pair of marks, and what stands between them.
+
+    `opens` and `closes` are regular expressions in which `^` is the beginning of a line. `closes` may hold
+    `<tag>`, the text of the group `tag` of `opens`, and `<width>`, the width of its group `indent`; an empty
+    one is the end of the line. `holds` names the language inside: empty for the one around it, `<lang>` for
+    the one that the group `lang` names. `before` must match what stands left of the opening mark, to its end.
+    `inner` are the pairs that may open within a string, and `escapes` what closes nothing there. A region
+    ends at `closes` whatever is open in it. It `begins_below` if it begins with the next line.
+    """
+
+    mark: str
+    opens: str
+    closes: str = ""
+    kind: Kind = "string"
+    holds: str = ""
+    before: re.Pattern[str] | None = None
+    inner: tuple[Pair, ...] = ()
+    escapes: tuple[str, ...] = ()
+    is_multiline: bool = False
+    begins_below: bool = False
+    first: str = ""  # the characters that the opening mark may begin with, where its expression hides them
+
+    is_text: bool = field(init=False)  # a string or comment
+    is_code: bool = field(init=False)  # a bracket or tag: code goes on in it
+    ends_with_line: bool = field(init=False)  # it is closed at the end of its line, if not before
+    closing: str = field(init=False)  # the bracket that closes it, if one does
+
+    def __post_init__(self) -> None:
+        is_line_bound = not self.is_multiline and self.kind in ("string", "comment", "bracket")
+        is_bracket = self.kind == "bracket" and self.closes[:1] == "\\" and self.closes[-1] in ")]}"
+        object.__setattr__(self, "is_text", self.kind in ("string", "comment"))
+        object.__setattr__(self, "is_code", self.kind in ("bracket", "tag", "nested-element"))
+        object.__setattr__(self, "ends_with_line", is_line_bound)
+        object.__setattr__(self, "closing", self.closes[-1] if is_bracket else "")
+
+    def allows(self, before: str) -> bool:
+        """Whether the opening mark may stand after a text."""
+        return self.before is None or self.before.search(before) is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Markup:
+    """How a language writes elements.
+
+    `raw` names the languages of elements that hold no markup, `void` are the elements that hold nothing.
+    With `braces` these hold code of that language, in text and among attributes.
+    """
+
+    raw: Mapping[str, str] = field(default_factory=dict)
+    void: frozenset[str] = frozenset()
+    braces: str | None = None
+    is_nested_in_code: bool = False  # an element is an expression
+    is_lenient: bool = False  # elements may be left open
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Language:
+    """What the rules need to know of a language.
+
+    `opener` finds the end of a line that begins a block without a bracket, `unfinished` the end of a
+    line whose statement goes on, `prelude` a line that belongs to the statement after it. A next line
+    that begins with a match of `leading` continues the statement before it.
+    """
+
+    blocks: Blocks = "brace"
+    pairs: tuple[Pair, ...] = ()
+    brackets: str = "()[]{}"
+    markup: Markup | None = None
+    ends: str = ""  # what ends the region that it stands in, unless it stands in a string
+    lone: str = ""  # the language of a document in which no part is marked
+    skipped: tuple[str, ...] = ()  # what looks like a mark and is none
+    opener: re.Pattern[str] = NEVER
+    unfinished: re.Pattern[str] = re.compile(r"\\$")
+    prelude: re.Pattern[str] = NEVER
+    leading: re.Pattern[str] | None = None
+    clauses: frozenset[str] = frozenset()
+    closers: frozenset[str] = frozenset()
+    label: re.Pattern[str] = NEVER  # a line up to a closing bracket that closes nothing: a shell pattern
+    word_marks: str = "_"
+    has_fences: bool = False  # a line of three backticks may stand in it
+    indents_with_tabs: bool = False
+    has_fixed_indents: bool = False  # tabs and spaces mean different things
+    has_dashes: bool = False  # a dash begins an item, and what follows it is indented by it too
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is prose, and no code."""
+        return self.blocks == "text"
+
+    @property
+    def has_directives(self) -> bool:
+        """Whether a line that begins with `#` may be one of the preprocessor's."""
+        return not any(pair.mark == "#" for pair in self.pairs)
+
+
+def line_comment(mark: str, opens: str = "", *, first: str = "") -> Pair:
+    """A comment that ends with its line."""
+    return Pair(mark, opens or re.escape(mark), kind="comment", first=first)
+
+
+def block_comment(opens: str, closes: str) -> Pair:
+    """A comment between two literal marks."""
+    return Pair(opens, re.escape(opens), re.escape(closes), "comment", is_multiline=True)
+
+
+def string(  # noqa: PLR0913 - what strings differ in
+    mark: str,
+    closes: str = "",
+    *,
+    opens: str = "",
+    closes_as: str = "",
+    inner: tuple[Pair, ...] = (),
+    escapes: tuple[str, ...] = ESCAPED,
+    is_multiline: bool = False,
+    first: str = "",
+) -> Pair:
+    """A string between literal marks, which are the same unless `closes` says otherwise.
+
+    `opens` and `closes_as` are the expressions of marks that their text alone does not tell.
+    """
+    end = closes_as or re.escape(closes or mark)
+    opens = opens or re.escape(mark)
+    return Pair(mark, opens, end, "string", "", None, inner, escapes, is_multiline, first=first)
+
+
+def long_string(mark: str, closes: str = "", **options: object) -> Pair:
+    """A string that may run over line ends."""
+    return string(mark, closes, is_multiline=True, **options)  # type: ignore[arg-type]
+
+
+def code_in(mark: str, closes: str, holds: str = "") -> Pair:
+    """Code in a string or text, between literal marks; `closes` is a bracket."""
+    return Pair(mark, re.escape(mark), re.escape(closes), "bracket", holds, is_multiline=True)
+
+
+def region(mark: str, opens: str, closes: str, holds: str, **options: bool) -> Pair:
+    """A part of a document in another language."""
+    return Pair(mark, opens, closes, "region", holds, **options)  # type: ignore[arg-type]
+
+
+def heredoc(opens: str, closes: str) -> Pair:
+    """Text from the next line up to a line of the opening word, which may name the language of the text."""
+    return region("<<", opens, closes, "<tag>", begins_below=True)

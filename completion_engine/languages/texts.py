@@ -1,0 +1,201 @@
+"""Prose, and data whose values are text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from completion_engine.languages.braces import APOSTROPHE, PLAIN_STRINGS
+from completion_engine.languages.syntax import (
+    ESCAPED,
+    Language,
+    Markup,
+    Pair,
+    block_comment,
+    line_comment,
+    long_string,
+    region,
+    string,
+)
+
+_BELOW = r"^(?=[ \t]{0,<width>}\S)"  # a line that is indented no deeper
+_HTML_COMMENT = block_comment("<!--", "-->")
+_TEMPLATES = (
+    region("{{", r"\{\{", r"\}\}", "expression"),
+    region("{%", r"\{%", r"%\}", "expression"),
+)
+_MATH = region("$$", r"\$\$", r"\$\$", "latex")
+FRONT_MATTER = (
+    region("---", r"\A---[ \t]*(?=\n)", r"^---[ \t]*(?=\n)", "yaml", begins_below=True),
+    region("+++", r"\A\+\+\+[ \t]*(?=\n)", r"^\+\+\+[ \t]*(?=\n)", "toml", begins_below=True),
+)
+_FENCE = region(
+    "```",
+    r"^(?:[ \t]|[-*+>][ \t]|\d+[.)][ \t]|>)*(?P<tag>`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})"
+    r"[ \t]*\{?[.:]?(?P<lang>[\w+#.-]*)[^\n]*",
+    r"^[ \t>]*<tag>[`~]*[ \t]*(?=\n)",
+    "<lang>",
+    begins_below=True,
+)
+_CONTAINER = region(
+    ":::",
+    r"^[ \t]*(?P<tag>:{3,})[ \t]*[\w{.][^\n]*",
+    r"^[ \t]*<tag>[ \t]*(?=\n)",
+    "markdown",
+    begins_below=True,
+)
+TEXT = Language(blocks="text", brackets="")
+MARKDOWN = replace(
+    TEXT,
+    pairs=(*FRONT_MATTER, _FENCE, _CONTAINER, _HTML_COMMENT, _MATH, *_TEMPLATES),
+    skipped=(r"\\[^\w\s]",),
+    has_fences=True,
+)
+MDX = replace(
+    MARKDOWN,
+    pairs=(
+        *FRONT_MATTER,
+        _FENCE,
+        _CONTAINER,
+        _MATH,
+        Pair("<", r"<(?P<tag>[A-Z][\w.]*)", kind="tag"),
+        Pair("{", r"\{", r"\}", "bracket", "javascriptreact", is_multiline=True),
+    ),
+    markup=Markup(braces="javascriptreact"),
+)
+_ENVIRONMENT = Pair(
+    "\\begin", r"\\begin\{(?P<tag>[^}\n]{1,40})\}", r"\\end\{<tag>\}", "bracket", is_multiline=True
+)
+_VERBATIM = region(
+    "verbatim",
+    r"\\begin\{(?P<tag>verbatim\*?|Verbatim|lstlisting|minted|comment|filecontents\*?|alltt|pycode)\}"
+    r"(?:\[[^\]\n]*\])?(?:\{(?P<lang>[\w+#-]*)\})?",
+    r"\\end\{<tag>\}",
+    "<lang>",
+)
+_TEX_MATH = (
+    region("$$", r"\$\$", r"\$\$", "latex-math"),
+    region("$", r"\$", r"\$|(?=\n[ \t]*\n)", "latex-math"),
+    region("\\[", r"\\\[", r"\\\]", "latex-math"),
+    region("\\(", r"\\\(", r"\\\)|(?=\n[ \t]*\n)", "latex-math"),
+)
+_TEX_ESCAPES = r"\\[^\w\s\[\]()]"
+LATEX = replace(
+    TEXT,
+    pairs=(line_comment("%"), _VERBATIM, _ENVIRONMENT, *_TEX_MATH),
+    brackets="{}",
+    skipped=(_TEX_ESCAPES, r"\\verb\*?(?P<q>[^\w\s])[^\n]*?(?P=q)"),
+)
+LATEX_MATH = replace(LATEX, pairs=(line_comment("%"), _ENVIRONMENT), skipped=(_TEX_ESCAPES,))
+BIBTEX = replace(TEXT, blocks="brace", pairs=(line_comment("%"), string('"')), brackets="{}")
+_RST_CODE = region(
+    "::",
+    r"^(?P<indent>[ \t]*)\.\. (?:code-block|code|sourcecode|raw|parsed-literal)::"
+    r"[ \t]*(?P<lang>[\w+#-]*)[^\n]*",
+    _BELOW,
+    "<lang>",
+    begins_below=True,
+)
+RESTRUCTURED = replace(TEXT, pairs=(_RST_CODE,))
+ASCIIDOC = replace(
+    TEXT,
+    pairs=(
+        region("//", r"^(?P<tag>/{4,})(?=\n)", r"^<tag>(?=\n)", "plaintext", begins_below=True),
+        region(
+            "----",
+            r"^(?P<tag>-{4,}|\.{4,}|\+{4,})[ \t]*(?=\n)",
+            r"^<tag>[ \t]*(?=\n)",
+            "plaintext",
+            begins_below=True,
+        ),
+    ),
+    has_fences=True,
+)
+ORG = replace(
+    TEXT,
+    pairs=(
+        region(
+            "#+begin",
+            r"^[ \t]*#\+[bB][eE][gG][iI][nN]_(?P<tag>\w+)(?:[ \t]+(?P<lang>[\w+#-]+))?[^\n]*",
+            r"^[ \t]*#\+[eE][nN][dD]_<tag>",
+            "<lang>",
+            begins_below=True,
+        ),
+    ),
+)
+TYPST = Language(
+    pairs=(
+        _FENCE,
+        line_comment("//", r"(?<!:)//"),
+        block_comment("/*", "*/"),
+        region("$", r"\$", r"\$", "latex-math"),
+    ),
+    skipped=ESCAPED,
+    has_fences=True,
+)
+COMMIT = replace(TEXT, pairs=(line_comment("#", r"^#"),))
+
+_VALUE_BEFORE = re.compile(r"(?:\A|[\s\[{,:(=-])\Z")
+_YAML_SHELL = (
+    r"run|script|before_script|after_script|command|commands|bash|sh|shell|inline|cmd|install|entrypoint"
+)
+_SCALAR = r"[|>][-+0-9]{0,2}[ \t]*(?:#[^\n]*)?(?=\n)"
+_YAML_KEY = r"^(?P<indent>[ ]*(?:-[ ]+)*)"
+YAML = Language(
+    blocks="indent",
+    pairs=(
+        line_comment("#", r"(?<!\S)#"),
+        region(
+            "|", rf"{_YAML_KEY}(?:{_YAML_SHELL}):[ \t]+{_SCALAR}", _BELOW, "shellscript", begins_below=True
+        ),
+        region(
+            "|", rf"{_YAML_KEY}(?P<lang>[\w.-]+\.\w+):[ \t]+{_SCALAR}", _BELOW, "<lang>", begins_below=True
+        ),
+        region("|", rf"{_YAML_KEY}[^\s#:][^\n:]*:[ \t]+{_SCALAR}", _BELOW, "plaintext", begins_below=True),
+        region("|", rf"^(?P<indent>[ ]*)-[ ]+{_SCALAR}", _BELOW, "shellscript", begins_below=True),
+        Pair('"', '"', '"', before=_VALUE_BEFORE, escapes=ESCAPED),
+        Pair("'", "'", "'", before=_VALUE_BEFORE, escapes=("''",)),
+    ),
+    opener=re.compile(r":$"),
+    word_marks="_-",
+    has_dashes=True,
+)
+TOML = Language(
+    pairs=(line_comment("#"), long_string('"""'), long_string("'''"), string('"'), string("'", escapes=())),
+    word_marks="_-",
+)
+INI = replace(TOML, pairs=(line_comment(";", r"^[ \t]*;"), line_comment("#", r"^[ \t]*#")))
+DOTENV = replace(TOML, pairs=(line_comment("#", r"(?<!\S)#"), long_string('"'), string("'")))
+GHERKIN = Language(
+    blocks="indent",
+    pairs=(line_comment("#", r"^[ \t]*#"), long_string('"""'), string('"')),
+    opener=re.compile(r":$"),
+)
+UNKNOWN = Language(pairs=PLAIN_STRINGS, skipped=(APOSTROPHE,))
+EXPRESSION = replace(
+    UNKNOWN,
+    pairs=(*PLAIN_STRINGS, Pair("{", r"\{", r"\}", "bracket", is_multiline=True)),
+    brackets="()[]",
+)
+
+BY_IDENTIFIER: dict[str, Language] = {
+    **dict.fromkeys(
+        ("plaintext", "csv", "log", "diff", "mediawiki", "git-rebase", "ignore", "mermaid", "po"), TEXT
+    ),
+    **dict.fromkeys(("markdown", "rmd"), MARKDOWN),
+    **dict.fromkeys(("latex", "tex"), LATEX),
+    **dict.fromkeys(("yaml", "dockercompose"), YAML),
+    **dict.fromkeys(("ini", "properties"), INI),
+    **dict.fromkeys(("gherkin", "robot"), GHERKIN),
+    "mdx": MDX,
+    "latex-math": LATEX_MATH,
+    "bibtex": BIBTEX,
+    "restructuredtext": RESTRUCTURED,
+    "asciidoc": ASCIIDOC,
+    "org": ORG,
+    "typst": TYPST,
+    "git-commit": COMMIT,
+    "toml": TOML,
+    "dotenv": DOTENV,
+    "expression": EXPRESSION,
+}

@@ -1,0 +1,261 @@
+"""Where the cursor stands: the language there, code or text, what is open, and what of it closes further on.
+
+Decided once for a request, from the document alone; generated text is then scanned from that state. Must not
+know rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from completion_engine.languages.modes import reach_of
+from completion_engine.languages.table import identifier_of, language_of
+from completion_engine.request import Surroundings
+from completion_engine.suggestions.closing import closed_by
+from completion_engine.suggestions.cursor_context import (
+    TAB_WIDTH,
+    CursorContext,
+    indent_width,
+    leading_blanks,
+)
+from completion_engine.suggestions.scanner import (
+    Event,
+    Open,
+    Stack,
+    language_at,
+    num_brackets,
+    scan,
+    text_at,
+)
+
+_MAX_LINE_CHARS = 1_000
+_MAX_HEAD_CHARS = 64_000  # before the window, that are looked at for what is open in it
+_MAX_TAIL_CHARS = 400  # of text before the cursor, that say whether a mark may stand
+_TOKEN = re.compile(r"</?[\w:.-]*|#?\w+|;;|\S")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One generated line, `text[start:end]` without its newline; the first one begins at the cursor.
+
+    `depth` counts the brackets open at its start, `depth_end` at its end; `innermost` is the last of
+    them. `inside` and `inside_end` are the string or comment open there. Comments begin at `code_end`.
+    """
+
+    start: int
+    end: int
+    is_ended: bool
+    depth: int
+    depth_end: int
+    innermost: str
+    inside: Open | None
+    inside_end: Open | None
+    code_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Generated text as scanned from the cursor on: its events, its lines, what is open at its end."""
+
+    text: str
+    events: list[Event]
+    lines: list[Line]
+    stack: Stack
+
+
+class CursorRegion:
+    """What surrounds a cursor, as far as a scan finds out.
+
+    `closed` has the starts of those open at the cursor that the text after it closes, with the offset after
+    it where that is done. `is_from_start` says that the scan began where the document does.
+    """
+
+    def __init__(self, cursor: CursorContext) -> None:
+        self.cursor = cursor
+        self.document_language = identifier_of(cursor.language) if cursor.language else ""
+        self.before, self.after = cursor.before, cursor.after
+        self.line_prefix, self.line_suffix = cursor.line_prefix, cursor.line_suffix
+        self.indent = indent_width(self.line_prefix)
+        self.is_blank_line = not self.line_prefix.strip()
+        self.tail = _tail(cursor.prefix)
+        head = cursor.prefix[: len(cursor.prefix) - len(self.before)]
+        self.is_from_start = not head
+        self.outer = _open_before(self.document_language, head[-_MAX_HEAD_CHARS:], cursor.prefix)
+        self.stack = _scanned(self.document_language, self.before, self.outer, is_from_start=not head)
+        self.language_id = language_at(self.stack, self.document_language)
+        self.language = language_of(self.language_id)
+        line_start = -len(self.line_prefix)
+        self.line_depth = sum(e.is_bracket for e in self.stack if e.start < line_start)
+        self.closed = closed_by(
+            self.document_language, self.before, self.tail, cursor.suffix, len(self.after), self.stack
+        )
+        self.num_auto_closed = sum(
+            end <= len(self.line_suffix) for start, end in self.closed.items() if self._is_bracket(start)
+        )
+
+    @property
+    def part(self) -> tuple[str, str]:
+        """The text before and after the cursor of the part in the cursor's language, within the window."""
+        entry = next((entry for entry in reversed(self.stack) if entry.pair.kind == "region"), None)
+        if entry is None:
+            return self.before, self.after
+        start = max(0, len(self.before) + entry.start + len(entry.mark))
+        end, _ = reach_of(entry.pair, entry.tag).end_in(self.after, 0)
+        return self.before[start:], self.after[:end]
+
+    def _is_bracket(self, start: int) -> bool:
+        return any(entry.start == start and not entry.is_text for entry in self.stack)
+
+    @property
+    def inside(self) -> Open | None:
+        """The string or comment that the cursor stands in."""
+        return text_at(self.stack)
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What the cursor stands in; a Python docstring is a string, code in a template string is code."""
+        if self.inside is None:
+            return "code"
+        return "comment" if self.inside.is_comment else "string"
+
+    @property
+    def indent_unit(self) -> int:
+        """The columns of one step of indentation in the window: the commonest step in, else `TAB_WIDTH`."""
+        widths = [indent_width(line) for line in self.before.split("\n") if line.strip()]
+        steps = Counter(b - a for a, b in pairwise(widths) if 0 < b - a <= 8)
+        return steps.most_common(1)[0][0] if steps else TAB_WIDTH
+
+    def read(self, text: str) -> Reading:
+        """Scan text written at the cursor."""
+        stack = list(self.stack)
+        events: list[Event] = []
+        lines: list[Line] = []
+        start, depth, inside, innermost = 0, num_brackets(stack), self.inside, _innermost(stack)
+        depth_end, code_end = depth, -1
+        for event in scan(self.document_language, text, stack, before=self.tail):
+            events.append(event)
+            depth_end -= event.num_dropped
+            entry = event.entry
+            if event.kind in ("open", "close") and entry and entry.is_bracket:
+                depth_end += 1 if event.kind == "open" else -1
+            elif event.kind == "open" and entry and entry.is_comment and entry.pair.ends_with_line:
+                code_end = event.start
+            if event.kind != "newline":
+                continue
+            end, after = event.start, text_at(stack)
+            code_end = end if code_end < start else code_end
+            lines.append(Line(start, end, True, depth, depth_end, innermost, inside, after, code_end))
+            start, depth, inside, innermost = event.end, depth_end, after, _innermost(stack)
+        code_end = len(text) if code_end < start else code_end
+        last = Line(start, len(text), False, depth, depth_end, innermost, inside, text_at(stack), code_end)
+        return Reading(text, events, [*lines, last], stack)
+
+    def line_text(self, reading: Reading, index: int) -> str:
+        """The whole text of a generated line; what stands left of the cursor belongs to the first."""
+        line = reading.lines[index]
+        return ("" if index else self.line_prefix) + reading.text[line.start : line.end]
+
+    def line_code(self, reading: Reading, index: int) -> str:
+        """Like `line_text`, without the comment at its end and the blanks before that.
+
+        Of a line that no person writes the middle is left out: expressions over it would take too long.
+        """
+        line = reading.lines[index]
+        before = "" if index else self.line_prefix
+        if len(before) > _MAX_LINE_CHARS:
+            before = before[: _MAX_LINE_CHARS // 2] + before[-_MAX_LINE_CHARS // 2 :]
+        code = (before + reading.text[line.start : line.code_end]).rstrip()
+        return (
+            code
+            if len(code) <= _MAX_LINE_CHARS
+            else code[: _MAX_LINE_CHARS // 2] + code[-_MAX_LINE_CHARS // 2 :]
+        )
+
+    def line_above(self, width: int | None = None) -> str:
+        """The nearest non-blank line above the cursor's, indented by less than `width` if that is given."""
+        for line in reversed(self.before.split("\n")[:-1]):
+            if line.strip() and (width is None or indent_width(line) < width):
+                return line
+        return ""
+
+    def code_above(self) -> str:
+        """The nearest non-blank line above the cursor's, without the comments at its end."""
+        line = self.line_above().rstrip()
+        line_start = self.before.rfind(line, 0, len(self.before) - len(self.line_prefix))
+        spans: list[tuple[int, int]] = []
+        for event in scan(self.document_language, self.before, list(self.outer)):
+            if event.entry and event.start >= line_start and event.entry.is_comment:
+                end = event.start if event.kind == "newline" else event.end
+                spans.append((max(0, event.entry.start - line_start), end - line_start))
+        for start, end in reversed(spans):
+            if not line[end:].strip():
+                line = line[:start].rstrip() or leading_blanks(line)
+        return line
+
+    def lines_below(self) -> list[str]:
+        """The non-blank lines below the cursor's, within the window."""
+        return [line for line in self.after.split("\n")[1:] if line.strip()]
+
+
+def _tail(prefix: str) -> str:
+    """The end of the text before the cursor, begun where a line does if possible."""
+    tail = prefix[-_MAX_TAIL_CHARS:]
+    if len(tail) == len(prefix):
+        return tail
+    start = tail.find("\n")
+    return tail[start:] if start >= 0 else "\0" + tail
+
+
+@lru_cache(maxsize=8)
+def _open_after_head(language: str, head: str) -> tuple[Open, ...]:
+    stack: Stack = []
+    for _ in scan(language, head, stack, is_quick=True):
+        pass
+    return tuple(entry._replace(start=entry.start - len(head)) for entry in stack)
+
+
+def _open_before(language: str, head: str, prefix: str) -> tuple[Open, ...]:
+    """What is open where the window begins, as far as it runs over line ends."""
+    lone = language_of(language).lone
+    if lone and "<?" not in prefix and prefix.lstrip()[:1] != "<":
+        pair = next(pair for pair in language_of(language).pairs if pair.holds == lone)
+        return (Open("", -1 - len(head), pair, lone),)
+    return _open_after_head(language, head) if head else ()
+
+
+def _scanned(language: str, text: str, outer: tuple[Open, ...], *, is_from_start: bool) -> Stack:
+    """What is open at the end of a text, with offsets from there."""
+    lines = text[: text.rfind("\n") + 1]
+    line = text[len(lines) :]
+    before = "" if is_from_start else "\n"
+    opened = _open_after_lines(language, lines, outer, before)
+    stack = [entry._replace(start=entry.start - len(lines)) for entry in opened]
+    for _ in scan(language, line, stack, before=_tail(before + lines)):
+        pass
+    return [entry._replace(start=entry.start - len(line)) for entry in stack]
+
+
+@lru_cache(maxsize=8)
+def _open_after_lines(language: str, lines: str, outer: tuple[Open, ...], before: str) -> tuple[Open, ...]:
+    """What is open after whole lines, with offsets from their beginning; the same while a line is typed."""
+    stack = list(outer)
+    for _ in scan(language, lines, stack, before=before):
+        pass
+    return tuple(stack)
+
+
+def _innermost(stack: Stack) -> str:
+    return next((entry.mark for entry in reversed(stack) if entry.is_bracket), "")
+
+
+def first_word(text: str, *, is_ended: bool) -> str:
+    """The first word or sign of a line, empty while it may still grow."""
+    stripped = text.lstrip()
+    match = _TOKEN.match(stripped)
+    if match is None or (match.end() == len(stripped) and not is_ended and match.group() not in ")]}{"):
+        return ""
+    return match.group()
