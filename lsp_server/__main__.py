@@ -23,16 +23,16 @@ def host(name: str) -> None:
     """Become the host of that name, unless there is one already."""
     from lsp_server.sharing import watchdog  # noqa: PLC0415 - as above
     from lsp_server.sharing.address import find_address  # noqa: PLC0415 - as above
-    from lsp_server.sharing.door import open_door  # noqa: PLC0415 - as above
+    from lsp_server.sharing.listener import open_listener  # noqa: PLC0415 - as above
 
     place = find_address(os.environ)
     if place.name != name:
         sys.exit("slipstream: the editor's server is another install than the one that Python finds.")
     watchdog.start()  # first of all: it shares no file and no thread with the host
-    if (door := open_door(place)) is not None:
+    if (listener := open_listener(place)) is not None:
         from lsp_server.app import serve_windows  # noqa: PLC0415 - as above
 
-        serve_windows(door)
+        serve_windows(listener)
 
 
 def main(arguments: list[str]) -> None:

@@ -24,8 +24,8 @@ from lsp_server.engine.work import Completer, Load, OnTokens
 from lsp_server.handlers import register
 from lsp_server.protocol.transport import ByteSink, claim_stdio
 from lsp_server.server import SlipstreamServer
-from lsp_server.sharing.door import Door
 from lsp_server.sharing.host import Host
+from lsp_server.sharing.listener import HostListener
 from lsp_server.sharing.log import LINE, HostLog
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.folder_worker import TokenSource
@@ -60,11 +60,11 @@ def serve_stdio() -> NoReturn:
     _leave(_serve_one(stdin, stdout))
 
 
-def serve_windows(door: Door) -> NoReturn:
-    """Be the host of all windows that come through `door`, until nobody needs one."""
+def serve_windows(listener: HostListener) -> NoReturn:
+    """Be the host of all windows that come through `listener`, until nobody needs one."""
     os.dup2(2, 1)  # whatever else prints, prints into the log
     _log_to(HostLog(sys.stderr), LINE)
-    _leave(_serve_all(door, float(os.environ.get(LINGER_VARIABLE) or LINGER_S)))
+    _leave(_serve_all(listener, float(os.environ.get(LINGER_VARIABLE) or LINGER_S)))
 
 
 class WindowService:
@@ -103,11 +103,11 @@ async def _serve_one(stdin: BinaryIO, stdout: BinaryIO) -> tuple[int, bool]:
     return code, await on_own_thread(engines.stop, STOP_S) and server.has_stopped
 
 
-async def _serve_all(door: Door, linger_s: float) -> tuple[int, bool]:
+async def _serve_all(listener: HostListener, linger_s: float) -> tuple[int, bool]:
     models = MachineModels()
     engines = EnginePool(models.load_for, linger_s, models)
     service = WindowService(engines)
-    await Host(door, service, linger_s).run()
+    await Host(listener, service, linger_s).run()
     return 0, await on_own_thread(engines.stop, STOP_S) and service.has_stopped
 
 

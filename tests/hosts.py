@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from lsp_server.sharing.address import find_address
-from lsp_server.sharing.status import running_hosts
+from lsp_server.sharing.host_connection import running_hosts
 
 PATIENCE_S = 120.0  # how long a busy machine may take to end or start a process
 

@@ -31,7 +31,7 @@ from lsp_server.commands.machine import (
 from lsp_server.commands.servers import server_checks
 from lsp_server.commands.source_file import repository_of
 from lsp_server.commands.terminal import console, progress_bar, write_json
-from lsp_server.sharing.status import running_hosts
+from lsp_server.sharing.host_connection import running_hosts
 
 if TYPE_CHECKING:
     from completion_engine.engine import CompletionEngine

@@ -20,8 +20,8 @@ import typer
 from completion_engine.errors import MachineError, UserError
 from lsp_server.commands.terminal import write
 from lsp_server.sharing import address
+from lsp_server.sharing.host_connection import running_hosts
 from lsp_server.sharing.log import log_path
-from lsp_server.sharing.status import running_hosts
 
 # How long hosts may take to tell their windows.
 _END_S = 10.0

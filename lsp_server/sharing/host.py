@@ -15,8 +15,7 @@ from typing import Any, BinaryIO, Protocol
 import psutil
 
 from lsp_server.sharing import watchdog
-from lsp_server.sharing.admission import is_ours, receive
-from lsp_server.sharing.door import Door
+from lsp_server.sharing.listener import HostListener, is_ours, receive
 from lsp_server.sharing.log import WINDOW_NUMBER
 from lsp_server.sharing.system import on_terminate
 from lsp_server.sharing.wire import NUM_WORD_BYTES, STATUS, WELCOME, WINDOW, BlockWriter
@@ -54,8 +53,8 @@ class Service(Protocol):
 class Host:
     """Runs until it is told to end (SIGTERM), or nobody was there for `linger_s`."""
 
-    def __init__(self, door: Door, service: Service, linger_s: float) -> None:
-        self._door = door
+    def __init__(self, listener: HostListener, service: Service, linger_s: float) -> None:
+        self._listener = listener
         self._service = service
         self._linger_s = linger_s
         self._stopping = asyncio.Event()
@@ -68,13 +67,13 @@ class Host:
         self._problem = ""
 
     async def run(self) -> None:
-        """Serve to the end; afterwards the door is closed and every window has been told."""
+        """Serve to the end; afterwards the listener is closed and every window has been told."""
         on_terminate(asyncio.get_running_loop(), self._stopping.set)
         self._start_accepting()
         self._rest()
         beating = asyncio.create_task(self._beat())
         await self._stopping.wait()
-        self._close_door()
+        self._close_listener()
         for connection in self._windows.values():
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RD)
@@ -83,20 +82,20 @@ class Host:
         beating.cancel()
 
     async def _beat(self) -> None:
-        """Tell the watchdog that the loop goes on, and look after the door, as long as the host runs."""
+        """Tell the watchdog that the loop goes on, and renew the listener, as long as the host runs."""
         while True:
             watchdog.beat()
             if self._accepting is not None:
                 try:
-                    self._look_after_door()
+                    self._renew_listener()
                 except OSError as error:
-                    self._say_once(f"The door cannot be made again: {error}")
+                    self._say_once(f"The listener cannot be made again: {error}")
             await asyncio.sleep(watchdog.BEAT_S)
 
-    def _look_after_door(self) -> None:
+    def _renew_listener(self) -> None:
         """Let windows find this host again where its files were cleaned away. Raises OSError."""
-        old = self._door.listener
-        match self._door.renew():
+        old = self._listener.socket
+        match self._listener.renew():
             case "renewed":
                 logger.warning("The socket was removed by somebody, and is made again")
                 self._stop_accepting(old)
@@ -112,8 +111,8 @@ class Host:
                 self._visit(listener.accept()[0])
 
     def _start_accepting(self) -> None:
-        self._door.listener.setblocking(False)
-        self._accepting = asyncio.create_task(self._accept(self._door.listener))
+        self._listener.socket.setblocking(False)
+        self._accepting = asyncio.create_task(self._accept(self._listener.socket))
 
     def _stop_accepting(self, listener: socket.socket) -> None:
         if self._accepting is not None:
@@ -153,7 +152,7 @@ class Host:
                 logger.info("Somebody went before being served: %s", error)
 
     async def _let_in(self, connection: socket.socket) -> None:
-        """Serve a window, unless a new host would do that better: one comes when this door is closed."""
+        """Serve a window, unless a new host would do that better: one comes when this listener is closed."""
         if self._is_retired or self._stopping.is_set():
             return
         if self._service.is_sick:
@@ -182,14 +181,14 @@ class Host:
         """Leave new windows to a new host, and go with the last one that is here."""
         logger.error("%s", reason)
         self._is_retired = True
-        self._close_door()
+        self._close_listener()
         self._rest()
 
-    def _close_door(self) -> None:
+    def _close_listener(self) -> None:
         """Let nobody in any more."""
         if self._accepting is not None:
-            self._stop_accepting(self._door.listener)
-            self._door.close()
+            self._stop_accepting(self._listener.socket)
+            self._listener.close()
 
     def _say_once(self, problem: str) -> None:
         if problem != self._problem:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from lsp_server.sharing import endpoint
+from lsp_server.sharing import host_connection
 from lsp_server.sharing.address import HostAddress, SharingError, find_address, for_host
 from lsp_server.sharing.system import OUTLIVING
 from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, read_word
@@ -62,7 +62,7 @@ def connect(environment: Mapping[str, str]) -> socket.socket:
     until = time.monotonic() + START_S
     while time.monotonic() < until:
         try:
-            if (connection := _knock(address)) is not None:
+            if (connection := _handshake(address)) is not None:
                 return connection
             if not starts or (starts[-1].poll() == 0 and len(starts) < MAX_STARTS):
                 starts.append(_start_host(address, environment))
@@ -78,13 +78,13 @@ def connect(environment: Mapping[str, str]) -> socket.socket:
     raise SharingError("the shared process does not start in time")
 
 
-def _knock(address: HostAddress) -> socket.socket | None:
+def _handshake(address: HostAddress) -> socket.socket | None:
     """A connection that the host has answered; None where there is no host, or one that ends.
 
     Raises BlockingIOError while so many wait there that no more can, SharingError for a host that is none.
     """
     try:
-        connection = endpoint.connect(address.socket_path, ANSWER_S)
+        connection = host_connection.connect(address.socket_path, ANSWER_S)
         with contextlib.ExitStack() as unless_welcome:
             unless_welcome.callback(connection.close)
             connection.sendall(WINDOW)
@@ -93,7 +93,7 @@ def _knock(address: HostAddress) -> socket.socket | None:
             connection.settimeout(None)
             unless_welcome.pop_all()
             return connection
-    except endpoint.StrangerError as error:
+    except host_connection.StrangerError as error:
         # What an editor says is for nobody else.
         raise SharingError("the shared process is another user's") from error
     except (FileNotFoundError, ConnectionError):

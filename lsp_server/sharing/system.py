@@ -1,4 +1,4 @@
-"""What differs from system to system: who the user is, locks on files, and processes that outlive others.
+"""What differs from system to system: users, locks on files, and processes that outlive others.
 
 Owns these calls. Imported by the relay, so nothing heavy.
 """
@@ -6,6 +6,8 @@ Owns these calls. Imported by the relay, so nothing heavy.
 from __future__ import annotations
 
 import signal
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -54,3 +56,16 @@ def on_terminate(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]
         loop.add_signal_handler(signal.SIGTERM, callback)
     except NotImplementedError:  # Windows: the handler comes between any two steps of the interpreter
         signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(callback))
+
+
+def uid_of_peer(connection: socket.socket) -> int | None:
+    """The user at the other end; None where the system does not tell. Raises OSError."""
+    if sys.platform == "linux":
+        size = struct.calcsize("3i")
+        _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+        return int(uid)
+    if sys.platform == "darwin":
+        level, local_peercred = 0, 1  # <sys/un.h>: a `struct xucred` of version, user, groups
+        _, uid = struct.unpack_from("2I", connection.getsockopt(level, local_peercred, 76))
+        return int(uid)
+    return None

@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import selectors
 import socket
-import struct
-import sys
 import threading
 from collections.abc import Iterator
 
@@ -91,16 +89,3 @@ class BlockReader:
                 if len(block := self._stream.read(num_bytes)) < num_bytes:
                     return
                 yield block
-
-
-def uid_of_peer(connection: socket.socket) -> int | None:
-    """The user at the other end; None where the system does not tell. Raises OSError."""
-    if sys.platform == "linux":
-        size = struct.calcsize("3i")
-        _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-        return int(uid)
-    if sys.platform == "darwin":
-        level, local_peercred = 0, 1  # <sys/un.h>: a `struct xucred` of version, user, groups
-        _, uid = struct.unpack_from("2I", connection.getsockopt(level, local_peercred, 76))
-        return int(uid)
-    return None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lsp_server.sharing.address import find_address
-from lsp_server.sharing.door import open_door
+from lsp_server.sharing.listener import open_listener
 from tests.windows import Window, window_at_host
 
 OTHER = "file:///hostile/a.py"
@@ -95,10 +95,10 @@ def removes(*names: str) -> Cause:
 async def takes_the_place(bench: Bench) -> None:
     shutil.rmtree(bench.socket.parent)
     address = find_address(bench.env)
-    door = open_door(address)
-    assert door is not None
+    listener = open_listener(address)
+    assert listener is not None
     await asyncio.sleep(2)
-    door.close()
+    listener.close()
 
 
 def harms_the_model(make: Callable[[Bench], Any]) -> Cause:

@@ -16,7 +16,7 @@ from typing import Any
 
 from lsp_server.sharing import watchdog
 from lsp_server.sharing.address import find_address
-from lsp_server.sharing.door import open_door
+from lsp_server.sharing.listener import open_listener
 
 VARIABLE = "SLIPSTREAM_TEST_FAULTS"
 MEGABYTE = 1024 * 1024
@@ -153,7 +153,7 @@ def main() -> None:
     faults = list(filter(None, os.environ.get(VARIABLE, "").split(",")))
     inject([fault for fault in faults if fault == "short watch"])
     watchdog.start()
-    if (door := open_door(find_address(os.environ))) is None:
+    if (listener := open_listener(find_address(os.environ))) is None:
         return
     from lsp_server import app
 
@@ -162,7 +162,7 @@ def main() -> None:
     inject([fault for fault in faults if fault != "short watch"])
     if "memory" in faults:
         limit_memory(1500 * MEGABYTE)
-    app.serve_windows(door)
+    app.serve_windows(listener)
 
 
 if __name__ == "__main__":

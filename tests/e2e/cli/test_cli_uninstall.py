@@ -145,15 +145,15 @@ def test_the_systems_own_python_is_no_folder_to_delete(tmp_path: Path) -> None:
 HOST = """
 import asyncio, os
 from lsp_server.sharing.address import find_address
-from lsp_server.sharing.door import open_door
+from lsp_server.sharing.listener import open_listener
 from lsp_server.sharing.host import Host
 class Service:
     is_sick = False
     def describe(self):
         return {"engines": []}
-door = open_door(find_address(os.environ))
+listener = open_listener(find_address(os.environ))
 print("listens", flush=True)
-asyncio.run(Host(door, Service(), 600.0).run())
+asyncio.run(Host(listener, Service(), 600.0).run())
 """
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lsp_server.sharing.address import HostAddress, SharingError, find_address, identity, sockets
-from lsp_server.sharing.door import open_door
+from lsp_server.sharing.listener import open_listener
 from tests.hosts import own_hosts
 
 ENVIRONMENT = {"HOME": "/home/ann", "SLIPSTREAM_INDEX_DIR": "/home/ann/index", "TERM": "xterm"}
@@ -123,15 +123,15 @@ def test_another_users_folder_is_refused(folder: Path) -> None:
 
 
 def test_one_process_at_a_time_is_the_host(address: HostAddress) -> None:
-    door = open_door(address)
-    assert door is not None
-    assert open_door(address) is None
+    listener = open_listener(address)
+    assert listener is not None
+    assert open_listener(address) is None
     assert sockets({"TMPDIR": str(address.folder.parent)}) == []
-    door.close()
+    listener.close()
     assert not Path(address.socket_path).exists()
-    again = open_door(address)
+    again = open_listener(address)
     assert again is not None
-    door.close()  # a second time: the new host's socket stays
+    listener.close()  # a second time: the new host's socket stays
     assert Path(address.socket_path).exists()
     again.close()
 
@@ -139,9 +139,9 @@ def test_one_process_at_a_time_is_the_host(address: HostAddress) -> None:
 def test_a_socket_that_nobody_listens_on_is_replaced(address: HostAddress) -> None:
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(address.socket_path)
-    door = open_door(address)
-    assert door is not None
+    listener = open_listener(address)
+    assert listener is not None
     with socket.socket(socket.AF_UNIX) as window:
         window.connect(address.socket_path)
     assert Path(address.socket_path).stat().st_mode & 0o077 == 0
-    door.close()
+    listener.close()

@@ -17,9 +17,9 @@ import pytest
 from lsp_server.sharing import host as host_module
 from lsp_server.sharing import watchdog
 from lsp_server.sharing.address import HostAddress
-from lsp_server.sharing.door import open_door
-from lsp_server.sharing.endpoint import connect
 from lsp_server.sharing.host import Host
+from lsp_server.sharing.host_connection import connect
+from lsp_server.sharing.listener import open_listener
 from lsp_server.sharing.wire import STATUS, WELCOME, WINDOW, BlockReader, BlockWriter, read_word
 from tests.clock import Clock
 from tests.hosts import own_hosts
@@ -57,19 +57,19 @@ class Running:
     task: asyncio.Task[None]
     clock: Clock
 
-    async def knock(self, word: bytes = WINDOW) -> socket.socket:
+    async def handshake(self, word: bytes = WINDOW) -> socket.socket:
         connection = await asyncio.to_thread(connect, self.address.socket_path, 60)
         await asyncio.to_thread(connection.sendall, word)
         return connection
 
     async def window(self) -> socket.socket:
-        connection = await self.knock()
+        connection = await self.handshake()
         assert await asyncio.to_thread(read_word, connection) == WELCOME
         return connection
 
     async def facts(self) -> Any:
         """What the host says of itself."""
-        asking = await self.knock(STATUS)
+        asking = await self.handshake(STATUS)
         with asking, asking.makefile("rb") as stream:
             return json.loads(await asyncio.to_thread(stream.read))
 
@@ -87,10 +87,10 @@ class Running:
 async def running(request: pytest.FixtureRequest) -> AsyncIterator[Running]:
     with own_hosts() as hosts:
         address, service = HostAddress(hosts.folder, "name", is_loopback=request.param), Echo()
-        door = open_door(address)
-        assert door is not None
+        listener = open_listener(address)
+        assert listener is not None
         clock = Clock()
-        task = asyncio.create_task(Host(door, service, LINGER_S).run())
+        task = asyncio.create_task(Host(listener, service, LINGER_S).run())
         running = Running(address, service, task, clock)
         yield running
         while not task.done():
@@ -128,7 +128,7 @@ async def test_whoever_says_something_else_or_nothing_holds_nobody_up(
     running: Running, word: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_module, "GREETING_S", LINGER_S / 10)
-    strangers = [await running.knock(word) for _ in range(20)]
+    strangers = [await running.handshake(word) for _ in range(20)]
     window = await running.window()
     assert await said(window, b"a\n", b"end\n") == ([b"a\n"], 0)
     await running.clock.turn(LINGER_S / 5)
@@ -164,13 +164,13 @@ async def test_it_ends_a_while_after_the_last_window_and_not_before(running: Run
 async def test_a_sick_host_leaves_new_windows_to_a_new_one_and_goes_with_its_last(running: Running) -> None:
     window = await running.window()
     running.service.is_sick = True
-    refused = await running.knock()
+    refused = await running.handshake()
     assert await asyncio.to_thread(refused.recv, 1) == b""
     refused.close()
     assert not running.is_open
-    door = open_door(running.address)  # another process may be the host now
-    assert door is not None
-    door.close()
+    listener = open_listener(running.address)  # another process may be the host now
+    assert listener is not None
+    listener.close()
     await running.clock.turn(1.5 * LINGER_S)
     assert not running.task.done()
     assert await said(window, b"a\n", b"end\n") == ([b"a\n"], 0)
@@ -204,7 +204,7 @@ async def test_a_host_whose_place_was_taken_goes_with_its_last_window(
     window = await running.window()
     shutil.rmtree(running.address.folder)
     running.address.folder.mkdir(mode=0o700)
-    new = open_door(running.address)
+    new = open_listener(running.address)
     assert new is not None
     await asyncio.sleep(1.2)
     assert await said(window, b"a\n", b"end\n") == ([b"a\n"], 0)

@@ -14,10 +14,11 @@ from typing import NoReturn
 
 import pytest
 
-from lsp_server.sharing import endpoint, relay
+from lsp_server.sharing import host_connection, relay
 from lsp_server.sharing.address import SharingError, find_address
-from lsp_server.sharing.door import open_door
-from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, BlockWriter, read_word, uid_of_peer
+from lsp_server.sharing.listener import open_listener
+from lsp_server.sharing.system import uid_of_peer
+from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, BlockWriter, read_word
 from tests.hosts import own_hosts
 
 
@@ -32,25 +33,25 @@ def test_a_host_that_does_not_answer_is_given_up(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relay, "ANSWER_S", 0.2)
-    door = open_door(find_address(environment))
-    assert door is not None
+    listener = open_listener(find_address(environment))
+    assert listener is not None
     with pytest.raises(SharingError, match="does not answer"):
         relay.connect(environment)
-    door.close()
+    listener.close()
 
 
 def test_a_host_of_another_user_hears_nothing(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint, "uid_of_peer", lambda _connection: os.getuid() + 1)
-    door = open_door(find_address(environment))
-    assert door is not None
+    monkeypatch.setattr(host_connection, "uid_of_peer", lambda _connection: os.getuid() + 1)
+    listener = open_listener(find_address(environment))
+    assert listener is not None
     with pytest.raises(SharingError, match="another user's"):
         relay.connect(environment)
-    connection, _ = door.listener.accept()
+    connection, _ = listener.socket.accept()
     assert connection.recv(100) == b""
     connection.close()
-    door.close()
+    listener.close()
 
 
 def test_the_user_at_the_other_end_is_told_by_the_system() -> None:
@@ -60,9 +61,9 @@ def test_the_user_at_the_other_end_is_told_by_the_system() -> None:
 
 
 def test_a_window_for_which_there_is_no_room_to_wait_tries_again(environment: dict[str, str]) -> None:
-    door = open_door(find_address(environment))
-    assert door is not None
-    door.listener.listen(0)
+    listener = open_listener(find_address(environment))
+    assert listener is not None
+    listener.socket.listen(0)
     before = socket.socket(socket.AF_UNIX)
     before.connect(find_address(environment).socket_path)
     connections: list[socket.socket] = []
@@ -70,7 +71,7 @@ def test_a_window_for_which_there_is_no_room_to_wait_tries_again(environment: di
     def serve() -> None:
         time.sleep(0.3)  # so long there is no room
         for _ in range(2):
-            connection, _ = door.listener.accept()
+            connection, _ = listener.socket.accept()
             connections.append(connection)
         assert read_word(connection) == WINDOW
         connection.sendall(WELCOME)
@@ -81,7 +82,7 @@ def test_a_window_for_which_there_is_no_room_to_wait_tries_again(environment: di
     serving.join(10)
     for connection in (before, *connections):
         connection.close()
-    door.close()
+    listener.close()
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,34 @@
-"""The host's door: the socket that it listens on, and the lock that lets one process alone be the host.
+"""The host's listener: the socket or port where windows find it, and the lock that makes it the only host.
 
-Owns both, knows them by their inodes, makes anew what was cleaned away, and removes nothing of another host.
-Must not know what is said over the socket.
+Owns both, identifies them by their inodes, makes again what was cleaned away, and removes nothing of another
+host. Lets in only processes of its own user. Must not know what is said over a connection.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
+import hmac
+import json
 import os
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import Literal
 
 from lsp_server.sharing.address import HostAddress, make_private
-from lsp_server.sharing.admission import listen
-from lsp_server.sharing.endpoint import is_listening
-from lsp_server.sharing.system import try_lock
+from lsp_server.sharing.host_connection import (
+    LOOPBACK,
+    NUM_NONCE_BYTES,
+    NUM_PROOF_BYTES,
+    is_listening,
+    proof_of,
+)
+from lsp_server.sharing.system import try_lock, uid_of_peer, user_id
+
+BACKLOG = 64
 
 # An old host lets go of its lock within moments of closing its socket.
 CLAIM_S = 5.0
@@ -26,14 +38,14 @@ PROBE_S = 1.0
 Inode = tuple[int, int]
 
 # `lost` says that another process is the host now, or that the folder is not private any more.
-DoorState = Literal["ours", "renewed", "lost"]
+ListenerState = Literal["ours", "renewed", "lost"]
 
 
-class Door:
+class HostListener:
     """The host's listening socket and its lock. Held by one process at a time."""
 
     def __init__(self, address: HostAddress, listener: socket.socket, lock: int) -> None:
-        self.listener = listener
+        self.socket = listener
         self._address = address
         self._lock = lock
         self._listens_at = _file_at(address.socket_path)
@@ -44,14 +56,14 @@ class Door:
             # In this order: who holds the lock knows that no other host makes or removes a socket.
             if self._has_lock() and self._has_socket():
                 Path(self._address.socket_path).unlink(missing_ok=True)
-            self.listener.close()
+            self.socket.close()
             os.close(self._lock)
             self._lock = -1
 
-    def renew(self) -> DoorState:
-        """Make what was cleaned away again; `listener` is another one then. Raises OSError.
+    def renew(self) -> ListenerState:
+        """Make what was cleaned away again; `socket` is another one then. Raises OSError.
 
-        Who waits at the old listener is still to be let in: the caller closes it.
+        Windows may wait at the old socket: the caller lets them in and closes it.
         """
         if self._has_lock() and self._has_socket():
             return "ours"
@@ -59,7 +71,7 @@ class Door:
             return "lost"
         if self._has_socket():
             return "ours"
-        self.listener = listen(self._address)
+        self.socket = listen(self._address)
         self._listens_at = _file_at(self._address.socket_path)
         return "renewed"
 
@@ -84,13 +96,13 @@ class Door:
         return self._has_lock()
 
 
-def open_door(address: HostAddress) -> Door | None:
+def open_listener(address: HostAddress) -> HostListener | None:
     """Become the host; None when another process is. Raises OSError."""
     if (lock := _take(address)) is None:
         return None
     try:
         # The lock is ours, so nobody listens on what lies there.
-        return Door(address, listen(address), lock)
+        return HostListener(address, listen(address), lock)
     except OSError:
         os.close(lock)
         raise
@@ -133,3 +145,67 @@ def _file_at(path: str) -> tuple[int, ...] | None:
 def _inode_of(descriptor: int) -> Inode:
     facts = os.fstat(descriptor)
     return facts.st_dev, facts.st_ino
+
+
+def listen(address: HostAddress) -> socket.socket:
+    """A listening socket at the address. Nobody else may listen there. Raises OSError."""
+    path = Path(address.socket_path)
+    path.unlink(missing_ok=True)
+    if address.is_loopback or sys.platform == "win32":
+        return _listen_on_port(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _listen_on_port(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    unfinished = path.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        listener.bind((LOOPBACK, 0))
+        listener.listen(BACKLOG)
+        told = {"port": listener.getsockname()[1], "secret": _own_secret().hex()}
+        number = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "w", encoding="ascii") as file:
+            json.dump(told, file)
+        unfinished.replace(path)
+    except OSError:
+        listener.close()
+        unfinished.unlink(missing_ok=True)
+        raise
+    return listener
+
+
+async def is_ours(connection: socket.socket) -> bool:
+    """Whether who came to this host, on a connection that does not block, is this user. Raises OSError."""
+    if connection.family != socket.AF_INET:
+        return uid_of_peer(connection) in {None, user_id()}
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    theirs = await receive(connection, NUM_NONCE_BYTES)
+    if len(theirs) < NUM_NONCE_BYTES:
+        return False
+    ours = os.urandom(NUM_NONCE_BYTES)
+    answer = ours + proof_of(_own_secret(), b"host", theirs, ours)
+    await asyncio.get_running_loop().sock_sendall(connection, answer)
+    proof = await receive(connection, NUM_PROOF_BYTES)
+    return hmac.compare_digest(proof, proof_of(_own_secret(), b"window", theirs, ours))
+
+
+async def receive(connection: socket.socket, num_bytes: int) -> bytes:
+    """So many bytes, or fewer where the other side goes before. Raises OSError."""
+    loop, found = asyncio.get_running_loop(), b""
+    while len(found) < num_bytes and (more := await loop.sock_recv(connection, num_bytes - len(found))):
+        found += more
+    return found
+
+
+@functools.cache
+def _own_secret() -> bytes:
+    """What this process' windows have to know, for as long as it runs."""
+    return os.urandom(NUM_PROOF_BYTES)

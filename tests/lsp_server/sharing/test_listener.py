@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.sharing import door as door_module
+from lsp_server.sharing import listener as listener_module
 from lsp_server.sharing.address import HostAddress
-from lsp_server.sharing.door import Door, open_door
-from lsp_server.sharing.endpoint import is_listening
+from lsp_server.sharing.host_connection import is_listening
+from lsp_server.sharing.listener import HostListener, open_listener
 from tests.hosts import own_hosts
 
 
@@ -25,11 +25,11 @@ def address(request: pytest.FixtureRequest) -> Iterator[HostAddress]:
 
 
 @pytest.fixture
-def door(address: HostAddress) -> Iterator[Door]:
-    door = open_door(address)
-    assert door is not None
-    yield door
-    door.close()
+def listener(address: HostAddress) -> Iterator[HostListener]:
+    listener = open_listener(address)
+    assert listener is not None
+    yield listener
+    listener.close()
 
 
 def is_open(address: HostAddress) -> bool:
@@ -50,26 +50,28 @@ def lose(address: HostAddress, what: str) -> None:
 
 @pytest.mark.parametrize("lost", ["socket", "lock", "socket and lock", "folder", "socket, replaced"])
 def test_what_is_cleaned_away_is_made_again_and_there_is_one_host(
-    address: HostAddress, door: Door, lost: str
+    address: HostAddress, listener: HostListener, lost: str
 ) -> None:
-    old = door.listener
+    old = listener.socket
     lose(address, lost)
-    assert door.renew() == ("ours" if lost == "lock" else "renewed")
+    assert listener.renew() == ("ours" if lost == "lock" else "renewed")
     assert is_open(address)
-    assert open_door(address) is None
-    assert door.renew() == "ours"
-    door.close()
+    assert open_listener(address) is None
+    assert listener.renew() == "ours"
+    listener.close()
     old.close()
     assert not Path(address.socket_path).exists()
 
 
-def test_a_host_whose_place_is_taken_removes_nothing_of_the_new_one(address: HostAddress, door: Door) -> None:
+def test_a_host_whose_place_is_taken_removes_nothing_of_the_new_one(
+    address: HostAddress, listener: HostListener
+) -> None:
     shutil.rmtree(address.folder)
     address.folder.mkdir(mode=0o700)
-    new = open_door(address)
+    new = open_listener(address)
     assert new is not None
-    assert door.renew() == "lost"
-    door.close()
+    assert listener.renew() == "lost"
+    listener.close()
     assert is_open(address)
     assert new.renew() == "ours"
     new.close()
@@ -77,13 +79,13 @@ def test_a_host_whose_place_is_taken_removes_nothing_of_the_new_one(address: Hos
 
 @pytest.mark.parametrize("lost", ["socket", "lock", "folder"])
 def test_nothing_is_made_in_a_folder_that_others_may_enter(
-    address: HostAddress, door: Door, lost: str
+    address: HostAddress, listener: HostListener, lost: str
 ) -> None:
     lose(address, lost)
     address.folder.mkdir(exist_ok=True)
     address.folder.chmod(0o777)
     before = {*address.folder.iterdir()}
-    assert door.renew() == "lost"
+    assert listener.renew() == "lost"
     assert {*address.folder.iterdir()} == before
 
 
@@ -100,19 +102,19 @@ def test_a_lock_that_was_removed_while_it_was_opened_is_not_taken(
         flock(lock, how)
 
     monkeypatch.setattr(fcntl, "flock", remove_first)
-    door = open_door(address)
-    assert door is not None
-    assert door.renew() == "ours"
-    assert open_door(address) is None
-    door.close()
+    listener = open_listener(address)
+    assert listener is not None
+    assert listener.renew() == "ours"
+    assert open_listener(address) is None
+    listener.close()
 
 
 def test_a_host_at_which_no_more_can_wait_is_a_host(
-    address: HostAddress, door: Door, monkeypatch: pytest.MonkeyPatch
+    address: HostAddress, listener: HostListener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if address.is_loopback:
         pytest.skip("the system answers for a port by itself")
-    door.listener.listen(0)
+    listener.socket.listen(0)
     waiting = []
     for _ in range(9):
         connection = socket.socket(socket.AF_UNIX)
@@ -122,7 +124,7 @@ def test_a_host_at_which_no_more_can_wait_is_a_host(
             connection.connect(address.socket_path)
         except BlockingIOError:
             break
-    monkeypatch.setattr(door_module, "CLAIM_S", 60.0)  # it must not come to that
-    assert open_door(address) is None
+    monkeypatch.setattr(listener_module, "CLAIM_S", 60.0)  # it must not come to that
+    assert open_listener(address) is None
     for connection in waiting:
         connection.close()

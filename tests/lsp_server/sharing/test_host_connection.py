@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from lsp_server.sharing import admission, endpoint
+from lsp_server.sharing import host_connection
 from lsp_server.sharing.address import LOOPBACK_VARIABLE, HostAddress, find_address, sockets
+from lsp_server.sharing.listener import is_ours, listen
 from tests.hosts import own_hosts
 
 
@@ -23,7 +24,7 @@ from tests.hosts import own_hosts
 def listener() -> Iterator[tuple[HostAddress, socket.socket]]:
     with own_hosts() as hosts:
         address = HostAddress(hosts.folder, "name", is_loopback=True)
-        with admission.listen(address) as listening:
+        with listen(address) as listening:
             yield address, listening
 
 
@@ -39,7 +40,7 @@ def admitted(listener: socket.socket) -> bool:
         listener.setblocking(False)
         connection, _ = await asyncio.get_running_loop().sock_accept(listener)
         with connection:
-            return await admission.is_ours(connection)
+            return await is_ours(connection)
 
     return asyncio.run(receive())
 
@@ -57,7 +58,7 @@ def test_the_file_is_the_users_alone_and_a_window_that_reads_it_is_let_in(
 ) -> None:
     address, listening = listener
     assert Path(address.socket_path).stat().st_mode & 0o777 == 0o600
-    assert visited(listening, lambda: endpoint.connect(address.socket_path, 60).close())
+    assert visited(listening, lambda: host_connection.connect(address.socket_path, 60).close())
 
 
 @pytest.mark.parametrize("said", [b"", b"slipstream window 1\n", b"x" * 64, b"\0" * 1000])
@@ -79,11 +80,11 @@ def test_an_answer_of_another_conversation_does_not_let_in(
 ) -> None:
     address, listening = listener
     port, secret = told(address)["port"], bytes.fromhex(told(address)["secret"])
-    nonce = b"n" * endpoint.NUM_NONCE_BYTES
+    nonce = b"n" * host_connection.NUM_NONCE_BYTES
 
     def visit() -> None:
         with socket.create_connection(("127.0.0.1", port), 60) as stranger:
-            stranger.sendall(nonce + endpoint.proof_of(secret, b"window", nonce, b"h" * 32))
+            stranger.sendall(nonce + host_connection.proof_of(secret, b"window", nonce, b"h" * 32))
             with contextlib.suppress(ConnectionError):
                 stranger.recv(1000)
 
@@ -106,9 +107,9 @@ def test_a_stranger_at_the_port_of_a_host_that_is_gone_hears_nothing(
     stranger = threading.Thread(target=answer)
     stranger.start()
     with pytest.raises(ConnectionRefusedError):
-        endpoint.connect(address.socket_path, 60)
+        host_connection.connect(address.socket_path, 60)
     stranger.join(60)
-    assert [len(words) for words in heard] == [endpoint.NUM_NONCE_BYTES, 0]
+    assert [len(words) for words in heard] == [host_connection.NUM_NONCE_BYTES, 0]
 
 
 @pytest.mark.parametrize(
@@ -118,8 +119,8 @@ def test_a_file_that_names_no_port_is_no_host(tmp_path: Path, text: str) -> None
     file = tmp_path / "name.port"
     file.write_text(text)
     with pytest.raises(ConnectionRefusedError):
-        endpoint.connect(str(file), 60)
-    assert not endpoint.is_listening(str(file), 60)
+        host_connection.connect(str(file), 60)
+    assert not host_connection.is_listening(str(file), 60)
 
 
 def test_a_port_is_taken_where_it_is_asked_for_and_its_file_may_have_a_long_path() -> None:
@@ -129,5 +130,5 @@ def test_a_port_is_taken_where_it_is_asked_for_and_its_file_may_have_a_long_path
         environment = {"XDG_RUNTIME_DIR": str(runtime), LOOPBACK_VARIABLE: "1"}
         address = find_address(environment)
         assert address.is_loopback
-        with admission.listen(address):
+        with listen(address):
             assert sockets(environment) == [address.socket_path]

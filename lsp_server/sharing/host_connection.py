@@ -1,7 +1,7 @@
-"""How a window reaches its host, and how it knows that the host is the same user's.
+"""How a window reaches its host, how each knows that the other is the same user's, and what hosts report.
 
 A Unix socket where the system has them: its folder lets one user in, and the system tells who is at the other
-end. Elsewhere a port of the loopback, which anybody may knock at. Its number stands in a file that the user
+end. Elsewhere a port of the loopback, which any process may connect to. Its number is in a file that the user
 alone may read, with a secret that both sides prove to know (HMAC-SHA256 over numbers used once, the host
 first), so that neither the secret nor a word of the editor's goes to a stranger. Must not know what is said
 afterwards. Imported by the relay, so nothing heavy.
@@ -15,17 +15,19 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from lsp_server.sharing.address import LOOPBACK_SUFFIX
-from lsp_server.sharing.system import user_id
-from lsp_server.sharing.wire import uid_of_peer
+from lsp_server.sharing.address import LOOPBACK_SUFFIX, sockets
+from lsp_server.sharing.system import uid_of_peer, user_id
+from lsp_server.sharing.wire import STATUS
 
 LOOPBACK = "127.0.0.1"
 
 NUM_NONCE_BYTES = 32
 NUM_PROOF_BYTES = 32
+STATUS_S = 3.0
 _MAX_FILE_BYTES = 1024
 
 
@@ -110,3 +112,12 @@ def is_listening(path: str, timeout_s: float) -> bool:
 def proof_of(secret: bytes, side: bytes, window_nonce: bytes, host_nonce: bytes) -> bytes:
     """What `side`, host or window, says to show that it knows the secret; good for this connection alone."""
     return hmac.digest(secret, side + window_nonce + host_nonce, "sha256")
+
+
+def running_hosts(environment: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The facts of each host that answers: `socket`, `pid`, `num_windows`, `engines`, `num_memory_bytes`."""
+    for path in sockets(environment):
+        with contextlib.suppress(OSError, ValueError), connect(path, STATUS_S) as connection:
+            connection.sendall(STATUS)
+            with connection.makefile("rb") as stream:
+                yield {"socket": path, **json.loads(stream.read())}
