@@ -87,7 +87,7 @@ def groups(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
 
 
 def rows(model: type[BaseModel]) -> tuple[Setting, ...]:
-    """The settings of a model in the order of its fields, those of a group as `group.name`."""
+    """The settings of a model in the order of its fields; a group's settings are named after the group."""
     found: list[Setting] = []
     schemas = model.model_json_schema(by_alias=True)["properties"]
     inner = groups(model)

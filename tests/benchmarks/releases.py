@@ -184,5 +184,6 @@ ENDINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "go": (".go",),
         "c": (".c", ".h"),
         "usual": (".py",),
+        "examples": (".md", ".html", ".vue", ".tex", ".rs", ".rb"),
     }
 )
