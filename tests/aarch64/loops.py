@@ -35,7 +35,7 @@ def bodies(names: tuple[str, ...]) -> Iterator[tuple[str, int, Body]]:
                 literals = TARGETS[name].number, bits, size
                 yield (
                     f"product {bits} {size} {name}",
-                    7,
+                    8,
                     lambda make, *a, of=literals: weight_tile.write_tile(make, *of, *a),
                 )
     for size in (2, 4):
@@ -47,7 +47,7 @@ def bodies(names: tuple[str, ...]) -> Iterator[tuple[str, int, Body]]:
                 7,
                 lambda make, *a, of=literals: query_products.write_sums(make, *of, *a),
             )
-    yield "round", 4, rows.write_rounded
+    yield "round", 5, rows.write_rounded
     for size in (4, 2, 1):
         yield f"sum {size}", 4, lambda make, *a, of=size: _sum(sums, make, of, *a)
 

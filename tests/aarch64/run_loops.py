@@ -61,9 +61,9 @@ def records(rng: np.random.Generator, record: dict[str, int]) -> Array:
     return found
 
 
-def rounded_rows(rng: np.random.Generator, num_rows: int) -> Array:
-    """The blocks of a group of rounded rows, as products read them."""
-    blocks = []
+def rounded_rows(rng: np.random.Generator, num_rows: int) -> tuple[Array, Array]:
+    """The blocks of a group of rounded rows, as products read them, and the sums by lanes."""
+    blocks, lanes = [], []
     for _ in range(NUM_BLOCKS):
         levels = rng.integers(-127, 128, (num_rows, BLOCK)).astype(np.int8)
         scales = np.ldexp(np.float32(1), rng.integers(-20, 20, num_rows)).astype(np.float32)
@@ -72,7 +72,16 @@ def rounded_rows(rng: np.random.Generator, num_rows: int) -> Array:
         halves = (-32 * half.sum(1, dtype=np.int32) for half in np.split(levels, 2, axis=1))
         parts = levels, scales, -16 * totals, -128 * totals, shares, *halves
         blocks.append(b"".join(part.tobytes() for part in parts))
-    return np.frombuffer(b"".join(blocks), np.uint8).copy()
+        lanes.append(lane_sums(levels))
+    rows, sums = (np.frombuffer(b"".join(found), np.uint8).copy() for found in (blocks, lanes))
+    return rows, sums
+
+
+def lane_sums(levels: Array) -> bytes:
+    """What AVX2's products begin with: of a block, and of its halves, for each row two numbers of 16 bits."""
+    halves = levels.astype(np.int32).reshape(len(levels), 2, 4, 2, 2).sum((2, 4))
+    parts = -16 * halves.sum(1), -32 * halves[:, 0], -32 * halves[:, 1]
+    return b"".join(part.astype(np.int16).tobytes() for part in parts)
 
 
 def products(call: Call, told: dict[str, Any]) -> Iterator[tuple[str, Array]]:
@@ -81,11 +90,11 @@ def products(call: Call, told: dict[str, Any]) -> Iterator[tuple[str, Array]]:
         rng = np.random.default_rng(record["bits"])
         tile, units, bias = records(rng, record), drawn(rng, TILE_OUTPUTS), drawn(rng, TILE_OUTPUTS)
         for num_rows in GROUPS:
-            rows, found = rounded_rows(rng, num_rows), []
+            (rows, lanes), found = rounded_rows(rng, num_rows), []
             for name in told["names"]:
                 outputs = np.zeros((num_rows, TILE_OUTPUTS), np.float32)
                 loop = f"product {record['bits']} {num_rows} {name}"
-                call(loop, tile, rows, units, bias, outputs, TILE_OUTPUTS, NUM_BLOCKS)
+                call(loop, tile, rows, lanes, units, bias, outputs, TILE_OUTPUTS, NUM_BLOCKS)
                 found.append(outputs)
             assert all(np.array_equal(x.view(np.int32), found[0].view(np.int32)) for x in found)
             yield f"product of {record['bits']} bits, {num_rows} rows", found[0]
@@ -115,9 +124,11 @@ def rounding(call: Call) -> Iterator[tuple[str, Array]]:
         * np.float32(2.0) ** np.arange(-30, 30, dtype=np.float32)[:, None]
     )
     x[3], x[4] = 0, x[4] * np.float32(1e-35)
-    levels, beside = np.zeros((60, BLOCK), np.int8), np.zeros((60, 4), np.int32)
+    levels, beside = np.zeros((60, BLOCK), np.int8), np.zeros((60, 6), np.int32)
+    lanes = np.zeros((60, 3), np.int32)
     for row, numbers in enumerate(x):
-        call("round", numbers, levels[row], beside[row], 4)
+        call("round", numbers, levels[row], beside[row], lanes[row], 4)
+        assert lanes[row].tobytes() == lane_sums(levels[row : row + 1])
     yield "rounded levels", levels
     yield "what stands beside them", beside
 

@@ -13,6 +13,7 @@ from llvmlite import ir
 
 from completion_engine.cpu.kernels import processor
 from completion_engine.cpu.kernels.packing import NUM_GROUPS, BlockRow, TileRecord
+from completion_engine.cpu.kernels.row_quads import QuadDot
 from completion_engine.cpu.kernels.vectors import I8, I32, I64, Vectors, many
 
 _BYTES, _FOURS, _HALVES = many(I8, 16), many(I32, 4), many(I64, 2)
@@ -26,6 +27,7 @@ class Sdot:
     max_rows = 4
     adds_exponents = False  # a product takes its number out of a lane, a sum does not
     prefers_halves = False  # eight rows take twice the instructions
+    quads: QuadDot | None = None
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:
         """See `dot.Dot`: for each group of inputs sixteen signed bytes."""

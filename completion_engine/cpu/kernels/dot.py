@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from completion_engine.cpu.kernels import matrix_unit, processor
 from completion_engine.cpu.kernels.arm_dot import Sdot, Smmla
 from completion_engine.cpu.kernels.packing import BlockRow, TileRecord
+from completion_engine.cpu.kernels.row_quads import QuadDot
 from completion_engine.cpu.kernels.vectors import Vectors
 from completion_engine.cpu.kernels.x86_dot import Avx2, MatrixUnit, Vnni
 
@@ -22,7 +23,8 @@ class Dot(Protocol):
 
     Registers hold the sums of `num_outputs` of a tile and `max_rows` rows. Powers of two are multiplied with
     by adding to exponents where `adds_exponents`. Weights with a scale for each half of a block have fewer
-    bytes and take more instructions; `prefers_halves` where that pays.
+    bytes and take more instructions; `prefers_halves` where that pays. Where there are `quads`, they multiply
+    four rows and more.
     """
 
     features: frozenset[str]
@@ -30,6 +32,7 @@ class Dot(Protocol):
     max_rows: int
     adds_exponents: bool
     prefers_halves: bool
+    quads: QuadDot | None
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:
         """What the block's record at `place` holds of `num_outputs` from `first` on, as `add_up` wants it."""

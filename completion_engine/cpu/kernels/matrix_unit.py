@@ -18,7 +18,7 @@ from numba.core import cgutils
 
 from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.packing import NUM_GROUPS, RECORDS, ROW_BYTES, TileRecord
-from completion_engine.cpu.kernels.vectors import F16, F32, I1, I8, I16, I32, I64, Vectors, instruction, many
+from completion_engine.cpu.kernels.vectors import F16, F32, I1, I8, I16, I32, I64, Vectors, many
 
 binding.initialize_native_asmparser()  # for `_Loop.add`
 
@@ -60,8 +60,7 @@ def _shapes() -> bytes:
     return struct.pack("<B15x16H16B", 1, *widths, *rows)
 
 
-@instruction(num_literals=0)
-def begin(make: Vectors) -> None:
+def write_begin(make: Vectors) -> None:
     """Shape this thread's registers of the unit."""
     shapes = _shapes()
     kind = ir.ArrayType(I8, len(shapes))
@@ -70,14 +69,12 @@ def begin(make: Vectors) -> None:
     make.builder.call(load, [make.builder.bitcast(place, _ADDRESS)])
 
 
-@instruction(num_literals=0)
-def end(make: Vectors) -> None:
+def write_end(make: Vectors) -> None:
     """Leave the registers to others."""
     make.builder.call(make.external("llvm.x86.tilerelease", [], _NOTHING), [])
 
 
-@instruction(num_literals=1)
-def unpack(make: Vectors, bits: int, weights: Any, levels: Any, num_blocks: Any) -> None:
+def write_levels(make: Vectors, bits: int, weights: Any, levels: Any, num_blocks: Any) -> None:
     """Write levels of some blocks of a tile as bytes; both are addresses."""
     record = RECORDS[bits]
     with cgutils.for_range(make.builder, num_blocks) as loop:
@@ -116,8 +113,7 @@ def _levels(make: Vectors, record: TileRecord, place: Any) -> list[Any]:
     return found
 
 
-@instruction(num_literals=2)
-def add_up(
+def write_sums(
     make: Vectors,
     bits: int,
     num_rows: int,
@@ -150,7 +146,7 @@ def add_up(
 
 
 class _Loop:
-    """The steps of `add_up`; blocks behind the last one are taken for the last."""
+    """The steps of `write_sums`; blocks behind the last one are taken for the last."""
 
     def __init__(
         self, make: Vectors, record: TileRecord, num_rows: int, places: tuple[Any, ...], num_blocks: Any
@@ -223,15 +219,3 @@ class _Loop:
         builder = self._make.builder
         place = self._make.step(self._sums, builder.and_(block, I64(NUM_SUMS - 1)), SUM_BYTES)
         builder.call(self._store, [I8(self._registers(at)[0]), self._make.pointer(place, 0, I8), I64(LINE)])
-
-
-@instruction(num_literals=1)
-def finish(
-    make: Vectors, num_rows: int, totals: Any, units: Any, bias: Any, outputs: Any, stride: Any
-) -> None:
-    """Write `bias + units * totals` to outputs, whose rows have `stride` numbers, and begin anew at zero."""
-    unit, first = (make.load(address, 0, many(F32)) for address in (units, bias))
-    for row in range(num_rows):
-        result = make.fused(make.load(totals, LINE * row, many(F32)), unit, first)
-        make.store(result, make.step(outputs, stride, 4 * row), 0)
-        make.store(ir.Constant(many(F32), None), totals, LINE * row)

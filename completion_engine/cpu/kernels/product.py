@@ -13,27 +13,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from completion_engine.cpu.kernels import matrix_unit
 from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, instruction_sets
 from completion_engine.cpu.kernels.language import Floats, SharedKernel, inlined
-from completion_engine.cpu.kernels.matrix_unit import add_up as add_up_by_unit
-from completion_engine.cpu.kernels.matrix_unit import begin as begin_unit
-from completion_engine.cpu.kernels.matrix_unit import end as end_unit
-from completion_engine.cpu.kernels.matrix_unit import finish, unpack
 from completion_engine.cpu.kernels.packing import RECORDS, ROW_BYTES, TILE_OUTPUTS, PackedWeight
 from completion_engine.cpu.kernels.program import Step
 from completion_engine.cpu.kernels.rounded import RoundedRows
+from completion_engine.cpu.kernels.rows import LANE_BYTES
 from completion_engine.cpu.kernels.task import COUNTER, places, task_of
+from completion_engine.cpu.kernels.unpacked_tile import (
+    LINE,
+    SMALLEST_GROUP,
+    TOTAL_BYTES,
+    begin,
+    blocks_at_once,
+    end,
+    finish,
+    room_for_blocks,
+    unpack,
+    unpacks,
+    unpacks_from,
+)
+from completion_engine.cpu.kernels.unpacked_tile import add_up as add_blocks
 from completion_engine.cpu.kernels.vectors import claim
 from completion_engine.cpu.kernels.weight_tile import add_up
-from completion_engine.cpu.kernels.x86_dot import MatrixUnit
 
 _TURN_BYTES = 1 << 17  # of weights that a thread takes at a time
-_BLOCKS_AT_ONCE, _SIZES, _LINE = matrix_unit.BLOCKS_AT_ONCE, matrix_unit.SIZES, matrix_unit.LINE
-_LEVELS_BYTES = _BLOCKS_AT_ONCE * matrix_unit.LEVEL_BYTES
-_SUM_BYTES = matrix_unit.SUM_BYTES
-_SUMS_BYTES = matrix_unit.NUM_SUMS * _SUM_BYTES
-_TILE_BYTES = 4 * TILE_OUTPUTS  # of its outputs for a row
 _WHOLE_BITS = tuple(bits for bits, record in RECORDS.items() if len(record.scales_at) == 1)
 
 
@@ -50,6 +54,7 @@ class ProductTask(NamedTuple):
     num_blocks: int
     num_tiles_at_once: int
     rows: int
+    lanes: int
     outputs: int
     num_groups: int
     group_size: int
@@ -72,7 +77,8 @@ class Product:
         chosen = instruction_sets()[0] if instruction_set is None else instruction_set
         key = chosen, weight.record.bits
         self._kernel = _KERNELS[key]
-        self._wide_kernel = _UNIT_KERNELS.get(key, self._kernel)
+        self._wide_kernel = _UNPACKED_KERNELS.get(key, self._kernel)
+        self._wide_from = unpacks_from(chosen)
 
     def __call__(self, rows: RoundedRows) -> Tensor:
         """`rows @ weight.T + bias`, [num_rows, num_outputs] float32."""
@@ -93,39 +99,47 @@ class Product:
             num_blocks=num_blocks,
             num_tiles_at_once=max(1, _TURN_BYTES // (num_blocks * num_bytes)),
             rows=rows.address,
+            lanes=rows.lanes_address,
             outputs=outputs.data_ptr(),
             num_groups=rows.groups.number,
             group_size=rows.groups.size,
             last_group_size=rows.groups.last_size,
         )
-        kernel = self._wide_kernel if rows.groups.size == _SIZES[0] else self._kernel
+        kernel = self._wide_kernel if rows.num_rows >= self._wide_from else self._kernel
         return Step(kernel, task_of(task), (self._weight, self._bias, rows, outputs))
 
 
 @inlined
-def _add_few(
-    instruction_set: Any,
-    bits: Any,
-    size: Any,
-    weights: Any,
-    rows: Any,
-    units: Any,
-    bias: Any,
-    outputs: Any,
-    stride: Any,
-    num_blocks: Any,
-) -> None:
-    """`add_up` for a group of up to four rows."""
-    if size == 4:
-        add_up(instruction_set, bits, 4, weights, rows, units, bias, outputs, stride, num_blocks)
-    elif size == 2:
-        add_up(instruction_set, bits, 2, weights, rows, units, bias, outputs, stride, num_blocks)
+def _add_up(isa: Any, bits: Any, size: Any, places: Any, ends: Any, stride: Any, num_blocks: Any) -> None:
+    """`add_up` for a group of any size.
+
+    Places are those of weights, rows and lanes, ends those of units, bias and outputs.
+    """
+    weights, rows, lanes = places
+    units, bias, outputs = ends
+    if size == 16:
+        add_up(isa, bits, 16, weights, rows, lanes, units, bias, outputs, stride, num_blocks)
+    elif size == 8:
+        add_up(isa, bits, 8, weights, rows, lanes, units, bias, outputs, stride, num_blocks)
     else:
-        add_up(instruction_set, bits, 1, weights, rows, units, bias, outputs, stride, num_blocks)
+        _add_few(isa, bits, size, places, ends, stride, num_blocks)
 
 
 @inlined
-def _multiply(task: Any, instruction_set: Any, bits: Any, num_bytes: Any) -> None:
+def _add_few(isa: Any, bits: Any, size: Any, places: Any, ends: Any, stride: Any, num_blocks: Any) -> None:
+    """`_add_up` for a group of up to four rows."""
+    weights, rows, lanes = places
+    units, bias, outputs = ends
+    if size == 4:
+        add_up(isa, bits, 4, weights, rows, lanes, units, bias, outputs, stride, num_blocks)
+    elif size == 2:
+        add_up(isa, bits, 2, weights, rows, lanes, units, bias, outputs, stride, num_blocks)
+    else:
+        add_up(isa, bits, 1, weights, rows, lanes, units, bias, outputs, stride, num_blocks)
+
+
+@inlined
+def _multiply(task: Any, isa: Any, bits: Any, num_bytes: Any) -> None:
     """Take tiles until none are left; `task` is a `ProductTask`."""
     num_tiles, num_blocks, turn = task[_AT.num_tiles], task[_AT.num_blocks], task[_AT.num_tiles_at_once]
     num_groups, group_size = task[_AT.num_groups], task[_AT.group_size]
@@ -134,104 +148,101 @@ def _multiply(task: Any, instruction_set: Any, bits: Any, num_bytes: Any) -> Non
     while first < num_tiles:
         for tile in range(first, min(first + turn, num_tiles)):
             weights = task[_AT.weights] + tile * num_blocks * num_bytes
-            units, bias = task[_AT.units] + tile * _TILE_BYTES, task[_AT.bias] + tile * _TILE_BYTES
+            units, bias = task[_AT.units] + tile * TOTAL_BYTES, task[_AT.bias] + tile * TOTAL_BYTES
             for group in range(num_groups):
-                rows = task[_AT.rows] + group * num_blocks * group_size * ROW_BYTES
-                outputs = task[_AT.outputs] + (group * group_size * num_tiles + tile) * _TILE_BYTES
+                before = group * num_blocks * group_size
+                rows, lanes = task[_AT.rows] + before * ROW_BYTES, task[_AT.lanes] + before * LANE_BYTES
+                outputs = task[_AT.outputs] + (group * group_size * num_tiles + tile) * TOTAL_BYTES
                 size = group_size if group < num_groups - 1 else task[_AT.last_group_size]
-                if size == 16:
-                    add_up(instruction_set, bits, 16, weights, rows, units, bias, outputs, stride, num_blocks)
-                elif size == 8:
-                    add_up(instruction_set, bits, 8, weights, rows, units, bias, outputs, stride, num_blocks)
-                else:
-                    _add_few(
-                        instruction_set, bits, size, weights, rows, units, bias, outputs, stride, num_blocks
-                    )
+                places, ends = (weights, rows, lanes), (units, bias, outputs)
+                _add_up(isa, bits, size, places, ends, stride, num_blocks)
         first = claim(task, COUNTER, turn)
 
 
 @inlined
-def _add_blocks(
-    task: Any, bits: Any, num_bytes: Any, weights: Any, levels: Any, sums: Any, totals: Any, num_whole: Any
-) -> None:
-    """The sums of a tile for all groups that the unit multiplies, with levels unpacked once for all."""
+def _add_blocks(task: Any, isa: Any, bits: Any, num_bytes: Any, at_once: Any, places: Any) -> None:
+    """The sums of a tile for all groups that are not too small, with levels unpacked once for all.
+
+    Places are those of the tile's weights, of its unpacked blocks, and of the sums.
+    """
+    weights, blocks, totals = places
     num_blocks, num_groups, group_size = task[_AT.num_blocks], task[_AT.num_groups], task[_AT.group_size]
     last_size = task[_AT.last_group_size]
-    for block in range(0, num_blocks, _BLOCKS_AT_ONCE):
-        number, part = min(_BLOCKS_AT_ONCE, num_blocks - block), weights + block * num_bytes
-        unpack(bits, part, levels, number)
-        for group in range(num_whole):
+    for block in range(0, num_blocks, at_once):
+        number, part = min(at_once, num_blocks - block), weights + block * num_bytes
+        unpack(isa, bits, part, blocks, number)
+        for group in range(num_groups):
             size = group_size if group < num_groups - 1 else last_size
-            rows = task[_AT.rows] + (group * num_blocks * group_size + block * size) * ROW_BYTES
-            total = totals + group * _SUM_BYTES
-            if size == _SIZES[0]:
-                add_up_by_unit(bits, _SIZES[0], part, levels, rows, sums, total, number)
-            else:
-                add_up_by_unit(bits, _SIZES[1], part, levels, rows, sums, total, number)
+            before = group * num_blocks * group_size + block * size
+            rows, lanes = task[_AT.rows] + before * ROW_BYTES, task[_AT.lanes] + before * LANE_BYTES
+            total = totals + group * group_size * TOTAL_BYTES
+            if size == 16:
+                add_blocks(isa, bits, 16, part, blocks, rows, lanes, total, number)
+            elif size == 8:
+                add_blocks(isa, bits, 8, part, blocks, rows, lanes, total, number)
 
 
 @inlined
-def _multiply_by_unit(task: Any, instruction_set: Any, bits: Any, num_bytes: Any) -> None:
-    """As `_multiply`, by the matrix unit; only a last group that is too small for it is not."""
+def _multiply_unpacked(task: Any, isa: Any, bits: Any, num_bytes: Any, at_once: Any, room: Any) -> None:
+    """As `_multiply`, by what is in `unpacked_tile`; only a last group that is too small for it is not."""
     num_tiles, num_blocks, turn = task[_AT.num_tiles], task[_AT.num_blocks], task[_AT.num_tiles_at_once]
     num_groups, group_size, stride = task[_AT.num_groups], task[_AT.group_size], num_tiles * TILE_OUTPUTS
     last_size = task[_AT.last_group_size]
-    num_whole = num_groups if last_size >= _SIZES[1] else num_groups - 1
-    memory = np.zeros(_LEVELS_BYTES + _SUMS_BYTES + num_groups * _SUM_BYTES + _LINE, np.uint8)
-    begin_unit()
+    num_whole = num_groups if last_size >= SMALLEST_GROUP else num_groups - 1
+    memory = np.zeros(room + num_groups * group_size * TOTAL_BYTES + LINE, np.uint8)
+    begin(isa)
     first = claim(task, COUNTER, turn)
     while first < num_tiles:
         for tile in range(first, min(first + turn, num_tiles)):
             weights = task[_AT.weights] + tile * num_blocks * num_bytes
-            units, bias = task[_AT.units] + tile * _TILE_BYTES, task[_AT.bias] + tile * _TILE_BYTES
+            units, bias = task[_AT.units] + tile * TOTAL_BYTES, task[_AT.bias] + tile * TOTAL_BYTES
             # Read in the loop, for numba frees an array behind the last line that names it.
-            levels = (memory.ctypes.data + _LINE - 1) // _LINE * _LINE
-            sums = levels + _LEVELS_BYTES
-            totals = sums + _SUMS_BYTES
-            _add_blocks(task, bits, num_bytes, weights, levels, sums, totals, num_whole)
+            blocks = (memory.ctypes.data + LINE - 1) // LINE * LINE
+            totals = blocks + room
+            _add_blocks(task, isa, bits, num_bytes, at_once, (weights, blocks, totals))
             for group in range(num_whole):
-                outputs = task[_AT.outputs] + (group * group_size * num_tiles + tile) * _TILE_BYTES
-                total = totals + group * _SUM_BYTES
-                if group < num_groups - 1 or last_size == _SIZES[0]:
-                    finish(_SIZES[0], total, units, bias, outputs, stride)
+                outputs = task[_AT.outputs] + (group * group_size * num_tiles + tile) * TOTAL_BYTES
+                total = totals + group * group_size * TOTAL_BYTES
+                if group < num_groups - 1 or last_size == 16:
+                    finish(16, total, units, bias, outputs, stride)
                 else:
-                    finish(_SIZES[1], total, units, bias, outputs, stride)
+                    finish(8, total, units, bias, outputs, stride)
             if num_whole < num_groups:
-                rows = task[_AT.rows] + num_whole * num_blocks * group_size * ROW_BYTES
-                outputs = task[_AT.outputs] + (num_whole * group_size * num_tiles + tile) * _TILE_BYTES
-                _add_few(
-                    instruction_set, bits, last_size, weights, rows, units, bias, outputs, stride, num_blocks
-                )
+                before = num_whole * num_blocks * group_size
+                rows, lanes = task[_AT.rows] + before * ROW_BYTES, task[_AT.lanes] + before * LANE_BYTES
+                outputs = task[_AT.outputs] + (num_whole * group_size * num_tiles + tile) * TOTAL_BYTES
+                places, ends = (weights, rows, lanes), (units, bias, outputs)
+                _add_few(isa, bits, last_size, places, ends, stride, num_blocks)
         first = claim(task, COUNTER, turn)
-    end_unit()
+    end(isa)
 
 
-def _kernel_of(instruction_set: int, bits: int) -> SharedKernel:
+def _kernel_of(isa: int, bits: int) -> SharedKernel:
     num_bytes = RECORDS[bits].num_bytes
 
     def multiply(task: Any) -> None:
-        _multiply(task, instruction_set, bits, num_bytes)
+        _multiply(task, isa, bits, num_bytes)
 
     return SharedKernel(multiply)
 
 
-def _unit_kernel_of(instruction_set: int, bits: int) -> SharedKernel:
-    num_bytes = RECORDS[bits].num_bytes
+def _unpacked_kernel_of(isa: int, bits: int) -> SharedKernel:
+    num_bytes, at_once, room = RECORDS[bits].num_bytes, blocks_at_once(isa), room_for_blocks(isa, bits)
 
-    def multiply_by_unit(task: Any) -> None:
-        _multiply_by_unit(task, instruction_set, bits, num_bytes)
+    def multiply_unpacked(task: Any) -> None:
+        _multiply_unpacked(task, isa, bits, num_bytes, at_once, room)
 
-    return SharedKernel(multiply_by_unit)
+    return SharedKernel(multiply_unpacked)
 
 
 _KERNELS = {
     (number, bits): _kernel_of(number, bits) for number in range(len(INSTRUCTION_SETS)) for bits in RECORDS
 }
-_UNIT_KERNELS = {
-    (number, bits): _unit_kernel_of(number, bits)
-    for number, found in enumerate(INSTRUCTION_SETS)
-    if isinstance(found, MatrixUnit)
-    for bits in _WHOLE_BITS
+_UNPACKED_KERNELS = {
+    (number, bits): _unpacked_kernel_of(number, bits)
+    for number in range(len(INSTRUCTION_SETS))
+    for bits in RECORDS
+    if unpacks(number, bits)
 }
 
 

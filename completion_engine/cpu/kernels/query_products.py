@@ -14,6 +14,8 @@ from completion_engine.cpu.kernels.vectors import F32, LANES, SUM_LANES, Vectors
 
 KEYS_AT_ONCE = 2 * LANES  # keys and channels; see `kv_cache.KEY_ALIGNMENT`
 NUM_QUERIES = 8
+_QUERIES_AT_ONCE = 4 if SUM_LANES == 8 else NUM_QUERIES  # with eight, sixteen registers are not enough
+WIDENS = SUM_LANES == 8  # whether keys are widened first, for halves of the queries read them in turn
 
 
 def write_scores(
@@ -30,12 +32,23 @@ def write_scores(
     num_keys = 2 * SUM_LANES
     with make.each(KEYS_AT_ONCE // num_keys) as part:
         own_keys, own_scores = make.step(keys, part, size * num_keys), make.step(scores, part, 4 * num_keys)
-        totals = make.sums(2 * NUM_QUERIES, SUM_LANES)
-        with cgutils.for_range(make.builder, num_channels) as loop:
-            channel = make.step(own_keys, loop.index, channel_step)
-            query = make.step(queries, loop.index, 4 * NUM_QUERIES)
-            _add_products(make, size, channel, [(query, 4 * at) for at in range(NUM_QUERIES)], totals)
-        _write(make, totals, own_scores, score_step)
+        for first in range(0, NUM_QUERIES, _QUERIES_AT_ONCE):
+            totals = make.sums(2 * _QUERIES_AT_ONCE, SUM_LANES)
+            with cgutils.for_range(make.builder, num_channels) as loop:
+                channel = make.step(own_keys, loop.index, channel_step)
+                query = make.step(queries, loop.index, 4 * NUM_QUERIES)
+                factors = [(query, 4 * (first + at)) for at in range(_QUERIES_AT_ONCE)]
+                _add_products(make, size, channel, factors, totals)
+            _write(make, totals, make.step(own_scores, score_step, first), score_step)
+
+
+def write_wide(make: Vectors, keys: Any, channel_step: Any, num_channels: Any, wide: Any) -> None:
+    """32 keys stored in two bytes as float32 [num_channels, 32], so that they are widened and read once."""
+    with cgutils.for_range(make.builder, num_channels) as loop:
+        channel = make.step(keys, loop.index, channel_step)
+        place = make.step(wide, loop.index, 4 * KEYS_AT_ONCE)
+        for at in range(0, KEYS_AT_ONCE, SUM_LANES):
+            make.store(make.load_wide(channel, 2 * at, 2, SUM_LANES), place, 4 * at)
 
 
 def write_sums(
@@ -58,15 +71,18 @@ def write_sums(
             make.step(values, part, size * num_channels),
             make.step(summed, part, 4 * num_channels),
         )
-        totals = make.sums(num_at_once * NUM_QUERIES, SUM_LANES)
-        with cgutils.for_range(make.builder, num_keys) as loop:
-            value, share = make.step(own, loop.index, value_step), make.step(shares, loop.index, 4)
-            factors = [(make.step(share, share_step, at), 0) for at in range(NUM_QUERIES)]
-            _add_products(make, size, value, factors, totals)
-        _write(make, totals, own_sums, sum_step)
+        for first in range(0, NUM_QUERIES, _QUERIES_AT_ONCE):
+            totals = make.sums(num_at_once * _QUERIES_AT_ONCE, SUM_LANES)
+            own_shares = make.step(shares, share_step, first)
+            with cgutils.for_range(make.builder, num_keys) as loop:
+                value, share = make.step(own, loop.index, value_step), make.step(own_shares, loop.index, 4)
+                factors = [(make.step(share, share_step, at), 0) for at in range(_QUERIES_AT_ONCE)]
+                _add_products(make, size, value, factors, totals)
+            _write(make, totals, make.step(own_sums, sum_step, first), sum_step)
 
 
 score, sum_up = instruction(num_literals=1)(write_scores), instruction(num_literals=2)(write_sums)
+widen = instruction(num_literals=0)(write_wide)
 
 
 def _add_products(make: Vectors, size: int, numbers: Any, factors: Any, totals: Any) -> None:
@@ -80,7 +96,7 @@ def _add_products(make: Vectors, size: int, numbers: Any, factors: Any, totals: 
 
 
 def _write(make: Vectors, totals: Any, address: Any, step: Any) -> None:
-    num_vectors = len(totals) // NUM_QUERIES
+    num_vectors = len(totals) // _QUERIES_AT_ONCE
     for at, total in enumerate(totals):
         row = make.step(address, step, at // num_vectors)
         make.store(make.builder.load(total), row, 4 * SUM_LANES * (at % num_vectors))

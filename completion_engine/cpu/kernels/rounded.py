@@ -61,6 +61,10 @@ class RoundedRows:
     `ZERO_LEVELS` as int32, the sum times the first as float32, and what the levels of each half add up to
     times minus `HALF_ZERO_LEVEL` as int32. Rows that fill up the last group are zeros: other numbers might be
     so small that they slow the product.
+
+    After all groups follow, for each block of each group again, sums by lanes of 16 bits, which AVX2 begins
+    with: what the first two levels of all fours add up to, and the last two, times minus one of
+    `rows.LANE_ZERO_LEVELS`, as two int16 for each row; of the whole block, then of each half.
     """
 
     def __init__(self, num_rows: int, num_inputs: int) -> None:
@@ -69,13 +73,16 @@ class RoundedRows:
         num_blocks = -(-num_inputs // BLOCK)
         self.groups = groups_of(num_rows, num_blocks)
         make = torch.empty if self.groups.num_held == num_rows else torch.zeros
-        self._memory = make(self.groups.num_held * num_blocks * ROW_BYTES, dtype=torch.uint8)
+        self._num_bytes = self.groups.num_held * num_blocks * ROW_BYTES
+        num_lane_bytes = self.groups.num_held * num_blocks * rows.LANE_BYTES
+        self._memory = make(self._num_bytes + num_lane_bytes, dtype=torch.uint8)
         self.address = self._memory.data_ptr()
+        self.lanes_address = self.address + self._num_bytes
 
     @property
     def parts(self) -> tuple[Array, Array]:
-        """What a kernel fills, as bytes, and how it is divided: see `rows.GroupShape`."""
-        return self._memory.numpy(), self.groups.shape
+        """Levels and what lies beside them, as bytes, and how they are divided: see `rows.GroupShape`."""
+        return self._memory.numpy()[: self._num_bytes], self.groups.shape
 
     @property
     def fields(self) -> _Fields:

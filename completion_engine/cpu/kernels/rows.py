@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
 
 from completion_engine.cpu.kernels.grids import BLOCK, HALF_ZERO_LEVEL
 from completion_engine.cpu.kernels.language import (
@@ -22,9 +23,12 @@ from completion_engine.cpu.kernels.language import (
 from completion_engine.cpu.kernels.packing import ONE_BITS, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.kernels.sums import sum_of_products
 from completion_engine.cpu.kernels.task import places
-from completion_engine.cpu.kernels.vectors import F32, I8, I32, LANES, Vectors, instruction, many
+from completion_engine.cpu.kernels.vectors import F32, I8, I16, I32, LANES, Vectors, instruction, many
 
 MAX_LEVEL = 127
+# Of what `RoundedRows` holds by lanes: of a whole block, and of each half.
+LANE_ZERO_LEVELS = (ZERO_LEVELS[0], HALF_ZERO_LEVEL, HALF_ZERO_LEVEL)
+LANE_BYTES = 4 * len(LANE_ZERO_LEVELS)
 _MIDDLE = 128  # keeps what is rounded by cutting off above zero
 _SMALLEST_SCALE = 2.0**-99  # of zeros; its inverse is still finite
 _FRACTION, _EXPONENT = 0x007FFFFF, 0x7F800000  # bits of a float32
@@ -155,14 +159,20 @@ def _round(x: Any, row: Any, memory: Any, shape: Any) -> None:
     first, place = row // size * size, row % size
     if row >= num_before:
         first, place, size = num_before, row - num_before, shape[_SHAPE.last_size]
+    num_held = num_before + shape[_SHAPE.last_size]
     for block in range(num_blocks):
-        start = memory.ctypes.data + (first * num_blocks + block * size) * ROW_BYTES
+        before = first * num_blocks + block * size
+        start = memory.ctypes.data + before * ROW_BYTES
+        lanes = memory.ctypes.data + num_held * num_blocks * ROW_BYTES + before * LANE_BYTES + 4 * place
         numbers, levels = x.ctypes.data + 4 * BLOCK * block, start + place * BLOCK
-        _round_block(numbers, levels, start + size * BLOCK + 4 * place, 4 * size)
+        _round_block(numbers, levels, start + size * BLOCK + 4 * place, lanes, 4 * size)
 
 
-def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, step: Any) -> None:
-    """Round 32 numbers to bytes. At `beside`, and on in steps of bytes, goes what a row holds beside them."""
+def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, lanes: Any, step: Any) -> None:
+    """Round 32 numbers to bytes.
+
+    What a row holds beside them goes to `beside` and `lanes`, in steps of bytes: see `rounded.RoundedRows`.
+    """
     builder = make.builder
     parts = [make.load(numbers, 4 * LANES * at, many(F32)) for at in range(BLOCK // LANES)]
     top = make.largest(
@@ -180,13 +190,31 @@ def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, step: A
     found = [builder.sub(builder.fptosi(x, many(I32)), make.all_of(I32, _MIDDLE)) for x in shifted]
     for at, part in enumerate(found):
         make.store(builder.trunc(part, many(I8)), levels, LANES * at)
-    halves = [make.sum_of([part]) for part in found]
+    lane_sums = [_by_lanes(make, part) for part in found]
+    halves = [builder.add(*sums) for sums in lane_sums]
     total = builder.add(*halves)
     zeros = [builder.mul(total, I32(-level)) for level in ZERO_LEVELS]
     share = builder.fmul(scale, builder.sitofp(total, F32))
     half_zeros = [builder.mul(half, I32(-HALF_ZERO_LEVEL)) for half in halves]
     for at, number in enumerate((scale, *zeros, share, *half_zeros)):
         make.store(number, make.step(beside, step, at), 0)
+    both = [builder.add(*pair) for pair in zip(*lane_sums, strict=True)]
+    for at, (level, sums) in enumerate(zip(LANE_ZERO_LEVELS, (both, *lane_sums), strict=True)):
+        first, second = (builder.trunc(builder.mul(x, I32(-level)), I16) for x in sums)
+        place = make.step(lanes, step, at)
+        make.store(first, place, 0)
+        make.store(second, place, 2)
+
+
+def _by_lanes(make: Vectors, levels: Any) -> tuple[Any, Any]:
+    """What the first two of all fours add up to, and the last two."""
+    builder = make.builder
+    while levels.type.count > 4:
+        half = levels.type.count // 2
+        levels = builder.add(make.part(levels, 0, half), make.part(levels, half, half))
+    beside = builder.shuffle_vector(levels, levels, ir.Constant(many(I32, 4), [1, 0, 3, 2]))
+    pairs = builder.add(levels, beside)
+    return builder.extract_element(pairs, I32(0)), builder.extract_element(pairs, I32(2))
 
 
 # `write_rounded` as a part of a kernel.

@@ -16,11 +16,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from completion_engine.cpu.kernels.processor import is_arm
+from completion_engine.cpu.kernels.processor import features, is_arm
 
 LANES = 16
-# How many numbers a vector has where sums of many are kept in registers: ARM's are short.
-SUM_LANES = 4 if is_arm() else LANES
+# How many numbers a vector has where sums of many are kept in registers, as many as a register holds.
+SUM_LANES = 4 if is_arm() else LANES if "avx512f" in features() else 8
 I1, I8, I16, I32, I64 = (ir.IntType(size) for size in (1, 8, 16, 32, 64))
 F32, F16 = ir.FloatType(), ir.HalfType()
 
@@ -54,6 +54,22 @@ class Vectors:
         """`left * right + added`, rounded once."""
         fuse = self.external(f"llvm.fma.v{left.type.count}f32", [left.type] * 3, left.type)
         return self.builder.call(fuse, [left, right, added])
+
+    def pinned(self, values: Sequence[Any]) -> list[Any]:
+        """The same values, in registers at this place: the compiler moves no sum and no load across it."""
+        kinds, number = [value.type for value in values], len(values)
+        register = "w" if is_arm() else "x"
+        constraints = [f"={register}"] * number + [str(at) for at in range(number)] + ["~{memory}"]
+        function = ir.FunctionType(ir.LiteralStructType(kinds), kinds)
+        same = ir.InlineAsm(function, "", ",".join(constraints), side_effect=True)
+        found = self.builder.call(same, values)
+        return [self.builder.extract_value(found, at) for at in range(number)]
+
+    def room(self, num_bytes: int) -> Any:
+        """The address of so many bytes on the stack, where a cache line begins."""
+        place = cgutils.alloca_once(self.builder, ir.ArrayType(I8, num_bytes))
+        place.align = 64
+        return self.builder.ptrtoint(place, I64)
 
     def load(self, address: Any, offset: int, kind: Any) -> Any:
         """What stands there."""

@@ -6,6 +6,8 @@ It is written in LLVM's language, for no other one here has the instructions tha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -21,6 +23,7 @@ from completion_engine.cpu.kernels.packing import (
     BlockRow,
     TileRecord,
 )
+from completion_engine.cpu.kernels.row_quads import QUAD, QuadTile, add_quads
 from completion_engine.cpu.kernels.vectors import F16, F32, I8, I32, I64, Vectors, instruction, many
 
 # Bytes of weights that are fetched ahead, far into the second cache and near into the first; the machine's
@@ -37,6 +40,7 @@ def write_tile(
     num_rows: int,
     weights: Any,
     rows: Any,
+    lanes: Any,
     units: Any,
     bias: Any,
     outputs: Any,
@@ -47,9 +51,58 @@ def write_tile(
 
     First come the number of one of `dot.INSTRUCTION_SETS`, a weight's bits, and how many rows. Of the others
     all but `stride`, the number of outputs of a row, and `num_blocks` are addresses. Blocks are added one
-    behind the other, so that a row's sum is the same beside any.
+    after the other, so that a row's sum is the same beside any.
     """
     product, record = dot.INSTRUCTION_SETS[instruction_set], RECORDS[bits]
+    if product.quads is not None and num_rows % QUAD == 0:
+        tile = QuadTile(product.quads, record)
+        ends = units, bias, outputs, stride
+        with (
+            _quad_totals(make, num_rows, ends) as totals,
+            cgutils.for_range(make.builder, num_blocks) as loop,
+        ):
+            place, block = make.step(weights, loop.index, record.num_bytes), make.room(tile.num_bytes)
+            fetch_ahead(make, place, record)
+            tile.unpack(make, place, block)
+            add_quads(make, tile, num_rows, block, (rows, lanes), loop.index, totals)
+        return
+    _write_few(make, product, record, num_rows, (weights, rows), (units, bias, outputs, stride), num_blocks)
+
+
+# `write_tile` as a part of a kernel.
+add_up = instruction(num_literals=3)(write_tile)
+
+
+@contextmanager
+def _quad_totals(make: Vectors, num_rows: int, ends: tuple[Any, Any, Any, Any]) -> Iterator[Any]:
+    """The address of sums [num_rows, 16] float32, which begin at zero; outputs are written at the end."""
+    units, bias, outputs, stride = ends
+    kind = many(F32, TILE_OUTPUTS // 2)
+    totals = make.room(4 * TILE_OUTPUTS * num_rows)
+    with make.each(num_rows) as row:
+        for at in range(2):
+            make.store(ir.Constant(kind, None), make.step(totals, row, 4 * TILE_OUTPUTS), 32 * at)
+    yield totals
+    for at in range(2):
+        unit, begin = (make.load(address, 32 * at, kind) for address in (units, bias))
+        with make.each(num_rows) as row:
+            total = make.load(make.step(totals, row, 4 * TILE_OUTPUTS), 32 * at, kind)
+            place = make.step(outputs, row, make.builder.mul(stride, I64(4)))
+            make.store(make.fused(total, unit, begin), place, 32 * at)
+
+
+def _write_few(
+    make: Vectors,
+    product: dot.Dot,
+    record: TileRecord,
+    num_rows: int,
+    places: tuple[Any, Any],
+    ends: tuple[Any, Any, Any, Any],
+    num_blocks: Any,
+) -> None:
+    """Sums stay in registers; places are those of weights and rows."""
+    weights, rows = places
+    units, bias, outputs, stride = ends
     num_at_once = min(num_rows, product.max_rows)
     with make.each(num_rows // num_at_once) as part:
         tile = _Tile(make, product, record, num_rows, num_at_once)
@@ -60,14 +113,19 @@ def write_tile(
         with cgutils.for_range(make.builder, num_blocks) as loop:
             place = make.step(weights, loop.index, record.num_bytes)
             at = make.builder.mul(loop.index, I64(ROW_BYTES * num_rows))
+            fetch_ahead(make, place, record)
             tile.add_block(place, make.builder.add(levels, at), make.builder.add(beside, at))
         tile.write(
             units, bias, make.step(outputs, part, make.builder.mul(stride, I64(4 * num_at_once))), stride
         )
 
 
-# `write_tile` as a part of a kernel.
-add_up = instruction(num_literals=3)(write_tile)
+def fetch_ahead(make: Vectors, record: Any, form: TileRecord) -> None:
+    """Have bytes of later records fetched while this one is used."""
+    fetch = make.external("llvm.prefetch.p0", [I8.as_pointer(), I32, I32, I32], ir.VoidType())
+    for line in range(0, form.num_bytes, _LINE):
+        for distance, cache in ((_FAR, _SECOND), (_NEAR, _FIRST)):
+            make.builder.call(fetch, [make.pointer(record, distance + line, I8), I32(0), I32(cache), I32(1)])
 
 
 class _Tile:
@@ -79,15 +137,10 @@ class _Tile:
         self._make, self._dot, self._record, self._group_size = make, product, record, group_size
         self._firsts = range(0, TILE_OUTPUTS, product.num_outputs)
         self._totals = [make.sums(num_rows, product.num_outputs) for _ in self._firsts]
-        self._fetch = make.external("llvm.prefetch.p0", [I8.as_pointer(), I32, I32, I32], ir.VoidType())
 
     def add_block(self, record: Any, levels: Any, beside: Any) -> None:
         """Add one block's products to the sums; all are addresses, `beside` of what stands beside levels."""
         make = self._make
-        for line in range(0, self._record.num_bytes, _LINE):
-            for distance, cache in ((_FAR, _SECOND), (_NEAR, _FIRST)):
-                ahead = make.pointer(record, distance + line, I8)
-                make.builder.call(self._fetch, [ahead, I32(0), I32(cache), I32(1)])
         rows = [self._row(levels, beside, row) for row in range(len(self._totals[0]))]
         for first, totals in zip(self._firsts, self._totals, strict=True):
             found = self._dot.levels(make, self._record, record, first)

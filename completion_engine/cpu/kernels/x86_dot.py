@@ -9,6 +9,7 @@ from llvmlite import ir
 
 from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.packing import NUM_GROUPS, TILE_OUTPUTS, BlockRow, TileRecord
+from completion_engine.cpu.kernels.row_quads import MaddQuads, QuadDot, VnniQuads
 from completion_engine.cpu.kernels.vectors import I1, I8, I16, I32, I64, Vectors, many
 
 _LARGEST = 127  # of what stands beside a sign in a byte
@@ -16,7 +17,7 @@ _FLOATS = frozenset({"avx2", "fma", "f16c"})  # what the sums in floats are made
 
 
 class _X86:
-    """A tile's outputs all at once; `lanes` of them lie in a register.
+    """A tile's outputs all at once; `lanes` of them lie in a register. `quads` multiplies four rows and more.
 
     A register is a group of four inputs of each output.
     """
@@ -25,6 +26,7 @@ class _X86:
     max_rows = 16
     adds_exponents = True  # what multiplies floats multiplies bytes as well, and is busy
     prefers_halves = True
+    quads: QuadDot | None = None
     lanes: int
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:  # noqa: ARG002 - all
@@ -79,7 +81,8 @@ class Vnni(_X86):
     def __init__(self, num_bits: int, *features: str) -> None:
         self.features = _FLOATS | set(features)
         self.lanes = num_bits // 32
-        self.prefers_halves = num_bits == 512  # with fewer, registers run out
+        self.prefers_halves = num_bits == 512  # with 256 two scales take a quarter more time from 8 rows on
+        self.quads = VnniQuads() if num_bits == 256 else None
         self._name = f"llvm.x86.avx512.vpdpbusd.{num_bits}"
 
     def add_lanes(
@@ -114,6 +117,7 @@ class Avx2(_X86):
 
     features = _FLOATS
     lanes = TILE_OUTPUTS // 2
+    quads: QuadDot | None = MaddQuads()
 
     def add_lanes(
         self, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any

@@ -17,6 +17,8 @@ from llvmlite import binding, ir
 
 from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS
 from completion_engine.cpu.kernels.packing import RECORDS, TILE_OUTPUTS
+from completion_engine.cpu.kernels.row_quads import QUAD
+from completion_engine.cpu.kernels.unpacked_tile import write_products
 from completion_engine.cpu.kernels.vectors import I64, Vectors
 from completion_engine.cpu.kernels.weight_tile import write_tile
 
@@ -88,14 +90,21 @@ class Loop:
 
 
 def loop_of(target: Target, bits: int, group_size: int) -> Loop:
-    """The inner loop for groups of so many rows, compiled as kernels are."""
+    """The inner loop for groups of so many rows, compiled as kernels are.
+
+    Where levels are unpacked for all rows before, it is what multiplies four rows with them.
+    """
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     module = ir.Module()
     module.triple = target.triple
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 7), "tile")
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 8), "tile")
     builder = ir.IRBuilder(function.append_basic_block())
-    write_tile(Vectors(builder), target.number, bits, group_size, *function.args)
+    multiplies_quads = INSTRUCTION_SETS[target.number].quads is not None and group_size % QUAD == 0
+    if multiplies_quads:
+        write_products(Vectors(builder), target.number, bits, group_size, *function.args[:6])
+    else:
+        write_tile(Vectors(builder), target.number, bits, group_size, *function.args)
     builder.ret_void()
     parsed = binding.parse_assembly(str(module))
     machine = binding.Target.from_triple(target.triple).create_target_machine(
@@ -104,8 +113,10 @@ def loop_of(target: Target, bits: int, group_size: int) -> Loop:
     parsed.data_layout = str(machine.target_data)
     passes = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=3))
     passes.getModulePassManager().run(parsed, passes)
-    lines = max(_loops(machine.emit_assembly(parsed)), key=len)
-    return Loop(lines, min(group_size, INSTRUCTION_SETS[target.number].max_rows), group_size)
+    loops = sorted(_loops(machine.emit_assembly(parsed)), key=len)
+    if multiplies_quads:
+        return Loop(loops[-2] if group_size > QUAD else loops[-1], QUAD, group_size)
+    return Loop(loops[-1], min(group_size, INSTRUCTION_SETS[target.number].max_rows), group_size)
 
 
 def _loops(text: str) -> Iterator[tuple[str, ...]]:

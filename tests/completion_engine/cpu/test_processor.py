@@ -107,6 +107,8 @@ def test_the_quickest_that_the_features_allow_is_chosen(
 def test_features_are_named_by_hand(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, wanted: list[str]
 ) -> None:
+    for other in ("NUMBA_CPU_FEATURES", "NUMBA_CPU_NAME"):
+        monkeypatch.delenv(other, raising=False)
     monkeypatch.setenv(name, value)
     found = subprocess.run([sys.executable, "-c", PRINTED], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == str(wanted)

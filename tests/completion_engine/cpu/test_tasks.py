@@ -22,7 +22,7 @@ from completion_engine.cpu.kernels.branch_table import (
     TableBranch,
 )
 from completion_engine.cpu.kernels.heads import HeadNorms, Heads
-from completion_engine.cpu.kernels.packing import pack
+from completion_engine.cpu.kernels.packing import ROW_BYTES, pack
 from completion_engine.cpu.kernels.program import Step
 from completion_engine.cpu.kernels.rounded import RoundedRows
 
@@ -170,7 +170,7 @@ def where(found: RoundedRows) -> dict[str, int]:
     return {
         "num_rows": found.num_rows,
         "memory": memory.ctypes.data,
-        "num_bytes": memory.nbytes,
+        "num_bytes": memory.nbytes // ROW_BYTES * (ROW_BYTES + rows.LANE_BYTES),
         "shape": shape.ctypes.data,
         "shape_size": len(shape),
     }
@@ -211,6 +211,7 @@ def test_a_product_is_told_what_it_reads() -> None:
         "num_blocks": 3,
         "num_tiles_at_once": (1 << 17) // (3 * weight.record.num_bytes),
         "rows": found.address,
+        "lanes": found.lanes_address,
         "outputs": outputs.data_ptr(),
         "num_groups": 2,
         "group_size": 16,
