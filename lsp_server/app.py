@@ -22,7 +22,7 @@ from completion_engine.request import CancelledError, Progress
 from lsp_server.engine.pool import EnginePool, engine_config, remote_config, tokenizer_folder
 from lsp_server.engine.work import Completer, Load, OnTokens
 from lsp_server.handlers import register
-from lsp_server.protocol.transport import ByteSink, claim_stdio
+from lsp_server.protocol.client_streams import ByteSink, claim_stdio
 from lsp_server.server import SlipstreamServer
 from lsp_server.sharing.host import Host
 from lsp_server.sharing.listener import HostListener

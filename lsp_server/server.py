@@ -23,23 +23,19 @@ from completion_engine.request import Cancellation
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduling import Scheduler
 from lsp_server.engine.work import EngineStatus, EngineUser, Notice
-from lsp_server.protocol import conversion
+from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.adapter import SlipstreamProtocol, converter
 from lsp_server.protocol.client_process import ClientProcess
-from lsp_server.protocol.inbox import Inbox
-from lsp_server.protocol.loop_share import LoopShare
-from lsp_server.protocol.notices import Notices
+from lsp_server.protocol.client_streams import ByteSink, Inbox, LoopShare, Writer, start_reader
+from lsp_server.protocol.notifications import Messages, StatusLine, WorkDone
 from lsp_server.protocol.parsing import parse
-from lsp_server.protocol.progress import WorkDone
-from lsp_server.protocol.status_line import StatusLine
-from lsp_server.protocol.transport import ByteSink, Writer, start_reader
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_report import FolderReport
+from lsp_server.workspace.folders import FolderReadings
 from lsp_server.workspace.foresight import Foresight
 from lsp_server.workspace.indexing_job import IndexingJobs
-from lsp_server.workspace.leaving import Leaving
-from lsp_server.workspace.readings import Readings
+from lsp_server.workspace.leave_rules import LeaveRules
 from lsp_server.workspace.session import Session
 
 logger = logging.getLogger(__name__)
@@ -70,12 +66,12 @@ class SlipstreamServer(LanguageServer):
         self._engines = engines
         self._progress: dict[object, WorkDone] = {}
         self._status_line = StatusLine(lambda status: self.protocol.notify("didChangeStatus", status))
-        self.notices = Notices(self._show)
+        self.messages = Messages(self._show)
         self._unfinished: list[Awaitable[None]] = []
         self._hang_up: Callable[[], None] = lambda: None
         self._watch: asyncio.Task[None] | None = None
-        self.readings = Readings()
-        self.leaving = Leaving()
+        self.readings = FolderReadings()
+        self.leave_rules = LeaveRules()
         self.foresight = Foresight()
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
@@ -161,18 +157,18 @@ class SlipstreamServer(LanguageServer):
         self.scheduler.use(settings)
         self.contexts.clear()
         self.indexing.set_folders(
-            {folder: self.session.index_settings(folder) for folder in self.session.folders.values()}
+            {folder: self.session.index_settings(folder) for folder in self.session.folders.paths}
         )
         self.show_status()
 
     def show_status(self) -> None:
         """Bring the editor's status line in line with the engine, the settings and the focused document."""
         refusal = self.session.refusal_of_focused()
-        self._status_line.show(conversion.shown_status(self.scheduler.status, refusal))
+        self._status_line.show(lsp_conversion.shown_status(self.scheduler.status, refusal))
 
     def tell(self, problems: Sequence[str], kind: types.MessageType) -> None:
         """Show each sentence to the user, once in this server's life."""
-        self.notices.tell(problems, kind)
+        self.messages.show(problems, kind)
 
     def _show(self, kind: types.MessageType, sentence: str) -> None:
         logger.warning("%s", sentence)
@@ -202,7 +198,7 @@ class SlipstreamServer(LanguageServer):
             return
         self.session.measurements.num_failures += 1
         trace = "".join(traceback.format_exception(error))
-        if self.notices.is_new(trace):
+        if self.messages.is_new(trace):
             logger.error("A bug of ours, the server goes on:\n%s", trace)
             self.window_log_message(
                 types.LogMessageParams(type=types.MessageType.Error, message=f"Slipstream: {trace}")
@@ -243,7 +239,7 @@ class SlipstreamServer(LanguageServer):
         self.has_ended = True
         self.foresight.stop()
         self._status_line.stop()
-        self.notices.stop()
+        self.messages.stop()
         await self.protocol.end(END_S)
         for uri in self.session.documents:
             self.scheduler.forget(self.session.document_key(uri))

@@ -87,9 +87,9 @@ async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> Non
 async def _read(server: SlipstreamServer, folder: Path) -> None:
     session = server.session
     values, problems = await on_own_thread(settings_file.read_repository_file, folder)
-    if server.has_ended or folder not in session.folders.values():
+    if server.has_ended or folder not in session.folders:
         return
-    session.unread.discard(folder)
+    session.folders.unread.discard(folder)
     problems += session.configuration.set_repository(folder, values)
     path = str(folder / settings_file.REPOSITORY_FILE)
-    server.notices.tell_of_file(path, problems, types.MessageType.Warning)
+    server.messages.show_of_file(path, problems, types.MessageType.Warning)

@@ -9,14 +9,14 @@ from lsprotocol import types
 
 from completion_engine.languages.identifiers import canonical_language
 from lsp_server.handlers.files import files_changed
-from lsp_server.handlers.position_params import line_column_of
 from lsp_server.handlers.suggesting import foresee
+from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.parsing import CUT
 from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit
+from lsp_server.workspace.locations import DocumentLocation, path_of
 from lsp_server.workspace.positions import PositionEncoding
-from lsp_server.workspace.uris import path_of
 
 # More text than this is split into lines on another thread.
 MAX_QUICK_CHARS = 128 * 1024
@@ -63,11 +63,13 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     uri = params.text_document.uri
     if not server.session.follows(uri):
         return
+    location = server.session.location_of(uri)
     server.session.drop(uri)
     server.show_status()
     server.scheduler.forget(server.session.document_key(uri))
     server.contexts.forget(server.session.document_key(uri))
-    _hide_from_index(server, uri)
+    if location.file is not None:
+        server.indexing.document_closed(location.file)
 
 
 def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]) -> None:
@@ -85,10 +87,7 @@ def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]
 def _put(server: SlipstreamServer, document: Document) -> None:
     is_new = document.uri not in server.session.documents
     server.session.put(document)
-    if document.is_too_large:
-        _hide_from_index(server, document.uri)
-    else:
-        _show_to_index(server, document)
+    show_to_index(server, server.session.location_of(document.uri))
     if is_new or document.is_too_large:
         server.show_status()
 
@@ -123,13 +122,12 @@ def _typed(changes: Sequence[types.TextDocumentContentChangeEvent]) -> Edit | No
     return Edit(line_column_of(place.start), line_column_of(place.end), changes[0].text)
 
 
-def _hide_from_index(server: SlipstreamServer, uri: str) -> None:
-    folder, path = server.session.folder_of(uri), path_of(uri)
-    if folder is not None and path is not None:
-        server.indexing.document_closed(folder, path)
-
-
-def _show_to_index(server: SlipstreamServer, document: Document) -> None:
-    folder, path = server.session.folder_of(document.uri), path_of(document.uri)
-    if folder is not None and path is not None and not server.session.is_secret(document.uri):
-        server.indexing.document_changed(folder, path, document.lines)
+def show_to_index(server: SlipstreamServer, location: DocumentLocation) -> None:
+    """Have the index of a document's folder draft from its text, in place of the file's, and no other one."""
+    document = server.session.documents.get(location.uri)
+    if location.file is None:
+        return
+    if document is None or location.folder is None or location.is_secret:
+        server.indexing.document_closed(location.file)
+    else:
+        server.indexing.document_changed(location.folder, location.file, document.lines)

@@ -8,7 +8,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 
-from lsp_server.protocol.conversion import ACCEPTED_COMMAND
+from lsp_server.protocol.lsp_conversion import ACCEPTED_COMMAND
 from lsp_server.server import SlipstreamServer
 
 
@@ -31,7 +31,7 @@ async def _purge_index(server: SlipstreamServer, _arguments: Sequence[Any]) -> i
 
     Raises JsonRpcInternalError when a file cannot be deleted.
     """
-    folders = set(server.session.folders.values())
+    folders = server.session.folders.paths
     try:
         await server.indexing.purge(folders)
     except OSError as error:

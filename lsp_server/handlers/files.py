@@ -11,9 +11,9 @@ from lsprotocol import types
 
 from lsp_server.handlers.configuration import read_folders
 from lsp_server.server import SlipstreamServer
+from lsp_server.workspace.locations import path_of
 from lsp_server.workspace.settings import IndexSettings, Settings
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
-from lsp_server.workspace.uris import path_of
 
 
 async def did_change_watched_files(
@@ -34,7 +34,7 @@ async def settings_may_have_changed(server: SlipstreamServer, paths: Iterable[Pa
     """Read the settings files again of which `paths` speak; of a folder that is named all may be another."""
     session = server.session
     named = {path.parent if path.name == REPOSITORY_FILE else path for path in paths}
-    folders = [folder for folder in session.folders.values() if folder in named]
+    folders = [folder for folder in session.folders.paths if folder in named]
     if not folders or server.has_ended:
         return
 

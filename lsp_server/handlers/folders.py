@@ -8,9 +8,10 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 
 from lsp_server.handlers.configuration import read_folders
+from lsp_server.handlers.documents import show_to_index
 from lsp_server.server import SlipstreamServer
-from lsp_server.workspace.session import MAX_FOLDERS
-from lsp_server.workspace.uris import path_of
+from lsp_server.workspace.folders import MAX_FOLDERS
+from lsp_server.workspace.locations import path_of
 
 TOO_MANY = f"more than {MAX_FOLDERS} workspace folders are open: the others are not indexed."
 
@@ -25,29 +26,32 @@ def initial_folders(params: types.InitializeParams) -> list[types.WorkspaceFolde
     return []
 
 
-def add_folders(server: SlipstreamServer, folders: Iterable[types.WorkspaceFolder]) -> None:
-    """Take note of folders; those that are no files of this machine, or too many, are left out."""
-    for folder in folders:
-        if (path := path_of(folder.uri)) is None:
-            continue
-        if folder.uri not in server.session.folders and len(server.session.folders) >= MAX_FOLDERS:
+def change_folders(
+    server: SlipstreamServer,
+    added: Iterable[types.WorkspaceFolder],
+    removed: Iterable[types.WorkspaceFolder] = (),
+) -> None:
+    """Folders come and go; open documents are found anew, and shown to the index of the folder they are in.
+
+    Folders that are no files of this machine, or too many, are left out.
+    """
+    session = server.session
+    for folder in removed:
+        if (path := session.folders.remove(folder.uri)) is not None:
+            session.configuration.drop_repository(path)
+    for folder in added:
+        path = path_of(folder.uri)
+        if path is not None and not session.folders.add(folder.uri, path):
             server.tell([TOO_MANY], types.MessageType.Warning)
-            return
-        if path not in server.session.folders.values():
-            server.session.unread.add(path)
-        server.session.folders[folder.uri] = path
+            break
+    for location in session.relocate():
+        show_to_index(server, location)
 
 
 async def did_change_workspace_folders(
     server: SlipstreamServer, params: types.DidChangeWorkspaceFoldersParams
 ) -> None:
     """Folders were opened or closed in the editor."""
-    session = server.session
-    for folder in params.event.removed:
-        path = session.folders.pop(folder.uri, None)
-        if path is not None and path not in session.folders.values():
-            session.configuration.drop_repository(path)
-            session.unread.discard(path)
-    add_folders(server, params.event.added)
-    await read_folders(server, session.folders.values())
+    change_folders(server, params.event.added, params.event.removed)
+    await read_folders(server, server.session.folders.paths)
     server.apply_settings()

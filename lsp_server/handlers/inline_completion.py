@@ -7,9 +7,9 @@ import asyncio
 from lsprotocol import types
 
 from lsp_server.engine.scheduling import SupersededError
-from lsp_server.handlers.position_params import line_column_of
 from lsp_server.handlers.suggesting import Selected, TriggerKind, suggest
-from lsp_server.protocol import conversion
+from lsp_server.protocol import lsp_conversion
+from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.server import SlipstreamServer
 
 
@@ -28,7 +28,7 @@ async def inline_completion(
     except SupersededError:
         # Nobody waits for this one: it ends as one that the client cancelled itself.
         raise asyncio.CancelledError from None
-    return conversion.inline_completions(offers, server.session.encoding)
+    return lsp_conversion.inline_completions(offers, server.session.encoding)
 
 
 async def completion(server: SlipstreamServer, params: types.CompletionParams) -> types.CompletionList:
@@ -43,4 +43,4 @@ async def completion(server: SlipstreamServer, params: types.CompletionParams) -
         offers = await suggest(server, uri, place, asked)
     except SupersededError:
         raise asyncio.CancelledError from None
-    return conversion.completions(offers, server.session.encoding)
+    return lsp_conversion.completions(offers, server.session.encoding)

@@ -23,7 +23,7 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
     if params.process_id is not None:
         server.watch_client(params.process_id)
     session.encoding = types.PositionEncodingKind(server.workspace.position_encoding).value
-    folders.add_folders(server, folders.initial_folders(params))
+    folders.change_folders(server, folders.initial_folders(params))
     options = configuration.section_of(params.initialization_options)
     problems = session.configuration.set_layer("initializationOptions", options)
     server.tell(problems, types.MessageType.Warning)
@@ -36,7 +36,7 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
 async def initialized(server: SlipstreamServer, _params: types.InitializedParams) -> None:
     """Gather the settings from everywhere, then start loading and indexing."""
     await configuration.read_user_file(server)
-    await configuration.read_folders(server, server.session.folders.values())
+    await configuration.read_folders(server, server.session.folders.paths)
     if configuration.can_pull(server):
         await configuration.pull(server)
     server.apply_settings()

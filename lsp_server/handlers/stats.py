@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsp_server.protocol import conversion
+from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.reasons import texts
 from lsp_server.server import SlipstreamServer
 
@@ -12,9 +12,9 @@ from lsp_server.server import SlipstreamServer
 def stats(server: SlipstreamServer, _params: Any) -> dict[str, Any]:
     """The engine's state, counters, latencies, and the state of each folder's index."""
     return {
-        **conversion.engine_state(server.scheduler.status),
+        **lsp_conversion.engine_state(server.scheduler.status),
         **server.session.measurements.as_dict(),
         "texts": texts(server.session.measurements.rules),
         "num_documents": len(server.session.documents),
-        "index": [conversion.index_state(report) for report in server.indexing.reports()],
+        "index": [lsp_conversion.index_state(report) for report in server.indexing.reports()],
     }

@@ -23,7 +23,6 @@ from lsp_server.workspace.measurements import Answered
 from lsp_server.workspace.positions import encodable
 from lsp_server.workspace.session import CompletionRecord, Offer
 from lsp_server.workspace.settings import Settings
-from lsp_server.workspace.uris import is_cell, is_nameless, stands_for
 
 # Who asks: the editor while the user types; maybe the user, some clients do not tell; the user for certain.
 TriggerKind = Literal["by typing", "maybe", "to choose"]
@@ -65,7 +64,8 @@ async def suggest(
     request = _as_asked(request, asked, settings)
     turn = server.scheduler.take_turn()
     if settings.remote.url:
-        request = replace(request, may_leave=await _may_leave(server, uri, settings))
+        location, exclude = session.location_of(uri), settings.index.exclude
+        request = replace(request, may_leave=await server.leave_rules.allow(location, exclude))
         if uri not in session.documents:
             return ()  # it was closed meanwhile
     completion = await _complete(server, snapshot, request, turn)
@@ -98,22 +98,6 @@ async def _complete(
         raise
 
 
-async def _may_leave(server: SlipstreamServer, uri: str, settings: Settings) -> bool:
-    """Whether a document's text may be sent to a team's servers: one whose rules are not known here stays."""
-    path = stands_for(uri)
-    if path is None:
-        return is_nameless(uri)
-    return await server.leaving.allows(server.session.folder_of(uri), path, settings.index.exclude)
-
-
-def _known_to_leave(server: SlipstreamServer, uri: str, settings: Settings) -> bool | None:
-    """The same as it was found out last; None where it is not known."""
-    path = stands_for(uri)
-    if path is None:
-        return is_nameless(uri)
-    return server.leaving.known(server.session.folder_of(uri), path, settings.index.exclude)
-
-
 def _measure(
     server: SlipstreamServer, offers: tuple[Offer, ...], completion: Completion, response_ms: float
 ) -> None:
@@ -139,7 +123,8 @@ def expect(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: boo
     if snapshot is None:
         return
     settings = server.session.settings_for(uri)
-    may_leave = _known_to_leave(server, uri, settings) if settings.remote.url else False
+    location = server.session.location_of(uri)
+    may_leave = server.leave_rules.known(location, settings.index.exclude) if settings.remote.url else False
     if may_leave is not None and not server.session.refusal(uri, snapshot.language, is_invoked=False):
         request = request_for(server, snapshot, settings)
         request = replace(request, suppressed_in=settings.silent_in, may_leave=may_leave)
@@ -149,7 +134,7 @@ def expect(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: boo
 
 def _want_context(server: SlipstreamServer, snapshot: DocumentSnapshot, request: CompletionRequest) -> None:
     """What the repository has for this place is looked for, once the cursor rests there."""
-    folder, tokens = server.session.folder_of(snapshot.uri), server.indexing.tokens
+    folder, tokens = server.session.location_of(snapshot.uri).folder, server.indexing.tokens
     engine = server.scheduler.status.details
     num_tokens = engine.get("num_context_tokens", 0)
     is_wanted = server.session.settings_for(snapshot.uri).context and num_tokens
@@ -168,17 +153,16 @@ def request_for(
     server: SlipstreamServer, snapshot: DocumentSnapshot, settings: Settings
 ) -> CompletionRequest:
     """What the engine is asked for this place."""
-    folder, path = server.session.folder_of(snapshot.uri), stands_for(snapshot.uri)
-    is_shared = folder is not None and path is not None and server.indexing.is_shared(folder, path)
+    location = server.session.location_of(snapshot.uri)
     # A cell does not show what the other cells define: beside an index nobody would know such names.
-    indexed = None if is_cell(snapshot.uri) else folder
+    indexed = None if location.is_cell else location.folder
     request = CompletionRequest(
         prefix=snapshot.prefix,
         suffix=snapshot.suffix,
         language=snapshot.language,
         document=server.session.document_key(snapshot.uri),
-        indexed_as=server.session.document_name(snapshot.uri),
-        recent_scope=server.session.recent_scope(snapshot.uri, is_shared=is_shared),
+        indexed_as=location.indexed_as,
+        recent_scope=server.session.recent_scope(location, is_shared=server.indexing.is_shared(location)),
         index=server.indexing.index_of(indexed) if indexed else None,
         max_tokens=settings.max_tokens,
         deadline_ms=settings.deadline_ms,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from lsp_server.handlers.position_params import read_position
 from lsp_server.handlers.suggesting import expect
+from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.server import SlipstreamServer
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from pygls.exceptions import JsonRpcInvalidParams
 
 from lsp_server.engine.scheduling import SupersededError
-from lsp_server.handlers.position_params import read_position
 from lsp_server.handlers.suggesting import suggest
-from lsp_server.protocol import conversion
+from lsp_server.protocol import lsp_conversion
+from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.documents import LineColumn
 from lsp_server.workspace.session import CompletionRecord
@@ -25,14 +25,14 @@ async def why(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     """
     if isinstance(params, dict) and isinstance(record_id := params.get("id"), str):
         record = server.session.record(record_id)
-        return _explained(server, record) if record else conversion.unknown("unknown-suggestion")
+        return _explained(server, record) if record else lsp_conversion.unknown("unknown-suggestion")
     return await _why_at(server, *_parse(params))
 
 
 async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict[str, Any]:
     snapshot = server.session.snapshot(uri, place)
     if snapshot is None:
-        return conversion.unknown(
+        return lsp_conversion.unknown(
             "document-too-large" if uri in server.session.too_large else "unknown-document"
         )
     record = server.session.last_record_at(snapshot)
@@ -42,11 +42,11 @@ async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict
         except SupersededError:
             raise asyncio.CancelledError from None
         record = server.session.last_record_at(snapshot)
-    return _explained(server, record) if record else conversion.unknown("unknown-document")
+    return _explained(server, record) if record else lsp_conversion.unknown("unknown-document")
 
 
 def _explained(server: SlipstreamServer, record: CompletionRecord) -> dict[str, Any]:
-    return conversion.explanation(record, server.session.folder_of(record.snapshot.uri))
+    return lsp_conversion.explanation(record, server.session.location_of(record.snapshot.uri).folder)
 
 
 def _parse(params: Any) -> tuple[str, LineColumn]:

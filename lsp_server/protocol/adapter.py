@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import cache
 from inspect import iscoroutinefunction
 from typing import Any
@@ -27,7 +26,7 @@ from pygls.exceptions import (
     JsonRpcParseError,
     JsonRpcServerNotInitialized,
 )
-from pygls.protocol import LanguageServerProtocol, lsp_method
+from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageServerProtocol, lsp_method
 
 from lsp_server.protocol.framing import encode
 from lsp_server.protocol.parsing import Unparsed
@@ -67,25 +66,6 @@ def converter() -> Converter:
     """
     made: Converter = get_converter(Converter(detailed_validation=False))
     return made
-
-
-@dataclass(slots=True)
-class CustomNotification:
-    """A notification outside of the standard; `params` are plain JSON values."""
-
-    method: str
-    params: Any = None
-    jsonrpc: str = "2.0"
-
-
-@dataclass(slots=True)
-class CustomRequest:
-    """A request outside of the standard; `params` are plain JSON values."""
-
-    id: int | str
-    method: str
-    params: Any = None
-    jsonrpc: str = "2.0"
 
 
 class SlipstreamProtocol(LanguageServerProtocol):
@@ -161,9 +141,9 @@ class SlipstreamProtocol(LanguageServerProtocol):
                 return super().structure_message(_with_context(data) if method == _INLINE else data)
             except JsonRpcInternalError as error:  # what is no value of its type, as `converter` tells it
                 raise JsonRpcInvalidParams from error
-        return (
-            CustomRequest(data["id"], method, params) if "id" in data else CustomNotification(method, params)
-        )
+        if "id" in data:
+            return JsonRPCRequestMessage(data["id"], method, self.VERSION, params)
+        return JsonRPCNotification(method, self.VERSION, params)
 
     def connect(self, method: str, handler: Callable[[Any], Any], options: Any = None) -> None:
         """Have `handler(params)` answer a method; one that waits is cancelled with its request."""

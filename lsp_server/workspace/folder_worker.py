@@ -79,6 +79,8 @@ class FolderWorker:
         self._buffers: dict[Path, list[str] | None] = {}
         self._taken: set[Path] = set()  # of buffers, those that the thread has seen and not hidden
         self._shown: dict[Path, list[str]] = {}
+        # The open buffers whose text the rules let be drafted elsewhere, as far as that is known.
+        self.shared: frozenset[Path] = frozenset()
         self._purges: list[Future[int]] = []
         self._stopping = False
         self._may_save = True
@@ -135,11 +137,6 @@ class FolderWorker:
                 self._buffers.pop(path, None)
             self._changed.notify()
 
-    def is_shared(self, path: Path) -> bool:
-        """Whether the rules let an open buffer's text be drafted elsewhere; False while that is not known."""
-        indexer = self._indexer
-        return indexer is not None and indexer.is_shared(path)
-
     def purge(self) -> Future[int]:
         """Forget what is known of the folder, here and on disk, then build it anew.
 
@@ -174,6 +171,7 @@ class FolderWorker:
         while (task := self._next()) is not None:
             try:
                 task()
+                self._look_at_shared()
                 self._num_failures = 0
             except BaseException as error:
                 self._failed(error)
@@ -188,6 +186,7 @@ class FolderWorker:
     def _failed(self, error: BaseException) -> None:
         """Build anew, as nobody knows how much of the work was done; after some failures leave it."""
         self._num_failures += 1
+        self.shared = frozenset()
         logger.error("The index of %s failed (%d)", self.folder, self._num_failures, exc_info=error)
         if self._num_failures < MAX_FAILURES:
             with self._changed:
@@ -288,6 +287,11 @@ class FolderWorker:
             indexer.drop_overlay(path)
         else:
             self._shown[path] = lines
+
+    def _look_at_shared(self) -> None:
+        """Find out again what the rules say of open buffers, which a task may have changed."""
+        indexer = self._indexer
+        self.shared = frozenset(filter(indexer.is_shared, self._shown)) if indexer else frozenset()
 
     def _pause(self) -> None:
         """Wait while a completion is under way."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.folder_worker import FolderWorker, TokenSource
+from lsp_server.workspace.locations import DocumentLocation
 from lsp_server.workspace.settings import IndexSettings
 from lsp_server.workspace.watching import FolderWatches
 from ngram_cache import NgramIndex
@@ -107,10 +108,10 @@ class IndexingJobs:
         worker = self._all_workers().get(folder)
         return worker.index if worker is not None else None
 
-    def is_shared(self, folder: Path, path: Path) -> bool:
+    def is_shared(self, location: DocumentLocation) -> bool:
         """Whether an open document's text may be drafted in its folder's others: none that is ignored."""
-        worker = self._workers.get(folder)
-        return worker is not None and worker.is_shared(path)
+        worker = self._workers.get(location.folder) if location.folder is not None else None
+        return worker is not None and location.stands_for in worker.shared
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Files were written, deleted or renamed; each worker hears of its own. From any thread."""
@@ -121,21 +122,25 @@ class IndexingJobs:
 
     def document_changed(self, folder: Path, path: Path, lines: list[str]) -> None:
         """An open document changed; the index sees it when it has been still for a moment."""
-        if (timer := self._timers.pop(path, None)) is not None:
-            timer.cancel()
+        self._cancel_timer(path)
+        if path in self._open and self._open[path][0] != folder:
+            self.document_closed(path)
         self._open[path] = folder, lines
         if folder not in self._all_workers():
             return
         loop = asyncio.get_running_loop()
         self._timers[path] = loop.call_later(BUFFER_QUIET_S, self._show, folder, path, lines)
 
-    def document_closed(self, folder: Path, path: Path) -> None:
-        """The file's own text counts again."""
+    def document_closed(self, path: Path) -> None:
+        """The file's own text counts again, in the folder whose index has the document's."""
+        self._cancel_timer(path)
+        folder, _ = self._open.pop(path, (None, ()))
+        if folder is not None and (worker := self._all_workers().get(folder)) is not None:
+            worker.buffer_changed(path, None)
+
+    def _cancel_timer(self, path: Path) -> None:
         if (timer := self._timers.pop(path, None)) is not None:
             timer.cancel()
-        self._open.pop(path, None)
-        if (worker := self._all_workers().get(folder)) is not None:
-            worker.buffer_changed(path, None)
 
     async def purge(self, folders: Iterable[Path]) -> None:
         """Forget the folders' indexes, here and on disk; those in use are built anew. Raises OSError."""

@@ -8,25 +8,21 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from completion_engine.stats import Completion
 from lsp_server.workspace.configuration import Configuration
 from lsp_server.workspace.documents import Document, DocumentSnapshot, LineColumn, plain_newlines, typed_word
+from lsp_server.workspace.folders import WorkspaceFolders
+from lsp_server.workspace.locations import DocumentLocation, locate
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.positions import PositionEncoding, index_of
 from lsp_server.workspace.settings import IndexSettings, Settings
-from lsp_server.workspace.uris import stands_for
-from ngram_cache.file_kinds import is_in_secret_folder, is_secret_path
-from ngram_cache.paths import name_in
 
 NUM_RECORDS = 64
 
 # What a client may have the server hold, in characters; each line and document counts for some more.
 MAX_HELD_CHARS = 64 * 1024 * 1024
 CHARS_OF_LINE, CHARS_OF_DOCUMENT = 64, 4096
-# Each folder takes a thread and an index.
-MAX_FOLDERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +63,10 @@ class Offer:
 
 @dataclass(slots=True)
 class Session:
-    """One editor's state. `folders` are the workspace folders by URI, `focused_uri` is looked at.
+    """One editor's state. `focused_uri` is the document that the user looks at.
 
     `too_large` are the documents that are open and not followed, with their languages: themselves too
-    large, or one too many. `unread` folders, whose own settings are not known yet, are not indexed, and
-    nothing is suggested there.
+    large, or one too many.
 
     `window` is the editor's number among those that use the same engine.
     """
@@ -80,68 +75,69 @@ class Session:
     encoding: PositionEncoding = "utf-16"
     documents: dict[str, Document] = field(default_factory=dict)
     too_large: dict[str, str] = field(default_factory=dict)
-    folders: dict[str, Path] = field(default_factory=dict)
-    unread: set[Path] = field(default_factory=set)
+    folders: WorkspaceFolders = field(default_factory=WorkspaceFolders)
     focused_uri: str = ""
     configuration: Configuration = field(default_factory=Configuration)
     measurements: Measurements = field(default_factory=Measurements)
     _records: OrderedDict[str, CompletionRecord] = field(default_factory=OrderedDict)
     _num_records: int = 0
+    _locations: dict[str, DocumentLocation] = field(default_factory=dict)
     _held_chars: dict[str, int] = field(default_factory=dict)
     _num_held_chars: int = 0
 
     def put(self, document: Document) -> None:
         """A document is open with this content, which is followed unless it is too large or one too many."""
-        self.drop(document.uri)
-        name_chars = len(document.uri) + len(document.language) + CHARS_OF_DOCUMENT
+        uri = document.uri
+        location = self.location_of(uri)
+        self.drop(uri)
+        name_chars = len(uri) + len(document.language) + CHARS_OF_DOCUMENT
         text_chars = document.num_chars + CHARS_OF_LINE * len(document.lines)
         if not document.is_too_large and not self._has_room(name_chars + text_chars):
             document.let_go()
         if not document.is_too_large:
-            self.documents[document.uri] = document
-            self._hold(document.uri, name_chars + text_chars)
+            self.documents[uri] = document
+            self._hold(location, name_chars + text_chars)
         elif self._has_room(name_chars):
-            self.too_large[document.uri] = document.language
-            self._hold(document.uri, name_chars)
+            self.too_large[uri] = document.language
+            self._hold(location, name_chars)
 
     def drop(self, uri: str) -> None:
         """A document is open no more, or with another content."""
         self.documents.pop(uri, None)
         self.too_large.pop(uri, None)
+        self._locations.pop(uri, None)
         self._num_held_chars -= self._held_chars.pop(uri, 0)
 
     def follows(self, uri: str) -> bool:
         """Whether the client has opened this document, and not closed it."""
-        return uri in self.documents or uri in self.too_large
+        return uri in self._locations
 
     def _has_room(self, num_chars: int) -> bool:
         return self._num_held_chars + num_chars <= MAX_HELD_CHARS
 
-    def _hold(self, uri: str, num_chars: int) -> None:
-        self._held_chars[uri] = num_chars
+    def _hold(self, location: DocumentLocation, num_chars: int) -> None:
+        self._locations[location.uri] = location
+        self._held_chars[location.uri] = num_chars
         self._num_held_chars += num_chars
 
-    def folder_of(self, uri: str) -> Path | None:
-        """The innermost workspace folder that holds the file that a document stands for."""
-        path = stands_for(uri)
-        if path is None:
-            return None
-        holders = [folder for folder in self.folders.values() if name_in(folder, path) is not None]
-        return max(holders, key=lambda folder: len(folder.parts), default=None)
+    def location_of(self, uri: str) -> DocumentLocation:
+        """Where a document lies: as it was found when it was opened, or when folders changed since."""
+        return self._locations.get(uri) or locate(uri, self.folders.paths)
 
-    def _name_in_folder(self, uri: str) -> str:
-        folder, path = self.folder_of(uri), stands_for(uri)
-        name = name_in(folder, path) if folder and path else None
-        return "" if name is None else name.as_posix()
+    def relocate(self) -> list[DocumentLocation]:
+        """Find all open documents in the folders as they are now; those that lie elsewhere than before."""
+        before, folders = self._locations, self.folders.paths
+        self._locations = {uri: locate(uri, folders) for uri in before}
+        return [location for uri, location in self._locations.items() if location != before[uri]]
 
     def settings_for(self, uri: str) -> Settings:
         """What holds for a document."""
-        return self.configuration.of(self.folder_of(uri))
+        return self.configuration.of(self.location_of(uri).folder)
 
     def index_settings(self, folder: Path) -> IndexSettings:
         """How a workspace folder is indexed."""
         settings = self.configuration.of(folder).index
-        return settings.model_copy(update={"enabled": False}) if folder in self.unread else settings
+        return settings.model_copy(update={"enabled": False}) if folder in self.folders.unread else settings
 
     def refusal_of_focused(self) -> str:
         """The rule by which nothing is suggested by itself in the focused document, or nothing."""
@@ -152,31 +148,21 @@ class Session:
 
     def refusal(self, uri: str, language: str, *, is_invoked: bool) -> str:
         """The rule by which no completion is made in a document, or nothing."""
-        if self.is_secret(uri):
+        location = self.location_of(uri)
+        if location.is_secret:
             return "secret-file"
-        folder = self.folder_of(uri)
-        if folder in self.unread:
+        if location.folder in self.folders.unread:
             return "unread-folder"
-        return self.configuration.of(folder).refusal(language, is_invoked=is_invoked)
+        return self.configuration.of(location.folder).refusal(language, is_invoked=is_invoked)
 
-    def is_secret(self, uri: str) -> bool:
-        """Whether a document's name, on the disk or not, says that it holds secrets: it goes nowhere."""
-        whole = _path_in(uri)
-        name = self._name_in_folder(uri) or whole
-        return is_secret_path(name.lstrip("/")) or is_in_secret_folder(whole)
-
-    def recent_scope(self, uri: str, *, is_shared: bool) -> str:
+    def recent_scope(self, location: DocumentLocation, *, is_shared: bool) -> str:
         """Whose recent text is drafted from: this window's in the document's folder, else its own alone."""
-        folder = self.folder_of(uri)
-        return f"{self.window} {folder}" if folder and is_shared else self.document_key(uri)
+        is_wide = location.folder and is_shared
+        return f"{self.window} {location.folder}" if is_wide else self.document_key(location.uri)
 
     def document_key(self, uri: str) -> str:
         """What the engine calls a document; no other document of any window is called so."""
         return f"{self.window} {uri}"
-
-    def document_name(self, uri: str) -> str:
-        """What the index calls a document: its path in its folder, else its URI."""
-        return self._name_in_folder(uri) or uri
 
     def snapshot(self, uri: str, place: LineColumn) -> DocumentSnapshot | None:
         """The surroundings of a place in the client's units; None for a document that is not open."""
@@ -268,11 +254,3 @@ def _advance(line: int, column: int, text: str) -> LineColumn:
     """The place after `text` that begins at (line, column)."""
     num_lines = text.count("\n")
     return (line + num_lines, len(text) - text.rfind("\n") - 1) if num_lines else (line, column + len(text))
-
-
-def _path_in(uri: str) -> str:
-    """The path of a URI of any scheme, decoded; of one that cannot be read the whole of it."""
-    try:
-        return unquote(urlsplit(uri).path).replace("\\", "/")
-    except ValueError:
-        return uri

@@ -20,7 +20,7 @@ from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine.pool import EnginePool
 from lsp_server.handlers import register
 from lsp_server.handlers.routes import COMMANDS, ROUTES
-from lsp_server.protocol.transport import read_frame
+from lsp_server.protocol.client_streams import read_frame
 from lsp_server.server import SlipstreamServer
 
 _METHODS = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import random
 
-from lsp_server.protocol.transport import FrameError, read_frame
+from lsp_server.protocol.client_streams import FrameError, read_frame
 
 _PIECES = (
     b"Content-Length: ", b"content-length:", b"Content-Type: x\r\n", b"\r\n", b"\r\n\r\n", b"\n", b"{}",

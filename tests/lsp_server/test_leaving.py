@@ -18,7 +18,8 @@ from lsp_server.engine.pooled import PooledEngine
 from lsp_server.engine.work import EngineUser, Load, OnTokens
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.context_jobs import ContextWish
-from lsp_server.workspace.leaving import Leaving
+from lsp_server.workspace.leave_rules import LeaveRules
+from lsp_server.workspace.locations import locate
 from lsp_server.workspace.settings import Settings
 from tests.conftest import write_tiny_tokenizer
 from tests.hosts import PATIENCE_S
@@ -249,7 +250,7 @@ async def test_context_repeats_nothing_that_the_servers_window_shows(
 async def test_a_rule_that_is_new_holds_soon(
     window: Window, server: RemoteServer, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lsp_server.workspace.leaving.VALID_S", 0.0)
+    monkeypatch.setattr("lsp_server.workspace.leave_rules.VALID_S", 0.0)
     uri = (root / "loans.py").as_uri()
     window.open(uri, "x = ")
     assert await answer(window, uri, 0, 4) == ["a_word(1)"]
@@ -269,15 +270,15 @@ async def test_who_types_faster_than_rules_are_read_is_answered_by_the_first_rea
         begun.append(path)
         return may_read.wait(PATIENCE_S)
 
-    monkeypatch.setattr("lsp_server.workspace.leaving._allows", read)
-    leaving, place = Leaving(), (tmp_path, tmp_path / "loans.py", ())
-    typed = [asyncio.create_task(leaving.allows(*place)) for _ in range(20)]
+    monkeypatch.setattr("lsp_server.workspace.leave_rules._allows", read)
+    rules, location = LeaveRules(), locate((tmp_path / "loans.py").as_uri(), [tmp_path])
+    typed = [asyncio.create_task(rules.allow(location, ())) for _ in range(20)]
     await asyncio.sleep(0)
     for request in typed[:-1]:
         request.cancel()
     may_read.set()
     assert await typed[-1]
-    assert leaving.known(*place)
+    assert rules.known(location, ())
     assert begun == [tmp_path / "loans.py"]
 
 
@@ -287,7 +288,7 @@ class Rules:
     def __init__(self) -> None:
         self.reading, self.may_go = asyncio.Event(), asyncio.Event()
 
-    async def allows(self, *_: object) -> bool:
+    async def allow(self, *_: object) -> bool:
         is_first = not self.reading.is_set()
         self.reading.set()
         if is_first:
@@ -298,7 +299,7 @@ class Rules:
 @pytest.fixture
 def rules(monkeypatch: pytest.MonkeyPatch) -> Rules:
     found = Rules()
-    monkeypatch.setattr(Leaving, "allows", lambda _, *place: found.allows(*place))
+    monkeypatch.setattr(LeaveRules, "allow", lambda _, *asked: found.allow(*asked))
     return found
 
 

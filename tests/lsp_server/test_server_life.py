@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lsp_server.protocol import adapter, notices
+from lsp_server.protocol import adapter, notifications
 from lsp_server.workspace import settings_file
 from tests.windows import Window, Windows, insertion, windows_on
 
@@ -223,7 +223,7 @@ async def test_a_window_with_too_much_under_way_is_read_on_when_some_of_it_is_do
 async def test_a_settings_file_that_is_wrong_in_ever_new_ways_is_told_of_once_in_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notices, "PAUSE_S", 600.0)
+    monkeypatch.setattr(notifications, "PAUSE_S", 600.0)
     file = tmp_path / ".slipstream.toml"
 
     def told() -> list[str]:

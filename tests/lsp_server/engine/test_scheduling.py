@@ -19,7 +19,7 @@ from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduling import Scheduler, SupersededError
 from lsp_server.engine.thread import EngineThread
 from lsp_server.engine.work import EngineStatus, EngineUser, Load, OnTokens
-from lsp_server.protocol.conversion import unknown
+from lsp_server.protocol.lsp_conversion import unknown
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 

@@ -45,7 +45,7 @@ async def test_neither_notebooks_nor_folders_are_kept_twice(tmp_path: Path) -> N
         window.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}})
         await window.request("slipstream/stats")
         (server,) = windows.servers
-        assert list(server.session.folders.values()) == [tmp_path]
+        assert server.session.folders.paths == (tmp_path,)
         kept = server.workspace
         assert not kept.text_documents
         assert not kept.notebook_documents

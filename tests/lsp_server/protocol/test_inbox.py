@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from lsp_server.protocol import inbox as inbox_module
-from lsp_server.protocol.inbox import Inbox
+from lsp_server.protocol import client_streams
+from lsp_server.protocol.client_streams import Inbox
 
 PATIENCE_S = 60.0
 
@@ -38,8 +38,8 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_no_more_waits_than_the_bounds_allow_and_all_arrive_in_order(
     monkeypatch: pytest.MonkeyPatch, num_bytes: int, num_taken: int
 ) -> None:
-    monkeypatch.setattr(inbox_module, "MAX_MESSAGES", 5)
-    monkeypatch.setattr(inbox_module, "MAX_BYTES", 25)
+    monkeypatch.setattr(client_streams, "MAX_MESSAGES", 5)
+    monkeypatch.setattr(client_streams, "MAX_BYTES", 25)
     inbox: Inbox[int] = Inbox()
     thread, done = put_all(inbox, 100, num_bytes)
     await until(lambda: len(done) == num_taken)
@@ -52,13 +52,13 @@ async def test_no_more_waits_than_the_bounds_allow_and_all_arrive_in_order(
 
 async def test_one_message_of_any_size_is_taken() -> None:
     inbox: Inbox[int] = Inbox()
-    thread, _ = put_all(inbox, 2, inbox_module.MAX_BYTES * 10)
+    thread, _ = put_all(inbox, 2, client_streams.MAX_BYTES * 10)
     assert [await inbox.get(), await inbox.get()] == [0, 1]
     thread.join(PATIENCE_S)
 
 
 async def test_the_end_lets_who_puts_go_and_leaves_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox_module, "MAX_MESSAGES", 2)
+    monkeypatch.setattr(client_streams, "MAX_MESSAGES", 2)
     inbox: Inbox[int] = Inbox()
     thread, done = put_all(inbox, 100, 1)
     await until(lambda: len(done) == 2)

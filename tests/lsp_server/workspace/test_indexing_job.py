@@ -223,7 +223,7 @@ async def test_a_buffer_is_shown_once_when_typing_pauses_and_hidden_when_it_is_c
     assert index
     found = index.lookup(list(b"line18\n"), max_nodes=4, max_depth=4)
     assert found.match_length >= len("line18\n")
-    place.jobs.document_closed(folder, path)
+    place.jobs.document_closed(path)
     await place.until_ready(num_files=1)
 
 
@@ -244,12 +244,12 @@ async def test_a_document_closed_at_once_is_never_shown(place: Place, clock: Clo
     place.jobs.set_folders({folder: ENABLED})
     await place.until_ready()
     place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"])
-    place.jobs.document_closed(folder, folder / "open.py")
+    place.jobs.document_closed(folder / "open.py")
     await clock.turn(2 * QUIET_S)
     place.jobs.document_changed(folder, folder / "later.py", ["y = 1\n"])
     await clock.turn(2 * QUIET_S)
     await place.until_ready(num_files=2)
-    place.jobs.document_closed(folder, folder / "later.py")
+    place.jobs.document_closed(folder / "later.py")
     await place.until_ready(num_files=1)
 
 
@@ -434,6 +434,27 @@ async def test_changed_rules_keep_open_buffers_and_save_nothing_of_what_is_left_
     stored = next((place.root / "index").glob("*.index"))
     loaded = snapshot.load(stored, fingerprint="bytes", root=str(folder.resolve()))
     assert sorted(loaded.files) == ["code.py"]
+
+
+async def test_a_document_that_moves_to_another_folder_is_shown_in_that_one_alone(place: Place) -> None:
+    outer = place.folder("outer")
+    inner = outer / "inner"
+    inner.mkdir()
+    path = inner / "open.py"
+    place.jobs.set_tokens(BYTES)
+    place.jobs.set_folders({outer: ENABLED, inner: ENABLED})
+    place.jobs.document_changed(outer, path, ["x = 1\n"])
+    await place.until(lambda: overlaid(place, outer) == ["inner/open.py"])
+    place.jobs.document_changed(inner, path, ["x = 1\n"])
+    await place.until(lambda: overlaid(place, inner) == ["open.py"])
+    await place.until(lambda: overlaid(place, outer) == [])
+    place.jobs.document_closed(path)
+    await place.until(lambda: overlaid(place, inner) == [])
+
+
+def overlaid(place: Place, folder: Path) -> list[str] | None:
+    index = place.jobs.index_of(folder)
+    return list(index.overlaid) if index else None
 
 
 async def test_a_document_that_was_open_before_its_folder_is_shown_when_that_comes(

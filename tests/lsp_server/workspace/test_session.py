@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 
 import pytest
 
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.workspace import session as session_module
 from lsp_server.workspace.documents import Document, Edit
+from lsp_server.workspace.folders import WorkspaceFolders
 from lsp_server.workspace.session import NUM_RECORDS, CompletionRecord, Session
-from lsp_server.workspace.uris import is_nameless, path_of, path_text, stands_for_text
 
 URI = "file:///work/a.py"
 
@@ -93,15 +93,6 @@ def test_what_is_replaced_ends_with_the_line() -> None:
     assert offer.num_replaced == 1
 
 
-def test_the_innermost_folder_holds_a_document() -> None:
-    session = Session(folders={"a": Path("/work"), "b": Path("/work/inner"), "c": Path("/other")})
-    assert session.folder_of("file:///work/inner/x.py") == Path("/work/inner")
-    assert session.folder_of("file:///work/x.py") == Path("/work")
-    assert session.folder_of("untitled:Untitled-1") is None
-    assert session.document_name("file:///work/inner/d/x.py") == "d/x.py"
-    assert session.document_name("untitled:Untitled-1") == "untitled:Untitled-1"
-
-
 @pytest.mark.parametrize(
     "uri",
     [
@@ -111,98 +102,29 @@ def test_the_innermost_folder_holds_a_document() -> None:
     ],
 )
 def test_what_a_folder_says_holds_for_whatever_stands_for_its_files(uri: str) -> None:
-    session = Session(folders={"a": Path("/work")})
+    session = Session(folders=WorkspaceFolders({"a": Path("/work")}))
     session.configuration.set_repository(Path("/work"), {"trigger": "manual"})
     assert session.refusal(uri, "python", is_invoked=False) == "trigger-manual"
-    assert session.document_name(uri) == "d/x.ipynb"
+    assert session.location_of(uri).indexed_as == "d/x.ipynb"
 
 
-@pytest.mark.parametrize(
-    ("uri", "is_windows", "path"),
-    [
-        ("file:///a/x.py", False, "/a/x.py"),
-        ("file://host/a/x.py", False, "//host/a/x.py"),
-        ("untitled:/a%20b/x.py", False, "/a b/x.py"),
-        ("untitled://dev-container%2Bab12/a/x.py", False, "/a/x.py"),
-        ("untitled:Untitled-1", False, ""),
-        ("untitled:d/x.py", False, ""),
-        ("untitled:/a%00b", False, ""),
-        ("vscode-notebook-cell:/a/x.ipynb#W0sZmlsZQ%3D%3D", False, "/a/x.ipynb"),
-        ("vscode-notebook-cell:/a/x.ipynb#ch0000001", False, "/a/x.ipynb"),
-        ("vscode-notebook-cell:/a/x.ipynb", False, "/a/x.ipynb"),
-        ("vscode-notebook-cell:/a/x.ipynb#W0sdW50aXRsZWQ%3D", False, "/a/x.ipynb"),
-        ("vscode-notebook-cell://wsl%2Bu/a/x.ipynb#W0sdnNjb2RlLXJlbW90ZQ%3D%3D", False, "/a/x.ipynb"),
-        ("vscode-notebook-cell://host/a/x.ipynb#W0sdnNjb2RlLXZmcw%3D%3D", False, ""),
-        ("vscode-notebook-cell:Untitled-1.ipynb#W0sdW50aXRsZWQ%3D", False, ""),
-        ("vscode-vfs://github/a/x.py", False, ""),
-        ("http://[broken", False, ""),
-        ("untitled:/c%3A/a/x.py", True, "c:/a/x.py"),
-        ("untitled:C:%5Ca%5Cx.py", True, "C:\\a\\x.py"),
-        ("untitled://server/share/x.py", True, "//server/share/x.py"),
-        ("vscode-notebook-cell:/c%3A/a/x.ipynb#W0sZmlsZQ%3D%3D", True, "c:/a/x.ipynb"),
-        ("vscode-notebook-cell://server/share/x.ipynb#W0sZmlsZQ%3D%3D", True, "//server/share/x.ipynb"),
-    ],
-)
-def test_documents_stand_for_files(uri: str, *, is_windows: bool, path: str) -> None:
-    assert stands_for_text(uri, is_windows=is_windows) == path
-
-
-@pytest.mark.parametrize(
-    ("uri", "expected"),
-    [
-        ("untitled:Untitled-1", True),
-        ("vscode-notebook-cell:Untitled-1.ipynb#W0sdW50aXRsZWQ%3D", True),
-        ("file://", True),
-        ("untitled:/a/x.py", False),
-        ("untitled:/a%00b", False),
-        ("untitled:c%3A%5Cx.py", False),
-        ("untitled://host/x.py", False),
-        ("vscode-notebook-cell:x.ipynb", False),
-        ("file:///a/x.py", False),
-        ("Untitled-1", False),
-        ("", False),
-        ("http://[broken", False),
-    ],
-)
-def test_a_document_is_nameless_or_not(uri: str, *, expected: bool) -> None:
-    assert is_nameless(uri) is expected
-
-
-@pytest.mark.parametrize(
-    ("uri", "path"),
-    [
-        ("file:///a%20b/%C3%A9.py", Path("/a b/é.py")),
-        ("file://localhost/a.py", Path("/a.py")),
-        ("untitled:Untitled-1", None),
-        ("file:///a%00b", None),
-        ("http://[broken", None),
-        ("", None),
-    ],
-)
-def test_uris_name_paths(uri: str, path: Path | None) -> None:
-    assert path_of(uri) == path
-
-
-@pytest.mark.parametrize(
-    ("uri", "path"),
-    [
-        ("file:///c%3A/a%20b/x.py", r"c:\a b\x.py"),
-        ("file:///C:/a/x.py", r"C:\a\x.py"),
-        ("file:///C:", "C:"),
-        ("file://server/share/x.py", r"\\server\share\x.py"),
-        ("file://localhost/c%3A/x.py", r"c:\x.py"),
-        ("file:///c%3A/a%00b", None),
-        ("vscode-remote://wsl/home/x.py", None),
-    ],
-)
-def test_uris_of_windows_name_its_paths(uri: str, path: str | None) -> None:
-    text = path_text(uri, is_windows=True)
-    assert (str(PureWindowsPath(text)) if text else None) == path
-
-
-def test_a_folder_of_windows_holds_what_is_named_in_other_letters() -> None:
-    file, folder = (path_text(uri, is_windows=True) for uri in ("file:///c%3A/Work/x.py", "file:///C:/work"))
-    assert PureWindowsPath(file).is_relative_to(PureWindowsPath(folder))
+def test_a_document_keeps_its_location_until_folders_change() -> None:
+    session = Session(folders=WorkspaceFolders({"a": Path("/work")}))
+    inner = "file:///work/inner/x.py"
+    session.put(Document(inner, "python", 1, "x"))
+    session.put(Document("file:///work/y.py", "python", 1, "y"))
+    session.folders.add("b", Path("/work/inner"))
+    session.put(Document(inner, "python", 2, "xy"))
+    assert session.location_of(inner).folder == Path("/work")
+    assert [(found.uri, found.folder, found.name) for found in session.relocate()] == [
+        (inner, Path("/work/inner"), "x.py")
+    ]
+    assert session.location_of(inner).folder == Path("/work/inner")
+    assert session.relocate() == []
+    session.drop(inner)
+    session.folders.remove("b")
+    assert session.relocate() == []
+    assert session.location_of(inner).folder == Path("/work")
 
 
 def test_old_records_are_dropped_and_the_last_one_at_a_place_is_found() -> None:
@@ -270,10 +192,11 @@ def test_further_candidates_are_known_by_their_ids_and_the_best_one_by_its_place
 def test_recent_text_is_shared_within_a_window_and_folder_alone(tmp_path: Path) -> None:
     one, two = Session(window=1), Session(window=2)
     folders = {name: tmp_path / name for name in ("a", "b")}
-    one.folders = two.folders = {folder.as_uri(): folder for folder in folders.values()}
+    one.folders = two.folders = WorkspaceFolders({folder.as_uri(): folder for folder in folders.values()})
 
     def scope(session: Session, name: str, *, is_shared: bool = True) -> str:
-        return session.recent_scope((tmp_path / name).as_uri(), is_shared=is_shared)
+        location = session.location_of((tmp_path / name).as_uri())
+        return session.recent_scope(location, is_shared=is_shared)
 
     assert scope(one, "a/x.py") == scope(one, "a/deep/y.py")
     ignored, outside = scope(one, "a/y.py", is_shared=False), scope(one, "z.py")

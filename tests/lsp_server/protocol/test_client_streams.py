@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from lsp_server.protocol import transport
+from lsp_server.protocol import client_streams
+from lsp_server.protocol.client_streams import Writer, read_frame, start_reader
 from lsp_server.protocol.framing import FrameError
-from lsp_server.protocol.transport import Writer, read_frame, start_reader
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_reader_and_a_writer_that_panic_end_the_conversation() -> None:
 
 
 def test_a_client_that_leaves_too_much_unread_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MAX_UNREAD_BYTES", 1_000_000)
+    monkeypatch.setattr(client_streams, "MAX_UNREAD_BYTES", 1_000_000)
     reading, writing = os.pipe()
     is_broken = threading.Event()
     stream = os.fdopen(writing, "wb", buffering=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lsp_server.protocol.loop_share import BURST_S, LONG_TURN_S, LONG_TURN_WEIGHT, LoopShare
+from lsp_server.protocol.client_streams import BURST_S, LONG_TURN_S, LONG_TURN_WEIGHT, LoopShare
 
 
 def share_of(turn_s: float, gap_s: float, num_turns: int = 2000) -> float:

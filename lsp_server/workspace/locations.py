@@ -1,4 +1,7 @@
-"""What a document's URI says of this machine's files. Pure: asks no disk."""
+"""Where documents lie: what a URI says of this machine's files, and which workspace folder holds them.
+
+Pure: asks no disk.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,59 @@ import binascii
 import re
 import sys
 from base64 import urlsafe_b64decode
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import SplitResult, unquote, unquote_to_bytes, urlsplit
+
+from ngram_cache.file_kinds import is_in_secret_folder, is_secret_path
+from ngram_cache.paths import name_in
 
 _DRIVE = re.compile(r"/[A-Za-z]:(?:/|$)")
 _FILE, _UNSAVED, _CELL = "file", "untitled", "vscode-notebook-cell"
 # In a window on another machine the server runs on that one, and so the file is the server's own.
 _REMOTE = "vscode-remote"
 _NOTHING = SplitResult("", "", "", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLocation:
+    """Where a document lies, from the moment that it is opened; found anew when folders come and go.
+
+    `file` is the document's own, None for one that is no file of this machine, or a part of one (`is_cell`).
+    `stands_for` is the file whose rules and settings hold, None where there is none on this machine. `folder`
+    is the innermost workspace folder that holds that file, and `name` its path in there, "" for none. A
+    document that `is_nameless` was never given a file's name. The name of one that `is_secret` says that it
+    holds secrets.
+    """
+
+    uri: str
+    file: Path | None
+    stands_for: Path | None
+    folder: Path | None
+    name: str
+    is_cell: bool
+    is_nameless: bool
+    is_secret: bool
+
+    @property
+    def indexed_as(self) -> str:
+        """What the index calls the document: its path in its folder, or its URI."""
+        return self.name or self.uri
+
+
+def locate(uri: str, folders: Iterable[Path]) -> DocumentLocation:
+    """Find where a document lies in these workspace folders."""
+    path = stands_for(uri)
+    names = {} if path is None else {folder: name_in(folder, path) for folder in folders}
+    holders = [folder for folder, name in names.items() if name is not None]
+    folder = max(holders, key=lambda holder: len(holder.parts), default=None)
+    inner = names.get(folder) if folder is not None else None
+    name, whole = inner.as_posix() if inner is not None else "", _whole_path(uri)
+    is_secret = is_secret_path((name or whole).lstrip("/")) or is_in_secret_folder(whole)
+    return DocumentLocation(
+        uri, path_of(uri), path, folder, name, is_cell(uri), is_nameless(uri), is_secret=is_secret
+    )
 
 
 def path_of(uri: str) -> Path | None:
@@ -96,3 +144,11 @@ def _path_in(parts: SplitResult, host: str, *, is_windows: bool) -> str:
     if is_windows and not share and _DRIVE.match(path):
         return path[1:]
     return f"{share}{path}"
+
+
+def _whole_path(uri: str) -> str:
+    """The path of a URI of any scheme, decoded; of one that cannot be read the whole of it."""
+    try:
+        return unquote(urlsplit(uri).path).replace("\\", "/")
+    except ValueError:
+        return uri

@@ -9,7 +9,7 @@ from lsprotocol import types
 
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine.work import EngineStatus
-from lsp_server.protocol import conversion
+from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.reasons import texts
 from lsp_server.workspace.documents import Document
 from lsp_server.workspace.folder_report import FolderReport
@@ -27,17 +27,17 @@ def span(line: int, start: int, end: int) -> types.Range:
 
 
 def test_an_inline_item() -> None:
-    (item,) = conversion.inline_completions([offer("b)\nc", "x\r\n😀f(é)z\r\n", 1, 4, 2)], "utf-16").items
+    (item,) = lsp_conversion.inline_completions([offer("b)\nc", "x\r\n😀f(é)z\r\n", 1, 4, 2)], "utf-16").items
     assert item == types.InlineCompletionItem(insert_text="b)\r\nc", range=span(1, 5, 7), command=ACCEPTED)
 
 
 def test_an_inline_item_at_the_start_of_a_line_replaces_nothing_before_it() -> None:
-    (item,) = conversion.inline_completions([offer("b", "é😀", 0, 0, 1)], "utf-8").items
+    (item,) = lsp_conversion.inline_completions([offer("b", "é😀", 0, 0, 1)], "utf-8").items
     assert item.range == span(0, 0, 2)
 
 
 def test_a_completion_item_of_several_lines() -> None:
-    answer = conversion.completions([offer("nt(x)\nmore", "x\n😀 = pri)", 1, 7, 1)], "utf-16")
+    answer = lsp_conversion.completions([offer("nt(x)\nmore", "x\n😀 = pri)", 1, 7, 1)], "utf-16")
     code = "print(x)\nmore"
     assert answer == types.CompletionList(
         is_incomplete=True,
@@ -58,7 +58,7 @@ def test_a_completion_item_of_several_lines() -> None:
 
 
 def test_a_completion_item_of_one_line_that_was_typed_along() -> None:
-    (item,) = conversion.completions([offer("(b)", "f.max)", 0, 5, 1, typed="ax")], "utf-16").items
+    (item,) = lsp_conversion.completions([offer("(b)", "f.max)", 0, 5, 1, typed="ax")], "utf-16").items
     assert item == types.CompletionItem(
         label="max(b)",
         kind=types.CompletionItemKind.Text,
@@ -72,18 +72,18 @@ def test_a_completion_item_of_one_line_that_was_typed_along() -> None:
 
 
 def test_a_completion_items_range_is_in_the_clients_units() -> None:
-    (item,) = conversion.completions([offer("x", "é😀 = pri", 0, 8)], "utf-8").items
+    (item,) = lsp_conversion.completions([offer("x", "é😀 = pri", 0, 8)], "utf-8").items
     assert item.text_edit == types.TextEdit(span(0, 9, 12), "prix")
 
 
 def test_what_was_typed_over_several_lines_is_no_item_of_one() -> None:
     offers = [offer("x", "a\nb", 1, 1, typed="a\nb"), offer("y", "ab", 0, 2)]
-    (item,) = conversion.completions(offers, "utf-16").items
+    (item,) = lsp_conversion.completions(offers, "utf-16").items
     assert (item.label, item.sort_text) == ("aby", "\uffff0")
 
 
 def test_an_offer_of_white_space_has_an_empty_label() -> None:
-    (item,) = conversion.completions([offer("\n", "", 0, 0)], "utf-16").items
+    (item,) = lsp_conversion.completions([offer("\n", "", 0, 0)], "utf-16").items
     assert (item.label, item.filter_text, item.documentation) == ("", "", None)
 
 
@@ -102,7 +102,7 @@ def test_an_offer_of_white_space_has_an_empty_label() -> None:
     ],
 )
 def test_a_status(status: EngineStatus, inactive_by: str, kind: str, message: str) -> None:
-    assert conversion.shown_status(status, inactive_by) == {
+    assert lsp_conversion.shown_status(status, inactive_by) == {
         "busy": status.state == "loading",
         "message": message,
         "kind": kind,
@@ -113,7 +113,7 @@ def test_a_status(status: EngineStatus, inactive_by: str, kind: str, message: st
 
 def test_the_engine_and_an_index_in_the_statistics() -> None:
     status = EngineStatus("loading", "Fetching", "Wait.", done=1, total=3, details={"device": "cpu"})
-    assert conversion.engine_state(status) == {
+    assert lsp_conversion.engine_state(status) == {
         "state": "loading",
         "message": "Fetching",
         "advice": "Wait.",
@@ -122,7 +122,7 @@ def test_the_engine_and_an_index_in_the_statistics() -> None:
         "shadow": {"num_checked": 0, "num_different": 0},
     }
     report = FolderReport(Path("/a"), "ready", "b.py", 4, 5, 6, 7, "none")
-    assert conversion.index_state(report) == {
+    assert lsp_conversion.index_state(report) == {
         "folder": "/a",
         "state": "ready",
         "num_files": 6,
@@ -133,7 +133,7 @@ def test_the_engine_and_an_index_in_the_statistics() -> None:
 
 
 def test_what_is_not_known_is_said() -> None:
-    assert conversion.unknown("unknown-document") == {
+    assert lsp_conversion.unknown("unknown-document") == {
         "triggered": False,
         "shown": False,
         "rule": "unknown-document",
@@ -146,7 +146,7 @@ def test_an_explanation() -> None:
     snapshot = Document("file:///a", "python", 1, "").snapshot(0, 0)
     stats = CompletionStats()
     record = CompletionRecord("1", snapshot, Completion("x", 2, stats), text="x", is_triggered=False)
-    assert conversion.explanation(record, None) == {
+    assert lsp_conversion.explanation(record, None) == {
         "triggered": False,
         "shown": True,
         "rule": "",

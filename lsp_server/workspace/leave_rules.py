@@ -11,6 +11,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from lsp_server.supervision import on_own_thread
+from lsp_server.workspace.locations import DocumentLocation
 from ngram_cache.repository import Repository, RepositoryOptions
 
 # Rules may change at any time: what was found out is believed for so long.
@@ -20,20 +21,23 @@ _MAX_KEPT = 256
 _Key = tuple[Path | None, Path, tuple[str, ...]]
 
 
-class Leaving:
+class LeaveRules:
     """Used on the event loop only."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[_Key, tuple[float, bool]] = OrderedDict()
         self._looking: dict[_Key, asyncio.Task[bool]] = {}
 
-    async def allows(self, folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool:
-        """Whether nothing leaves a file out, be it there or not: what is ignored or excluded stays here.
+    async def allow(self, location: DocumentLocation, exclude: tuple[str, ...]) -> bool:
+        """Whether no rule leaves a document out, be its file there or not.
 
-        One in no workspace folder has the rules of the work tree that it lies in, else of its own folder.
-        Where the disk is slow, whoever asks meanwhile gets what is read already, be the first one cancelled.
+        A document of no workspace folder has the rules of the work tree that it lies in, or of its own
+        folder. One whose file is not on this machine never leaves. While the disk is slow, further requests
+        wait for the same reading, even if the first one is cancelled.
         """
-        key = folder, path, exclude
+        if location.stands_for is None:
+            return location.is_nameless
+        key = location.folder, location.stands_for, exclude
         found_s, may_leave = self._known.get(key, (0.0, False))
         if found_s and time.monotonic() - found_s <= VALID_S:
             return may_leave
@@ -41,9 +45,11 @@ class Leaving:
             self._looking[key] = asyncio.create_task(self._look(key))
         return await asyncio.shield(self._looking[key])
 
-    def known(self, folder: Path | None, path: Path, exclude: tuple[str, ...]) -> bool | None:
+    def known(self, location: DocumentLocation, exclude: tuple[str, ...]) -> bool | None:
         """The same as it was found out last; None where nobody asked lately. Not for what is to leave."""
-        return self._known.get((folder, path, exclude), (0.0, None))[1]
+        if location.stands_for is None:
+            return location.is_nameless
+        return self._known.get((location.folder, location.stands_for, exclude), (0.0, None))[1]
 
     async def _look(self, key: _Key) -> bool:
         try:

@@ -11,7 +11,7 @@ from lsprotocol import types
 from completion_engine.stats import Completion, CompletionSegment, CompletionStats
 from completion_engine.suggestions.rules import RULES
 from lsp_server.engine.work import EngineStatus
-from lsp_server.protocol import conversion
+from lsp_server.protocol import lsp_conversion
 from lsp_server.workspace.documents import Document
 from lsp_server.workspace.positions import PositionEncoding
 from lsp_server.workspace.session import CompletionRecord, Offer
@@ -23,21 +23,21 @@ def offer(text: str, content: str, column: int, num_replaced: int = 0) -> Offer:
 
 @pytest.mark.parametrize(("encoding", "start", "end"), [("utf-8", 6, 10), ("utf-16", 4, 6), ("utf-32", 3, 4)])
 def test_ranges_are_in_the_clients_units(encoding: PositionEncoding, start: int, end: int) -> None:
-    (item,) = conversion.inline_completions([offer("x", "a😀(😀)", 3, num_replaced=1)], encoding).items
+    (item,) = lsp_conversion.inline_completions([offer("x", "a😀(😀)", 3, num_replaced=1)], encoding).items
     assert item.range
     assert (item.range.start.character, item.range.end.character) == (start, end)
     assert item.range.start.line == item.range.end.line == 0
 
 
 def test_line_ends_are_the_documents_and_the_command_carries_the_id() -> None:
-    (item,) = conversion.inline_completions([offer("a\n  b", "x\r\ny", 1)], "utf-16").items
+    (item,) = lsp_conversion.inline_completions([offer("a\n  b", "x\r\ny", 1)], "utf-16").items
     assert item.insert_text == "a\r\n  b"
     assert item.command
     assert (item.command.command, item.command.arguments) == ("slipstream.accepted", ["7"])
 
 
 def test_a_completion_item_begins_with_the_word_that_is_typed() -> None:
-    (item,) = conversion.completions([offer("nt(x)\nmore", "x = pri", 7)], "utf-16").items
+    (item,) = lsp_conversion.completions([offer("nt(x)\nmore", "x = pri", 7)], "utf-16").items
     assert item.label == "print(x) …"
     assert item.filter_text == "print(x)"
     assert item.text_edit
@@ -51,7 +51,7 @@ def test_a_completion_item_is_for_the_line_as_it_was_when_it_was_asked_for(typed
     """Clients apply it there, whatever was typed along meanwhile."""
     text = "max(é😀, b)"
     now = Offer("7", Document("file:///a", "python", 1, f"x = a.{typed})"), 0, 6 + len(typed), "", 1, typed)
-    (item,) = conversion.completions([replace(now, text=text.removeprefix(typed))], "utf-16").items
+    (item,) = lsp_conversion.completions([replace(now, text=text.removeprefix(typed))], "utf-16").items
     assert isinstance(item.text_edit, types.TextEdit)
     assert item.text_edit.new_text == item.filter_text == text
     span = item.text_edit.range
@@ -72,7 +72,7 @@ def test_a_completion_item_is_one_line_to_look_at_and_its_range_holds_the_cursor
     text: str, content: str, column: int, label: str
 ) -> None:
     """Clients show no item whose filter does not match the typed word, nor ranges over several lines."""
-    (item,) = conversion.completions([offer(text, content + ")", column, num_replaced=1)], "utf-16").items
+    (item,) = lsp_conversion.completions([offer(text, content + ")", column, num_replaced=1)], "utf-16").items
     assert item.label == label
     assert isinstance(item.text_edit, types.TextEdit)
     start, end = item.text_edit.range.start, item.text_edit.range.end
@@ -86,14 +86,14 @@ def test_a_completion_item_is_one_line_to_look_at_and_its_range_holds_the_cursor
 
 def test_several_completion_items_keep_their_order_behind_those_of_others() -> None:
     offers = [offer(text, "x = ", 4) for text in ("b", "a", "c")]
-    items = conversion.completions(offers, "utf-16").items
+    items = lsp_conversion.completions(offers, "utf-16").items
     ordered = sorted(items, key=lambda item: item.sort_text or "")
     assert [item.label for item in ordered] == ["b", "a", "c"]
     assert all((item.sort_text or "") > "zzz" for item in items)
 
 
 def test_no_offer_is_an_empty_list() -> None:
-    assert conversion.inline_completions([], "utf-16").items == []
+    assert lsp_conversion.inline_completions([], "utf-16").items == []
 
 
 @pytest.mark.parametrize(
@@ -109,18 +109,18 @@ def test_the_status_is_shown_in_the_words_of_existing_clients(
     status: EngineStatus, busy: bool, kind: str, percent: int | None
 ) -> None:
     message = f"{status.message} {status.advice}".strip() or "Ready."
-    shown = conversion.shown_status(status)
+    shown = lsp_conversion.shown_status(status)
     rest = {"state": status.state, "percent": percent}
     assert shown == {"busy": busy, "message": message, "kind": kind, **rest}
 
 
 def test_where_the_settings_want_nothing_the_status_is_inactive_and_says_why() -> None:
-    shown = conversion.shown_status(EngineStatus("ready"), "language-disabled")
+    shown = lsp_conversion.shown_status(EngineStatus("ready"), "language-disabled")
     assert (shown["kind"], shown["message"]) == (
         "Inactive",
         "Suggestions are switched off for this language.",
     )
-    broken = conversion.shown_status(EngineStatus("error", "No space."), "language-disabled")
+    broken = lsp_conversion.shown_status(EngineStatus("error", "No space."), "language-disabled")
     assert (broken["kind"], broken["message"]) == ("Error", "No space.")
 
 
@@ -146,7 +146,7 @@ def test_every_outcome_has_a_reason(text: str, outcome: str, rule: str, reason: 
         text, 0, CompletionStats(), (CompletionSegment(text, "ngram", path="b/a.py", line=2),), rule
     )
     record = CompletionRecord("1", snapshot, completion, text=text, outcome=outcome)
-    explanation = conversion.explanation(record, Path("/work"))
+    explanation = lsp_conversion.explanation(record, Path("/work"))
     assert explanation["reason"] == reason
     assert explanation["rule"] == (outcome or rule)
     assert explanation["shown"] == bool(text)
@@ -174,14 +174,14 @@ def test_where_no_rule_decided_the_reason_is_what_ended_the_writing(
 ) -> None:
     snapshot = Document("file:///a", "python", 1, "").snapshot(0, 0)
     completion = Completion("x", 0, CompletionStats(finish_reason=finish_reason), rule=rule)
-    assert said in conversion.explanation(CompletionRecord("1", snapshot, completion), None)["reason"]
+    assert said in lsp_conversion.explanation(CompletionRecord("1", snapshot, completion), None)["reason"]
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_explained_by_its_own_sentence(rule: str) -> None:
     snapshot = Document("file:///a", "python", 1, "").snapshot(0, 0)
     record = CompletionRecord("1", snapshot, Completion("", 0, CompletionStats(), rule=rule))
-    explanation = conversion.explanation(record, None)
+    explanation = lsp_conversion.explanation(record, None)
     assert (explanation["rule"], explanation["reason"]) == (rule, RULES[rule])
 
 
@@ -197,6 +197,6 @@ def test_a_piece_that_was_read_from_no_known_file_names_none(
 ) -> None:
     snapshot = Document("file:///a", "python", 1, "").snapshot(0, 0)
     record = CompletionRecord("1", snapshot, Completion("x", 0, CompletionStats(), (piece,)))
-    (shown,) = conversion.explanation(record, folder)["pieces"]
+    (shown,) = lsp_conversion.explanation(record, folder)["pieces"]
     assert (shown["file"], shown["line"]) == (None, None)
     assert shown["evidence"] == piece.evidence

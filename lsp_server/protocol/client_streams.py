@@ -1,22 +1,38 @@
-"""Messages over two byte streams without ever blocking the event loop: one thread reads, one writes.
+"""Messages to and from one client without ever blocking the event loop: one thread reads, one writes.
 
-Owns the two threads. Must not know what a message means.
+Owns the two threads, the messages that wait between them and the loop, and the share of the loop that the
+client may take. Must not know what a message means.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import os
 import queue
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Generic, Protocol, TypeVar
 
 from lsp_server.protocol.framing import MAX_HEADER_BYTES, FrameError, FrameHeader
 from lsp_server.supervision import SupervisedThread
 
 logger = logging.getLogger(__name__)
+
+# A client that sends faster than it is served is read no further than this.
+MAX_MESSAGES = 1024
+MAX_BYTES = 8 * 1024 * 1024
+
+# A window leaves the loop to others for as long as it took it, and for a multiple of a turn that was long.
+LONG_TURN_S = 0.005
+LONG_TURN_WEIGHT = 3
+# What it may owe them.
+BURST_S = 0.01
+
+AnyMessage = TypeVar("AnyMessage")
 
 # A client that leaves more than this unread does not read at all: hours of answers are less.
 MAX_UNREAD_BYTES = 16 * 1024 * 1024
@@ -115,6 +131,79 @@ class Writer:
         if not was_broken:
             logger.info("The client is given up: %s", reason)
             self._on_broken()
+
+
+class Inbox(Generic[AnyMessage]):
+    """Filled on one thread, emptied on the event loop that it was made on."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._arrived = asyncio.Event()
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[AnyMessage, int]] = deque()
+        self._num_bytes = 0
+        self._is_closed = False
+
+    def put(self, message: AnyMessage, num_bytes: int) -> bool:
+        """Add a message of this size; waits while there is no room. False once nobody takes any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or self._has_room)
+            if self._is_closed:
+                return False
+            self._waiting.append((message, num_bytes))
+            self._num_bytes += num_bytes
+        self._wake()
+        return True
+
+    def close(self) -> None:
+        """There comes nothing more: who puts or gets hears of it. On any thread."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._wake()
+
+    async def get(self) -> AnyMessage | None:
+        """The next message; None once all are taken and there comes nothing more."""
+        while True:
+            with self._changed:
+                if self._waiting:
+                    message, num_bytes = self._waiting.popleft()
+                    self._num_bytes -= num_bytes
+                    self._changed.notify_all()
+                    return message
+                if self._is_closed:
+                    return None
+                self._arrived.clear()
+            await self._arrived.wait()
+
+    @property
+    def _has_room(self) -> bool:
+        """One message is taken in any case, whatever its size."""
+        is_full = len(self._waiting) >= MAX_MESSAGES or self._num_bytes >= MAX_BYTES
+        return not self._waiting or not is_full
+
+    def _wake(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop may have ended
+            self._loop.call_soon_threadsafe(self._arrived.set)
+
+
+class LoopShare:
+    """What one window owes to the others, as a leaky bucket."""
+
+    def __init__(self) -> None:
+        self._owed_s = 0.0
+        self._last_s = 0.0
+
+    def pause_s(self, turn_s: float, now_s: float) -> float:
+        """How long to wait after a turn of `turn_s` that ended at `now_s` of a clock that never jumps.
+
+        0 for who takes less than half of the loop in short turns, a burst apart.
+        """
+        left_s = max(0.0, now_s - self._last_s - turn_s)
+        weight = LONG_TURN_WEIGHT if turn_s > LONG_TURN_S else 1
+        self._owed_s = max(0.0, self._owed_s - left_s) + weight * turn_s
+        self._last_s = now_s
+        return self._owed_s if self._owed_s > BURST_S else 0.0
 
 
 def claim_stdio() -> tuple[BinaryIO, BinaryIO]:

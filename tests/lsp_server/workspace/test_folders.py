@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from lsp_server.workspace.readings import Readings
+from lsp_server.workspace.folders import FolderReadings
 
 HANGS, ANSWERS = Path("/hangs"), Path("/answers")
 
@@ -23,7 +23,7 @@ class Disk:
 
 
 async def test_a_folder_that_hangs_keeps_no_other_waiting() -> None:
-    readings, disk = Readings(), Disk()
+    readings, disk = FolderReadings(), Disk()
     hanging = readings.begin(HANGS, disk.read)
     await readings.begin(ANSWERS, disk.read)
     assert not hanging.done()
@@ -32,7 +32,7 @@ async def test_a_folder_that_hangs_keeps_no_other_waiting() -> None:
 
 
 async def test_news_while_a_folder_is_read_lead_to_one_more_reading() -> None:
-    readings, disk = Readings(), Disk()
+    readings, disk = FolderReadings(), Disk()
     first = readings.begin(HANGS, disk.read)
     await disk.has_begun.wait()
     later = {readings.begin(HANGS, disk.read) for _ in range(100)}
@@ -45,7 +45,7 @@ async def test_news_while_a_folder_is_read_lead_to_one_more_reading() -> None:
 
 
 async def test_a_reading_that_fails_is_not_the_last() -> None:
-    readings, disk = Readings(), Disk()
+    readings, disk = FolderReadings(), Disk()
 
     async def fails(_folder: Path) -> None:
         raise OSError

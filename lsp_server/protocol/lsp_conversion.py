@@ -1,6 +1,6 @@
-"""What the server knows, in the words of the protocol. The only builder of LSP results.
+"""Values of the protocol to the server's own and back: positions on the way in, all results on the way out.
 
-Owns protocol types on the way out. Must not know how anything was computed.
+Must not know how anything was computed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lsprotocol import types
 from completion_engine.stats import CompletionSegment
 from lsp_server.engine.work import EngineStatus
 from lsp_server.protocol.reasons import REASONS, STATES, reason_of, texts
-from lsp_server.workspace.documents import Document, typed_word
+from lsp_server.workspace.documents import Document, LineColumn, typed_word
 from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.measurements import percent
 from lsp_server.workspace.positions import PositionEncoding, units_of
@@ -24,6 +24,26 @@ ACCEPTED_COMMAND = "slipstream.accepted"
 
 # The kinds that clients of other completion servers already show.
 _KINDS = {"loading": "Normal", "ready": "Normal", "error": "Error"}
+
+
+def line_column_of(position: types.Position) -> LineColumn:
+    """A position of the protocol as line and column, in the client's units."""
+    return position.line, position.character
+
+
+def read_position(params: Any) -> tuple[str, LineColumn]:
+    """The URI and the place in `{textDocument: {uri}, position: {line, character}}`.
+
+    Raises LookupError where a part is missing, TypeError, which says so, where one is of another type.
+    """
+    try:
+        position = params["position"]
+        uri, line, column = params["textDocument"]["uri"], position["line"], position["character"]
+    except (TypeError, KeyError) as error:
+        raise LookupError(params) from error
+    if not (isinstance(uri, str) and isinstance(line, int) and isinstance(column, int)):
+        raise TypeError("uri is a string; line and character are integers.")
+    return uri, (max(0, line), max(0, column))
 
 
 def inline_completions(offers: Sequence[Offer], encoding: PositionEncoding) -> types.InlineCompletionList:

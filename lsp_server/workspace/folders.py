@@ -1,0 +1,84 @@
+"""The workspace folders: which are open, which still wait for their settings, and how they are read.
+
+Must not know what is read of a folder, nor the protocol. Used on the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Each folder takes a thread and an index.
+MAX_FOLDERS = 64
+
+Reading = asyncio.Task[None]
+
+
+@dataclass(slots=True)
+class WorkspaceFolders:
+    """The open folders by URI; several URIs may name one folder.
+
+    The settings of `unread` folders are not known yet: they are not indexed, and nothing is suggested there.
+    """
+
+    by_uri: dict[str, Path] = field(default_factory=dict)
+    unread: set[Path] = field(default_factory=set)
+
+    def __contains__(self, folder: Path) -> bool:
+        return folder in self.by_uri.values()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Each open folder once."""
+        return tuple(dict.fromkeys(self.by_uri.values()))
+
+    def add(self, uri: str, folder: Path) -> bool:
+        """A folder is open; False where it is one too many, and left out."""
+        if uri not in self.by_uri and len(self.by_uri) >= MAX_FOLDERS:
+            return False
+        if folder not in self:
+            self.unread.add(folder)
+        self.by_uri[uri] = folder
+        return True
+
+    def remove(self, uri: str) -> Path | None:
+        """A URI is open no more; the folder that it named, if no other one does."""
+        folder = self.by_uri.pop(uri, None)
+        if folder is None or folder in self:
+            return None
+        self.unread.discard(folder)
+        return folder
+
+
+class FolderReadings:
+    """Readings of folders side by side: of each folder one runs, and at most one waits for it.
+
+    One that hangs keeps only those of its own folder waiting.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[Path, Reading] = {}
+        self._waiting: dict[Path, Reading] = {}
+
+    def begin(self, folder: Path, read: Callable[[Path], Coroutine[None, None, None]]) -> Reading:
+        """Have `read` read a folder, once who reads it now is done; who waits for that already will do."""
+        if (waiting := self._waiting.get(folder)) is not None:
+            return waiting
+        before = self._running.get(folder)
+        reading = asyncio.get_running_loop().create_task(self._run(folder, before, read))
+        (self._running if before is None else self._waiting)[folder] = reading
+        return reading
+
+    async def _run(
+        self, folder: Path, before: Reading | None, read: Callable[[Path], Coroutine[None, None, None]]
+    ) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+            self._running[folder] = self._waiting.pop(folder)
+        try:
+            await read(folder)
+        finally:
+            if folder not in self._waiting:
+                self._running.pop(folder, None)

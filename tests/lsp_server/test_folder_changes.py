@@ -1,0 +1,113 @@
+"""An open document is drafted from in the folder that holds it alone, while folders come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.windows import Window, Windows, insertion, windows_on
+
+CODE = "def stored(value):\n    return value * 2\n"
+
+
+@dataclass
+class Workplace:
+    """A window on `root`, which has an `inner` folder; both hold a file."""
+
+    window: Window
+    windows: Windows
+    root: Path
+
+    @property
+    def inner(self) -> Path:
+        return self.root / "inner"
+
+    def overlaid(self, folder: Path) -> list[str] | None:
+        """The documents that stand over their files in the index of a folder; None while there is none."""
+        (server,) = self.windows.servers
+        index = server.indexing.index_of(folder)
+        is_ready = any((one.folder, one.state) == (folder, "ready") for one in server.indexing.reports())
+        return list(index.overlaid) if index and is_ready else None
+
+    def change(self, *, added: list[Path], removed: list[Path]) -> None:
+        event = {
+            name: [{"uri": folder.as_uri(), "name": folder.name} for folder in folders]
+            for name, folders in (("added", added), ("removed", removed))
+        }
+        self.window.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+
+    def close(self, file: Path) -> None:
+        self.window.notify("textDocument/didClose", {"textDocument": {"uri": file.as_uri()}})
+
+    async def open_changed(self, file: Path) -> None:
+        """Open a file's document with a change that is not saved."""
+        self.window.open(file.as_uri(), CODE)
+        self.window.change(file.as_uri(), insertion(0, 0, "def discarded(): pass\n"))
+        await self.window.request("slipstream/stats")
+
+
+@pytest.fixture
+async def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Workplace]:
+    monkeypatch.setenv("SLIPSTREAM_INDEX_DIR", str(tmp_path / "index"))
+    root = tmp_path / "root"
+    (root / "inner").mkdir(parents=True)
+    for folder in (root, root / "inner"):
+        (folder / "a.py").write_text(CODE)
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(root)
+        work = Workplace(window, windows, root)
+        await until(lambda: work.overlaid(root) == [])
+        yield work
+        await window.end()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
+            await asyncio.sleep(0.005)
+
+
+async def test_what_was_discarded_while_its_folder_was_away_hides_no_file(work: Workplace) -> None:
+    file = work.root / "a.py"
+    await work.open_changed(file)
+    await until(lambda: work.overlaid(work.root) == ["a.py"])
+    work.change(added=[], removed=[work.root])
+    work.close(file)
+    work.change(added=[work.root], removed=[])
+    await work.window.request("slipstream/stats")
+    await until(lambda: work.overlaid(work.root) is not None)
+    await asyncio.sleep(0.7)  # a buffer is shown once it was still for 0.3 s
+    assert work.overlaid(work.root) == []
+
+
+async def test_a_document_goes_to_the_inner_folder_that_is_added_and_back(work: Workplace) -> None:
+    await work.open_changed(work.inner / "a.py")
+    await until(lambda: work.overlaid(work.root) == ["inner/a.py"])
+    work.change(added=[work.inner], removed=[])
+    await until(lambda: work.overlaid(work.inner) == ["a.py"])
+    await until(lambda: work.overlaid(work.root) == [])
+    work.change(added=[], removed=[work.inner])
+    await until(lambda: work.overlaid(work.root) == ["inner/a.py"])
+    work.close(work.inner / "a.py")
+    await until(lambda: work.overlaid(work.root) == [])
+
+
+async def test_what_is_closed_after_an_inner_folder_came_is_in_no_index(work: Workplace) -> None:
+    await work.open_changed(work.inner / "a.py")
+    await until(lambda: work.overlaid(work.root) == ["inner/a.py"])
+    work.change(added=[work.inner], removed=[])
+    work.close(work.inner / "a.py")
+    await until(lambda: work.overlaid(work.inner) == [])
+    await until(lambda: work.overlaid(work.root) == [])
+
+
+async def test_an_open_document_is_drafted_from_in_a_folder_that_comes_later(work: Workplace) -> None:
+    work.change(added=[], removed=[work.root])
+    await work.open_changed(work.inner / "a.py")
+    work.change(added=[work.inner], removed=[])
+    await until(lambda: work.overlaid(work.inner) == ["a.py"])
