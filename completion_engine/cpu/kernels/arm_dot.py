@@ -22,6 +22,7 @@ _BYTES, _FOURS, _HALVES = many(I8, 16), many(I32, 4), many(I64, 2)
 class Sdot:
     """`sdot`: four outputs and four inputs of one row at once."""
 
+    name = "sdot"
     features = frozenset({processor.DOT})
     num_outputs = 4
     max_rows = 4
@@ -59,6 +60,7 @@ class Sdot:
 class Smmla(Sdot):
     """`smmla`: two outputs and eight inputs of two rows at once; a single row is multiplied by `sdot`."""
 
+    name = "smmla"
     features = frozenset({processor.DOT, processor.MATRIX})
     max_rows = 8
 

@@ -19,7 +19,7 @@ from completion_engine.cpu.kernels.x86_dot import Avx2, MatrixUnit, Vnni
 
 
 class Dot(Protocol):
-    """How one instruction set multiplies, on machines that have all of `features`.
+    """How one instruction set multiplies, on machines that have all of `features`. `name` is for people.
 
     Registers hold the sums of `num_outputs` of a tile and `max_rows` rows. Powers of two are multiplied with
     by adding to exponents where `adds_exponents`. Weights with a scale for each half of a block have fewer
@@ -27,6 +27,7 @@ class Dot(Protocol):
     four rows and more.
     """
 
+    name: str
     features: frozenset[str]
     num_outputs: int
     max_rows: int

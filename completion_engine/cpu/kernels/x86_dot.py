@@ -79,6 +79,7 @@ class Vnni(_X86):
     """`vpdpbusd`, which multiplies and sums up at once, on vectors of so many bits."""
 
     def __init__(self, num_bits: int, *features: str) -> None:
+        self.name = "AVX-512 VNNI" if num_bits == 512 else "AVX-VNNI"
         self.features = _FLOATS | set(features)
         self.lanes = num_bits // 32
         self.prefers_halves = num_bits == 512  # with 256 two scales take a quarter more time from 8 rows on
@@ -106,6 +107,7 @@ class MatrixUnit(Vnni):
 
     def __init__(self) -> None:
         super().__init__(512, "avx512f", "avx512bw", "avx512vnni", "amx-tile", "amx-int8")
+        self.name = "AMX and AVX-512 VNNI"
         self.prefers_halves = False  # the unit multiplies whole blocks
 
 
@@ -115,6 +117,7 @@ class Avx2(_X86):
     Levels that leave no room for a pair are taken to both sides of zero, and their signs go to the inputs.
     """
 
+    name = "AVX2"
     features = _FLOATS
     lanes = TILE_OUTPUTS // 2
     quads: QuadDot | None = MaddQuads()
