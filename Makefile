@@ -11,7 +11,7 @@ MODEL := qwen2.5-coder-0.5b
 # Many tests wait for programs, which leaves a third worker room on two cores; some hold 1.5 GB of a model.
 WORKERS := 3
 GPU_TARGET := qwen2.5-coder-1.5b
-LONG := --start-line 330 --multiline always --deadline 0 tests/completion_engine/distillation/test_distillation.py
+LONG := --start-line 330 --set multiline=always --set deadlineMs=0 tests/completion_engine/distillation/test_distillation.py
 
 # The first interpreter of a version that is locked for; `make PYTHON=/path/to/python3 ...` chooses another.
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
@@ -97,11 +97,12 @@ bench-gpu: test-gpu
 	$(BIN)/slipstream replay --target $(GPU_TARGET) --pace 20 $(LONG)
 
 # Needs a GPU and code to learn from: make distill-gpu CODE=folder
-distill-gpu: $(VENV)/installed
+distill-gpu: $(VENV)/installed-test
 	@test -n "$(CODE)" || { echo "Name a folder of code: make distill-gpu CODE=folder" >&2; exit 1; }
 	$(BIN)/slipstream models pull $(GPU_TARGET)
 	$(BIN)/slipstream distill $(CODE) --device cuda --target $(GPU_TARGET) --tokens 20000000 --steps 10000 \
 		--out completion_engine/drafters/$(GPU_TARGET)
+	$(BIN)/python -m tests.benchmarks.acceptance_plot completion_engine/drafters/$(GPU_TARGET)
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { \

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from completion_engine.errors import MachineError, SlipstreamError
-from lsp_server.commands import complete, demo, doctor, index, replay, uninstall
+from lsp_server.commands import complete, demo, doctor, replay, repository_index, uninstall
 from lsp_server.commands.terminal import show_error, write
 
 app = typer.Typer(
@@ -29,7 +29,7 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 
 def _show_version(*, wanted: bool) -> None:
     if wanted:
-        from lsp_server.commands.machine import version_of  # noqa: PLC0415 - only here
+        from lsp_server.commands.machine_checks import version_of  # noqa: PLC0415 - only here
 
         write(f"slipstream {version_of('slipstream-completion') or 'not installed'}\n")
         raise typer.Exit
@@ -72,13 +72,13 @@ app.command()(replay.replay)
 
 @app.command(context_settings=PASS_ON, add_help_option=False)
 def bench(context: typer.Context) -> None:
-    """Measure speed, quality and exactness, here or of a team's servers; --help names the measurements."""
+    """Measure exactness and speed on your own code."""
     from lsp_server.commands.bench import app as bench_app  # noqa: PLC0415 - loads torch
 
     bench_app(args=context.args, prog_name="slipstream bench")
 
 
-app.command()(index.index)
+app.command()(repository_index.index)
 
 
 @app.command(context_settings=PASS_ON, add_help_option=False)

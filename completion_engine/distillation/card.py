@@ -10,12 +10,12 @@ from completion_engine.drafting.distilled.head import NUM_EXACT
 _NAMED_FOLDERS = 500
 
 
-def write_card(found: Distilled, plan: DistillPlan, code: Path, out: Path, *, picture: str = "") -> None:
+def write_card(found: Distilled, plan: DistillPlan, code: Path, out: Path) -> None:
     """Write `README.md` into `out`. The subfolders of `code` are named as what was learnt from."""
-    (out / "README.md").write_text(card_of(found, plan, code, picture), encoding="utf-8")
+    (out / "README.md").write_text(card_of(found, plan, code), encoding="utf-8")
 
 
-def card_of(found: Distilled, plan: DistillPlan, code: Path, picture: str = "") -> str:
+def card_of(found: Distilled, plan: DistillPlan, code: Path) -> str:
     """The card as Markdown."""
     shape = found.files.shape
     training, rank = plan.training, len(found.files.preview.narrow)
@@ -43,17 +43,13 @@ never their text. Trained with `slipstream distill`; weights under the Apache Li
 
 Greedy drafts at every token that the target wrote by itself at {plan.num_measured} places in
 {found.num_held_out_files:,} files that it was not trained on, {plan.tokens_measured} tokens each.
-{_drawn(picture)}
+
 {_figures(found)}
 
 ## Code it was trained on
 
 {_corpus(code)}
 {_measured(plan.held_out)}"""
-
-
-def _drawn(picture: str) -> str:
-    return f"\n![Acceptance by depth]({picture})\n" if picture else ""
 
 
 def _steps(plan: DistillPlan) -> str:

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any
 
 from completion_engine.decoding.ending import NoRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.engine import CompletionEngine
-from completion_engine.request import CompletionRequest, MemoryWish
-from lsp_server.commands.sample_positions import Sample, context_of
+from completion_engine.request import CompletionRequest, MemoryWish, Progress
+from lsp_server.commands.cursor_samples import Sample, context_of
 from ngram_cache import NgramIndex
 
 _REPOSITORY = "releases"
 
 
+@dataclass(frozen=True, slots=True)
+class ExactnessWish:
+    """How each prompt is continued: tokens, temperature, and the setting repositoryMemory."""
+
+    tokens_asked: int
+    temperature: float = 0.0
+    memory: MemoryWish = "auto"
+
+
 @dataclass(slots=True)
 class ExactnessReport:
-    """What an exactness run found for one way of drafting, prompt by prompt, against plain decoding."""
+    """What one way of drafting wrote, prompt by prompt, against plain decoding."""
 
     num_prompts: int = 0
     num_tokens: int = 0
@@ -32,7 +41,7 @@ class ExactnessReport:
 
     @property
     def num_differing(self) -> int:
-        """Prompts with any token that differs."""
+        """Number of prompts with any token that differs."""
         return len(self.differing)
 
     def as_dict(self) -> dict[str, Any]:
@@ -63,22 +72,53 @@ class ExactnessReport:
             self.differing.append(sample.name)
 
 
-def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
+def measure_exactness(
+    tree: CompletionEngine,
+    samples: Sequence[Sample],
+    index: NgramIndex,
+    wish: ExactnessWish,
+    report: Progress,
+) -> dict[str, Any]:
+    """Compare `tree`, its chains and plain decoding with plain decoding, as one JSON object."""
+    drafted = {"tree": tree, "chain": _beside(tree, drafts_trees=False)}
+    drafted["plain"] = _beside(tree, drafters=())  # its ratio to plain decoding shows the noise
+
+    def tell(done: Mapping[str, ExactnessReport]) -> None:
+        num_differing = sum(found.num_differing for found in done.values())
+        report(f"Comparing, {num_differing} differ", done["tree"].num_prompts, len(samples))
+
+    plain = _beside(tree, drafters=())
+    found = compare(drafted, plain, samples, wish, index=index, progress=tell)
+    facts = tree.describe()
+    return {
+        **{f"{name}_{key}": value for name, done in found.items() for key, value in done.as_dict().items()},
+        "bench": "exactness",
+        "is_exact": not any(one.differing or one.num_prompts < len(samples) for one in found.values()),
+        "prompts_asked": len(samples),
+        **asdict(wish),
+        **{name: facts[name] for name in ("target", "device", "dtype", "exactness", "pass_ms")},
+    }
+
+
+def _beside(engine: CompletionEngine, **changes: Any) -> CompletionEngine:
+    """Another engine on the same target."""
+    return CompletionEngine(replace(engine.config, **changes), engine.target, engine.tokenizer)
+
+
+def compare(  # noqa: PLR0913 - engines, prompts, and how they are continued
     drafted: Mapping[str, CompletionEngine],
     plain: CompletionEngine,
     samples: Iterable[Sample],
-    max_tokens: int,
+    wish: ExactnessWish,
     *,
     index: NgramIndex | None = None,
-    memory: MemoryWish = "auto",
-    temperature: float = 0.0,
     progress: Callable[[Mapping[str, ExactnessReport]], None] = lambda _: None,
 ) -> dict[str, ExactnessReport]:
     """Decode every sample with all engines, which share one target, in turn, and compare the tokens.
 
-    With an `index` all of them have what it holds for a sample in front of their prompts. A prompt's keys and
-    values are computed once and copied: drafts come behind it. Ctrl+C ends it with what is compared by then.
-    Raises ValueError where `plain` is among the others: the second time it answers from its cache.
+    With an `index`, its snippets stand in front of each prompt. A prompt's keys and values are computed
+    once and copied. Ctrl+C ends it with what is compared by then. Raises ValueError where `plain` is among
+    the others: the second time it would answer from its cache.
     """
     if any(engine is plain for engine in drafted.values()):
         raise ValueError("an engine cannot be compared with itself; take another one on the same target")
@@ -90,17 +130,17 @@ def compare(  # noqa: PLR0913 - engines, what to ask them, how, and whom to tell
                 sample.suffix,
                 sample.language,
                 sample.document,
-                temperature=temperature,
+                temperature=wish.temperature,
                 seed=seed,
                 deadline_ms=0,
                 index=index,
-                repository_memory=memory,
+                repository_memory=wish.memory,
             )
             request = replace(request, context=context_of(plain, request, _REPOSITORY))
-            off, plain_s = _timed(plain, request, max_tokens)
+            off, plain_s = _timed(plain, request, wish.tokens_asked)
             for name, engine in drafted.items():
                 engine.prepare_context(request, plain)
-                on, drafted_s = _timed(engine, request, max_tokens)
+                on, drafted_s = _timed(engine, request, wish.tokens_asked)
                 reports[name].add(sample, on, off, plain_s / max(1e-9, drafted_s))
             progress(reports)
     return reports

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from completion_engine.memory import seldom_collected
-from lsp_server.commands.local_engine import load_engine, told_settings, with_target
+from lsp_server.commands.local_engine import load_engine, reported_settings, with_target
 from lsp_server.commands.source_file import language_id, read_source, repository_of, split_at
 from lsp_server.commands.terminal import progress_bar, write, write_json
 
@@ -29,7 +29,7 @@ def complete(
 ) -> None:
     """Complete FILE at a place and print the text to insert there."""
     sides = split_at(read_source(file), line, column)
-    settings = told_settings(repository_of(file))
+    settings = reported_settings(repository_of(file))
     if target:
         settings = settings.model_copy(update={"target": target})
     settings = with_target(settings)
@@ -55,7 +55,7 @@ def complete(
 def completion_at(file: Path, sides: tuple[str, str], settings: Settings, report: Progress) -> Completion:
     """What the engine writes between the two sides of a place in `file`, however long it takes."""
     from completion_engine.request import CompletionRequest  # noqa: PLC0415 - loads numpy
-    from lsp_server.commands.repository import stored_index  # noqa: PLC0415 - as above
+    from lsp_server.commands.repository_index import stored_index  # noqa: PLC0415 - as above
 
     engine = load_engine(settings, report, warms_up=False)
     stored = stored_index(file, engine.tokenizer) if settings.index.enabled else None

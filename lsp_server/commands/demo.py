@@ -6,15 +6,16 @@ Owns what the demonstration looks like. Must not do anything that an editor coul
 from __future__ import annotations
 
 import asyncio
-import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from completion_engine.errors import UserError
-from lsp_server.commands.local_engine import told_settings, with_target
-from lsp_server.commands.source_file import language_id, read_source
+from lsp_server.commands.local_engine import reported_settings, with_target
+from lsp_server.commands.replay import ReplayOptions, replay_repository
+from lsp_server.commands.source_file import read_source
 from lsp_server.commands.terminal import console, progress_bar
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def demo(
     repository: Annotated[Path, typer.Option(help="The repository to work in.")] = Path(
         "docs/sample_repository"
     ),
-    source: Annotated[Path, typer.Option(help="What is typed.")] = Path("docs/demo/reservations.py"),
+    source: Annotated[Path, typer.Option(help="The text to type.")] = Path("docs/demo/reservations.py"),
     name: Annotated[str, typer.Option(help="The new file's name.")] = "lending/reservations.py",
 ) -> None:
     """Fetch the model, index a repository, and type a new module into it."""
@@ -50,41 +51,41 @@ def demo(
         advice = "Run it in a checkout of Slipstream, or name --repository and --source."
         raise UserError(f"There is no folder {repository} here.", advice=advice)
     text = read_source(source)  # before a model is fetched in vain
-    settings = with_target(told_settings(root))
+    settings = with_target(reported_settings(root))
     with progress_bar() as report, compiled_meanwhile(engine_config(settings), report):
         ModelStore().ensure(settings.target, report)
     asyncio.run(_show_typing(root, root / name, text, settings.target))
 
 
 async def _show_typing(root: Path, path: Path, text: str, target: str) -> None:
-    from lsp_server.commands.player import Player, Target  # noqa: PLC0415 - as above
-    from lsp_server.commands.replay_report import summary  # noqa: PLC0415 - as above
-    from lsp_server.commands.server_process import running_server, wait_until_ready  # noqa: PLC0415 - as above
-    from lsp_server.commands.typing_plan import plan_typing  # noqa: PLC0415 - not needed for help
+    from lsp_server.commands.replay_report import summary  # noqa: PLC0415 - not needed for help
+    from lsp_server.commands.typing_plan import plan_typing  # noqa: PLC0415 - as above
 
     screen = Screen(console(), path.relative_to(root))
     plan = plan_typing(text, start=0, end=len(text), seed=1)
-    with tempfile.TemporaryDirectory(prefix="slipstream-demo-") as index_dir:
-        env, settings = {"SLIPSTREAM_INDEX_DIR": index_dir}, {"target": target}
-        async with running_server(root, settings=settings, env=env) as client:
-            with progress_bar() as report:
-                report(f"Indexing {root.name}", 0, 0)
-                stats = await wait_until_ready(client, report)
+    with ExitStack() as bars:
+        report = bars.enter_context(progress_bar())
+
+        def on_ready(stats: dict[str, Any]) -> None:
+            bars.close()
             screen.begin(stats)
-            player = Player(client, Target(path.as_uri(), language_id(path)), plan, watch=screen.watch)
-            answers = await player.play()
-    screen.end(summary(answers, num_chars=plan.num_chars, num_keys=len(plan.strokes)))
+
+        options = ReplayOptions(settings={"target": target})
+        answers = await replay_repository(
+            root, {path: plan}, options, report, watch=screen.watch, on_ready=on_ready
+        )
+    screen.end(summary(answers, num_chars=plan.num_chars))
 
 
 class Screen:
-    """What the demonstration prints: one line for each new suggestion, and a sum at the end."""
+    """The lines that the demonstration prints: one for each new suggestion, and the totals at the end."""
 
     def __init__(self, shown: Console, path: Path) -> None:
         self._shown = shown
         self._path = path
 
     def begin(self, stats: dict[str, Any]) -> None:
-        """Say what is about to be seen."""
+        """Explain the lines that follow."""
         engine = stats["engine"]
         self._print(f"\nTyping {self._path} with {engine['target']} on {engine['device']}.")
         self._print(
@@ -96,14 +97,13 @@ class Screen:
         self._print("")
 
     async def watch(self, answer: Answer, typist: Typist) -> None:
-        """Print a suggestion for which the target did something; what is typed through is no news."""
+        """Print a suggestion that took a pass of the target."""
         if answer.outcome == "shown" and answer.stats.get("num_forwards"):
             self._print(suggestion_line(typist.buffer.left.rpartition("\n")[2], answer))
 
     def end(self, result: dict[str, Any]) -> None:
-        """Print what it came to."""
-        warm = result["latency_ms"]["warm"]
-        tokens = result["tokens"]
+        """Print the totals."""
+        warm, tokens = result["latency_ms"]["warm"], result["tokens"]
         by_source = tokens["accepted_by_source"].items()
         sources = ", ".join(f"{name} {count}" for name, count in by_source if count)
         self._print(
@@ -118,27 +118,22 @@ class Screen:
 
 
 def suggestion_line(left: str, answer: Answer) -> Text:
-    """What it took, the line up to the cursor, the suggestion in its sources' colours, and who wrote it."""
+    """Time and passes, the line up to the cursor, the suggestion in its sources' colours, and the sources."""
     from lsp_server.commands.replay_report import num_written  # noqa: PLC0415 - not needed for help
 
-    stats = answer.stats
+    stats, pieces = answer.stats, answer.why["pieces"]
     line = _text(f"{answer.ms:6.0f} ms {num_written(stats):3} in {stats['num_forwards']}  ", "dim")
     line.append(f"{left}▏", style="default")
-    for piece in answer.why["pieces"]:
+    for piece in pieces:
         colour = COLOURS.get(piece["source"], "default")
         line.append(piece["text"].replace("\n", "⏎"), style=f"{colour} bold")
-    return line.append(f"   {origins(answer.why['pieces'])}", style="dim")
-
-
-def origins(pieces: list[dict[str, str]]) -> str:
-    """Who wrote the pieces, and where drafts were read."""
     evidence: dict[str, list[str]] = {}
     for piece in pieces:
-        places = evidence.setdefault(piece["source"], [])
-        if piece["evidence"] and piece["evidence"] not in places:
-            places.append(piece["evidence"])
-    named = (f"{source} ({', '.join(places)})" if places else source for source, places in evidence.items())
-    return ", ".join(named)
+        evidence.setdefault(piece["source"], []).append(piece["evidence"])
+    named = (
+        f"{source} ({', '.join(filter(None, dict.fromkeys(said)))})" for source, said in evidence.items()
+    )
+    return line.append(f"   {', '.join(named).replace(' ()', '')}", style="dim")
 
 
 def _text(content: str, style: str) -> Text:

@@ -17,12 +17,9 @@ from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.target_model.rows import ROWS
 from lsp_server.commands.local_engine import named_target
-from lsp_server.commands.terminal import console, progress_bar, write_json
-from tests.benchmarks.acceptance_plot import write_acceptance_plot
-from tests.benchmarks.plot import check_plot
+from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 
 _DEFAULTS = DistillPlan(DEFAULT_TARGET)
-_PICTURE = "acceptance.svg"
 
 app = typer.Typer(add_completion=False)
 
@@ -50,7 +47,6 @@ Dtype = Annotated[
         help="Precision of the target that is learnt from; bfloat16 is several times as fast under AMX.",
     ),
 ]
-Plot = Annotated[bool, typer.Option("--plot/--no-plot", help="Draw how far drafts go.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 
 
@@ -69,14 +65,11 @@ def main(  # noqa: PLR0913 - one argument per option
     places: Places = _DEFAULTS.num_measured,
     device: Device = "auto",
     dtype: Dtype = "auto",
-    plot: Plot = True,
     json: Json = False,
 ) -> None:
-    """Train a drafter for a target on the code in FOLDER. Goes on where it was stopped."""
+    """Train a drafter for a target on the code in FOLDER. Continues where it was stopped."""
     _check_folders(folder, held_out, begin_with)
     out.mkdir(parents=True, exist_ok=True)
-    if plot:
-        check_plot(out / _PICTURE)
     training = TrainingPlan(num_steps=steps)
     plan = DistillPlan(
         target, tokens, window, vocabulary, training, places, held_out=held_out, begin_with=begin_with
@@ -86,9 +79,7 @@ def main(  # noqa: PLR0913 - one argument per option
         report("Loading the model", 0, 0)
         parts = load_language_model(model_folder, device, dtype), load_tokenizer(model_folder)
         found = distill(folder, out, plan, parts, report)
-    if plot:
-        write_acceptance_plot(found.acceptance.survival, f"Drafts for {target}", out / _PICTURE)
-    write_card(found, plan, folder, out, picture=_PICTURE if plot else "")
+    write_card(found, plan, folder, out)
     _show(found, out, json=json)
 
 
@@ -101,13 +92,13 @@ def _check_folders(*folders: Path | None) -> None:
 def _show(found: Distilled, out: Path, *, json: bool) -> None:
     acceptance = found.acceptance
     if not json:
-        from rich.table import Table  # noqa: PLC0415 - not needed for --json
-
-        table = Table("depth", "guesses", "right, if all before are", "right to this depth")
-        rows = zip(acceptance.num_tried, acceptance.conditional, acceptance.survival, strict=True)
-        for depth, (tried, conditional, survival) in enumerate(rows, 1):
-            table.add_row(str(depth), str(tried), f"{conditional:.3f}", f"{survival:.3f}")
-        console().print(table)
+        depths = zip(acceptance.num_tried, acceptance.conditional, acceptance.survival, strict=True)
+        rows = [
+            (str(depth), str(tried), f"{conditional:.3f}", f"{survival:.3f}")
+            for depth, (tried, conditional, survival) in enumerate(depths, 1)
+        ]
+        columns = ("depth", "guesses", "right, if all before are", "right to this depth")
+        show_rows("Acceptance of drafts", columns, rows)
     write_json(
         {
             "out": str(out),

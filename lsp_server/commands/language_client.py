@@ -21,17 +21,17 @@ from lsp_server.workspace.positions import PositionEncoding
 
 NotificationHandler = Callable[[Any], None]
 
-# Lines of the server's standard error that are kept to explain its death.
-NUM_STDERR_LINES = 200
+_NUM_STDERR_LINES = 200  # the last lines of the server's standard error, to explain why it ended
+_NUM_ADVICE_LINES = 8
 
 
 class ServerGoneError(MachineError):
-    """The server process ended, or what it says is no protocol, while something was expected of it."""
+    """The server process ended, or does not speak the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """A request on its way: its id, to cancel it by, and its answer, to await."""
+    """A request without an answer yet: its id, to cancel it, and its answer, to await."""
 
     id: int
     answer: asyncio.Future[Any]
@@ -43,8 +43,8 @@ class PendingRequest:
 class LanguageClient:
     """One conversation with one server process.
 
-    `start`, `initialize`, then requests and notifications, then `shutdown`. As an async context manager
-    it ends the process whatever happens.
+    `start`, `initialize`, then requests and notifications, then `shutdown`. As an async context manager it
+    ends the process in any case.
     """
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -58,18 +58,14 @@ class LanguageClient:
         self._versions: dict[str, int] = {}
         self._settings: Mapping[str, Any] = {}
         self._gone: str = ""
-        self.stderr_lines: deque[str] = deque(maxlen=NUM_STDERR_LINES)
-        self.registrations: list[dict[str, Any]] = []
+        self.stderr_lines: deque[str] = deque(maxlen=_NUM_STDERR_LINES)
         self._tasks = [asyncio.create_task(self._read_loop()), asyncio.create_task(self._read_stderr())]
 
     @classmethod
     async def start(
         cls, argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> LanguageClient:
-        """Start the server `argv` in `cwd`; `env` is added to this process' own environment.
-
-        Raises ServerGoneError when the program cannot be started.
-        """
+        """Start the server `argv` in `cwd`; `env` is added to the environment. Raises ServerGoneError."""
         pipe = asyncio.subprocess.PIPE
         try:
             process = await asyncio.create_subprocess_exec(
@@ -103,20 +99,19 @@ class LanguageClient:
         settings: Mapping[str, Any] | None = None,
         capabilities: Mapping[str, Any] | None = None,
     ) -> Message:
-        """Shake hands; `settings` is the `slipstream` section. Returns the server's InitializeResult.
+        """Initialize the server with the `slipstream` settings; returns its InitializeResult.
 
         `capabilities` replaces top-level groups of the default capabilities.
         """
         self._settings = settings or {}
-        folders = [{"uri": root.as_uri(), "name": root.name}] if root else None
         result = await self.request(
             "initialize",
             {
                 "processId": os.getpid(),
                 "clientInfo": {"name": "slipstream-client"},
                 "rootUri": root.as_uri() if root else None,
-                "workspaceFolders": folders,
-                "capabilities": {**default_capabilities(position_encoding), **(capabilities or {})},
+                "workspaceFolders": [{"uri": root.as_uri(), "name": root.name}] if root else None,
+                "capabilities": {**_default_capabilities(position_encoding), **(capabilities or {})},
                 "initializationOptions": {"slipstream": dict(self._settings)},
             },
         )
@@ -124,7 +119,7 @@ class LanguageClient:
         return dict(result)
 
     def open(self, uri: str, text: str, *, language: str) -> None:
-        """Tell the server that a document is open, as version 1."""
+        """Open a document as version 1."""
         self._versions[uri] = 1
         item = {"uri": uri, "languageId": language, "version": 1, "text": text}
         self.notify("textDocument/didOpen", {"textDocument": item})
@@ -137,14 +132,14 @@ class LanguageClient:
         return self._versions[uri]
 
     def close(self, uri: str) -> None:
-        """Tell the server that a document is closed."""
+        """Close a document."""
         del self._versions[uri]
         self.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     def send(self, method: str, params: Any = None) -> PendingRequest:
-        """Send a request without waiting: the caller may `cancel` its id, or await it.
+        """Send a request without waiting for its answer.
 
-        Awaiting raises ResponseError when the server answers with an error, ServerGoneError when it dies.
+        Awaiting it raises ResponseError for an error of the server, ServerGoneError when the server ends.
         """
         self._check_alive()
         self._next_id += 1
@@ -158,7 +153,7 @@ class LanguageClient:
         return await self.send(method, params)
 
     def cancel(self, request_id: int) -> None:
-        """Ask the server to give up a request; it still answers it, as a rule with an error."""
+        """Cancel a request; the server still answers it, usually with an error."""
         self.notify("$/cancelRequest", {"id": request_id})
 
     def notify(self, method: str, params: Any = None) -> None:
@@ -171,14 +166,14 @@ class LanguageClient:
         self._handlers.setdefault(method, []).append(handler)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        """Change the `slipstream` settings and tell the server, as an editor does."""
+        """Change the `slipstream` settings and notify the server, as an editor does."""
         self._settings = settings
         self.notify("workspace/didChangeConfiguration", {"settings": {"slipstream": dict(settings)}})
 
     async def shutdown(self, *, timeout_s: float = 10.0) -> int:
-        """End the conversation and the process; kills it after `timeout_s`. Returns its exit code.
+        """End the conversation and the process, by force after `timeout_s`. Returns its exit code.
 
-        Safe to call more than once, and when the server is dead already.
+        Safe to call twice, and when the server has ended.
         """
         with contextlib.suppress(ServerGoneError, ResponseError, TimeoutError, ConnectionError):
             async with asyncio.timeout(timeout_s):
@@ -207,13 +202,13 @@ class LanguageClient:
             raise self._gone_error()
 
     def _gone_error(self) -> ServerGoneError:
-        last_words = "\n".join(list(self.stderr_lines)[-8:])
+        last_words = "\n".join(list(self.stderr_lines)[-_NUM_ADVICE_LINES:])
         return ServerGoneError(self._gone or "The server has ended.", advice=last_words)
 
     async def _read_loop(self) -> None:
         try:
             while message := await read_message(self._stdout):
-                await self._receive(message)
+                self._receive(message)
         except (DataError, OSError) as error:
             self._gone = f"The server does not speak the protocol: {error}"
         finally:
@@ -221,50 +216,47 @@ class LanguageClient:
             for future in self._pending.values():
                 if not future.done():
                     future.set_exception(self._gone_error())
-                    future.exception()  # nobody may be waiting for this answer
+                    future.exception()  # its answer may be awaited by no task
             self._pending.clear()
 
     async def _read_stderr(self) -> None:
-        # Chunks, not lines: a line may be longer than the reader's limit.
         rest = b""
-        while chunk := await self._stderr.read(65536):
+        while chunk := await self._stderr.read(65536):  # a line may be longer than the reader's limit
             *lines, rest = (rest + chunk).split(b"\n")
             self.stderr_lines.extend(line.decode("utf-8", "replace") for line in lines)
         if rest:
             self.stderr_lines.append(rest.decode("utf-8", "replace"))
 
-    async def _receive(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         if "method" not in message:
-            self._settle(message)
+            self._resolve(message)
         elif "id" in message:
             self._write({"id": message["id"], **self._answer(message["method"], message.get("params"))})
         else:
             for handler in self._handlers.get(message["method"], ()):
                 handler(message.get("params"))
 
-    def _settle(self, message: Message) -> None:
+    def _resolve(self, message: Message) -> None:
         future = self._pending.pop(message.get("id", -1), None)
         if future is None or future.done():
             return
         if error := message.get("error"):
             future.set_exception(ResponseError(error["code"], error["message"], error.get("data")))
-            future.exception()  # a cancelled request's answer may be awaited by nobody
+            future.exception()  # a cancelled request may be awaited by no task
         else:
             future.set_result(message.get("result"))
 
     def _answer(self, method: str, params: Any) -> Message:
-        """What an editor answers to the requests a server may send it."""
+        """The answer of an editor to a request of the server."""
         match method:
             case "workspace/configuration":
                 return {"result": [self._section(item.get("section")) for item in params["items"]]}
-            case "client/registerCapability":
-                self.registrations += params["registrations"]
-                return {"result": None}
-            case "client/unregisterCapability":
-                gone = {item["id"] for item in params["unregisterations"]}
-                self.registrations = [item for item in self.registrations if item["id"] not in gone]
-                return {"result": None}
-            case "window/workDoneProgress/create" | "window/showMessageRequest":
+            case (
+                "client/registerCapability"
+                | "client/unregisterCapability"
+                | "window/workDoneProgress/create"
+                | "window/showMessageRequest"
+            ):
                 return {"result": None}
         return {"error": {"code": METHOD_NOT_FOUND, "message": f"unknown method {method}"}}
 
@@ -274,20 +266,21 @@ class LanguageClient:
         return None if section else {"slipstream": dict(self._settings)}
 
 
-def default_capabilities(position_encoding: PositionEncoding) -> Message:
-    """The client capabilities of an editor with inline completion that prefers `position_encoding`."""
+def _default_capabilities(position_encoding: PositionEncoding) -> Message:
+    """The capabilities of an editor with inline completion that prefers `position_encoding`."""
+    is_dynamic = {"dynamicRegistration": True}
     return {
         "general": {"positionEncodings": list(dict.fromkeys((position_encoding, "utf-16")))},
         "textDocument": {
-            "synchronization": {"dynamicRegistration": True, "didSave": True},
+            "synchronization": {**is_dynamic, "didSave": True},
             "completion": {"completionItem": {"snippetSupport": False}},
-            "inlineCompletion": {"dynamicRegistration": True},
+            "inlineCompletion": is_dynamic,
         },
         "window": {"workDoneProgress": True},
         "workspace": {
             "configuration": True,
             "workspaceFolders": True,
-            "didChangeConfiguration": {"dynamicRegistration": True},
-            "didChangeWatchedFiles": {"dynamicRegistration": True},
+            "didChangeConfiguration": is_dynamic,
+            "didChangeWatchedFiles": is_dynamic,
         },
     }

@@ -39,7 +39,7 @@ def settings_for(folder: Path) -> Merged:
     return Merged(narrowed.settings, problems)
 
 
-def told_settings(folder: Path) -> Settings:
+def reported_settings(folder: Path) -> Settings:
     """`settings_for`, with what is wrong told on stderr."""
     merged = settings_for(folder)
     for problem in merged.problems:

@@ -1,6 +1,6 @@
-"""Plays a typist's strokes to a running server, asks for a completion after each, and notes what came.
+"""Plays a typist's strokes to a running server, requests a completion after each, and records the answers.
 
-Owns the clock of one replay. Must not decide what is typed or taken, nor add anything up.
+Owns the clock of one replay. Must not decide what is typed or accepted, nor add anything up.
 """
 
 from __future__ import annotations
@@ -9,98 +9,78 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
-from lsp_server.commands.text_buffer import Buffer
+from lsp_server.commands.source_file import language_id
 from lsp_server.commands.typing_plan import TypingPlan
-from lsp_server.commands.typist import AcceptKey, How, ShownSuggestion, Typist
+from lsp_server.commands.typist import AcceptKey, Buffer, Change, How, ShownSuggestion, Typist
 from lsp_server.protocol.framing import ResponseError
 
-AnswerKind = Literal["shown", "empty", "cancelled", "failed"]
-AUTOMATIC = 2
-
-# A server that says nothing for this long is broken; nobody would wait.
-MAX_WAIT_S = 120.0
+_AUTOMATIC = 2
+_MAX_WAIT_S = 120.0  # a server that does not answer within this time is broken
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one request brought, at the client's end of the wire.
+    """The answer to one request, as the client received it.
 
-    `ms` is the time from the key press to the answer; for a cancelled one, from the cancellation to the
-    answer. `why` is what the server says about the place: rule, pieces, stats. `num_taken_chars` were
-    accepted, all of the suggestion or its first words; `num_wrong_chars` were shown, will not be in the file,
-    and did not stand on the screen already. Behind what is shown the file's line has `num_left_chars` more,
-    if it is right.
+    `ms` is the time from the key press to the answer; for a cancelled request, from the cancellation to the
+    answer. `why` is the server's explanation: rule, pieces, stats. `num_taken_chars` were accepted: the
+    whole suggestion or its first words.
     """
 
-    outcome: AnswerKind
+    outcome: Literal["shown", "empty", "cancelled", "failed"]
     ms: float
     is_first: bool = False
     why: dict[str, Any] = field(default_factory=dict)
     suggestion: ShownSuggestion | None = None
     how: How | None = None
     num_taken_chars: int = 0
-    num_wrong_chars: int = 0
-    num_left_chars: int = 0
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether a deadline cut short what is shown."""
-        return self.outcome == "shown" and self.stats.get("finish_reason") == "deadline"
 
     @property
     def stats(self) -> dict[str, Any]:
-        """The completion's stats; empty where the server knows none."""
+        """The completion's stats; empty if the server has none."""
         return dict(self.why.get("stats") or {})
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The document that is typed into."""
-
-    uri: str
-    language: str
 
 
 Watch = Callable[[Answer, Typist], Awaitable[None]]
 
 
-async def _look_away(_answer: Answer, _typist: Typist) -> None:
-    return
+async def watch_nothing(_answer: Answer, _typist: Typist) -> None:
+    """A `Watch` that does nothing."""
 
 
 class Player:
-    """One file, typed once.
+    """One file, typed once; it need not exist.
 
-    `pace_ms` is the time between two key presses in the middle of a word; 0 presses the next key as soon
-    as the answer is there. `watch` is awaited after every answer, before anything is made of it.
+    `pace_ms` is the time between two key presses in the middle of a word; 0 presses the next key as soon as
+    the answer arrives. `watch` is awaited after each answer, before the typist reacts to it.
     """
 
     def __init__(
         self,
         client: LanguageClient,
-        target: Target,
+        path: Path,
         plan: TypingPlan,
         *,
         pace_ms: float = 0.0,
-        watch: Watch = _look_away,
+        watch: Watch = watch_nothing,
     ) -> None:
         self._client = client
-        self._target = target
+        self._uri, self._language = path.as_uri(), language_id(path)
         self._pace_s = pace_ms / 1000
         self._watch = watch
         self._typist = Typist.at_start(plan, Buffer("", ""))
         self._is_first = True
-        self._wrong_part = (0, "")
         self._item: dict[str, Any] = {}
         self._cancelled: list[asyncio.Task[Answer]] = []
 
     async def play(self) -> list[Answer]:
         """Type the plan to its end; returns the answers, the cancelled ones last."""
         answers: list[Answer] = []
-        self._client.open(self._target.uri, self._typist.buffer.text, language=self._target.language)
+        self._client.open(self._uri, self._typist.buffer.text, language=self._language)
         while (stroke := self._typist.next_stroke) is not None:
             start = time.perf_counter()
             self._send_change(self._typist.press())
@@ -114,23 +94,22 @@ class Player:
                 start = time.perf_counter()
                 self._take(taken)
                 answer = await self._ask(start, wait_s=self._pause_s(2.0))
-        cancelled = await asyncio.gather(*self._cancelled)
-        self._client.close(self._target.uri)
-        return answers + cancelled
+        answers += await asyncio.gather(*self._cancelled)
+        self._client.close(self._uri)
+        return answers
 
     def _pause_s(self, pause: float) -> float:
-        return self._pace_s * pause or MAX_WAIT_S
+        return self._pace_s * pause or _MAX_WAIT_S
 
-    def _send_change(self, change: dict[str, Any] | None) -> None:
+    def _send_change(self, change: Change | None) -> None:
         if change is not None:
-            self._client.change(self._target.uri, [change])
+            self._client.change(self._uri, [change])
 
     async def _ask(self, start: float, *, wait_s: float) -> Answer | None:
-        """Ask for a completion at the cursor; None when the next key comes first."""
-        place = {"textDocument": {"uri": self._target.uri}, "position": self._typist.buffer.position}
-        request = self._client.send(
-            "textDocument/inlineCompletion", {**place, "context": {"triggerKind": AUTOMATIC}}
-        )
+        """Request a completion at the cursor; None when the next key comes first."""
+        location = {"textDocument": {"uri": self._uri}, "position": self._typist.buffer.position}
+        params = {**location, "context": {"triggerKind": _AUTOMATIC}}
+        request = self._client.send("textDocument/inlineCompletion", params)
         is_first, self._is_first = self._is_first, False
         done, _ = await asyncio.wait([request.answer], timeout=wait_s)
         ms = (time.perf_counter() - start) * 1000
@@ -140,7 +119,7 @@ class Player:
             return None
         answer = self._read(request, ms)
         if answer.outcome in {"shown", "empty"}:
-            why = await self._client.request("slipstream/why", place)
+            why = await self._client.request("slipstream/why", location)
             answer = replace(answer, why=why or {}, is_first=is_first)
         await self._watch(answer, self._typist)
         if self._pace_s:
@@ -158,13 +137,10 @@ class Player:
             return Answer("empty", ms)
         self._item = items[0]
         self._client.notify("textDocument/didShowCompletion", {"item": self._item})
-        seen, self._wrong_part = self._wrong_part, self._typist.wrong_part(suggestion)
-        num_wrong = len(self._wrong_part[1]) if self._wrong_part != seen else 0
-        num_left = self._typist.num_left_of_line(suggestion)
-        return Answer("shown", ms, suggestion=suggestion, num_wrong_chars=num_wrong, num_left_chars=num_left)
+        return Answer("shown", ms, suggestion=suggestion)
 
     def _take(self, taken: AcceptKey) -> None:
-        """Accept as an editor does: the change first, then word of it."""
+        """Accept as an editor does: the change first, then the notification of it."""
         self._send_change(self._typist.accept(taken))
         if taken.how == "word":
             params = {"item": self._item, "acceptedLength": len(taken.text.encode("utf-16-le")) // 2}
@@ -175,23 +151,20 @@ class Player:
 
 
 async def _cancelled_answer(request: PendingRequest) -> Answer:
-    """Wait for the answer to a request that was cancelled just now."""
     start = time.perf_counter()
-    await asyncio.wait([request.answer], timeout=MAX_WAIT_S)
+    await asyncio.wait([request.answer], timeout=_MAX_WAIT_S)
     return Answer("cancelled", (time.perf_counter() - start) * 1000)
 
 
 def shown_suggestion(item: dict[str, Any], buffer: Buffer) -> ShownSuggestion | None:
     """What an editor shows of an inline completion item; None when it does not fit the text at the cursor.
 
-    A range that begins left of the cursor must be continued by the item's text.
+    If its range begins left of the cursor, the item's text must begin with the text there.
     """
     text = item["insertText"]
     text = text["value"] if isinstance(text, dict) else text
-    place = item.get("range")
-    cursor = len(buffer.left)
-    start = buffer.offset_of(place["start"]) if place else cursor
-    end = buffer.offset_of(place["end"]) if place else cursor
+    span, cursor = item.get("range"), len(buffer.left)
+    start, end = (buffer.offset_of(span[side]) if span else cursor for side in ("start", "end"))
     typed = buffer.left[start:]
     if start > cursor or end < cursor or not text.startswith(typed):
         return None

@@ -1,60 +1,83 @@
-"""`slipstream replay`: types files through a real server and shows what a person would feel."""
+"""`slipstream replay`: types files through a real server and reports what a person would experience."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lsp_server.commands.local_engine import told_settings, with_target
-from lsp_server.commands.terminal import console, progress_bar, write_json
+from completion_engine.errors import UserError
+from lsp_server.commands.local_engine import reported_settings, with_target
+from lsp_server.commands.source_file import read_source, repository_of
+from lsp_server.commands.terminal import progress_bar, write_json
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from completion_engine.request import Progress
+    from lsp_server.commands.player import Answer, Watch
+    from lsp_server.commands.typing_plan import TypingPlan
+    from lsp_server.commands.typist import Typist
+
+OnReady = Callable[[dict[str, Any]], None]
+
+START_SHARE = 0.3  # of a file stands above what is typed, as in most of a day's work
+
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Source files.", show_default=False)]
+Keystrokes = Annotated[
+    int, typer.Option("--limit-keystrokes", min=1, help="Type about this many keys in all.")
+]
+StartLine = Annotated[
+    int | None, typer.Option("--start-line", min=0, help="First line to type, counted from 0.")
+]
+Pace = Annotated[
+    float, typer.Option("--pace", min=0, help="Milliseconds between keys; 0 awaits each answer.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Another seed gives other typing errors.")]
+Target = Annotated[str, typer.Option("--target", help="Model to use instead of the configured one.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What is typed, and how.
+
+    About `num_keystrokes` in all files together, from line `start_line` on, counted from 0, or from
+    `START_SHARE` of each file. `pace_ms` 0 waits for each answer. `settings` override the user's own by
+    name.
+    """
+
+    num_keystrokes: int = 400
+    start_line: int | None = None
+    pace_ms: float = 0.0
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    has_index: bool = True
 
 
 def replay(  # noqa: PLR0913 - one argument for each option
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Source files.", show_default=False)],
+    files: Files,
     *,
-    limit_keystrokes: Annotated[int, typer.Option(min=1, help="Type about so many keys in all.")] = 400,
-    start_line: Annotated[int | None, typer.Option(min=0, help="First line to type, from 0.")] = None,
-    pace: Annotated[float, typer.Option(min=0, help="Milliseconds between keys; 0 awaits answers.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Another seed, other typing errors.")] = 0,
-    target: Annotated[str, typer.Option(help="Another target than the settings name.")] = "",
-    plain: Annotated[bool, typer.Option("--plain", help="Switch the drafters off.")] = False,
-    multiline: Annotated[
-        Literal["auto", "always", "never"] | None, typer.Option(help="In place of the setting of that name.")
+    limit_keystrokes: Keystrokes = 400,
+    start_line: StartLine = None,
+    pace: Pace = 0.0,
+    seed: Seed = 0,
+    target: Target = "",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting; repeatable.")
     ] = None,
-    deadline: Annotated[float | None, typer.Option(min=0, help="In place of deadlineMs; 0 is none.")] = None,
-    eagerness: Annotated[
-        float | None, typer.Option(min=0, max=1, help="In place of the setting of that name.")
-    ] = None,
-    memory: Annotated[
-        Literal["auto", "on", "off"] | None, typer.Option(help="In place of repositoryMemory.")
-    ] = None,
-    compare: Annotated[bool, typer.Option("--compare", help="Time transformers at the same places.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Type files through a server as a person would, and report what it is like."""
-    from lsp_server.commands.replay_run import Options, replay_files  # noqa: PLC0415 - not needed for help
+    """Type files through a server as a person would, and report latency and typing saved."""
+    from lsp_server.commands.replay_report import show  # noqa: PLC0415 - not needed for help
 
-    settings = told_settings(Path.cwd())
-    named = with_target(settings.model_copy(update={"target": target or settings.target})).target
-    options = Options(
-        limit_keystrokes,
-        start_line,
-        pace,
-        seed,
-        named,
-        plain,
-        compare,
-        multiline,
-        deadline,
-        eagerness,
-        memory,
-    )
+    given = settings_given(settings or [], target)
+    options = ReplayOptions(limit_keystrokes, start_line, pace, seed, given)
     with progress_bar(quiet=as_json) as report:
         result = asyncio.run(replay_files(files, options, report))
     if not as_json:
@@ -62,73 +85,105 @@ def replay(  # noqa: PLR0913 - one argument for each option
     write_json(result)
 
 
-def show(result: dict[str, Any]) -> None:
-    """The report for people, on stdout."""
-    shown = console()
-    shown.print(latency_table(result["latency_ms"], result["cancel_ms"]))
-    shown.print(facts_table(result))
-    if compared := result.get("compare"):
-        shown.print(comparison_table(compared))
+def settings_given(pairs: Sequence[str], target: str) -> dict[str, Any]:
+    """The settings in `NAME=VALUE` pairs, in JSON or plain text, and a model. Raises UserError."""
+    from lsp_server.workspace.settings_reading import merge  # noqa: PLC0415 - loads pydantic
+
+    values = dict(map(_setting, pairs))
+    own = reported_settings(Path.cwd())
+    checked = merge(own, values | ({"target": target} if target else {}), "--set")
+    if checked.problems:
+        raise UserError(" ".join(checked.problems), advice="docs/settings.md lists the settings.")
+    return {**values, "target": with_target(checked.settings).target}
 
 
-def latency_table(latency_ms: dict[str, Any], cancel_ms: dict[str, Any]) -> Table:
-    """Percentiles by kind of answer."""
-    columns = ("count", "p50", "p90", "p95", "p99", "max")
-    table = _table("Milliseconds from key to answer", ("", *columns))
-    rows = {**latency_ms, "cancelled, until answered": cancel_ms}
-    for name, row in rows.items():
-        if row["count"]:
-            table.add_row(name, str(row["count"]), *(f"{row[column]:.1f}" for column in columns[1:]))
-    return table
+def _setting(pair: str) -> tuple[str, Any]:
+    name, _, text = pair.partition("=")
+    try:
+        return name, json.loads(text)
+    except ValueError:
+        return name, text
 
 
-def facts_table(result: dict[str, Any]) -> Table:
-    """What was spared, and how the tokens came about."""
-    table = _table(f"{result['target']} on {result['device']}", ("", "value"))
-    tokens, whole = result["tokens"], result["whole"]
-    sources = ", ".join(f"{name} {count}" for name, count in tokens["accepted_by_source"].items() if count)
-    rows = {
-        "characters not typed": f"{result['share_not_typed']:.1%} of {result['num_chars']}",
-        "keys not pressed": (
-            f"{result['share_keys_not_pressed']:.1%} of {result['num_keys']}; "
-            f"{result['share_keys_spared']:.1%} less those that take suggestions"
-        ),
-        "characters shown wrong": f"{result['shown_wrong_per_100']:.1f} for 100 of these",
-        "requests": str(result["num_requests"]),
-        "shown, empty": f"{result['num_shown']}, {result['num_empty']}",
-        "shown whole": f"{whole['share_whole']:.1%}, {whole['num_chars_lost']} right characters lost",
-        "accepted, by words": f"{result['num_accepted']}, {result['num_partially_accepted']}",
-        "cancelled, failed": f"{result['num_cancelled']}, {result['num_failed']}",
-        "tokens per verification": f"{tokens['tokens_per_verification']:.2f}",
-        "prompt tokens from the cache": f"{tokens['share_cached']:.1%}",
-        "accepted drafts": sources or "none",
-        "empty because": ", ".join(f"{rule} {count}" for rule, count in result["rules"].items()) or "-",
-    }
-    for name, value in rows.items():
-        table.add_row(name, value)
-    return table
+async def replay_files(
+    files: Sequence[Path],
+    options: ReplayOptions,
+    report: Progress,
+    *,
+    watch: Watch | None = None,
+    on_ready: OnReady = lambda _stats: None,
+) -> dict[str, Any]:
+    """Type the files through one server for each repository, and return the report.
+
+    The typed files are left out of the index, which is built for this run alone, so that no answer can be
+    read from text that the person has not typed yet. `on_ready` receives a server's stats once it can
+    answer. Raises SlipstreamError.
+    """
+    from lsp_server.commands.replay_report import summary  # noqa: PLC0415 - not needed for help
+
+    async def see(answer: Answer, typist: Typist) -> None:
+        report("Typing", typist.offset - typist.plan.start, typist.plan.num_chars)
+        if watch is not None:
+            await watch(answer, typist)
+
+    plans = {path.resolve(): planned(path, options, len(files)) for path in files}
+    answers: list[Answer] = []
+    roots = Counter(map(repository_of, plans))
+    for root in roots:
+        mine = {path: plan for path, plan in plans.items() if repository_of(path) == root}
+        answers += await replay_repository(root, mine, options, report, watch=see, on_ready=on_ready)
+    result = summary(answers, num_chars=sum(plan.num_chars for plan in plans.values()))
+    first = next((answer.stats for answer in answers if answer.stats), {})
+    about = {"target": first.get("target", ""), "device": first.get("device", "")}
+    return {**about, "files": {str(root): count for root, count in roots.items()}, **result}
 
 
-def comparison_table(compared: dict[str, Any]) -> Table:
-    """Slipstream and transformers at the same places."""
-    table = _table(
-        f"The same {compared['num_places']} places, as many new tokens, median ms",
-        ("", "Slipstream", "transformers generate", "ratio"),
-    )
-    rows = {
-        "whole completion": ("slipstream_ms", "transformers_ms", "ratio_p50"),
-        "per token, decoding only": ("slipstream_token_ms", "transformers_token_ms", "token_ratio_p50"),
-    }
-    for name, (ours, theirs, ratio) in rows.items():
-        medians = (f"{compared[side]['p50']:.1f}" for side in (ours, theirs))
-        table.add_row(name, *medians, f"{compared[ratio]:.2f}x")
-    return table
+def planned(path: Path, options: ReplayOptions, num_files: int) -> TypingPlan:
+    """The whole lines of a file that are typed, and how. Raises UserError when there are none."""
+    from lsp_server.commands.typing_plan import line_start, plan_typing  # noqa: PLC0415 - not needed for help
+
+    text = read_source(path).replace("\r\n", "\n").replace("\r", "\n")
+    line = int(text.count("\n") * START_SHARE) if options.start_line is None else options.start_line
+    start = line_start(text, line)
+    end = stretch_end(text, start, max(1, options.num_keystrokes // num_files))
+    if not text[start:end].strip():
+        raise UserError(
+            f"There is nothing to type in {path} from line {line} on.",
+            advice="Choose another --start-line, or a longer file.",
+        )
+    return plan_typing(text, start=start, end=end, seed=options.seed)
 
 
-def _table(title: str, columns: tuple[str, ...]) -> Table:
-    from rich.table import Table  # noqa: PLC0415 - not needed for help
+def stretch_end(text: str, start: int, num_chars: int) -> int:
+    """The end of the last line that ends within `num_chars` after `start`; at least one line's."""
+    if start + num_chars >= len(text):
+        return len(text)
+    end = text.rfind("\n", start + 1, start + num_chars + 1)
+    if end < 0:
+        end = text.find("\n", start + 1)
+    return end if end >= 0 else len(text)
 
-    table = Table(title=title, title_justify="left")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left")
-    return table
+
+async def replay_repository(  # noqa: PLR0913 - see `replay_files`
+    root: Path,
+    plans: Mapping[Path, TypingPlan],
+    options: ReplayOptions,
+    report: Progress,
+    *,
+    watch: Watch,
+    on_ready: OnReady,
+) -> list[Answer]:
+    """Type files of one repository through a server of their own; see `replay_files`."""
+    from lsp_server.commands.player import Player  # noqa: PLC0415 - not needed for help
+    from lsp_server.commands.server_process import running_server, wait_until_ready  # noqa: PLC0415 - as above
+
+    typed = [f"/{path.relative_to(root)}" for path in plans]
+    index = {"exclude": typed} if options.has_index else {"enabled": False}
+    answers: list[Answer] = []
+    with tempfile.TemporaryDirectory(prefix="slipstream-replay-") as index_dir:
+        settings, env = {**options.settings, "index": index}, {"SLIPSTREAM_INDEX_DIR": index_dir}
+        async with running_server(root, settings=settings, env=env) as client:
+            on_ready(await wait_until_ready(client, report))
+            for path, plan in plans.items():
+                answers += await Player(client, path, plan, pace_ms=options.pace_ms, watch=watch).play()
+    return answers

@@ -1,14 +1,11 @@
-"""A server of our own for a measurement: started, waited for, asked for its state.
-
-Knows the server's command line and its `slipstream/stats`. Must not know what is measured.
-"""
+"""A server process for a replay or a measurement: started, and waited for until it can answer."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,9 +14,9 @@ from completion_engine.errors import MachineError, UserError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient
 
-# -P keeps the current folder off the module path: it may hold anything, modules of these names too.
+# -P keeps the current folder off the module path: it may hold modules of these names.
 SERVER_COMMAND = (sys.executable, "-P", "-m", "lsp_server")
-POLL_S = 0.1
+_POLL_S = 0.1
 
 
 @asynccontextmanager
@@ -40,31 +37,24 @@ async def stats_of(client: LanguageClient) -> dict[str, Any]:
 async def wait_until_ready(
     client: LanguageClient, report: Progress, *, loading_s: float = 1800.0
 ) -> dict[str, Any]:
-    """Wait for the model, and for the index if there is one; returns the server's last stats.
+    """Wait for the model, and for the indexes; returns the server's last stats.
 
-    Raises UserError with the server's own words when it cannot load, MachineError when it takes longer than
-    `loading_s`.
+    Raises UserError with the server's own message when it cannot load, MachineError after `loading_s`.
     """
     start = time.monotonic()
     while True:
         stats = await stats_of(client)
-        waited = time.monotonic() - start
-        progress = stats["progress"]
-        match stats["state"]:
-            case "error":
-                raise UserError(stats["message"] or "The engine failed.", advice=stats["advice"])
-            case "loading" if waited > loading_s:
+        if stats["state"] == "error":
+            raise UserError(stats["message"] or "The engine failed.", advice=stats["advice"])
+        building = [one for one in stats["index"] if one["state"] in {"waiting", "building"}]
+        if stats["state"] == "loading":
+            if time.monotonic() - start > loading_s:
                 raise MachineError(f"The model is not loaded after {loading_s:.0f} s.")
-            case "loading":
-                report(stats["message"] or "Loading the model", progress["done"], progress["total"])
-            case _ if not _report_indexing(stats["index"], report):
-                return stats
-        await asyncio.sleep(POLL_S)
-
-
-def _report_indexing(indexes: Sequence[Mapping[str, Any]], report: Progress) -> bool:
-    """Whether an index is still being built; tells how far each is."""
-    for index in indexes:
-        if total := index["progress"]["total"]:
-            report(f"Indexing {Path(index['folder']).name}", index["progress"]["done"], total)
-    return any(index["state"] in {"waiting", "building"} for index in indexes)
+            progress = stats["progress"]
+            report(stats["message"] or "Loading the model", progress["done"], progress["total"])
+        elif not building:
+            return stats
+        for index in building:
+            progress = index["progress"]
+            report(f"Indexing {Path(index['folder']).name}", progress["done"], progress["total"])
+        await asyncio.sleep(_POLL_S)

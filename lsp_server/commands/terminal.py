@@ -1,4 +1,4 @@
-"""What the commands say to people and to programs: JSON on stdout, everything else on stderr.
+"""Output of the commands: JSON and tables on stdout, errors and progress on stderr.
 
 Knows rich. Must not know what a command does.
 """
@@ -18,22 +18,21 @@ from completion_engine.request import Progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-
-PIPE_WIDTH = 200
+_PIPE_WIDTH = 200
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console: colours on a terminal, wide plain text in a pipe, where nothing is to be cut off."""
+    """A rich console: colours on a terminal, wide plain text in a pipe, where nothing may be cut off."""
     from rich.console import Console  # noqa: PLC0415 - 50 ms that `--help` need not pay
 
     shown = Console(stderr=stderr, highlight=False)
     if not shown.is_terminal:
-        shown.width = PIPE_WIDTH
+        shown.width = _PIPE_WIDTH
     return shown
 
 
 def write(text: str) -> None:
-    """Write `text` to stdout as it is, whatever encoding the terminal claims to have."""
+    """Write `text` to stdout as UTF-8, whatever encoding the terminal claims to have."""
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
     sys.stdout.buffer.flush()
@@ -45,24 +44,31 @@ def write_json(value: Mapping[str, Any]) -> None:
 
 
 def show_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on stdout."""
+    """Write a table to stdout."""
     from rich.table import Table  # noqa: PLC0415 - 50 ms that `--help` need not pay
 
     table = Table(*columns, title=title, title_justify="left")
     for row in rows:
         table.add_row(*row)
-    console().print(table)
+    console().print(table, markup=False)
+
+
+def show_figures(found: Mapping[str, Any], *, title: str, json: bool) -> None:
+    """Write a table of names and values, unless only `json` is wanted, and then one JSON line."""
+    if not json:
+        show_rows(title, ("", "value"), [(name, str(value)) for name, value in found.items()])
+    write_json(found)
 
 
 def show_error(error: SlipstreamError) -> None:
-    """Tell on stderr what went wrong and what to do about it."""
+    """Write to stderr what went wrong and what to do about it."""
     lines = [f"slipstream: {error.message}", *error.advice.splitlines()]
     sys.stderr.write("\n  ".join(lines) + "\n")
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGTERM ends what runs inside as Ctrl+C does, so that a measurement can tell what it has by then."""
+    """Make SIGTERM end the block as Ctrl+C does, so that a measurement can report what it has by then."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -72,30 +78,46 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
-    """A `report(what, done, total)` that draws one bar per `what` on stderr.
+    """Yield a `report(what, done, total)` that draws one bar for each `what` on stderr.
 
-    `total` is 0 while it is not known. Where stderr is no terminal each `what` is written once; nothing
-    is when `quiet`.
+    `total` is 0 while it is unknown. If stderr is not a terminal, a line is written for each `what` and
+    each tenth of it. `quiet` writes nothing.
     """
-    from rich.progress import (  # noqa: PLC0415 - as above
-        BarColumn,
-        Progress,
-        TaskID,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    if quiet or not sys.stderr.isatty():
+        yield _ignore if quiet else _PlainLines()
+        return
+    from rich import progress as bars  # noqa: PLC0415 - as above
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    shown = console(stderr=True)
-    tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=shown, disable=quiet or not shown.is_terminal) as progress:
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TaskProgressColumn(),
+        bars.TimeElapsedColumn(),
+    )
+    tasks: dict[str, bars.TaskID] = {}
+    with bars.Progress(*columns, console=console(stderr=True)) as shown:
 
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = progress.add_task(what, total=None)
-                if not (quiet or shown.is_terminal):
-                    shown.print(what, markup=False)
-            progress.update(tasks[what], completed=done, total=total or None)
+                tasks[what] = shown.add_task(what, total=None)
+            shown.update(tasks[what], completed=done, total=total or None)
 
         yield report
+
+
+def _ignore(_what: str, _done: int, _total: int) -> None:
+    pass
+
+
+class _PlainLines:
+    """A report for logs: a line when a new step begins, and for each tenth of it."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, int] | None = None
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        tenth = 10 * done // total if total else 0
+        if (what, tenth) != self._last:
+            self._last = (what, tenth)
+            sys.stderr.write(f"{what} {10 * tenth} %\n" if total else f"{what}\n")
+            sys.stderr.flush()

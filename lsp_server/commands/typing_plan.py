@@ -1,4 +1,4 @@
-"""How a person would type a stretch of text: a script of key presses, decided before any is made.
+"""A person's way of typing a stretch of text: a script of key presses, fixed before the first one.
 
 A pure function of text and seed. Must not know the protocol, the clock or what a server answers.
 """
@@ -8,30 +8,27 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-StrokeKind = Literal["type", "typo", "erase"]
+_TYPO_RATE = 0.04
+_SECOND_THOUGHT_RATE = 0.03
+_MAX_PAIR_CHARS = 2000
 
-TYPO_RATE = 0.04
-SECOND_THOUGHT_RATE = 0.03
-MAX_PAIR_CHARS = 2000
-
-CLOSERS = {"(": ")", "[": "]", "{": "}"}
-KEY = re.compile(r"\n[ \t]*|(?s:.)")
-WORD = re.compile(r"[A-Za-z]{4,}")
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_KEY = re.compile(r"\n[ \t]*|(?s:.)")
+_WORD = re.compile(r"[A-Za-z]{4,}")
 
 
-@dataclass(frozen=True, slots=True)
-class Stroke:
+class Stroke(NamedTuple):
     """One key press.
 
-    `type` adds `text`, which is right; `typo` adds `text`, which is not; `erase` removes the character
-    left of the cursor. `before` and `after` say how many characters of the file are right, left of the
-    cursor, around this stroke. `pause` is the time since the last stroke in units of the typing pace.
-    `mood` in [0, 1) decides whether a suggestion on the screen is taken before this stroke.
+    `type` adds `text`, which is right; `typo` adds `text`, which is wrong; `erase` removes the character
+    left of the cursor. `before` and `after` count the right characters of the file left of the cursor.
+    `pause` is the time since the last stroke in units of the typing pace. `mood` in [0, 1) decides whether
+    a suggestion is accepted before it.
     """
 
-    kind: StrokeKind
+    kind: Literal["type", "typo", "erase"]
     text: str
     before: int
     after: int
@@ -39,8 +36,7 @@ class Stroke:
     mood: float
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """The characters `start` up to `end` of the file."""
 
     start: int
@@ -62,7 +58,7 @@ class TypingPlan:
 
     @property
     def num_chars(self) -> int:
-        """How many characters the plan brings into the file."""
+        """Number of characters that the plan adds to the file."""
         return self.end - self.start
 
     def closer_after_enter(self, opener: int) -> Span:
@@ -75,15 +71,15 @@ class TypingPlan:
 
 def plan_typing(text: str, *, start: int, end: int, seed: int = 0) -> TypingPlan:
     """A person's way of typing `text[start:end]`. The same arguments give the same plan."""
-    rng = random.Random(seed)  # noqa: S311 - a reproducible script, no secret
+    rng = random.Random(seed)  # noqa: S311 - a reproducible script, not a secret
     strokes: list[Stroke] = []
-    words = {match.start(): match.end() for match in WORD.finditer(text, start, end)}
-    word_ends = {stop: begin for begin, stop in words.items()}
-    for key in KEY.finditer(text, start, end):
+    words = {match.start(): match.end() for match in _WORD.finditer(text, start, end)}
+    word_ends = set(words.values())
+    for key in _KEY.finditer(text, start, end):
         offset = key.start()
-        if offset in words and rng.random() < TYPO_RATE:
+        if offset in words and rng.random() < _TYPO_RATE:
             strokes += _typo(rng, offset)
-        if offset in word_ends and rng.random() < SECOND_THOUGHT_RATE:
+        if offset in word_ends and rng.random() < _SECOND_THOUGHT_RATE:
             strokes += _second_thoughts(rng, text, offset)
         strokes.append(_typed(rng, key.group(), offset, pause=_pause(rng, text, offset)))
     return TypingPlan(text, start, end, tuple(strokes), bracket_pairs(text, start, end))
@@ -95,25 +91,20 @@ def bracket_pairs(text: str, start: int, end: int) -> dict[int, int]:
     opened: list[int] = []
     for offset in range(start, end):
         character = text[offset]
-        if character in CLOSERS:
+        if character in _CLOSERS:
             opened.append(offset)
-        elif character in CLOSERS.values() and opened:
+        elif character in _CLOSERS.values() and opened:
             opener = opened.pop()
-            if CLOSERS[text[opener]] != character:
+            if _CLOSERS[text[opener]] != character:
                 opened.clear()
-            elif offset - opener <= MAX_PAIR_CHARS:
+            elif offset - opener <= _MAX_PAIR_CHARS:
                 pairs[opener] = offset
     return pairs
 
 
 def line_start(text: str, line: int) -> int:
-    """The offset at which line `line`, counted from 0, begins; the text's length beyond the last one."""
-    offset = 0
-    for _ in range(line):
-        offset = text.find("\n", offset) + 1
-        if offset == 0:
-            return len(text)
-    return offset
+    """The offset at which line `line`, counted from 0, begins; the text's length after the last one."""
+    return min(len(text), sum(len(one) + 1 for one in text.split("\n")[:line]))
 
 
 def _typed(rng: random.Random, text: str, offset: int, *, pause: float = 1.0) -> Stroke:
@@ -121,25 +112,21 @@ def _typed(rng: random.Random, text: str, offset: int, *, pause: float = 1.0) ->
 
 
 def _typo(rng: random.Random, offset: int) -> list[Stroke]:
-    """One to three wrong letters, noticed, erased."""
+    """One to three wrong letters, noticed and erased."""
     wrong = [rng.choice("qxzjk") for _ in range(rng.randint(1, 3))]
     typed = [Stroke("typo", letter, offset, offset, 1.0, rng.random()) for letter in wrong]
-    erased = [Stroke("erase", "", offset, offset, 1.0, rng.random()) for _ in wrong]
-    return typed + erased
+    return typed + [Stroke("erase", "", offset, offset, 1.0, rng.random()) for _ in wrong]
 
 
 def _second_thoughts(rng: random.Random, text: str, offset: int) -> list[Stroke]:
     """The last letters of a word erased and typed again."""
     num_letters = rng.randint(1, 3)
     erased = [Stroke("erase", "", offset - n, offset - n - 1, 1.0, rng.random()) for n in range(num_letters)]
-    again = range(offset - num_letters, offset)
-    return erased + [_typed(rng, text[position], position) for position in again]
+    return erased + [_typed(rng, text[at], at) for at in range(offset - num_letters, offset)]
 
 
 def _pause(rng: random.Random, text: str, offset: int) -> float:
     """People type words in one go, and think before a new word and before a new line."""
-    if offset > 0 and text[offset - 1] == "\n":
-        return rng.uniform(3.0, 8.0)
-    if offset > 0 and not text[offset - 1].isalnum():
-        return rng.uniform(1.0, 3.0)
-    return rng.uniform(0.7, 1.3)
+    before = text[offset - 1] if offset else "a"
+    low, high = (3.0, 8.0) if before == "\n" else (0.7, 1.3) if before.isalnum() else (1.0, 3.0)
+    return rng.uniform(low, high)

@@ -1,42 +1,82 @@
-"""The person at the keyboard: what each stroke of a plan does to the buffer, and which suggestions are taken.
+"""The scripted typist: applies strokes to a text buffer, and decides which suggestions to accept.
 
-Owns the place in the plan and the brackets that the editor has closed in advance. Must not know the
-protocol beyond a suggestion's text and range, nor the clock.
+Owns the buffer, the position in the plan, and the brackets that the editor closed in advance. Knows
+positions and content changes of the protocol. Must not know the server, nor the clock.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from lsp_server.commands.text_buffer import Buffer
 from lsp_server.commands.typing_plan import Span, Stroke, TypingPlan
+from lsp_server.workspace.positions import PositionEncoding, index_of, units_of
 
 Change = dict[str, Any]
 How = Literal["full", "word"]
 
-# Nobody takes a suggestion to be spared fewer characters than these.
+# Suggestions that save fewer characters are typed through.
 MIN_FULL_CHARS = 3
 MIN_WORD_CHARS = 6
-# How many of the suggestions that are right are taken at once, not typed through.
+# The share of right suggestions that is accepted at once.
 FULL_EAGERNESS = 0.8
 WORD_EAGERNESS = 0.5
 
 WORD_END = re.compile(r"(?<=\w)(?!\w)")
 
 
-@dataclass(frozen=True, slots=True)
-class ShownSuggestion:
+@dataclass(slots=True)
+class Buffer:
+    """Text around a cursor. Each change returns the same change in the protocol's form."""
+
+    left: str
+    right: str
+    encoding: PositionEncoding = "utf-16"
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return self.left + self.right
+
+    @property
+    def position(self) -> dict[str, int]:
+        """The cursor as an LSP position."""
+        return self._position_of(self.left)
+
+    def _position_of(self, before: str) -> dict[str, int]:
+        line = before[before.rfind("\n") + 1 :]
+        return {"line": before.count("\n"), "character": units_of(line, self.encoding)}
+
+    def offset_of(self, position: dict[str, int]) -> int:
+        """An LSP position as an offset into the text."""
+        lines = self.text.split("\n")
+        line = min(position["line"], len(lines) - 1)
+        above = sum(len(text) + 1 for text in lines[:line])
+        return above + index_of(lines[line], position["character"], self.encoding)
+
+    def write(self, before: str, after: str = "", *, num_erased: int = 0, num_replaced: int = 0) -> Change:
+        """Put `before` left and `after` right of the cursor, after erasing characters on both sides of it."""
+        kept, rest = self.left[: len(self.left) - num_erased], self.right[num_replaced:]
+        start = self._position_of(kept)
+        end = self._position_of(self.left + self.right[:num_replaced])
+        self.left, self.right = kept + before, after + rest
+        return {"range": {"start": start, "end": end}, "text": before + after}
+
+    def move(self, num_chars: int) -> None:
+        """Move the cursor to the right, as typing over a closing bracket does."""
+        self.left, self.right = self.left + self.right[:num_chars], self.right[num_chars:]
+
+
+class ShownSuggestion(NamedTuple):
     """What the editor shows: `text` at the cursor, replacing `num_replaced` characters right of it."""
 
     text: str
     num_replaced: int
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptKey:
-    """A decision to take a suggestion: all of it, or its first words."""
+class AcceptKey(NamedTuple):
+    """A decision to accept a suggestion: all of it, or its first words."""
 
     how: How
     text: str
@@ -48,7 +88,7 @@ class Typist:
     """Carries out a plan stroke by stroke.
 
     `offset` characters of the file are right, left of the cursor; `num_wrong` more are typing errors.
-    `closed` are the closing brackets that stand right of the cursor already, the innermost last.
+    `closed` are the closing brackets that already stand right of the cursor, the innermost last.
     """
 
     plan: TypingPlan
@@ -66,11 +106,11 @@ class Typist:
 
     @property
     def next_stroke(self) -> Stroke | None:
-        """The stroke that comes next, None at the end of the plan."""
+        """The next stroke, None at the end of the plan."""
         return self.plan.strokes[self.num_done] if self.num_done < len(self.plan.strokes) else None
 
     def check_integrity(self) -> None:
-        """Assert that the buffer holds what the plan's file says, typing errors aside."""
+        """Assert that the buffer holds the plan's text, except for typing errors."""
         text, typed = self.plan.text, self.buffer.left
         right = "".join(text[span.start : span.end] for span in reversed(self.closed))
         assert typed[: len(typed) - self.num_wrong] == text[: self.offset], "left of the cursor"  # noqa: S101
@@ -80,14 +120,13 @@ class Typist:
         """Make the next stroke; returns the change of the text, None if only the cursor moved."""
         stroke = self.plan.strokes[self.num_done]
         self.num_done += 1
-        match stroke.kind:
-            case "typo":
-                self.num_wrong += 1
-                return self.buffer.write(stroke.text)
-            case "erase":
-                self.num_wrong -= stroke.before == stroke.after
-                self.offset = stroke.after
-                return self.buffer.write("", num_erased=1)
+        if stroke.kind == "typo":
+            self.num_wrong += 1
+            return self.buffer.write(stroke.text)
+        if stroke.kind == "erase":
+            self.num_wrong -= stroke.before == stroke.after
+            self.offset = stroke.after
+            return self.buffer.write("", num_erased=1)
         return self._type(stroke)
 
     def _type(self, stroke: Stroke) -> Change | None:
@@ -99,37 +138,33 @@ class Typist:
         # A suggestion may have brought in a part of the stroke: a line break without all its indentation.
         start, self.offset = self.offset, stroke.after
         text = self.plan.text[start : stroke.after]
-        closer = self.plan.pairs.get(start)
-        if closer is not None:
+        if (closer := self.plan.pairs.get(start)) is not None:
             self.closed.append(Span(closer, closer + 1))
             return self.buffer.write(text, self.plan.text[closer])
-        if text[0] == "\n" and self._opens_block(start):
-            span = self.plan.closer_after_enter(start - 1)
-            self.closed[-1] = span
+        opened = self.plan.pairs.get(start - 1)
+        if (
+            text[0] == "\n" and self.closed and self.closed[-1].end - 1 == opened
+        ):  # Enter between two brackets
+            span = self.closed[-1] = self.plan.closer_after_enter(start - 1)
             return self.buffer.write(text, self.plan.text[span.start : span.end - 1])
         return self.buffer.write(text)
 
-    def _opens_block(self, offset: int) -> bool:
-        """Whether Enter at `offset` is pressed between a bracket and its closing one."""
-        closer = self.plan.pairs.get(offset - 1)
-        return bool(self.closed) and self.closed[-1].end - 1 == closer
-
     def consider(self, suggestion: ShownSuggestion) -> AcceptKey | None:
-        """Whether the suggestion on the screen is taken before the next stroke, and how much of it."""
+        """Whether the shown suggestion is accepted before the next stroke, and how much of it."""
         stroke = self.next_stroke
         if stroke is None or self.num_wrong or not suggestion.text:
             return None
-        if self._is_right(suggestion):
+        if self.is_right(suggestion):
             wanted = len(suggestion.text) >= MIN_FULL_CHARS and stroke.mood < FULL_EAGERNESS
-            return AcceptKey("full", suggestion.text, suggestion.num_replaced) if wanted else None
-        words = suggestion.text[: self.num_right_chars(suggestion)]
-        ends = [match.end() for match in WORD_END.finditer(suggestion.text) if match.end() <= len(words)]
+            return AcceptKey("full", *suggestion) if wanted else None
+        num_right = self.num_right_chars(suggestion)
+        ends = [match.end() for match in WORD_END.finditer(suggestion.text) if match.end() <= num_right]
         if ends and ends[-1] >= MIN_WORD_CHARS and stroke.mood < WORD_EAGERNESS:
             return AcceptKey("word", suggestion.text[: ends[-1]], 0)
         return None
 
-    def _is_right(self, suggestion: ShownSuggestion) -> bool:
-        """Whether taking all of it leaves the file as it shall be, closing brackets included."""
+    def is_right(self, suggestion: ShownSuggestion) -> bool:
+        """Whether accepting all of it leaves the file as planned, closing brackets included."""
         end = self.offset + len(suggestion.text)
         replaced = sum(span.end - span.start for span in self.closed if span.start < end)
         cut = any(span.start < end < span.end for span in self.closed)
@@ -137,33 +172,14 @@ class Typist:
         return in_plan and not cut and replaced == suggestion.num_replaced
 
     def num_right_chars(self, suggestion: ShownSuggestion) -> int:
-        """How many characters of a suggestion the file holds next, up to a bracket that is closed already."""
+        """Number of leading characters that the file holds next, up to a bracket that is already closed."""
         limit = self.closed[-1].start if self.closed else self.plan.end
         wanted = self.plan.text[self.offset : min(limit, self.offset + len(suggestion.text))]
         pairs = zip(wanted, suggestion.text, strict=False)
         return next((n for n, (right, shown) in enumerate(pairs) if right != shown), len(wanted))
 
-    def num_left_of_line(self, suggestion: ShownSuggestion) -> int:
-        """How many characters of the line the file holds behind a suggestion; 0 behind a wrong one."""
-        num_right = self.num_right_chars(suggestion)
-        if self.num_wrong or num_right < len(suggestion.text):
-            return 0
-        at = self.offset + num_right
-        end = self.plan.text.find("\n", at)
-        return (self.plan.end if end < 0 else end) - at
-
-    def wrong_part(self, suggestion: ShownSuggestion) -> tuple[int, str]:
-        """What a suggestion says that the file will not hold: from which offset on, and what it says there.
-
-        Nothing of it is wrong while a typing error stands: it goes on from that.
-        """
-        if self.num_wrong or self._is_right(suggestion):
-            return self.offset + len(suggestion.text), ""
-        num_right = self.num_right_chars(suggestion)
-        return self.offset + num_right, suggestion.text[num_right:]
-
     def accept(self, acceptance: AcceptKey) -> Change:
-        """Take a suggestion as decided; the strokes it spares are left out."""
+        """Accept a suggestion as decided; the strokes that it saves are left out."""
         end = self.offset + len(acceptance.text)
         self.closed = [span for span in self.closed if span.start >= end]
         change = self.buffer.write(acceptance.text, num_replaced=acceptance.num_replaced)

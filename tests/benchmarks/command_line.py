@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +11,11 @@ import typer
 
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
+from lsp_server.commands.cursor_samples import Sample
 from lsp_server.commands.local_engine import named_target
-from lsp_server.commands.sample_positions import Sample, from_folder, interleaved
-from lsp_server.commands.terminal import show_error, show_rows, write_json
-from tests.benchmarks.infilling_tasks import from_tasks
+from lsp_server.commands.terminal import show_error
 from tests.benchmarks.released_sources import released_sources
+from tests.benchmarks.samples import from_folder, from_tasks, interleaved
 
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Target = Annotated[str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)]
@@ -66,10 +66,3 @@ def engine_facts(engine: CompletionEngine) -> dict[str, Any]:
     """The facts of an engine that its figures depend on."""
     facts = engine.describe()
     return {name: facts[name] for name in ("target", "device", "dtype", "exactness", "pass_ms")}
-
-
-def show_figures(found: Mapping[str, Any], *, json: bool, title: str) -> None:
-    """A table of two columns, without `json`, and then one JSON line."""
-    if not json:
-        show_rows(title, ("", "value"), [(name, str(value)) for name, value in found.items()])
-    write_json(found)

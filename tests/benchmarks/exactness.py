@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import typer
+
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from lsp_server.commands.bench import Memory, Temperature, measure_exactness
+from completion_engine.engine import CompletionEngine
+from lsp_server.commands.bench import Memory, Temperature
+from lsp_server.commands.bench_exactness import ExactnessWish, measure_exactness
+from lsp_server.commands.terminal import interruptible, progress_bar, show_figures
 from tests.benchmarks.command_line import (
     DraftModel,
     Dtype,
@@ -17,6 +22,7 @@ from tests.benchmarks.command_line import (
     samples_of,
 )
 from tests.benchmarks.released_sources import released_sources
+from tests.benchmarks.samples import repository_index
 
 
 def exactness(
@@ -39,7 +45,15 @@ def exactness(
     root = sources or released_sources()
     config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
     samples = samples_of(prompts, tasks or [], root)
-    measure_exactness(samples, root, config, tokens, temperature, memory, json=json)
+    wish = ExactnessWish(tokens, temperature, memory)
+    with interruptible(), progress_bar(quiet=json) as report:
+        engine = CompletionEngine.load(config, report)
+        report("Indexing the sources", 0, 0)
+        index = repository_index(root, engine.tokenizer.encode_many)
+        found = measure_exactness(engine, samples, index, wish, report)
+    show_figures(found, title="Drafters on against off, same target, token by token", json=json)
+    if not found["is_exact"]:
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

@@ -16,14 +16,14 @@ import numpy as np
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import load_tokenizer
-from lsp_server.commands.sample_positions import source_files
-from lsp_server.commands.terminal import progress_bar
+from lsp_server.commands.terminal import progress_bar, show_figures
 from ngram_cache import snapshot
 from ngram_cache.construction import IntArray
 from ngram_cache.index import NgramIndex
 from ngram_cache.snapshot import FileRecord, Snapshot
-from tests.benchmarks.command_line import Json, Sources, Target, run, show_figures
+from tests.benchmarks.command_line import Json, Sources, Target, run
 from tests.benchmarks.released_sources import released_sources
+from tests.benchmarks.samples import source_files
 
 _MAX_CONTEXT_SHOWN = 64
 _MIN_CHARS = 1_000  # shorter files say nothing about lookups

@@ -16,9 +16,9 @@ from typing import Any
 from completion_engine.config import DEFAULT_TARGET
 from lsp_server.commands.language_client import LanguageClient
 from lsp_server.commands.server_process import running_server, stats_of, wait_until_ready
-from lsp_server.commands.terminal import progress_bar
+from lsp_server.commands.terminal import progress_bar, show_figures
 from lsp_server.protocol.framing import REQUEST_CANCELLED, ResponseError
-from tests.benchmarks.command_line import Json, Target, run, show_figures
+from tests.benchmarks.command_line import Json, Target, run
 
 NUM_LINES = 20_000
 NUM_KEYSTROKES = 60

@@ -21,7 +21,6 @@ from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache
-from lsp_server.commands.sample_positions import from_folder
 from tests.benchmarks.drafting.arms import acceptance, measure_drafting
 from tests.benchmarks.drafting.hindsight import (
     best_arm,
@@ -34,6 +33,7 @@ from tests.benchmarks.drafting.plot import write_drafting_plot
 from tests.benchmarks.drafting.record import record
 from tests.benchmarks.drafting.replay import ALL, Arm, arms_of, replay
 from tests.benchmarks.drafting.trace import Trace, TracedDrafts, Traces, load, save
+from tests.benchmarks.samples import from_folder
 
 SOURCES = Path(__file__).parents[2] / "completion_engine"
 COSTS = Costs({8: 30.0, 16: 36.0}, branch_ms=2.0, max_branches=4)

@@ -18,7 +18,7 @@ from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.models.manifest import write_manifest
 from completion_engine.prompting.tokenizer import load_tokenizer
-from lsp_server.commands.sample_positions import Sample, from_folder, repository_index
+from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.peers import PeerOptions, measure_peers
 from tests.benchmarks.peers.ours import our_peers
 from tests.benchmarks.peers.reference import find_assistant, transformers_peers
@@ -33,6 +33,7 @@ from tests.benchmarks.peers.report import (
 )
 from tests.benchmarks.peers.runs import Absent, PeerTask, Run, take_turns, up_to_end
 from tests.benchmarks.peers.tasks import builder_for, prompt_tokens, tasks_for, widened
+from tests.benchmarks.samples import from_folder, repository_index
 
 SOURCES = Path(__file__).parents[2] / "completion_engine"
 

@@ -26,8 +26,8 @@ from completion_engine.remote.config import RemoteConfig
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.servers import Servers
 from completion_engine.remote.transport import Wait
-from lsp_server.commands.replay_run import Options
-from lsp_server.commands.sample_positions import Sample
+from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.replay import ReplayOptions
 from tests.benchmarks.command_line import app_of
 from tests.benchmarks.remote import arithmetic, matching
 from tests.benchmarks.remote.__main__ import remote
@@ -259,14 +259,16 @@ def test_a_gpu_of_twice_the_bandwidth_steps_in_half_the_time() -> None:
 
 def test_servers_elsewhere_are_not_simulated_farther_away() -> None:
     with pytest.raises(UserError, match="only simulated"):
-        way = typed_from_afar([], Options(), {"url": "https://example.org"}, [5.0], [], lambda *_: None)
+        way = typed_from_afar([], ReplayOptions(), {"url": "https://example.org"}, [5.0], [], lambda *_: None)
         asyncio.run(anext(way))
 
 
 def test_a_file_is_typed_here_and_with_the_servers(
     tiny_model_dir: Path, server: RemoteServer, metrics: str, source: Path
 ) -> None:
-    options = Options(24, start_line=2, target=str(tiny_model_dir), patience_ms=30_000, has_index=False)
+    options = ReplayOptions(
+        24, start_line=2, settings={"target": str(tiny_model_dir), "patienceMs": 30_000}, has_index=False
+    )
 
     async def typed() -> dict[str, dict[str, Any]]:
         way = typed_from_afar([source], options, {"url": server.url}, [1.0], [metrics], lambda *_: None)

@@ -18,8 +18,8 @@ from completion_engine.request import CompletionRequest
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from lsp_server.commands.bench_exactness import compare
-from lsp_server.commands.sample_positions import from_folder
 from tests.benchmarks.gpu.random_models import HandedOver, random_model
+from tests.benchmarks.samples import from_folder
 
 NUM_PROMPTS = 500
 

@@ -14,7 +14,7 @@ from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CompletionRequest
 from lsp_server.commands.bench_exactness import compare
-from lsp_server.commands.sample_positions import from_folder
+from tests.benchmarks.samples import from_folder
 
 pytestmark = pytest.mark.real_model
 

@@ -18,11 +18,12 @@ from collections.abc import Iterator, Sequence
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import Suggestion, polish
 from completion_engine.suggestions.stopping import StopRules
-from lsp_server.commands.sample_positions import Sample, from_folder
+from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.accepting.holes import Place
 from tests.benchmarks.judging import parses_as_well
 from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.releases import ENDINGS
+from tests.benchmarks.samples import from_folder
 
 _LANGUAGES = ("python", "typescript", "javascript", "rust", "go", "c")
 _MAX_CHARS = 600  # of what stood there, behind a cursor that stands before a block

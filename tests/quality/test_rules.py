@@ -9,7 +9,8 @@ import pytest
 
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
-from lsp_server.commands.sample_positions import Sample, from_folder
+from lsp_server.commands.cursor_samples import Sample
+from tests.benchmarks.samples import from_folder
 from tests.quality.auto_closed import measured
 from tests.quality.rules import before_open, cuts, is_block_shown, is_line_shown
 

@@ -10,13 +10,13 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
-from lsp_server.commands.sample_positions import Position, from_folder, interleaved
 from lsp_server.commands.terminal import console, progress_bar, write_json
 from tests.benchmarks.accepting.holes import accepting_rows, measure_accepting
 from tests.benchmarks.command_line import Json, Minutes, Results, Target, run
 from tests.benchmarks.json_lines import JsonLines
 from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.releases import ENDINGS
+from tests.benchmarks.samples import Position, from_folder, interleaved
 
 _LANGUAGES = ("python", "typescript", "rust", "go", "c")
 

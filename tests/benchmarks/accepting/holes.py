@@ -18,11 +18,12 @@ from typing import Any
 
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
-from lsp_server.commands.sample_positions import Position, Sample, repository_index
+from lsp_server.commands.cursor_samples import Sample
 from lsp_server.workspace.settings import Settings
 from ngram_cache import NgramIndex
 from tests.benchmarks.json_lines import JsonLines
 from tests.benchmarks.judging import tree_of
+from tests.benchmarks.samples import Position, repository_index
 
 _MAX_HOLE_LINES = 10
 _MAX_ACCEPTED = 12

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from completion_engine.config import AUTO
-from lsp_server.commands.sample_positions import from_folder
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
 from tests.benchmarks.cold.answers import cold_answers, one_of_each_file, summary
 from tests.benchmarks.command_line import Json, run
 from tests.benchmarks.released_sources import released_sources
+from tests.benchmarks.samples import from_folder
 
 _DRAWN_FOR_EACH = 4  # positions for each that is asked: several may lie in one file
 

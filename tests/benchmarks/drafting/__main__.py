@@ -12,7 +12,7 @@ import typer
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.drafters import build_drafters
-from lsp_server.commands.sample_positions import Sample, repository_index
+from lsp_server.commands.cursor_samples import Sample
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
 from tests.benchmarks.command_line import (
     DraftModel,
@@ -39,6 +39,7 @@ from tests.benchmarks.drafting.record import record
 from tests.benchmarks.drafting.trace import Traces, load, save
 from tests.benchmarks.plot import check_plot
 from tests.benchmarks.released_sources import released_sources
+from tests.benchmarks.samples import repository_index
 
 
 def drafting(

@@ -14,9 +14,9 @@ from completion_engine.stats import Forecast
 from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
-from lsp_server.commands.text_buffer import Buffer
 from lsp_server.commands.typing_plan import TypingPlan
-from lsp_server.commands.typist import ShownSuggestion, Typist
+from lsp_server.commands.typist import Buffer, ShownSuggestion, Typist
+from tests.benchmarks.replay.shown_wrong import wrong_part
 
 ForecastAt = Callable[[str, str], Forecast]
 KnowsAt = Callable[[str, str], IsKnown | None]
@@ -82,7 +82,7 @@ def walk(plan: TypingPlan, show: Show) -> Tally:
             if not shown.text:
                 break
             tally.num_shown += 1
-            seen, before = typist.wrong_part(shown), seen
+            seen, before = wrong_part(typist, shown), seen
             tally.num_wrong += len(seen[1]) if seen != before else 0
             if (taken := typist.consider(shown)) is None:
                 break

@@ -17,12 +17,13 @@ from completion_engine.decoding.low_confidence_names import IsKnown, KnownNames
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Forecast
-from lsp_server.commands.replay_run import Options, planned
-from lsp_server.commands.sample_positions import context_of, repository_index, source_files
+from lsp_server.commands.cursor_samples import context_of
+from lsp_server.commands.replay import ReplayOptions, planned
 from lsp_server.commands.source_file import language_id
 from lsp_server.commands.typing_plan import TypingPlan
 from tests.benchmarks.eagerness.curve import KnowsAt, Tally, shows, walk
 from tests.benchmarks.eagerness.forecasts import Forecasts
+from tests.benchmarks.samples import repository_index, source_files
 
 EAGERNESSES = (0.97, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)
 _RECORDED = 0.98  # what is less likely right than this leaves is never shown
@@ -63,7 +64,7 @@ def drawn_modules(root: Path, num_modules: int, seed: int) -> list[tuple[Path, P
 
 def typings(modules: Iterable[tuple[Path, Path]], num_keystrokes: int) -> list[Typing]:
     """Of each module a stretch of about so many characters, from a third of it on."""
-    options = Options(num_keystrokes)
+    options = ReplayOptions(num_keystrokes)
     return [Typing(project, path, planned(path, options, 1)) for project, path in modules]
 
 

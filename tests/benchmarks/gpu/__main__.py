@@ -9,7 +9,6 @@ import typer
 
 from completion_engine.gpu.memory import GEOMETRIES
 from lsp_server.commands.local_engine import named_target
-from lsp_server.commands.sample_positions import from_folder
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
 from tests.benchmarks.command_line import Json, run
 from tests.benchmarks.gpu.measure import GpuRun, measure_gpu
@@ -25,6 +24,7 @@ from tests.benchmarks.gpu.report import (
 from tests.benchmarks.peers.report import COLUMNS, absent_lines, table_rows
 from tests.benchmarks.plot import check_plot
 from tests.benchmarks.released_sources import released_sources
+from tests.benchmarks.samples import from_folder
 
 Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many prompts of the real target.")]
 Tokens = Annotated[int, typer.Option("--tokens", min=2, help="Tokens behind each prompt.")]

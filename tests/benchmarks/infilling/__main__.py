@@ -14,8 +14,8 @@ from completion_engine.engine import CompletionEngine
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from tests.benchmarks.command_line import Json, Minutes, Results, Target, run
 from tests.benchmarks.infilling.pass_rate import OURS, PLAIN, infilling_rows, measure_infilling
-from tests.benchmarks.infilling_tasks import infilling_tasks
 from tests.benchmarks.json_lines import JsonLines
+from tests.benchmarks.samples import infilling_tasks
 
 
 def infilling(

@@ -13,10 +13,10 @@ from typing import Any
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
 from tests.benchmarks.infilling.sandbox import runs_to_its_end
-from tests.benchmarks.infilling_tasks import InfillingTask
 from tests.benchmarks.json_lines import JsonLines
 from tests.benchmarks.quality.results import sign_test
 from tests.benchmarks.quality.run import plain_text
+from tests.benchmarks.samples import InfillingTask
 
 OURS, PLAIN = "Slipstream", "plain continuation"
 

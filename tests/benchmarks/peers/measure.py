@@ -19,7 +19,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.models import ModelStore
 from completion_engine.request import Progress
-from lsp_server.commands.sample_positions import Sample, repository_index
+from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.peers import openvino_peers as openvino
 from tests.benchmarks.peers.llama import LLAMA, llama_peers, lookup_tokens, num_threads
 from tests.benchmarks.peers.ours import PLAIN, our_peers
@@ -34,6 +34,7 @@ from tests.benchmarks.peers.report import summarise
 from tests.benchmarks.peers.runs import Absent, Peer, PeerTask, take_turns
 from tests.benchmarks.peers.tasks import tasks_for
 from tests.benchmarks.peers.worker_process import Engine, Worker, running_worker
+from tests.benchmarks.samples import repository_index
 
 _TRANSFORMERS, _PARTS = "transformers", "parts of Slipstream"  # each drafter by itself, and more of them
 FAMILIES = (_TRANSFORMERS, LLAMA.name, openvino.OPENVINO.name, _PARTS)  # that can be left out

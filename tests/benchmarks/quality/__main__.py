@@ -12,7 +12,7 @@ import typer
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.prompt_choice import MAX_CONTEXT_TOKENS
-from lsp_server.commands.sample_positions import Position, from_folder, interleaved
+from lsp_server.commands.cursor_samples import ENDINGS as SOURCE_ENDINGS
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from tests.benchmarks.command_line import Json, Minutes, Results, Target, run
 from tests.benchmarks.quality.results import QualityResults
@@ -29,6 +29,7 @@ from tests.benchmarks.quality.run import (
 )
 from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.releases import ENDINGS, RELEASES
+from tests.benchmarks.samples import Position, from_folder, interleaved
 
 
 def quality(
@@ -64,7 +65,10 @@ def quality(
         names = language or ["python"]
         roots = {"sources": sources} if sources else {name: released_sources(name) for name in names}
         drawn = [
-            [Position(name, sample, root) for sample in from_folder(root, prompts, endings=ENDINGS.get(name))]
+            [
+                Position(name, sample, root)
+                for sample in from_folder(root, prompts, endings=ENDINGS.get(name, SOURCE_ENDINGS))
+            ]
             for name, root in roots.items()
         ]
         run.measure(list(interleaved(*drawn)), partial(report, "Asking"))

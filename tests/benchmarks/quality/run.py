@@ -23,11 +23,12 @@ from completion_engine.request import CompletionRequest, MemoryWish, RepositoryC
 from completion_engine.stats import Completion
 from completion_engine.suggestions.rules import Stop
 from completion_engine.text_window import TextWindow
-from lsp_server.commands.sample_positions import Position, Sample, context_of, repository_index
+from lsp_server.commands.cursor_samples import Sample, context_of
 from lsp_server.workspace.settings import Settings
 from ngram_cache import NgramIndex
 from tests.benchmarks.judging import judge
 from tests.benchmarks.quality.results import Asked, QualityResults
+from tests.benchmarks.samples import Position, repository_index
 
 _MAX_TOKENS = 48
 Progress = Callable[[int, int], None]

@@ -11,14 +11,13 @@ import typer
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.remote.config import RemoteConfig
 from lsp_server.commands.local_engine import named_target
-from lsp_server.commands.replay_run import Options
-from lsp_server.commands.sample_positions import from_folder
+from lsp_server.commands.replay import ReplayOptions
 from lsp_server.commands.terminal import interruptible, progress_bar, show_rows, write_json
 from tests.benchmarks.command_line import Json, run
-from tests.benchmarks.infilling_tasks import from_tasks
 from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.remote import distance
 from tests.benchmarks.remote.measure import Asked, measure
+from tests.benchmarks.samples import from_folder, from_tasks
 
 _NUMS_STREAMS = (1, 2, 4, 8, 16)
 _ARITHMETIC = "Not measured: arithmetic for GPU servers, from key to whole suggestion, ms"
@@ -74,7 +73,7 @@ def remote(
         [num for num in num_streams if num] if num_streams else _NUMS_STREAMS if prompts else (),
         typed or (),
         round_trip or (0.0,),
-        Options(keystrokes, target=target, patience_ms=patience, has_index=False),
+        ReplayOptions(keystrokes, settings={"target": target, "patienceMs": patience}, has_index=False),
         metrics or (),
     )
     found: dict[str, Any] = {"bench": "remote", "target": target}

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from completion_engine.errors import UserError
 from completion_engine.request import Progress
-from lsp_server.commands.replay_run import Options, replay_files
+from lsp_server.commands.replay import ReplayOptions, replay_files
 from tests.benchmarks.remote.counters import Counts, read_counts
 from tests.benchmarks.remote.relay import delaying_relay
 
@@ -22,7 +22,7 @@ HERE = "this machine"
 
 async def typed_from_afar(
     files: Sequence[Path],
-    options: Options,
+    options: ReplayOptions,
     remote: Mapping[str, str],
     round_trips_ms: Sequence[float],
     metrics: Sequence[str],
@@ -42,7 +42,7 @@ async def typed_from_afar(
     for round_trip_ms in round_trips_ms:
         async with delaying_relay(parts.hostname, parts.port, round_trip_ms) as port:
             settings = {**remote, "url": f"{parts.scheme}://{parts.hostname}:{port}"}
-            far = replace(options, remote=settings)
+            far = replace(options, settings={**options.settings, "remote": settings})
             before = read_counts(metrics)
             replayed = await replay_files(files, far, report)
             counts = read_counts(metrics) - before

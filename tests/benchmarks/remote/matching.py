@@ -16,7 +16,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion
-from lsp_server.commands.sample_positions import Sample
+from lsp_server.commands.cursor_samples import Sample
 from lsp_server.workspace.measurements import percentiles
 
 PATIENCE_MS = 120_000.0

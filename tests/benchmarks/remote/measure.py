@@ -24,8 +24,8 @@ from completion_engine.remote.servers import Servers
 from completion_engine.remote.transport import Wait
 from completion_engine.request import Progress
 from completion_engine.text_window import TextWindow
-from lsp_server.commands.replay_run import Options
-from lsp_server.commands.sample_positions import Sample
+from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.replay import ReplayOptions
 from tests.benchmarks.remote import arithmetic, distance, matching, streams
 from tests.benchmarks.remote.counters import Counts, read_counts
 
@@ -48,7 +48,7 @@ class Asked:
     nums_streams: Sequence[int] = ()
     typed: Sequence[Path] = ()
     round_trips_ms: Sequence[float] = (0.0,)
-    options: Options = field(default_factory=Options)
+    options: ReplayOptions = field(default_factory=ReplayOptions)
     metrics: Sequence[str] = ()
 
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from completion_engine.cpu.kernels import kernel_cache
-from lsp_server.commands.check import Check, guarded
-from lsp_server.commands.doctor import gpu_checks, kernels_check
+from lsp_server.commands.machine_checks import Check, gpu_checks, guarded, kernel_storage_check
 
 REPOSITORY_ROOT = Path(__file__).parents[3]
 RunCli = Callable[..., Any]
@@ -38,6 +37,8 @@ def test_a_machine_with_a_model_is_measured(run_cli: RunCli, in_repository: Path
     assert any(name.startswith("target pass") and "ms" in checks[name]["found"] for name in checks)
     assert checks["index"]["advice"].endswith(f"slipstream index {in_repository}")
     assert checks["target"]["found"].endswith(", by the settings")
+    assert checks["kernel"]["found"].endswith(", with weights in bytes")
+    assert checks["prompt token"]["found"].endswith(" ms")
 
 
 def test_whatever_is_not_ok_comes_with_advice(run_cli: RunCli, in_repository: Path) -> None:
@@ -61,6 +62,7 @@ def test_a_missing_model_says_how_to_get_it(
     assert done.code == 1
     checks = by_name(done.json())
     assert checks["target"]["found"].startswith("auto: qwen2.5-coder-0.5b ")
+    assert checks["kernel"]["found"].endswith(", with weights in bytes")
     assert checks["next larger target"]["found"].startswith("qwen2.5-coder-1.5b needs ")
     assert checks["model"] == {
         "name": "model",
@@ -90,9 +92,9 @@ def test_a_folder_of_kernels_that_is_not_safe_is_named(
 ) -> None:
     folder = tmp_path / "slipstream" / "kernels" / "version"
     monkeypatch.setattr(kernel_cache, "KERNEL_FOLDER", folder)
-    assert kernels_check().state == "ok"
+    assert kernel_storage_check().state == "ok"
     folder.symlink_to(folder.rename(tmp_path / "elsewhere"))
-    check = kernels_check()
+    check = kernel_storage_check()
     assert (check.state, check.found) == ("slow", f"not stored: {folder} is a link")
     assert check.advice
 

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from completion_engine.stats import CompletionStats
-from lsp_server.commands.player import Answer, AnswerKind, How, shown_suggestion
+from lsp_server.commands.player import Answer, shown_suggestion
 from lsp_server.commands.replay_report import kind_of, summary
-from lsp_server.commands.text_buffer import Buffer
-from lsp_server.commands.typist import ShownSuggestion
+from lsp_server.commands.typist import Buffer, How, ShownSuggestion
 
 
 def answer(
-    outcome: AnswerKind = "shown",
+    outcome: Literal["shown", "empty", "cancelled", "failed"] = "shown",
     ms: float = 1.0,
     *,
     num_forwards: int = 1,
     num_accepted: int = 0,
     how: How | None = None,
     taken: int = 0,
-    wrong: int = 0,
     is_first: bool = False,
     rule: str = "",
-    finish: str = "stop",
-    left: int = 0,
 ) -> Answer:
     stats = CompletionStats(num_tokens=4, num_forwards=num_forwards, num_accepted=num_accepted)
     stats.accepted_by_source["ngram"] = num_accepted
-    stats.finish_reason = finish
     stats.num_prompt_tokens, stats.num_cached_tokens = 100, 90
     why = {"rule": rule, "stats": stats.as_dict()} if outcome in {"shown", "empty"} else {}
-    counts = {"num_taken_chars": taken, "num_wrong_chars": wrong, "num_left_chars": left}
+    counts = {"num_taken_chars": taken}
     return Answer(outcome, ms, is_first, why, how=how, **counts)
 
 
@@ -55,7 +52,7 @@ def test_first_cancelled_and_failed_answers_do_not_count_as_warm() -> None:
         answer("cancelled", ms=5),
         answer("failed", ms=7),
     ]
-    report = summary(answers, num_chars=10, num_keys=5)
+    report = summary(answers, num_chars=10)
     assert report["latency_ms"]["warm"]["count"] == 2
     assert report["latency_ms"]["first"]["max"] == 900
     assert report["cancel_ms"]["max"] == 5
@@ -66,36 +63,16 @@ def test_first_cancelled_and_failed_answers_do_not_count_as_warm() -> None:
 def test_taken_characters_and_tokens_add_up() -> None:
     answers = [
         answer(num_forwards=1, num_accepted=3, how="full", taken=12),
-        answer(num_forwards=3, how="word", taken=8, wrong=6),
+        answer(num_forwards=3, how="word", taken=8),
         answer(num_forwards=0),
     ]
-    report = summary(answers, num_chars=40, num_keys=20)
+    report = summary(answers, num_chars=40)
     assert (report["num_accepted"], report["num_partially_accepted"]) == (1, 1)
     assert (report["num_chars_not_typed"], report["share_not_typed"]) == (20, 0.5)
-    assert (report["share_keys_not_pressed"], report["share_keys_spared"]) == (0.95, 0.85)
-    assert (report["num_chars_shown_wrong"], report["shown_wrong_per_100"]) == (6, 15.0)
     assert (report["tokens"]["num_tokens"], report["tokens"]["num_written"]) == (12, 7)
     assert report["tokens"]["tokens_per_verification"] == 7 / 4
     assert report["tokens"]["share_cached"] == 0.9
     assert report["tokens"]["accepted_by_source"]["ngram"] == 3
-
-
-def test_what_a_deadline_cut_of_warm_suggestions_is_counted() -> None:
-    answers = [
-        answer(),
-        answer(left=9),  # a whole suggestion may end within a line
-        answer(finish="deadline", left=4),
-        answer(finish="deadline", left=3),
-        answer(finish="deadline"),  # and a cut one may be wrong, or end with its line
-        answer("empty", finish="deadline"),
-        answer(finish="deadline", left=8, is_first=True),
-    ]
-    assert summary(answers, num_chars=40, num_keys=30)["whole"] == {
-        "share_whole": 0.4,
-        "num_cut": 3,
-        "num_cut_within_right_line": 2,
-        "num_chars_lost": 7,
-    }
 
 
 def item(text: str, start: int, end: int) -> dict[str, object]:

@@ -4,36 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
-import signal
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
-import torch
 
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.precision import choose_precision
 from completion_engine.prompting.tokenizer import load_tokenizer
-from lsp_server.commands.bench import Dtype, app
-from lsp_server.commands.bench_exactness import ExactnessReport, compare
-from lsp_server.commands.sample_positions import (
-    Position,
-    Sample,
-    from_folder,
-    interleaved,
-)
-from lsp_server.commands.terminal import interruptible
+from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.accepting.holes import measure_accepting
 from tests.benchmarks.cold.answers import ColdAnswer, one_of_each_file, summary
 from tests.benchmarks.infilling.pass_rate import OURS, measure_infilling
 from tests.benchmarks.infilling.pass_rate import PLAIN as PLAIN_TEXT
-from tests.benchmarks.infilling_tasks import InfillingTask, from_tasks
 from tests.benchmarks.json_lines import JsonLines
 from tests.benchmarks.judging import is_whole_as_far, judge, parses_as_well
 from tests.benchmarks.judging import summary as judged
@@ -47,6 +32,7 @@ from tests.benchmarks.quality.run import (
     table_rows,
     way_without,
 )
+from tests.benchmarks.samples import InfillingTask, Position, from_folder, from_tasks, interleaved
 
 SOURCES = Path(__file__).parents[2] / "completion_engine"
 
@@ -54,40 +40,6 @@ SOURCES = Path(__file__).parents[2] / "completion_engine"
 def engine_of(folder: Path, **options: object) -> CompletionEngine:
     config = EngineConfig(target=str(folder), prefix_chars=400, suffix_chars=200, **options)  # type: ignore[arg-type]
     return CompletionEngine(config, load_language_model(folder, "cpu", "auto", 512), load_tokenizer(folder))
-
-
-def test_the_same_target_with_and_without_drafts_does_not_differ(tiny_model_dir: Path) -> None:
-    drafted, plain = engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=())
-    report = compare({"tree": drafted}, plain, from_folder(SOURCES, 3), 12)["tree"]
-    assert (report.num_prompts, report.num_differing) == (3, 0)
-    assert report.num_tokens >= 3
-
-
-def test_another_target_is_seen_to_differ(
-    tiny_model_dir: Path, tmp_path: Path, write_tiny: Callable[..., Path]
-) -> None:
-    other = write_tiny(tmp_path / "other", seed=7)
-    drafted, plain = engine_of(tiny_model_dir), engine_of(other, drafters=())
-    report = compare({"tree": drafted}, plain, from_folder(SOURCES, 3), 12)["tree"]
-    assert report.num_differing == 3
-    assert len(report.differing) == 3
-
-
-def test_a_comparison_that_is_ended_tells_what_it_has(tiny_model_dir: Path) -> None:
-    def end_after_two(reports: Mapping[str, ExactnessReport]) -> None:
-        if reports["tree"].num_prompts == 2:
-            signal.raise_signal(signal.SIGTERM)
-
-    drafted, plain = engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=())
-    with interruptible():
-        reports = compare({"tree": drafted}, plain, from_folder(SOURCES, 3), 4, progress=end_after_two)
-    assert (reports["tree"].num_prompts, reports["tree"].num_differing) == (2, 0)
-
-
-def test_an_engine_is_not_compared_with_itself(tiny_model_dir: Path) -> None:
-    plain = engine_of(tiny_model_dir, drafters=())
-    with pytest.raises(ValueError, match="with itself"):
-        compare({"plain": plain}, plain, [], 12)
 
 
 def test_the_same_seed_draws_the_same_positions() -> None:
@@ -271,20 +223,3 @@ def test_cold_places_are_summed_up() -> None:
 def test_each_file_is_asked_once() -> None:
     samples = [Sample(name, name[0], "", "", "", "") for name in ("a1", "b1", "a2")]
     assert [sample.name for sample in one_of_each_file(samples)] == ["a1", "b1"]
-
-
-def test_the_help_names_every_measurement() -> None:
-    commands = {
-        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
-    }
-    assert app.info.help
-    assert set(re.findall(r"\w+", app.info.help.partition(":")[2])) == commands
-
-
-def test_the_help_names_every_dtype() -> None:
-    (option,) = get_args(Dtype)[1:]
-    with pytest.raises(UserError) as refused:
-        choose_precision("no such dtype", torch.device("cpu"))
-    known = set(re.findall(r"auto|[a-z]+\d+", refused.value.advice))
-    assert len(known) > 2
-    assert set(re.findall(r"auto|[a-z]+\d+", option.help)) == known

@@ -62,13 +62,13 @@ class Baseline:
     @classmethod
     def load(cls, engine: dict[str, Any], report: Progress) -> Baseline:
         """The model that the server's `engine` part of the stats names, on the same device."""
-        import torch  # noqa: PLC0415 - only this measurement needs it
-        from transformers import AutoModelForCausalLM  # noqa: PLC0415 - as above
-        from transformers.utils import logging  # noqa: PLC0415 - as above
+        import torch
+        from transformers import AutoModelForCausalLM
+        from transformers.utils import logging
 
-        from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
-        from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - as above
-        from completion_engine.text_window import TextWindow  # noqa: PLC0415 - as above
+        from completion_engine.models import ModelStore
+        from completion_engine.prompting.tokenizer import load_tokenizer
+        from completion_engine.text_window import TextWindow
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         report("Loading transformers' model", 0, 0)
@@ -81,7 +81,7 @@ class Baseline:
 
     def generate(self, prefix: str, suffix: str, num_tokens: int) -> Timing:
         """Time `num_tokens` new tokens between `prefix` and `suffix`."""
-        import torch  # noqa: PLC0415 - loaded already
+        import torch
 
         fim, (before, after) = self._tokenizer.fim, self._num_chars
         prompt = [fim.prefix, *self._tokenizer.encode(prefix[-before:])]

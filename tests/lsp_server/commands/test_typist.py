@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_server.commands.text_buffer import Buffer
 from lsp_server.commands.typing_plan import bracket_pairs, line_start, plan_typing
-from lsp_server.commands.typist import ShownSuggestion, Typist
+from lsp_server.commands.typist import Buffer, ShownSuggestion, Typist
 from lsp_server.workspace.positions import PositionEncoding
 
 CODE = '''import os
@@ -104,15 +103,6 @@ def test_only_well_nested_near_brackets_are_paired(text: str, pairs: dict[int, i
     assert bracket_pairs(text, 0, len(text)) == pairs
 
 
-@pytest.mark.parametrize(
-    ("text", "num_left"),
-    [("os", 0), ("o", 1), ("", 2), ("ox", 0), ("os\n", 0), ("os\n\n\nde", len("f total(values):"))],
-)
-def test_what_a_right_suggestion_leaves_of_its_line(text: str, num_left: int) -> None:
-    typist = type_until("import os\n\n\ndef total(values):\n", len("import "))
-    assert typist.num_left_of_line(ShownSuggestion(text, 0)) == num_left
-
-
 def type_until(text: str, offset: int) -> Typist:
     """A faultless typist who has typed the first `offset` characters."""
     plans = (plan_typing(text, start=0, end=len(text), seed=seed) for seed in range(10_000))
@@ -163,23 +153,6 @@ def test_what_spares_enough_typing_is_taken(
     monkeypatch.setattr("lsp_server.commands.typist.WORD_EAGERNESS", 1.0)
     decision = type_until(CALL, len(typed)).consider(shown)
     assert (decision and (decision.how, decision.text)) == taken
-
-
-@pytest.mark.parametrize(
-    ("typed", "shown", "wrong"),
-    [
-        ("result", ShownSuggestion(" = total(values)", 0), (22, "")),
-        ("result", ShownSuggestion(" = total(other)", 0), (15, "other)")),
-        ("result ", ShownSuggestion("= total(other)", 0), (15, "other)")),
-        ("result", ShownSuggestion(" + total", 0), (7, "+ total")),
-        ("result = total(", ShownSuggestion("values)", 1), (22, "")),
-        ("result = total(", ShownSuggestion("values", 0), (21, "")),
-    ],
-)
-def test_what_a_suggestion_says_wrong_begins_where_the_file_differs(
-    typed: str, shown: ShownSuggestion, wrong: tuple[int, str]
-) -> None:
-    assert type_until(CALL, len(typed)).wrong_part(shown) == wrong
 
 
 @given(texts, st.sampled_from(["utf-8", "utf-16", "utf-32"]), st.data())

@@ -1,7 +1,7 @@
-"""The doctor's look at a team's servers: are they there, do they speak our tokens, is the token private?
+"""The doctor's look at a team's servers: whether they answer, use our tokens, and keep the token private.
 
-Asks them as the server does when it loads, and for an answer behind a text of its own. Must not send any of a
-person's text.
+Connects as the server does when it loads, and completes a text of its own. Must not send any of a person's
+text.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import time
 from typing import TYPE_CHECKING
 
 from completion_engine.errors import SlipstreamError
-from lsp_server.commands.check import Check
+from lsp_server.commands.machine_checks import Check
 
 if TYPE_CHECKING:
     from completion_engine.remote.completer import RemoteCompleter
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
 
-# A word is typed in part, as it mostly is where somebody waits.
+# The last word is typed in part, as it usually is when a suggestion is requested.
 _TEXT = ("def add(first, second):\n    return first + second\n\n\nresult = ad", "\nprint(result)\n")
 _NUM_TOKENS = 8
 _PATIENCE_MS = 60_000.0  # a server's first answer after its start may take that long
 
 
 def server_checks(settings: Settings, report: Progress) -> list[Check]:
-    """What the settings name, and what answers there; nothing where they name nobody."""
+    """Check the servers that the settings name; nothing if they name none."""
     if not settings.remote.url:
         return []
     from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
@@ -50,7 +50,7 @@ def server_checks(settings: Settings, report: Progress) -> list[Check]:
 
 
 def _answer_check(completer: RemoteCompleter, patience_ms: float) -> Check:
-    """What a second answer takes, as the first one may be a server's first of all, and what it tells."""
+    """Time a second answer, because the first one may be the first since the server started."""
     from completion_engine.request import CompletionRequest  # noqa: PLC0415 - as above
 
     try:
@@ -78,5 +78,7 @@ def _answer_check(completer: RemoteCompleter, patience_ms: float) -> Check:
     found = f"take {took_ms:.0f} ms for a few tokens, and {told}"
     if took_ms <= patience_ms:
         return Check("their answers", "ok", found)
-    advice = f"Nobody waits longer than patienceMs, {patience_ms:.0f}: ask who runs the servers, or raise it."
+    advice = (
+        f"Requests wait at most patienceMs, {patience_ms:.0f}: ask those who run the servers, or raise it."
+    )
     return Check("their answers", "slow", found, advice)

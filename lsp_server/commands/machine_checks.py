@@ -1,0 +1,198 @@
+"""The doctor's look at the machine: libraries, processor and kernels, cores, memory, GPU and disk.
+
+Reads facts and rates them. Must not change anything on the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import psutil
+
+from completion_engine.errors import SlipstreamError
+
+if TYPE_CHECKING:
+    import torch
+
+    from completion_engine.target_model.precision import Precision
+
+_MAX_CHARS = 300
+_MIN_CORES = 4
+_MIN_MEMORY_BYTES = 4_000_000_000  # the default model with its cache and the index of a large repository
+_MIN_DISK_BYTES = 3_000_000_000
+_BF16_FEATURES = frozenset({"avx512bf16", "amx-bf16", "bf16"})  # as LLVM names them
+_SLOW_PRODUCTS = "Expect several times the time per token."
+_USE_BYTES = (
+    "Weights in bytes are faster: set dtype to auto, and choose a model that `slipstream models` lists."
+)
+_NO_BYTES = "Weights in bytes are faster, but need AVX2 with FMA and F16C, or ARM's FEAT_DotProd."
+
+CheckState = Literal["ok", "slow", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row: what was looked at, its state, what was found, and what to do if it is not `ok`."""
+
+    name: str
+    state: CheckState
+    found: str
+    advice: str = ""
+
+
+def rated(name: str, found: str, *, is_ok: bool, advice: str = "") -> Check:
+    """A check that is `ok`, or `slow` with advice."""
+    return Check(name, "ok" if is_ok else "slow", found, "" if is_ok else advice)
+
+
+def guarded(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
+    """The checks that `look` yields; if it fails, those before and one that says how it failed."""
+    found: list[Check] = []
+    try:
+        found.extend(look())
+    except SlipstreamError as error:
+        found.append(Check(name, "missing", error.message, error.advice))
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_CHARS]
+        found.append(Check(name, "missing", f"fails: {said}", "Install Slipstream again, or report it."))
+    return found
+
+
+def version_of(package: str) -> str:
+    """The installed version of a package; empty when it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def machine_checks() -> Iterator[Check]:
+    """Check the libraries and the hardware."""
+    yield Check("python", "ok", sys.version.split()[0])
+    for package in ("torch", "transformers", "pygls"):
+        yield from guarded(package, partial(_library_checks, package))
+    yield Check("processor", "ok", _processor())
+    gpu, num_free_bytes = _gpu()
+    num_cores, memory = _num_usable_cores(), psutil.virtual_memory()
+    yield rated(
+        "cores",
+        str(num_cores),
+        is_ok=bool(gpu) or num_cores >= _MIN_CORES,
+        advice="More cores make it faster.",
+    )
+    yield rated(
+        "memory",
+        f"{memory.available / 1e9:.1f} of {memory.total / 1e9:.1f} GB free",
+        is_ok=memory.available >= _MIN_MEMORY_BYTES,
+        advice="Close other programs, or choose a smaller target.",
+    )
+    yield rated("gpu", gpu or "none", is_ok=bool(gpu), advice="A CUDA GPU makes it many times faster.")
+    yield from gpu_checks(num_free_bytes, has_triton=bool(version_of("triton")))
+    yield from guarded("compiled kernels", lambda: [kernel_storage_check()])
+
+
+def _library_checks(package: str) -> Iterator[Check]:
+    if version := version_of(package):
+        import_module(package)  # an installed package may still fail to load
+        yield Check(package, "ok", version)
+    else:
+        yield Check(package, "missing", "not installed", "Install it.")
+
+
+def gpu_checks(num_free_bytes: int, *, has_triton: bool) -> list[Check]:
+    """What fits on a GPU with `num_free_bytes`, and whether its kernels can run; nothing without a GPU."""
+    if not num_free_bytes:
+        return []
+    from completion_engine.gpu.memory import largest_fitting  # noqa: PLC0415 - loads torch
+
+    names = {16: "bfloat16", 8: "int8", 4: "int4"}
+    fitting = ", ".join(f"{size} in {names[bits]}" for bits, size in largest_fitting(num_free_bytes).items())
+    return [
+        rated(
+            "largest target on the gpu",
+            f"{fitting or 'none'} ({num_free_bytes / 1e9:.1f} GB free)",
+            is_ok=bool(fitting),
+            advice="Free GPU memory, or set device to cpu.",
+        ),
+        rated(
+            "gpu kernels",
+            "triton" if has_triton else "plain torch",
+            is_ok=has_triton,
+            advice="Install triton: models then run on Slipstream's own kernels.",
+        ),
+    ]
+
+
+def kernel_storage_check() -> Check:
+    """Check that compiled kernels can be stored where no other user can change them."""
+    from completion_engine.cpu.kernels import kernel_cache  # noqa: PLC0415 - not needed for help
+
+    if problem := kernel_cache.storage_problem():
+        return Check("compiled kernels", "slow", f"not stored: {problem.found}", problem.advice)
+    return Check("compiled kernels", "ok", f"stored in {kernel_cache.KERNEL_FOLDER}")
+
+
+def kernel_check(precision: Precision, device: torch.device) -> list[Check]:
+    """Name the kernel that computes the model's products on the processor; nothing for a GPU."""
+    from completion_engine.cpu.kernels import dot, processor  # noqa: PLC0415 - loads numba
+
+    if device.type != "cpu":
+        return []
+    if precision.kind == "int8":
+        name = dot.INSTRUCTION_SETS[dot.instruction_sets()[0]].name
+        return [Check("kernel", "ok", f"{name}, with weights in bytes")]
+    features = sorted(_BF16_FEATURES & processor.features()) if precision.name == "bfloat16" else []
+    hardware = f", in hardware ({', '.join(features)})" if features else ", not in hardware"
+    found = f"{precision.name} by torch{hardware if precision.name == 'bfloat16' else ''}"
+    advice = f"{_SLOW_PRODUCTS} {_USE_BYTES if dot.instruction_sets() else _NO_BYTES}"
+    return [rated("kernel", found, is_ok=bool(features), advice=advice)]
+
+
+def disk_check(folder: Path) -> Check:
+    """Check the space on the disk of `folder`, which need not exist yet."""
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    num_free_bytes = shutil.disk_usage(existing).free
+    found = f"{num_free_bytes / 1e9:.1f} GB free at {folder}"
+    advice = "Free some space, or set SLIPSTREAM_MODEL_DIR."
+    return rated("disk for models", found, is_ok=num_free_bytes >= _MIN_DISK_BYTES, advice=advice)
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
+
+
+def _num_usable_cores() -> int:
+    """Cores that this process may use, within a container's limit."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        return min(cores, max(1, round(int(quota) / int(period))))
+    except (OSError, ValueError):
+        return cores
+
+
+def _gpu() -> tuple[str, int]:
+    """The first GPU's name and its free bytes; nothing where there is none, or torch does not load."""
+    try:
+        import torch  # noqa: PLC0415 - seconds that other commands need not pay
+
+        if not torch.cuda.is_available():
+            return "", 0
+        properties = torch.cuda.get_device_properties(0)
+        return f"{properties.name}, {properties.total_memory / 1e9:.0f} GB", torch.cuda.mem_get_info()[0]
+    except Exception:  # a damaged library may raise anything
+        return "", 0

@@ -1,0 +1,167 @@
+"""`slipstream bench`: it sees a difference where there is one, and compares with what is installed."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from completion_engine.config import EngineConfig
+from completion_engine.engine import CompletionEngine
+from completion_engine.errors import UserError
+from completion_engine.loading.model import load_language_model
+from completion_engine.loading.precision import choose_precision
+from completion_engine.prompting.tokenizer import load_tokenizer
+from lsp_server.commands.bench import Dtype, app
+from lsp_server.commands.bench_exactness import ExactnessReport, ExactnessWish, compare
+from lsp_server.commands.bench_speed import measure_speed
+from lsp_server.commands.cursor_samples import repository_samples
+from lsp_server.commands.terminal import interruptible
+from ngram_cache import NgramIndex
+
+SOURCES = Path(__file__).parents[3] / "completion_engine"
+
+
+def engine_of(folder: Path, **options: object) -> CompletionEngine:
+    config = EngineConfig(target=str(folder), prefix_chars=400, suffix_chars=200, **options)  # type: ignore[arg-type]
+    return CompletionEngine(config, load_language_model(folder, "cpu", "auto", 512), load_tokenizer(folder))
+
+
+def test_the_same_target_with_and_without_drafts_does_not_differ(tiny_model_dir: Path) -> None:
+    drafted, plain = engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=())
+    report = compare({"tree": drafted}, plain, repository_samples(SOURCES, 3), ExactnessWish(12))["tree"]
+    assert (report.num_prompts, report.num_differing) == (3, 0)
+    assert report.num_tokens >= 3
+
+
+def test_another_target_is_seen_to_differ(
+    tiny_model_dir: Path, tmp_path: Path, write_tiny: Callable[..., Path]
+) -> None:
+    other = write_tiny(tmp_path / "other", seed=7)
+    drafted, plain = engine_of(tiny_model_dir), engine_of(other, drafters=())
+    report = compare({"tree": drafted}, plain, repository_samples(SOURCES, 3), ExactnessWish(12))["tree"]
+    assert report.num_differing == 3
+    assert len(report.differing) == 3
+
+
+def test_a_comparison_that_is_ended_tells_what_it_has(tiny_model_dir: Path) -> None:
+    def end_after_two(reports: Mapping[str, ExactnessReport]) -> None:
+        if reports["tree"].num_prompts == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+    drafted, plain = engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=())
+    with interruptible():
+        reports = compare(
+            {"tree": drafted}, plain, repository_samples(SOURCES, 3), ExactnessWish(4), progress=end_after_two
+        )
+    assert (reports["tree"].num_prompts, reports["tree"].num_differing) == (2, 0)
+
+
+def test_an_engine_is_not_compared_with_itself(tiny_model_dir: Path) -> None:
+    plain = engine_of(tiny_model_dir, drafters=())
+    with pytest.raises(ValueError, match="with itself"):
+        compare({"plain": plain}, plain, [], ExactnessWish(12))
+
+
+def test_the_help_names_every_measurement() -> None:
+    commands = {
+        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
+    }
+    assert app.info.help
+    assert set(re.findall(r"\w+", app.info.help.partition(":")[2])) == commands
+
+
+def test_the_help_names_every_dtype() -> None:
+    (option,) = get_args(Dtype)[1:]
+    with pytest.raises(UserError) as refused:
+        choose_precision("no such dtype", torch.device("cpu"))
+    known = set(re.findall(r"auto|[a-z]+\d+", refused.value.advice))
+    assert len(known) > 2
+    assert set(re.findall(r"auto|[a-z]+\d+", option.help)) == known
+
+
+def test_positions_lie_in_files_that_an_index_may_hold(tmp_path: Path) -> None:
+    line = "value = compute(previous, 12)\n"
+    for name in ("kept.py", "ignored.py", "node_modules/package.js", "notes.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(line * 100)
+    (tmp_path / ".gitignore").write_text("ignored.py\nnode_modules\n")
+    samples = repository_samples(tmp_path, 20)
+    assert {sample.document for sample in samples} == {"kept.py"}
+    for sample in samples:
+        assert sample.prefix + sample.expected + sample.suffix == line * 100
+
+
+def test_a_folder_without_code_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No source files"):
+        repository_samples(tmp_path, 1)
+    (tmp_path / "comments.py").write_text("# nothing but comments\n" * 200)
+    with pytest.raises(UserError, match="Too little code"):
+        repository_samples(tmp_path, 1)
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("SLIPSTREAM_INDEX_DIR", str(tmp_path / "index"))
+
+
+@pytest.mark.usefixtures("own_home")
+@pytest.mark.parametrize("command", ["exactness", "speed"])
+def test_a_measurement_ends_with_one_line_of_json(command: str, tiny_model_dir: Path) -> None:
+    options = ["--prompts", "2", "--tokens", "4", "--sources", str(SOURCES), "--target", str(tiny_model_dir)]
+    done = CliRunner().invoke(app, [command, *options])
+    assert (done.exception, done.exit_code) == (None, 0)
+    *tables, last = done.stdout.splitlines()
+    found = json.loads(last)
+    assert tables
+    assert (found["bench"], found["tokens_asked"]) == (command, 4)
+    assert found["pass_ms"]
+
+
+class Llama:
+    """Writes one token again and again."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+        self.num_resets = 0
+
+    def reset(self) -> None:
+        self.num_resets += 1
+
+    def generate(self, tokens: list[int], **_options: Any) -> Iterator[int]:
+        assert tokens
+        while True:
+            yield tokens[-1]
+
+
+def test_each_contender_that_is_there_is_timed_and_others_are_named(
+    tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, samples = engine_of(tiny_model_dir), repository_samples(SOURCES, 3)
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)
+    alone = measure_speed(engine, NgramIndex(), samples, 6, lambda *_: None)
+    assert alone["absent"].keys() == {"llama.cpp"}
+    assert alone["ms_per_token"].keys() == {"Slipstream", "Slipstream plain", "transformers greedy"}
+    assert all(ms > 0 for ms in alone["ms_per_token"].values())
+    assert alone["prompt_token_ms"] > 0
+
+    module, loaded = ModuleType("llama_cpp"), []
+    module.Llama = lambda **options: loaded.append(Llama(**options)) or loaded[0]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "llama_cpp", module)
+    gguf = tiny_model_dir.parent / "tiny.gguf"
+    monkeypatch.setattr("lsp_server.commands.bench_speed._gguf_of", lambda _target: gguf)
+    beside = measure_speed(engine, NgramIndex(), samples, 6, lambda *_: None)
+    assert beside["absent"] == {}
+    assert beside["ms_per_token"]["llama.cpp"] > 0
+    assert loaded[0].options["model_path"] == str(gguf)
+    assert loaded[0].num_resets == len(samples) + 1
