@@ -13,7 +13,7 @@ from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CompletionRequest
-from lsp_server.commands.bench_exactness import compare
+from lsp_server.commands.bench_exactness import ExactnessWish, compare
 from tests.benchmarks.samples import from_folder
 
 pytestmark = pytest.mark.real_model
@@ -100,7 +100,7 @@ def test_drafts_change_no_token_of_real_code(engine: CompletionEngine) -> None:
     plain = CompletionEngine(EngineConfig(drafters=()), engine.target, engine.tokenizer)
     chain = CompletionEngine(EngineConfig(drafts_trees=False), engine.target, engine.tokenizer)
     samples = from_folder(Path(__file__).parents[2] / "completion_engine", 6, seed=1)
-    for report in compare({"tree": engine, "chain": chain}, plain, samples, 32).values():
+    for report in compare({"tree": engine, "chain": chain}, plain, samples, ExactnessWish(32)).values():
         assert report.num_prompts == 6
         assert report.num_differing == 0
         assert report.num_tokens > report.num_forwards

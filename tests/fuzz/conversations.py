@@ -19,7 +19,8 @@ from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine.pool import EnginePool
 from lsp_server.handlers import register
-from lsp_server.handlers.routes import COMMANDS, ROUTES
+from lsp_server.handlers.execute_command import COMMANDS
+from lsp_server.handlers.routes import ROUTES
 from lsp_server.protocol.client_streams import read_frame
 from lsp_server.server import SlipstreamServer
 

@@ -184,7 +184,7 @@ def test_decoding_leaves_steps_to_it(
     plain, _ = write(prompt, **options)
     assert drafted.tokens[:6] == plain.tokens[:6]
     assert text_loop.is_at(drafted._device._run, slot.cache)
-    assert drafted.stats.num_accepted == sum(origin is not None for origin in drafted.origins)
+    assert drafted.stats.num_accepted == sum(source is not None for source in drafted.sources)
 
 
 class Tripwire:
