@@ -43,6 +43,8 @@ def end_of_part(region: CursorRegion, reading: Reading) -> Fire | None:
     for event in reading.events:
         entry = event.entry
         is_part = event.kind == "close" and entry is not None and entry.pair.kind == "region"
+        if event.start == event.end and not reading.text[: event.start].strip():
+            continue
         if is_part and entry is not None and entry.start < line_start:
             end = reading.text.find("\n", event.end)
             return Fire(end + 1, end, "end-of-block") if end >= 0 else None

@@ -17,6 +17,8 @@ from completion_engine.suggestions.scanner import CLOSING, Event, Open, Stack, l
 _MAX_CONTINUED = (
     32  # lines, and parentheses, between a statement's first line and the one that opens its block
 )
+# The next angle bracket that is not in a string or in braces.
+_TAG_MARK = re.compile(r"(?:[^<>\"'{}=-]++|[=-]>?+|\"[^\"\n]*+\"|'[^'\n]*+'|\{[^{}\n]*+\}|[\"'{}])*+([<>])")
 _LABEL = re.compile(r"#|[A-Za-z_]\w*:$|case\b.*:$")
 _COMMENT = re.compile(r"//|/\*|--|#|<!--|\{#")
 
@@ -47,9 +49,10 @@ class _Closing:
         self.remaining = list(stack)
         self.ends: dict[int, int] = {}
         self.recent: list[tuple[Open, int]] = []  # closed on lines below, not settled by indentation yet
-        if stack and stack[-1].is_lasting_text and not self._closes_text(stack[-1]):
-            self.remaining.pop()
-            self.after = " " * self.num_line_chars + after[self.num_line_chars :]
+        for depth in range(len(stack) - 1, -1, -1):
+            if not self._may_close(stack[depth], is_innermost=depth == len(self.remaining) - 1):
+                del self.remaining[depth:]
+                self.after = " " * self.num_line_chars + after[self.num_line_chars :]
 
     def closed(self) -> dict[int, int]:
         """See `closed_by`."""
@@ -66,16 +69,36 @@ class _Closing:
             self.ends |= {entry.start: len(self.suffix) for entry in self.remaining if self._is_far(entry)}
         return self.ends
 
+    def _may_close(self, entry: Open, *, is_innermost: bool) -> bool:
+        """Whether the suffix may close a text, tag or part at all: the next mark must not open another."""
+        if entry.pair.kind == "tag":
+            mark = _TAG_MARK.match(self.after)
+            return mark is None or mark[1] != "<"
+        if entry.pair.kind == "region" and not entry.pair.begins_below:
+            return self._closes_part(entry)
+        return not (entry.is_lasting_text and is_innermost) or self._closes_text(entry)
+
+    def _closes_part(self, entry: Open) -> bool:
+        """Whether a part in another language that was opened within a line is closed before another opens."""
+        reach = reach_of(entry.pair, entry.tag)
+        start, end = reach.end_in(self.after, 0)
+        if reach.literal == entry.mark:
+            text = self.after if "\n" in self.before[entry.start :] else self.after[: self.num_line_chars]
+            return text.count(entry.mark) % 2 == 1
+        opens = entry.pair.opens or rf"<{re.escape(entry.tag)}\b"
+        return end < 0 or re.compile(opens, re.MULTILINE).search(self.after, 0, start) is None
+
     def _closes_text(self, entry: Open) -> bool:
         """Whether a string or comment over several lines is closed below: its marks come in pairs."""
         end = reach_of(entry.pair, entry.tag).literal
-        if end != entry.mark:
-            opening, closing = self.after.find(entry.mark), self.after.find(end)
-            return closing >= 0 and not 0 <= opening < closing
         began_here = "\n" not in self.before[entry.start :]
         in_line = len(end) == 1 and end != "`" and began_here
-        text = self.after[: self.num_line_chars] if in_line else self.suffix
-        return text.count(end) % 2 == 1
+        if end == entry.mark:
+            text = self.after[: self.num_line_chars] if in_line else self.suffix
+            return text.count(end) % 2 == 1
+        text = self.after[: self.num_line_chars] if in_line else self.after
+        opening, closing = text.find(_opening_like(entry.mark)), text.find(end)
+        return closing >= 0 and not 0 <= opening < closing
 
     def _drop_line_marks(self) -> None:
         """Strings and comments that end with their line are not closed by what follows it."""
@@ -104,12 +127,17 @@ class _Closing:
             return
         width = indent_width(line)
         unclosed: list[Open] = []
-        while (
-            self.remaining and self.remaining[-1].is_bracket and self._width_of(self.remaining[-1]) >= width
-        ):
+        while self.remaining and self._ends_above(self.remaining[-1], width):
             unclosed.append(self.remaining.pop())
         if unclosed:
             self._prefer_outer(unclosed, width)
+
+    def _ends_above(self, entry: Open, width: int) -> bool:
+        """Whether a line of code that is indented by `width` stands outside of an entry."""
+        if entry.is_bracket:
+            return self._width_of(entry) >= width
+        is_on_line = entry.is_element and "\n" not in self.before[entry.start :]
+        return is_on_line and self._width_of(entry) >= width
 
     def _prefer_outer(self, unclosed: list[Open], width: int) -> None:
         """Of brackets opened in one statement the inner ones are those still to be closed."""
@@ -186,3 +214,8 @@ def _is_closed_by(entry: Open, closed: Open | None, found: str) -> bool:
     if closed is None or entry.pair.kind == "bracket":
         return bool(found) and entry.pair.closing == found if entry.pair.closing else entry == closed
     return entry == closed or (entry.is_element and entry.tag == closed.tag)
+
+
+def _opening_like(mark: str) -> str:
+    """The beginning of the marks that do not stand in what `mark` opened."""
+    return "<" if mark.startswith("<?") else "{{" if mark.startswith("{{") else mark

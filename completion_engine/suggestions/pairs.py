@@ -74,7 +74,7 @@ def _is_wrong(region: CursorRegion, reading: Reading, event: Event, standing: li
     is_wrong = event.kind == "unmatched" and (
         region.is_from_start or not reading.text.startswith("</", event.start)
     )
-    if event.kind == "close" and event.entry:
+    if event.kind == "close" and event.entry and event.start < event.end:
         is_wrong = event.entry in standing
         if event.entry.start < 0:
             is_wrong = _is_taken(region, reading.text[: event.end], event.entry.start)
@@ -84,7 +84,7 @@ def _is_wrong(region: CursorRegion, reading: Reading, event: Event, standing: li
 def _is_closed_below(region: CursorRegion, event: Event, standing: list[Open]) -> bool:
     """Whether what an event closes is a bracket that lines below the cursor's close."""
     entry = event.entry
-    if event.kind != "close" or entry is None or entry.pair.kind != "bracket":
+    if event.kind != "close" or entry is None or not (entry.pair.kind == "bracket" or entry.is_element):
         return False
     return entry in standing or region.closed.get(entry.start, 0) > len(region.line_suffix)
 
@@ -126,8 +126,10 @@ def imbalance(region: CursorRegion, text: str, num_replaced: int) -> int:
     outer = {entry for entry in region.stack if entry.start < line_start}
     num_opened = sum(entry.start >= line_start and not entry.is_comment for entry in stack)
     num_closed = len(outer) - sum(entry.start < line_start for entry in stack)
+    on_line = {start for start, end in region.closed.items() if end <= len(region.line_suffix)}
+    num_misclosed = abs(num_closed - sum(entry.start in on_line for entry in outer))
     num_dropped = sum(event.num_dropped for event in events)
-    return num_opened + num_closed + num_unmatched + num_dropped + _loose_marks(region, joined)
+    return num_opened + num_misclosed + num_unmatched + num_dropped + _loose_marks(region, joined)
 
 
 def _loose_marks(region: CursorRegion, text: str) -> int:

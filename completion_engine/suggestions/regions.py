@@ -86,6 +86,8 @@ class CursorRegion:
         self.is_from_start = not head
         self.outer = _open_before(self.document_language, head[-_MAX_HEAD_CHARS:], cursor.prefix)
         self.stack = _scanned(self.document_language, self.before, self.outer, is_from_start=not head)
+        if self.is_blank_line:
+            _leave_indented(self.stack, self.before, self.line_prefix)
         self.language_id = language_at(self.stack, self.document_language)
         self.language = language_of(self.language_id)
         line_start = -len(self.line_prefix)
@@ -246,6 +248,15 @@ def _open_after_lines(language: str, lines: str, outer: tuple[Open, ...], before
     for _ in scan(language, lines, stack, before=before):
         pass
     return tuple(stack)
+
+
+def _leave_indented(stack: Stack, before: str, line_prefix: str) -> None:
+    """Drop parts that end with their indentation where the cursor stands outside of it, after a blank line."""
+    above = before[: len(before) - len(line_prefix)].removesuffix("\n").rpartition("\n")[2]
+    while stack and "<width>" in stack[-1].pair.closes and not above.strip():
+        if indent_width(line_prefix) > len(stack[-1].tag.expandtabs(TAB_WIDTH)):
+            break
+        stack.pop()
 
 
 def _innermost(stack: Stack) -> str:

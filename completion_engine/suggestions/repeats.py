@@ -32,7 +32,7 @@ _ONLY_ONCE = re.compile(
     r"^(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|fi|done|esac|od|EOF"
     r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>|[A-Z]{2,8}"
     # The ends of blocks in words: `end`, `endif()`, `End If`, `{% endfor %}`, `<% end %>`, `\end{a}`.
-    r"|(?:\{[{%][-~+]?[ ]?[/#]?|\{/|<%-?[ ]?|[@\\.#*])?(?i:end)[\w-]*(?:[ ]?[\w{}()*]+)?[ ]?"
+    r"|(?:\{[{%][-~+]?[ ]?[/#]?|\{/|<%-?[ ]?|[@\\.*])?(?i:end)[\w-]*(?:[ ]?[\w{}()*]+)?[ ]?"
     r"(?:[-~+]?[%}]\}|-?%>)?[;.,)]?"
     r"|\{\{~?/[\w-]+~?\}\}|\{/[\w-]+\}"
     # and in signs, in a comment too
@@ -82,7 +82,9 @@ def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:
             continue
         keep = max(0, line.start - 1) if index else 0
         is_closer = text.strip() == below[0].strip() and text.strip() in closers
-        is_at_its_place = index == 0 or indent_width(text) == indent_width(below[0])
+        is_at_its_place = indent_width(text) == indent_width(below[0]) or (
+            index == 0 and not _closes_block_above(region)
+        )
         counts_alone = not region.language.prelude.search(text)
         if (is_closer and is_at_its_place) or (counts_alone and is_same_line(text, below[0])):
             return Fire(line.end + 1, keep, "repeats-next-line")
@@ -90,6 +92,18 @@ def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:
             return Fire(line.end + 1, previous, "repeats-next-line")
         previous = keep if len(below) > 1 and text.rstrip() == below[0].rstrip() else -1
     return None
+
+
+def _closes_block_above(region: CursorRegion) -> bool:
+    """Whether a block that began in the cursor's column is what a closing word there would close."""
+    num_deeper = 0
+    for line in reversed(region.before.split("\n")[:-1]):
+        width = indent_width(line)
+        if line.strip() and width <= region.indent:
+            is_opened = width == region.indent and num_deeper > 0
+            return is_opened and region.language.opener.search(line.rstrip()) is not None
+        num_deeper += bool(line.strip())
+    return False
 
 
 def repeats_suffix(region: CursorRegion, reading: Reading) -> Fire | None:

@@ -7,6 +7,7 @@ the code, the grammar's tree of earlier brackets changes as text arrives.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -19,6 +20,7 @@ _MAX_SKIPPED = 64  # brackets that one closing bracket may close with its own
 _NUM_CHARS_BEFORE = 80  # that say whether a mark may stand
 _ELEMENT = Pair("<>", "", kind="element", is_multiline=True)
 _NESTED_ELEMENT = Pair("<>", "", kind="nested-element", is_multiline=True)
+_TAG_NAME = re.compile(r"[\w:.$!-]*")
 _NAMED_BY_TAG = frozenset({
     "css", "graphql", "html", "javascript", "json", "lua", "markdown", "perl", "php-code", "python", "ruby",
     "shellscript", "sql", "toml", "xml", "yaml",
@@ -238,9 +240,16 @@ class _Scan:
         else:
             tag = self._pop()
             yield Event("close", start, end, tag)
+            tag = tag._replace(tag=self._name_of(tag))
             markup = language_of(tag.language).markup
             if action is Action.TAG_END and markup and tag.tag.lower() not in markup.void:
                 yield self._open_element(tag, end, markup)
+
+    def _name_of(self, tag: Open) -> str:
+        """The whole name of a tag, in the middle of which the scanned text may begin."""
+        start = tag.start + self.shift
+        named = _TAG_NAME.match(self.text, start + 1) if start >= 0 else None
+        return named[0] if named else tag.tag
 
     def _open_element(self, tag: Open, end: int, markup: Markup) -> Event:
         raw = markup.raw.get(tag.tag.lower())
