@@ -8,6 +8,7 @@ from dataclasses import replace
 from completion_engine.languages.braces import APOSTROPHE, NO_CHAR, PLAIN_STRINGS, SLASHES, bars, regex
 from completion_engine.languages.syntax import (
     ESCAPED,
+    NEVER,
     Language,
     Pair,
     block_comment,
@@ -115,11 +116,11 @@ ELIXIR = replace(
     pairs=(
         line_comment("#"),
         region("~H", r'~H"""(?=\n)', r'^[ \t]*"""', "heex", begins_below=True),
-        long_string('"""', inner=(_HASH_BRACE,)),
+        string('"""', opens=r'(?:~[a-zA-Z])?"""', inner=(_HASH_BRACE,), is_multiline=True, first='~"'),
         long_string("'''", inner=(_HASH_BRACE,)),
         *(
-            Pair("~", rf"~[a-zA-Z]\{o}", f"\\{c}", is_multiline=True)
-            for o, c in ("()", "[]", "{}", "//", "||")
+            Pair("~", rf"~[a-zA-Z]\{o}", rf"\{c}", escapes=ESCAPED, is_multiline=True)
+            for o, c in ("()", "[]", "{}", "//", "||", '""')
         ),
         long_string('"', inner=(_HASH_BRACE,)),
         string("'", inner=(_HASH_BRACE,)),
@@ -158,18 +159,19 @@ SHELL = Language(
     ),
     skipped=(r"\\.", r"(?<=\w)'(?=[a-z])"),
     opener=re.compile(r"\b(?:do|then|else)$|\bin$|^\s*[^\s()]+\)$"),
-    label=re.compile(r"^\s*(?:;;\s*)?[^\s()]+\)$"),
+    label=re.compile(r"^\s*(?:;;\s*)?(?!(?:done|esac|fi|then|else|do)\))[^\s()]+\)$"),
     unfinished=re.compile(r"(?:\\|\||&&)$"),
     clauses=frozenset({"else", "elif"}),
     closers=frozenset({"fi", "done", "esac", ";;"}),
     word_marks="_-",
 )
-DOCKERFILE = replace(SHELL, blocks="brace")
+DOCKERFILE = replace(SHELL, blocks="brace", label=NEVER)
 _LINE_STRINGS = (string('"', inner=(_DOLLAR_PAREN,)), string("'"))
 MAKEFILE = replace(
     SHELL,
     blocks="brace",
     pairs=(line_comment("#", r"(?<![^\s])#"), *_LINE_STRINGS),
+    label=NEVER,
     opener=re.compile(r"^[^\s#:=][^#:=]*::?(?![:=])[^=]*$"),
     closers=frozenset({"endif", "endef"}),
     has_fixed_indents=True,

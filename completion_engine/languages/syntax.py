@@ -48,7 +48,7 @@ class Pair:
 
     def __post_init__(self) -> None:
         is_line_bound = not self.is_multiline and self.kind in ("string", "comment", "bracket")
-        is_bracket = self.kind == "bracket" and self.closes[:1] == "\\" and self.closes[-1] in ")]}"
+        is_bracket = self.kind == "bracket" and self.closes in (r"\)", r"\]", r"\}")
         object.__setattr__(self, "is_text", self.kind in ("string", "comment"))
         object.__setattr__(self, "is_code", self.kind in ("bracket", "tag", "nested-element"))
         object.__setattr__(self, "ends_with_line", is_line_bound)

@@ -45,6 +45,7 @@ _CONTAINER = region(
     begins_below=True,
 )
 TEXT = Language(blocks="text", brackets="")
+PLAIN = replace(TEXT, has_fences=True)
 MARKDOWN = replace(
     TEXT,
     pairs=(*FRONT_MATTER, _FENCE, _CONTAINER, _HTML_COMMENT, _MATH, *_TEMPLATES),
@@ -179,9 +180,8 @@ EXPRESSION = replace(
 )
 
 BY_IDENTIFIER: dict[str, Language] = {
-    **dict.fromkeys(
-        ("plaintext", "csv", "log", "diff", "mediawiki", "git-rebase", "ignore", "mermaid", "po"), TEXT
-    ),
+    "plaintext": PLAIN,
+    **dict.fromkeys(("csv", "log", "diff", "mediawiki", "git-rebase", "ignore", "mermaid", "po"), TEXT),
     **dict.fromkeys(("markdown", "rmd"), MARKDOWN),
     **dict.fromkeys(("latex", "tex"), LATEX),
     **dict.fromkeys(("yaml", "dockercompose"), YAML),

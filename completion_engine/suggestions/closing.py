@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 
+from completion_engine.cursor_context import indent_width
 from completion_engine.languages.modes import reach_of
-from completion_engine.suggestions.cursor_context import indent_width
-from completion_engine.suggestions.scanner import CLOSING, Event, Open, Stack, language_at, scan
+from completion_engine.languages.scanner import CLOSING, Event, Open, Stack, language_at, scan
 
 _MAX_CONTINUED = (
     32  # lines, and parentheses, between a statement's first line and the one that opens its block
 )
+_MAX_INDENT = 200
 # The next angle bracket that is not in a string or in braces.
 _TAG_MARK = re.compile(r"(?:[^<>\"'{}=-]++|[=-]>?+|\"[^\"\n]*+\"|'[^'\n]*+'|\{[^{}\n]*+\}|[\"'{}])*+([<>])")
 _LABEL = re.compile(r"#|[A-Za-z_]\w*:$|case\b.*:$")
@@ -59,7 +61,8 @@ class _Closing:
         owned = set(self.remaining)
         is_all = len(self.after) == len(self.suffix)
         text = self.after + "\n" * is_all  # the end of a document ends its last line
-        for event in scan(self.language, text, list(self.remaining), before=self.tail):
+        stack = list(self.remaining)
+        for event in self._events(text, stack):
             if event.kind == "newline" and not (event.entry and event.entry.is_lasting_text):
                 self._drop_line_marks()
                 self._begin_line(event.end)
@@ -68,6 +71,32 @@ class _Closing:
         if not is_all:
             self.ends |= {entry.start: len(self.suffix) for entry in self.remaining if self._is_far(entry)}
         return self.ends
+
+    def _events(self, text: str, stack: Stack) -> Iterator[Event]:
+        """The events of the suffix; elements end above a line of code that closes what they stand in."""
+        start = 0
+        while start >= 0:
+            following = -1
+            for event in scan(self.language, text[start:], stack, before=self.tail + text[:start]):
+                yield event._replace(start=event.start + start, end=event.end + start)
+                if event.kind == "newline" and self._leaves_elements(text, event.end + start, stack):
+                    following = event.end + start
+                    break
+            start = following
+
+    def _leaves_elements(self, text: str, line_start: int, stack: Stack) -> bool:
+        """Whether a line is code that stands outside of an element; what is open in it is taken off."""
+        line = text[line_start : line_start + _MAX_INDENT].partition("\n")[0]
+        if line.strip()[:1] not in (")", "}") or not stack or stack[-1].pair.kind != "nested-element":
+            return False
+        depth = len(stack)
+        while depth and stack[depth - 1].pair.kind == "nested-element" and stack[depth - 1].start < 0:
+            if self._width_of(stack[depth - 1]) <= indent_width(line):
+                break
+            depth -= 1
+        is_left = depth < len(stack)
+        del stack[depth:]
+        return is_left
 
     def _may_close(self, entry: Open, *, is_innermost: bool) -> bool:
         """Whether the suffix may close a text, tag or part at all: the next mark must not open another."""
@@ -112,7 +141,8 @@ class _Closing:
         width = indent_width(self.after[line_start : event.start]) if begins_line else 0
         while self.remaining:
             entry = self.remaining.pop()
-            is_outer = begins_line and entry.is_bracket and width < self._width_of(entry)
+            is_nested = entry.is_bracket or entry.is_element
+            is_outer = begins_line and is_nested and width < self._width_of(entry)
             if _is_closed_by(entry, event.entry, found) and not is_outer:
                 self.ends[entry.start] = event.end
                 if event.end > self.num_line_chars:
@@ -123,7 +153,8 @@ class _Closing:
         end = self.after.find("\n", start)
         line = self.after[start:] if end < 0 else self.after[start:end]
         code = line.strip()
-        if not code or code[0] in CLOSING or _LABEL.match(code) or _COMMENT.match(code):
+        is_closing = code[:1] in CLOSING or code.startswith("</")
+        if not code or is_closing or _LABEL.match(code) or _COMMENT.match(code):
             return
         width = indent_width(line)
         unclosed: list[Open] = []

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from completion_engine.suggestions import cleaning
-from completion_engine.suggestions.pairs import imbalance, num_covered
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.repeats import repeats_line_above
+from completion_engine.suggestions.rest_of_line import imbalance, num_covered
 from completion_engine.suggestions.rules import RuleName
 from completion_engine.suggestions.stopping import StopRules
 

@@ -1,29 +1,23 @@
-"""Where text closes what it must not, and what of the rest of the line it covers.
-
-Counts what the scan found, and on the cursor's line also the marks of prose and angle brackets, which only
-what stands around them tells from signs.
-"""
+"""Where generated text closes what it must not, or opens what the text below the cursor closes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from completion_engine.languages.modes import reach_of
+from completion_engine.languages.scanner import Event, Open, scan
+from completion_engine.languages.table import language_of
+from completion_engine.suggestions.closing import closed_by
 from completion_engine.suggestions.regions import CursorRegion, Reading
 from completion_engine.suggestions.rules import Fire
-from completion_engine.suggestions.scanner import Event, Open, Stack, scan
 
-MIN_OVERLAP = 3
-_SEPARATORS = ";,:"
-_ANGLES = r"<(?![\s=])|(?<![\s=-])>"
-_CODE = re.compile(_ANGLES)
-_TEXT = re.compile(
-    rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|\*{{1,3}}(?!\s)|(?<!\s)\*{{1,3}}|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
-    rf"|\$(?!\s)|(?<!\s)\$|{_ANGLES}"
-)
-_OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
 _MAX_CHARS_BEFORE = 1_000  # of the cursor's line
+_MAX_PARAGRAPH_CHARS = 2_000
+_BRACKETS = re.compile(r"\\[^\n]|[()\[\]{}]")
+# `a)` and `:-)` close nothing and are meant.
+_LABEL_OR_FACE = re.compile(r"(?:(?:\A|\n)[\s>*-]*\(?\w{1,3}|(?:\A|\s)[:;=8xX][-^o']?)[)\]}]\Z")
+_PUNCTUATION = ".,;:"
+_MAX_LINES = 4  # that are looked at for what they open
+_END_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
 
 
 def unmatched_bracket(region: CursorRegion, reading: Reading) -> Fire | None:
@@ -103,205 +97,113 @@ def _is_label(region: CursorRegion, text: str) -> bool:
     return region.language.label.match(line) is not None
 
 
-def num_covered(region: CursorRegion, text: str) -> int:
-    """How many characters of the rest of the line `text` covers.
-
-    Of the ways to cover it, the one that leaves brackets and strings the most balanced, and of those the
-    longest.
-    """
-    rest = region.line_suffix
-    if not rest.strip():
-        return len(rest) if text else 0
-    heads = _overlaps(text, rest) + _begun_ends(region, text, rest) + _closed_heads(region, text, rest)
-    return min((0, *heads), key=lambda length: (imbalance(region, text, length), -length))
-
-
-def imbalance(region: CursorRegion, text: str, num_replaced: int) -> int:
-    """How far the cursor's line with `text` is from closing what it opens, and no more than that."""
-    line_start = -len(region.line_prefix)
-    stack = list(region.stack)
-    joined = text + region.line_suffix[num_replaced:]
-    events = list(scan(region.document_language, joined, stack, before=region.tail))
-    num_unmatched = sum(event.kind == "unmatched" for event in events)
-    outer = {entry for entry in region.stack if entry.start < line_start}
-    num_opened = sum(entry.start >= line_start and not entry.is_comment for entry in stack)
-    num_closed = len(outer) - sum(entry.start < line_start for entry in stack)
-    on_line = {start for start, end in region.closed.items() if end <= len(region.line_suffix)}
-    num_misclosed = abs(num_closed - sum(entry.start in on_line for entry in outer))
-    num_dropped = sum(event.num_dropped for event in events)
-    return num_opened + num_misclosed + num_unmatched + num_dropped + _loose_marks(region, joined)
-
-
-def _loose_marks(region: CursorRegion, text: str) -> int:
-    """How many marks of prose on the cursor's line have no partner."""
-    if "\n" in text or not _is_prose(region, region.stack):
-        return 0
-    opened: list[str] = []
-    start = _prose_start(region)
-    waiting: set[str] = set()
-    closes_nothing = sum(_closes_nothing(found[0], opened, waiting) for found in _TEXT.finditer(start + text))
-    # Marks that an editor put after the cursor close nothing that the text opens later and leaves open.
-    return closes_nothing + (len(opened) if region.cursor.has_rest_of_line else 0)
-
-
-def _is_prose(region: CursorRegion, stack: Stack) -> bool:
-    return bool(stack and stack[-1].is_text) or not region.language.brackets
-
-
-def _prose_start(region: CursorRegion) -> str:
-    """The prose that the cursor stands in, on its line."""
-    line = region.line_prefix[-_MAX_CHARS_BEFORE:]
-    inner = region.stack[-1] if region.stack else None
-    if inner is None or inner.pair.kind == "bracket":
-        return line
-    num_inside = -inner.start - len(inner.mark)
-    return line[len(line) - num_inside :] if num_inside < len(line) else line
-
-
-def _overlaps(text: str, rest: str) -> list[int]:
-    """Lengths of the heads of `rest` that `text` ends with.
-
-    All of it, a separator that nobody doubles, or enough of it to be no chance, up to a word's end.
-    """
-    blanks = len(rest) - len(rest.lstrip())
-    last = len(rest.rstrip())
-    text = text.rstrip()
-    separator = [blanks + 1] if rest[blanks] in ",;" else []
-    return [
-        end
-        for end in (*separator, *range(blanks + MIN_OVERLAP, last), last)
-        if text.endswith(rest[blanks:end]) and not (rest[end - 1].isalnum() and rest[end : end + 1].isalnum())
-    ]
-
-
-def _begun_ends(region: CursorRegion, text: str, rest: str) -> list[int]:
-    """Lengths of the heads of `rest` that `text` ends with, if `rest` begins with a mark of several signs."""
-    if not region.stack:
-        return []
-    end = reach_of(region.stack[-1].pair, region.stack[-1].tag).literal
-    blanks = len(rest) - len(rest.lstrip())
-    sizes = range(1, len(end)) if end and rest.startswith(end, blanks) else ()
-    return [blanks + size for size in sizes if text.endswith(end[:size])]
-
-
-def _closed_heads(region: CursorRegion, text: str, rest: str) -> list[int]:
-    """Lengths of the heads of `rest`, all closing marks, that `text` has written itself in that order.
-
-    With more behind them, such a head counts where `text` ends with it, or where all of `rest` closes
-    something.
-    """
-    closings = _closings(region, text)
-    heads: list[int] = []
-    index, position = 0, -1
-    while index < len(rest):
-        if rest[index].isspace():
-            index += 1
+def stray_closing(region: CursorRegion, reading: Reading) -> Fire | None:
+    """Fires at the end of a line of text that ends with a bracket which nothing in its paragraph opens."""
+    closed = {event.end for event in reading.events if event.kind == "close"}
+    for index, line in enumerate(reading.lines):
+        text = reading.text[line.start : line.end].rstrip().rstrip(_PUNCTUATION)
+        if not line.is_ended or not text.endswith((")", "]", "}")) or len(text) > _MAX_CHARS_BEFORE:
             continue
-        if rest[index] in _SEPARATORS:
-            position = _after_sign(text, rest[index], position)
-            if position < 0:
-                break
-            index += 1
-        else:
-            while closings and not rest.startswith(closings[0][0], index):
-                closings.pop(0)
-            if not closings:
-                break
-            token, position = closings.pop(0)
-            index += len(token)
-        is_whole = not rest[index:].strip()
-        if is_whole or not region.cursor.has_rest_of_line or not text[position:].strip():
-            heads.append(len(rest) if is_whole else index)
-        elif _only_closes(region, index):
-            heads.append(index)
-    return heads
-
-
-def _only_closes(region: CursorRegion, index: int) -> bool:
-    """Whether the rest of the line holds only closing marks of pairs open at the cursor, from `index` on."""
-    rest = region.line_suffix
-    ends = sorted(end for end in region.closed.values() if index < end <= len(rest))
-    for end in ends:
-        piece = rest[index:end].strip().lstrip(_SEPARATORS)
-        if len(piece) > 1 and not piece.startswith(("</", "}", "%}", "*/", "-->")):
-            return False
-        index = end
-    return not rest[index:].strip(" \t;,:")
-
-
-def _closings(region: CursorRegion, text: str) -> list[tuple[str, int]]:
-    """The marks of `text` that close what was opened before it, each with its end."""
-    counted = [
-        (event.start, event.end)
-        for event in region.read(text).events
-        if event.kind == "unmatched" or (event.kind == "close" and event.entry and event.entry.start < 0)
-    ]
-    spans = sorted({*counted, *_uncounted_closings(region, text)})
-    return [(text[start:end], end) for start, end in spans if end > start]
-
-
-def _after_sign(text: str, sign: str, position: int) -> int:
-    """Where `text` goes on after `sign`, which must follow at `position`, or end it if that is -1."""
-    if position < 0:
-        return len(text) if text.rstrip().endswith(sign) else -1
-    ahead = text[position:].lstrip(" ")
-    return len(text) - len(ahead) + 1 if ahead.startswith(sign) else -1
-
-
-def _uncounted_closings(region: CursorRegion, text: str) -> Iterator[tuple[int, int]]:
-    """Where marks stand in `text` that close what was opened before it, unless the scan has events of them.
-
-    In code these are angle brackets alone. In prose, and in what the cursor stands in, all brackets and
-    quotes, as far as they do not pair in the text.
-    """
-    waiting, in_text, in_code = _open_marks(region), list[str](), list[str]()
-    for start, end, stack in _pieces(region, text):
-        entry = stack[-1] if stack and stack[-1].is_text else None
-        is_own = entry is not None and entry.start < 0
-        if entry is not None and not is_own:
+        if line.start + len(text) in closed:
             continue
-        is_text = is_own or not region.language.brackets
-        opened = in_text if is_text else in_code
-        for found in (_TEXT if is_text else _CODE).finditer(text, start, end):
-            if _closes_nothing(found[0], opened, waiting):
-                yield found.span()
+        before = _prose_before(region, reading, index)
+        if before is None or _LABEL_OR_FACE.search(before + text):
+            continue
+        since_close = (
+            len(text) + line.start - max((end for end in closed if end <= line.start + len(text)), default=0)
+        )
+        if num_stray := min(_num_stray(before + text), since_close, len(text)):
+            keep = line.start + len(text) - num_stray
+            return Fire(line.end + 1, len(reading.text[:keep].rstrip()), "unmatched-bracket")
+    return None
 
 
-def _closes_nothing(mark: str, opened: list[str], waiting: set[str]) -> bool:
-    """Whether a mark closes none of `opened`, which it changes as it does or opens another."""
-    if mark.startswith("\\"):
-        return False
-    opening = _OPENING.get(mark, mark)
-    is_own_closer = opening == mark and mark not in _OPENING.values()
-    if opening in opened and (opening != mark or is_own_closer):
-        del opened[len(opened) - 1 - opened[::-1].index(opening) :]
-        return False
-    if mark in waiting:
-        waiting.remove(mark)
-        return True
-    if opening == mark:
-        opened.append(mark)
-        return False
-    return True
+def _prose_before(region: CursorRegion, reading: Reading, index: int) -> str | None:
+    """The text before a generated line that ends in prose, as far as brackets in it may close; None in code.
+
+    Comments and markup are prose, back to a blank line, and so is all of a string over several lines.
+    """
+    line = reading.lines[index]
+    inside = line.inside_end or line.inside
+    is_here = line.language_end == region.language_id
+    before = (region.part[0] if is_here else "") + reading.text[: line.start]
+    if inside and inside.is_lasting_text and not inside.is_comment:
+        start = len(before) - line.start + inside.start + len(inside.mark)
+        return before[start:] if start >= 0 and line.inside_end is inside else None
+    is_comment = line.code_end < line.end or (inside is not None and inside.is_comment)
+    language = language_of(line.language_end)
+    is_markup = language.markup is not None and (
+        not language.markup.is_nested_in_code or line.innermost.startswith("<")
+    )
+    if not (is_comment or is_markup or language.is_text):
+        return None
+    if is_markup and language.markup is not None and language.markup.is_nested_in_code:
+        return "" if index else region.line_prefix
+    before = before[-_MAX_PARAGRAPH_CHARS:]
+    return before[before.rfind("\n\n") + 1 :]
 
 
-def _open_marks(region: CursorRegion) -> set[str]:
-    """The marks that are their own closers and odd in number on the cursor's line, in the prose there."""
-    marks = [found[0] for found in _TEXT.finditer(_prose_start(region))]
-    own = {mark for mark in marks if not mark.startswith("\\") and mark not in "()[]{}<>"}
-    return {mark for mark in own if marks.count(mark) % 2}
+def _num_stray(text: str) -> int:
+    """How many brackets in a row at the end of a text close nothing in it."""
+    num_open = num_stray = 0
+    end = -1
+    for found in _BRACKETS.finditer(text):
+        num_stray = num_stray if found.start() == end else 0
+        end = found.end()
+        if found[0] in "([{":
+            num_open += 1
+        elif found[0] in ")]}":
+            num_stray += num_open == 0
+            num_open = max(0, num_open - 1)
+    return num_stray
 
 
-def _pieces(region: CursorRegion, text: str) -> Iterator[tuple[int, int, Stack]]:
-    """The text cut at the ends of its strings and comments, each piece with what is open in it."""
+def stray_end_tag(region: CursorRegion, reading: Reading) -> Fire | None:
+    """Fires at the end tag of an element that the document and the text do not begin."""
+    if not region.is_from_start and region.language.markup:
+        return None
+    for tag in _END_TAG.finditer(reading.text):
+        beginning = f"<{tag[1]}".lower()
+        text = region.before + reading.text[: tag.start()] + region.after
+        if beginning not in text.lower() and f"</{tag[1]}".lower() not in region.after.lower():
+            return Fire(tag.end(), len(reading.text[: tag.start()].rstrip()), "unmatched-bracket")
+    return None
+
+
+def opens_what_closes_below(region: CursorRegion, reading: Reading) -> Fire | None:
+    """Fires after a line that opens a string, element or part whose inside and end stand below already."""
+    if region.line_suffix.strip():
+        return None
+    for index, line in enumerate(reading.lines):
+        opened = [
+            event.entry
+            for event in reading.events
+            if event.kind == "open" and event.entry and line.start <= event.start < line.end
+        ]
+        if not line.is_ended or all(entry.pair.kind in ("bracket", "tag") for entry in opened):
+            continue
+        if _closes_below(region, reading.text[: line.end], {entry.start for entry in opened}):
+            return Fire(line.end + 1, line.end, "end-of-statement")
+        if index >= _MAX_LINES:
+            break
+    return None
+
+
+def _closes_below(region: CursorRegion, text: str, opened: set[int]) -> bool:
+    """Whether the suffix closes what `text` leaves open of `opened`, and still all that it closes without."""
     stack = list(region.stack)
-    start, open_before = 0, list(stack)
-    for event in scan(region.document_language, text, stack, before=region.tail):
-        if _text_of(stack) != _text_of(open_before):
-            yield start, event.start, open_before
-            start, open_before = event.end, list(stack)
-    yield start, len(text), open_before
-
-
-def _text_of(stack: Stack) -> Open | None:
-    return stack[-1] if stack and stack[-1].is_text else None
+    for _ in scan(region.document_language, text, stack, before=region.tail):
+        pass
+    if not stack or stack[-1].start not in opened or stack[-1].pair.ends_with_line:
+        return False
+    here = [entry._replace(start=entry.start - len(text)) for entry in stack]
+    closed = closed_by(
+        region.document_language,
+        region.before + text,
+        (region.tail + text)[-_MAX_CHARS_BEFORE:],
+        region.cursor.suffix,
+        len(region.after),
+        here,
+    )
+    owned = {start - len(text) for start in region.closed}
+    return here[-1].start in closed and owned <= closed.keys()

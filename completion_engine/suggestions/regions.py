@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from completion_engine.languages.modes import reach_of
-from completion_engine.languages.table import identifier_of, language_of
-from completion_engine.request import Surroundings
-from completion_engine.suggestions.closing import closed_by
-from completion_engine.suggestions.cursor_context import (
+from completion_engine.cursor_context import (
     TAB_WIDTH,
     CursorContext,
     indent_width,
     leading_blanks,
 )
-from completion_engine.suggestions.scanner import (
+from completion_engine.languages.modes import reach_of
+from completion_engine.languages.scanner import (
     Event,
     Open,
     Stack,
@@ -31,6 +28,9 @@ from completion_engine.suggestions.scanner import (
     scan,
     text_at,
 )
+from completion_engine.languages.table import identifier_of, language_of
+from completion_engine.request import Surroundings
+from completion_engine.suggestions.closing import closed_by
 
 _MAX_LINE_CHARS = 1_000
 _MAX_HEAD_CHARS = 64_000  # before the window, that are looked at for what is open in it
@@ -44,6 +44,7 @@ class Line:
 
     `depth` counts the brackets open at its start, `depth_end` at its end; `innermost` is the last of
     them. `inside` and `inside_end` are the string or comment open there. Comments begin at `code_end`.
+    `language_end` is that of the text after it.
     """
 
     start: int
@@ -55,6 +56,7 @@ class Line:
     inside: Open | None
     inside_end: Open | None
     code_end: int
+    language_end: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +152,14 @@ class CursorRegion:
                 continue
             end, after = event.start, text_at(stack)
             code_end = end if code_end < start else code_end
-            lines.append(Line(start, end, True, depth, depth_end, innermost, inside, after, code_end))
+            language = language_at(stack, self.document_language)
+            lines.append(
+                Line(start, end, True, depth, depth_end, innermost, inside, after, code_end, language)
+            )
             start, depth, inside, innermost = event.end, depth_end, after, _innermost(stack)
         code_end = len(text) if code_end < start else code_end
-        last = Line(start, len(text), False, depth, depth_end, innermost, inside, text_at(stack), code_end)
+        language, after = language_at(stack, self.document_language), text_at(stack)
+        last = Line(start, len(text), False, depth, depth_end, innermost, inside, after, code_end, language)
         return Reading(text, events, [*lines, last], stack)
 
     def line_text(self, reading: Reading, index: int) -> str:
@@ -251,7 +257,7 @@ def _open_after_lines(language: str, lines: str, outer: tuple[Open, ...], before
 
 
 def _leave_indented(stack: Stack, before: str, line_prefix: str) -> None:
-    """Drop parts that end with their indentation where the cursor stands outside of it, after a blank line."""
+    """Drop parts that end by indentation where the cursor stands outside of it, after a blank line."""
     above = before[: len(before) - len(line_prefix)].removesuffix("\n").rpartition("\n")[2]
     while stack and "<width>" in stack[-1].pair.closes and not above.strip():
         if indent_width(line_prefix) > len(stack[-1].tag.expandtabs(TAB_WIDTH)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from completion_engine.cursor_context import indent_width
 from completion_engine.languages.table import LANGUAGES
-from completion_engine.suggestions.cursor_context import indent_width
-from completion_engine.suggestions.pairs import imbalance
 from completion_engine.suggestions.regions import CursorRegion, Reading
+from completion_engine.suggestions.rest_of_line import imbalance
 from completion_engine.suggestions.rules import Fire
 
 NUM_HEAD_CHARS = 20
@@ -23,23 +23,18 @@ MIN_CIRCLES, MIN_LONG_CIRCLES = 5, 3
 LONG_CIRCLE, LONG_LINE = 20, 20
 
 _FENCE = "```"
+_FENCE_MARK = re.compile("`{3,}")
+_BEFORE_FENCE = re.compile(r"[\s>*+/#!;%-]*(?:\d+[.)]\s*)?")
 _SPECIAL_TOKEN = re.compile(r"<\|[\w-]{2,24}\|>")
 _FENCED_ELEMENTS = frozenset({"pre", "code", "textarea", "xmp"})
 _WORD = re.compile(r"[^\W_]")
 _NUMBERS = re.compile(r"\d+")
 _RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*\Z")
 _ONLY_ONCE = re.compile(
-    r"^(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|fi|done|esac|od|EOF"
-    r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>|[A-Z]{2,8}"
-    # The ends of blocks in words: `end`, `endif()`, `End If`, `{% endfor %}`, `<% end %>`, `\end{a}`.
-    r"|(?:\{[{%][-~+]?[ ]?[/#]?|\{/|<%-?[ ]?|[@\\.*])?(?i:end)[\w-]*(?:[ ]?[\w{}()*]+)?[ ]?"
-    r"(?:[-~+]?[%}]\}|-?%>)?[;.,)]?"
-    r"|\{\{~?/[\w-]+~?\}\}|\{/[\w-]+\}"
-    # and in signs, in a comment too
-    r"|(?:(?://[/!]?|\#+|--|;+|%|\*)[ ]?)?(?:`{3,}\w*|~{3,})|\$\$|---|\+{3}|:{3,}|\"{3}|'{3}"
-    r"|\|={3,}|-{4}|={4}|\.{4}"
-    r"|-{2,3}>|\*+/|\*\)|-\}|\|[\]}]|-?%>|\?>|#>|\]\]>|[-+]?%\}|\}{2,3}|#\})$"
+    r"^(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|end|fi|done|esac"
+    r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)$"
 )
+_DATA = re.compile(r".{0,40},|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
 _MAX_ONCE_CHARS = 100
 
 
@@ -54,19 +49,30 @@ def _stands_once(code: str) -> bool:
     return len(code) <= _MAX_ONCE_CHARS and _ONLY_ONCE.match(code) is not None
 
 
-def is_same_line(line: str, other: str) -> bool:
-    """Whether one line repeats another.
+def repeats(region: CursorRegion, line: str, following: str, *, is_first: bool) -> bool:
+    """Whether a line repeats the one that follows it in the document.
 
-    A long line does wherever it stands, a shorter one in the same column; so do words and brackets that
-    cannot follow themselves there, such as `}`, `end` or `return`. Short data such as `0,` never does.
+    A long line does wherever it stands, others in the same column. Short data such as `0,` never does, nor a
+    short line in a document that holds another one twice in a row. A ruler may come first: it begins a box.
     """
-    if line.strip() != other.strip() or not line.strip():
+    if line.strip() != following.strip() or not line.strip():
         return False
     if is_telling(line) and len(line.strip()) >= LONG_LINE:
         return True
-    if not (is_telling(line) or _stands_once(line.strip())):
+    if indent_width(line) != indent_width(following):
         return False
-    return indent_width(line) == indent_width(other)
+    if is_telling(line) or _stands_once(line.strip()):
+        return True
+    if is_first and len(line.strip()) > len("```") and not _WORD.search(line):
+        return False
+    return not _DATA.fullmatch(line.strip()) and not _repeats_lines(region)
+
+
+def _repeats_lines(region: CursorRegion) -> bool:
+    """Whether the document, without the cursor's line, holds a line twice in a row near the cursor."""
+    above = [line.rstrip() for line in region.before.split("\n")[:-1] if line.strip()]
+    below = [line.rstrip() for line in region.lines_below()]
+    return any(first == second for first, second in pairwise(above + below))
 
 
 def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:
@@ -86,7 +92,9 @@ def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:
             index == 0 and not _closes_block_above(region)
         )
         counts_alone = not region.language.prelude.search(text)
-        if (is_closer and is_at_its_place) or (counts_alone and is_same_line(text, below[0])):
+        if (is_closer and is_at_its_place) or (
+            counts_alone and repeats(region, text, below[0], is_first=index == 0)
+        ):
             return Fire(line.end + 1, keep, "repeats-next-line")
         if previous >= 0 and text.rstrip() == below[1].rstrip():
             return Fire(line.end + 1, previous, "repeats-next-line")
@@ -218,18 +226,25 @@ def ends_as_in_a_chat(region: CursorRegion, reading: Reading) -> Fire | None:
     found = _SPECIAL_TOKEN.search(reading.text)
     if found and found[0] not in region.before + region.after:
         return Fire(found.end(), len(reading.text[: found.start()].rstrip()), "chat-fence")
-    if region.language.is_text or region.language.has_fences or _may_hold_fences(region):
-        return None
-    start = reading.text.find(_FENCE)
-    while start >= 0:
-        if not _is_in_text(reading, start):
+    for index, line in enumerate(reading.lines):
+        text = reading.text[line.start : line.end]
+        whole = region.line_text(reading, index)
+        num_before = len(whole) - len(text)
+        for found in _FENCE_MARK.finditer(text):
+            start = line.start + found.start()
+            if _may_hold_fences(region) or _is_in_text(reading, start):
+                is_last = line.is_ended and not text[found.end() :].strip()
+                begins = _BEFORE_FENCE.fullmatch(whole, 0, num_before + found.start()) is not None
+                if not is_last or begins or whole.count(_FENCE) % 2 == 0:
+                    continue
             return Fire(start + len(_FENCE), len(reading.text[:start].rstrip()), "chat-fence")
-        start = reading.text.find(_FENCE, start + len(_FENCE))
     return None
 
 
 def _may_hold_fences(region: CursorRegion) -> bool:
     """Whether the cursor is in a fence, in an element for text, or in an unknown language that has fences."""
+    if region.language.has_fences:
+        return True
     for entry in region.stack:
         if entry.tag.startswith(_FENCE) or entry.tag.lower() in _FENCED_ELEMENTS:
             return True

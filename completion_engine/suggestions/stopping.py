@@ -9,9 +9,15 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from completion_engine.cursor_context import CursorContext
+from completion_engine.languages.scanner import CLOSING, Open
 from completion_engine.suggestions.blocks import end_of_part, end_of_suggestion, mode_of
-from completion_engine.suggestions.cursor_context import CursorContext
-from completion_engine.suggestions.pairs import unmatched_bracket
+from completion_engine.suggestions.pairs import (
+    opens_what_closes_below,
+    stray_closing,
+    stray_end_tag,
+    unmatched_bracket,
+)
 from completion_engine.suggestions.regions import CursorRegion, Reading
 from completion_engine.suggestions.repeats import (
     ends_as_in_a_chat,
@@ -22,7 +28,6 @@ from completion_engine.suggestions.repeats import (
     rest_of_line_reached,
 )
 from completion_engine.suggestions.rules import Fire, Stop
-from completion_engine.suggestions.scanner import CLOSING, Open
 from completion_engine.suggestions.syntax import SyntaxWindow
 
 _NUMBER = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?")
@@ -30,6 +35,9 @@ _REST_IS_BLANK = re.compile(r"[^\S\n]*\n")
 _JOINERS = "\u200d\ufe0e\ufe0f"
 _RULES = (
     unmatched_bracket,
+    stray_closing,
+    stray_end_tag,
+    opens_what_closes_below,
     end_of_part,
     repeats_next_line,
     repeats_suffix,

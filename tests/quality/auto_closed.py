@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
 from tests.benchmarks.released_sources import released_sources

@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import Suggestion, polish
 from completion_engine.suggestions.stopping import StopRules
 from lsp_server.commands.cursor_samples import Sample

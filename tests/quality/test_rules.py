@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
 from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.samples import from_folder

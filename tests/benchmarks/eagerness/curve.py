@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from completion_engine.cursor_context import CursorContext
 from completion_engine.decoding.low_confidence_names import IsKnown, num_confident_chars
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.stats import Forecast
-from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
 from lsp_server.commands.typing_plan import TypingPlan

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from completion_engine.cursor_context import CursorContext
 from completion_engine.decoding.alternatives import decode_after, rank_runners_up
 from completion_engine.decoding.ending import Finish, Limits, NoRules, run
 from completion_engine.decoding.loop import Decoding, DecodingSetup
@@ -22,7 +23,6 @@ from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
-from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

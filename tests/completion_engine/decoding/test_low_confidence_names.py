@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from completion_engine.cursor_context import CursorContext
 from completion_engine.decoding.low_confidence_names import names_in, num_confident_chars
 from completion_engine.stats import Forecast
-from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from completion_engine import grammars
+from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions import syntax
-from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
 

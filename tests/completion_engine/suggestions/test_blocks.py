@@ -88,7 +88,7 @@ BLOCKS: list[Case] = [
     ),
     (
         "python",
-        "if x:\n    ‸\n    b()\n",
+        "if x:\n    ‸\n    c()\n",
         "if y:\n        a()\n    b()\n",
         "if y:\n        a()\n    b()\n",
         "",
@@ -174,7 +174,7 @@ BLOCKS: list[Case] = [
         "<ul>\n  ‸\n</ul>\n",
         "<li>a</li>\n  <li>b</li>\n</ul>\n",
         "<li>a</li>\n  <li>b</li>",
-        "unmatched-bracket",
+        "end-of-block",
     ),
     ("html", "<ul>\n  ‸\n", "<li>a</li>\n</ul>\n<p>b</p>\n", "<li>a</li>\n</ul>", "end-of-block"),
     (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
 
 At = Callable[..., CursorContext]

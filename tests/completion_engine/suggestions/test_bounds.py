@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from completion_engine.cursor_context import CursorContext
+from completion_engine.languages.scanner import Event, Stack, scan
 from completion_engine.suggestions import closing, regions
-from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.regions import CursorRegion
-from completion_engine.suggestions.scanner import Event, Stack, scan
 from completion_engine.suggestions.stopping import StopRules
 
 _SHORT, _LONG = 4_000, 16_000

@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
+from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.cleaning import without_controls
-from completion_engine.suggestions.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
 

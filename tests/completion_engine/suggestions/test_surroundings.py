@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.suggestions.cursor_context import CursorContext
+from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.regions import CursorRegion
 
 

@@ -1,0 +1,228 @@
+"""What of the rest of the cursor's line a text covers, and how far the line is from closing what it opens.
+
+Counts what the scan found, and on the cursor's line also the marks of prose and angle brackets, which only
+what stands around them tells from signs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from completion_engine.languages.scanner import Open, Stack, scan
+from completion_engine.suggestions.regions import CursorRegion
+
+MIN_OVERLAP = 3
+_SEPARATORS = ";,:"
+_ANGLES = r"<(?![\s=])|(?<![\s=-])>"
+_CODE = re.compile(_ANGLES)
+_TEXT = re.compile(
+    rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|\*{{1,3}}(?!\s)|(?<!\s)\*{{1,3}}|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
+    rf"|\$(?!\s)|(?<!\s)\$|{_ANGLES}"
+)
+_CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/'\"`-]+")
+_MAX_MARKS = 8
+_OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
+_MAX_CHARS_BEFORE = 1_000  # of the cursor's line
+
+
+def num_covered(region: CursorRegion, text: str) -> int:
+    """How many characters of the rest of the line `text` covers.
+
+    Of the ways to cover it, the one that leaves brackets and strings the most balanced, and of those the
+    longest.
+    """
+    rest = region.line_suffix
+    if not rest.strip():
+        return len(rest) if text else 0
+    heads = _overlaps(text, rest) + _begun_ends(text.rstrip(), rest) + _closed_heads(region, text, rest)
+    return min((0, *heads), key=lambda length: (imbalance(region, text, length), -length))
+
+
+def imbalance(region: CursorRegion, text: str, num_replaced: int) -> int:
+    """How far the cursor's line with `text` is from closing what it opens, and no more than that."""
+    line_start = -len(region.line_prefix)
+    stack = list(region.stack)
+    joined = text + region.line_suffix[num_replaced:]
+    events = list(scan(region.document_language, joined, stack, before=region.tail))
+    num_unmatched = sum(event.kind == "unmatched" for event in events)
+    outer = {entry for entry in region.stack if entry.start < line_start}
+    num_opened = sum(entry.start >= line_start and not entry.is_comment for entry in stack)
+    num_closed = len(outer) - sum(entry.start < line_start for entry in stack)
+    on_line = {start for start, end in region.closed.items() if end <= len(region.line_suffix)}
+    num_misclosed = abs(num_closed - sum(entry.start in on_line for entry in outer))
+    num_dropped = sum(event.num_dropped for event in events)
+    return num_opened + num_misclosed + num_unmatched + num_dropped + _loose_marks(region, joined)
+
+
+def _loose_marks(region: CursorRegion, text: str) -> int:
+    """How many marks of prose on the cursor's line have no partner."""
+    if "\n" in text or not _is_prose(region, region.stack):
+        return 0
+    opened: list[str] = []
+    start = _prose_start(region)
+    waiting: set[str] = set()
+    closes_nothing = sum(_closes_nothing(found[0], opened, waiting) for found in _TEXT.finditer(start + text))
+    # Marks that an editor put after the cursor close nothing that the text opens later and leaves open.
+    return closes_nothing + (len(opened) if region.cursor.has_rest_of_line else 0)
+
+
+def _is_prose(region: CursorRegion, stack: Stack) -> bool:
+    return bool(stack and stack[-1].is_text) or not region.language.brackets
+
+
+def _prose_start(region: CursorRegion) -> str:
+    """The prose that the cursor stands in, on its line."""
+    line = region.line_prefix[-_MAX_CHARS_BEFORE:]
+    inner = region.stack[-1] if region.stack else None
+    if inner is None or inner.pair.kind == "bracket":
+        return line
+    num_inside = -inner.start - len(inner.mark)
+    return line[len(line) - num_inside :] if num_inside < len(line) else line
+
+
+def _overlaps(text: str, rest: str) -> list[int]:
+    """Lengths of the heads of `rest` that `text` ends with.
+
+    All of it, a separator that nobody doubles, or enough of it to be no chance, up to a word's end.
+    """
+    blanks = len(rest) - len(rest.lstrip())
+    last = len(rest.rstrip())
+    text = text.rstrip()
+    separator = [blanks + 1] if rest[blanks] in ",;" else []
+    return [
+        end
+        for end in (*separator, *range(blanks + MIN_OVERLAP, last), last)
+        if text.endswith(rest[blanks:end]) and not (rest[end - 1].isalnum() and rest[end : end + 1].isalnum())
+    ]
+
+
+def _begun_ends(text: str, rest: str) -> list[int]:
+    """Lengths of the heads of `rest`, all closing marks, that `text` ends with."""
+    blanks = len(rest) - len(rest.lstrip())
+    marks = _CLOSING_MARKS.match(rest, blanks)
+    sizes = range(1, min(len(marks[0]), _MAX_MARKS) + 1) if marks else ()
+    return [blanks + size for size in sizes if text.endswith(rest[blanks : blanks + size])]
+
+
+def _closed_heads(region: CursorRegion, text: str, rest: str) -> list[int]:
+    """Lengths of the heads of `rest`, all closing marks, that `text` has written itself in that order.
+
+    With more behind them, such a head counts where `text` ends with it, or where all of `rest` closes
+    something.
+    """
+    closings = _closings(region, text)
+    heads: list[int] = []
+    index, position = 0, -1
+    while index < len(rest):
+        if rest[index].isspace():
+            index += 1
+            continue
+        if rest[index] in _SEPARATORS:
+            position = _after_sign(text, rest[index], position)
+            if position < 0:
+                break
+            index += 1
+        else:
+            while closings and not rest.startswith(closings[0][0], index):
+                closings.pop(0)
+            if not closings:
+                break
+            token, position = closings.pop(0)
+            index += len(token)
+        is_whole = not rest[index:].strip()
+        if is_whole or not region.cursor.has_rest_of_line or not text[position:].strip():
+            heads.append(len(rest) if is_whole else index)
+        elif _only_closes(region, index):
+            heads.append(index)
+    return heads
+
+
+def _only_closes(region: CursorRegion, index: int) -> bool:
+    """Whether the rest of the line holds only closing marks of pairs open at the cursor, from `index` on."""
+    rest = region.line_suffix
+    ends = sorted(end for end in region.closed.values() if index < end <= len(rest))
+    for end in ends:
+        piece = rest[index:end].strip().lstrip(_SEPARATORS)
+        if len(piece) > 1 and not piece.startswith(("</", "}", "%}", "*/", "-->")):
+            return False
+        index = end
+    return not rest[index:].strip(" \t;,:")
+
+
+def _closings(region: CursorRegion, text: str) -> list[tuple[str, int]]:
+    """The marks of `text` that close what was opened before it, each with its end."""
+    counted = [
+        (event.start, event.end)
+        for event in region.read(text).events
+        if event.kind == "unmatched" or (event.kind == "close" and event.entry and event.entry.start < 0)
+    ]
+    spans = sorted({*counted, *_uncounted_closings(region, text)})
+    return [(text[start:end], end) for start, end in spans if end > start]
+
+
+def _after_sign(text: str, sign: str, position: int) -> int:
+    """Where `text` goes on after `sign`, which must follow at `position`, or end it if that is -1."""
+    if position < 0:
+        return len(text) if text.rstrip().endswith(sign) else -1
+    ahead = text[position:].lstrip(" ")
+    return len(text) - len(ahead) + 1 if ahead.startswith(sign) else -1
+
+
+def _uncounted_closings(region: CursorRegion, text: str) -> Iterator[tuple[int, int]]:
+    """Where marks stand in `text` that close what was opened before it, unless the scan has events of them.
+
+    In code these are angle brackets alone. In prose, and in what the cursor stands in, all brackets and
+    quotes, as far as they do not pair in the text.
+    """
+    waiting, in_text, in_code = _open_marks(region), list[str](), list[str]()
+    for start, end, stack in _pieces(region, text):
+        entry = stack[-1] if stack and stack[-1].is_text else None
+        is_own = entry is not None and entry.start < 0
+        if entry is not None and not is_own:
+            continue
+        is_text = is_own or not region.language.brackets
+        opened = in_text if is_text else in_code
+        for found in (_TEXT if is_text else _CODE).finditer(text, start, end):
+            if _closes_nothing(found[0], opened, waiting):
+                yield found.span()
+
+
+def _closes_nothing(mark: str, opened: list[str], waiting: set[str]) -> bool:
+    """Whether a mark closes none of `opened`, which it changes as it does or opens another."""
+    if mark.startswith("\\"):
+        return False
+    opening = _OPENING.get(mark, mark)
+    is_own_closer = opening == mark and mark not in _OPENING.values()
+    if opening in opened and (opening != mark or is_own_closer):
+        del opened[len(opened) - 1 - opened[::-1].index(opening) :]
+        return False
+    if mark in waiting:
+        waiting.remove(mark)
+        return True
+    if opening == mark:
+        opened.append(mark)
+        return False
+    return True
+
+
+def _open_marks(region: CursorRegion) -> set[str]:
+    """The marks that are their own closers and odd in number on the cursor's line, in the prose there."""
+    marks = [found[0] for found in _TEXT.finditer(_prose_start(region))]
+    own = {mark for mark in marks if not mark.startswith("\\") and mark not in "()[]{}<>"}
+    return {mark for mark in own if marks.count(mark) % 2}
+
+
+def _pieces(region: CursorRegion, text: str) -> Iterator[tuple[int, int, Stack]]:
+    """The text cut at the ends of its strings and comments, each piece with what is open in it."""
+    stack = list(region.stack)
+    start, open_before = 0, list(stack)
+    for event in scan(region.document_language, text, stack, before=region.tail):
+        if _text_of(stack) != _text_of(open_before):
+            yield start, event.start, open_before
+            start, open_before = event.end, list(stack)
+    yield start, len(text), open_before
+
+
+def _text_of(stack: Stack) -> Open | None:
+    return stack[-1] if stack and stack[-1].is_text else None
