@@ -80,7 +80,7 @@ class CompletionSegment:
     line: int = 0
 
     @property
-    def origin(self) -> tuple[str, str, str, int]:
+    def attribution(self) -> tuple[str, str, str, int]:
         """All but the text."""
         return (self.source, self.place, self.path, self.line)
 

@@ -116,7 +116,7 @@ class SourceAttribution:
             if not chunk:
                 continue
             segment = self._segment(chunk, draft)
-            if segments and segments[-1].origin == segment.origin:
+            if segments and segments[-1].attribution == segment.attribution:
                 segments[-1] = segments[-1].joined(chunk)
             else:
                 segments.append(segment)
@@ -125,10 +125,10 @@ class SourceAttribution:
     def _segment(self, text: str, draft: DraftToken | None) -> CompletionSegment:
         if draft is None:
             return CompletionSegment(text, "target")
-        if draft.origin == "prompt" and 0 < draft.offset < self._num_context:
+        if draft.read_from == "prompt" and 0 < draft.offset < self._num_context:
             return CompletionSegment(text, draft.source, _IN_CONTEXT)
         if draft.document < 0 or self._index is None:
-            return CompletionSegment(text, draft.source, _READ_FROM.get(draft.origin, ""))
+            return CompletionSegment(text, draft.source, _READ_FROM.get(draft.read_from, ""))
         path = self._index.path_of(draft.document)
         if not path:
             return CompletionSegment(text, draft.source)

@@ -16,9 +16,10 @@ from completion_engine.decoding.reuse import PastCompletion
 from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
 from completion_engine.decoding.slots import Slot
 from completion_engine.decoding.verification import verify
-from completion_engine.drafting.device_step import DeviceDecoder, DeviceSteps
-from completion_engine.drafting.draft import Draft, Drafter, DraftScope, DraftToken, Pass
-from completion_engine.drafting.policy import SurvivalTable
+from completion_engine.drafting.device_steps import DeviceDecoder, DeviceSteps
+from completion_engine.drafting.draft import Draft, Drafter, DraftToken, Pass
+from completion_engine.drafting.policy import AcceptanceTable
+from completion_engine.drafting.scopes import DraftScope
 from completion_engine.probability import UNKNOWN, TokenProbability
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.written import Written
@@ -38,7 +39,7 @@ class DecodingSetup:
     target: LanguageModel
     sampler: Sampler
     drafters: Sequence[Drafter]
-    table: SurvivalTable
+    table: AcceptanceTable
     drafts_trees: bool = True
     device_decoder: DeviceDecoder | None = None
     bias: RepositoryBias | None = None

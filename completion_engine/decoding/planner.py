@@ -10,25 +10,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from completion_engine.drafting.draft import (
-    Allowed,
-    Draft,
-    Drafter,
-    DraftScope,
-    DraftToken,
-    Pass,
-    Remembering,
-)
+from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass, Remembering
 from completion_engine.drafting.ngram import NUM_REMEMBERED_BEFORE
 from completion_engine.drafting.policy import (
+    AcceptanceTable,
     Costly,
     DraftPlan,
-    SurvivalTable,
     choose,
     credited,
-    judge,
-    min_survival_for,
+    learn_from_picks,
+    min_probability_for,
 )
+from completion_engine.drafting.scopes import DraftScope
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.rows import pad_rows
@@ -80,7 +73,7 @@ class DraftPlanner:
     """Asks the drafters of one completion, chooses among drafts, and passes on what the target wrote."""
 
     def __init__(
-        self, drafters: Sequence[Drafter], table: SurvivalTable, num_tokens: int, scope: DraftScope | None
+        self, drafters: Sequence[Drafter], table: AcceptanceTable, num_tokens: int, scope: DraftScope | None
     ) -> None:
         """`num_tokens` is the target's vocabulary: a drafter may have another one."""
         self._drafters, self._table, self._num_tokens = drafters, table, num_tokens
@@ -110,10 +103,12 @@ class DraftPlanner:
         drafts = self.cheap_drafts(room, allowed)
         plan = choose(drafts, self._table, len(known), costs)
         for drafter in self._drafters:
-            min_survival = min_survival_for(plan, drafter.step_ms, self._table) if drafter.step_ms else 1.0
-            if min_survival < 1.0:
+            min_probability = (
+                min_probability_for(plan, drafter.step_ms, self._table) if drafter.step_ms else 1.0
+            )
+            if min_probability < 1.0:
                 asked_at = time.perf_counter()
-                drafts += self._ask(drafter, room, allowed, min_survival)
+                drafts += self._ask(drafter, room, allowed, min_probability)
                 asked = Costly(plan, (time.perf_counter() - asked_at) * 1e3)
                 plan = choose(drafts, self._table, len(known), costs, asked)
         num_rows = len(known) + len(plan.rows)
@@ -127,7 +122,7 @@ class DraftPlanner:
 
     def learn(self, rows: PassRows, done: Pass) -> list[DraftToken]:
         """Learn from a pass; return the guess to credit for each drafted row that is true, in order."""
-        judge(rows.plan, {row - 1: done.picked[row] for row in done.path}, self._table)
+        learn_from_picks(rows.plan, {row - 1: done.picked[row] for row in done.path}, self._table)
         accepted = [credited(rows.plan.rows[row - 1], self._table) for row in done.path[1:]]
         for drafter in self._drafters:
             drafter.observe(done)
@@ -146,10 +141,10 @@ class DraftPlanner:
             for drafter in self._drafters:
                 drafter.extend(new)
 
-    def _ask(self, drafter: Drafter, room: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+    def _ask(self, drafter: Drafter, room: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         """Return a drafter's drafts, up to the first token that the target does not have."""
         usable: list[Draft] = []
-        for draft in drafter.drafts(room, allowed, min_survival):
+        for draft in drafter.drafts(room, allowed, min_probability):
             bad = (at for at, guess in enumerate(draft) if not 0 <= guess.token < self._num_tokens)
             usable.append(draft[: next(bad, len(draft))])
         return usable
@@ -158,7 +153,7 @@ class DraftPlanner:
         """Return the tokens that the first drafter with a wish runs in idle rows; each is told its number."""
         spare: Sequence[int] = ()
         for drafter in self._drafters:
-            wish = drafter.lend(0 if spare else num_idle)
+            wish = drafter.spare_rows(0 if spare else num_idle)
             spare = spare or wish
         return spare
 

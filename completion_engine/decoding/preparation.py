@@ -14,9 +14,10 @@ from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot, SlotPool
-from completion_engine.drafting.device_step import DeviceDecoder
-from completion_engine.drafting.draft import Drafter, DraftScope, Remembering
-from completion_engine.drafting.policy import SurvivalTable
+from completion_engine.drafting.device_steps import DeviceDecoder
+from completion_engine.drafting.draft import Drafter, Remembering
+from completion_engine.drafting.policy import AcceptanceTable
+from completion_engine.drafting.scopes import DraftScope
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
 from completion_engine.prompting.prompt import Prompt, RepositoryFormat
 from completion_engine.prompting.prompt_choice import (
@@ -73,7 +74,7 @@ class RequestPreparation:
         self._target, self._tokenizer = target, tokenizer
         self._drafters, self._device_decoder = tuple(drafters.values()), device_decoder
         self._drafts_trees = config.drafts_trees
-        self._table = SurvivalTable()
+        self._table = AcceptanceTable()
         # A GPU takes whole steps only where nothing is mixed in.
         self._is_bias_usual = kind == "cpu" and remembers_repository(config.target)
         self.max_new_tokens = min(MAX_NEW_TOKENS, target.capacity // 4)

@@ -15,7 +15,7 @@ from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
-from completion_engine.drafting.policy import SurvivalTable
+from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import Written
@@ -115,7 +115,7 @@ class ShadowChecks:
             self._target,
             sampler,
             (),
-            SurvivalTable(),
+            AcceptanceTable(),
             drafts_trees=False,
             bias=drafted.bias,
             scores=False,

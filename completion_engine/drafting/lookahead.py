@@ -1,4 +1,4 @@
-"""Drafts from Jacobi trajectories run in the idle rows of passes. Knows tokens only.
+"""Drafts from Jacobi trajectories that run in the spare rows of passes. Must not know text.
 
 Lookahead decoding (Fu et al. 2024, "Break the Sequential Dependency of LLM Inference"): guesses of what
 stands further on run beside the draft, the target's picks behind them are the next guesses, and the n-grams
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from completion_engine.drafting.draft import Allowed, Draft, DraftScope, DraftToken, Pass
-from completion_engine.drafting.scoped_table import ScopedTable
+from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.scopes import DraftScope, ScopedTable
 from completion_engine.target_model.kv_cache import KVCache
 
 Gram = tuple[int, ...]
@@ -25,7 +25,7 @@ _MAX_GUESSES = 24
 
 
 class LookaheadDrafter:
-    """Keeps a trajectory of guesses behind the text and the pool of n-grams it has passed through.
+    """Keeps a trajectory of guesses after the text, and the pool of n-grams that it has passed through.
 
     A guess is kept as the gram that led to it: the tokens that earlier passes put before it, and itself last.
     """
@@ -38,7 +38,7 @@ class LookaheadDrafter:
         self._path: list[int] = []
         self._seeds: list[Gram] = []
         self._guesses: list[Gram] = []
-        self._lent: list[Gram] = []
+        self._spare: list[Gram] = []
 
     def enter(self, scope: DraftScope) -> None:
         """See `Remembering.enter`."""
@@ -56,25 +56,25 @@ class LookaheadDrafter:
         """See `Drafter.begin`. The end of the prompt is as good a first guess as any."""
         self._path = list(prompt[-_NUM_GRAM:])
         self._seeds = [(token,) for token in prompt[-_MAX_GUESSES:]]
-        self._guesses, self._lent = [], []
+        self._guesses, self._spare = [], []
         self._pool.begin()
 
     def extend(self, tokens: Sequence[int]) -> None:
         """See `Drafter.extend`."""
         self._path = [*self._path, *tokens][-_NUM_GRAM:]
 
-    def lend(self, num_rows: int) -> list[int]:
-        """See `Drafter.lend`."""
-        self._lent = [*self._guesses, *self._seeds[len(self._guesses) :]][:num_rows]
-        return [gram[-1] for gram in self._lent]
+    def spare_rows(self, num_rows: int) -> list[int]:
+        """See `Drafter.spare_rows`."""
+        self._spare = [*self._guesses, *self._seeds[len(self._guesses) :]][:num_rows]
+        return [gram[-1] for gram in self._spare]
 
     def observe(self, done: Pass) -> None:
         """See `Drafter.observe`. A row's pick prolongs the gram that led to the row."""
-        first_lent = len(done.tokens) - len(self._lent)
+        first_spare = len(done.tokens) - len(self._spare)
         grams: list[Gram] = []
         for row, (token, parent) in enumerate(zip(done.tokens, done.parents, strict=True)):
             above = grams[parent][:-1] if parent >= 0 else tuple(self._path[:-1])
-            led = self._lent[row - first_lent] if row >= first_lent else (*above, token)
+            led = self._spare[row - first_spare] if row >= first_spare else (*above, token)
             grams.append((*led, done.picked[row])[-_NUM_GRAM:])
         for gram in grams:
             self._remember(gram)
@@ -84,9 +84,9 @@ class LookaheadDrafter:
         self,
         max_tokens: int,
         allowed: Allowed,
-        min_survival: float,  # noqa: ARG002 - steps cost next to nothing
+        min_probability: float,  # noqa: ARG002 - steps cost next to nothing
     ) -> list[Draft]:
-        """See `Drafter.drafts`. The grams that go on from the last tokens, as one tree."""
+        """See `Drafter.drafts`. Return the grams that go on from the last tokens, as one tree."""
         for length in range(min(_MAX_KEY, len(self._path)), 0, -1):
             grams = self._pool.get(tuple(self._path[-length:])) or []
             tree = _tree([gram[:max_tokens] for gram in grams if allowed(gram[0])], length)
@@ -98,7 +98,7 @@ class LookaheadDrafter:
         """See `Drafter.end`. Nothing to do: the pool lives on."""
 
     def _advance(self, grams: list[Gram], done: Pass) -> None:
-        """The picks along the last row's path are the next guesses, from where the text now ends."""
+        """Take the picks along the last row's path as the next guesses, from where the text now ends."""
         run: list[Gram] = []
         row = len(done.tokens) - 1
         while row >= 0:
@@ -116,14 +116,14 @@ class LookaheadDrafter:
 
 
 def _with(grams: list[Gram], new: Gram) -> list[Gram]:
-    """The newest grams, `new` last; of two that begin alike to the shorter one's end, the longer stays."""
+    """Return the newest grams, `new` last; a gram that another one begins with is dropped."""
     longest = max((gram for gram in grams if gram[: len(new)] == new), key=len, default=new)
     others = [gram for gram in grams if longest[: len(gram)] != gram]
     return [*others, longest][-_MAX_GRAMS:]
 
 
 def _tree(grams: Sequence[Gram], match_length: int) -> Draft:
-    """Equal beginnings become one path; `share` is the part of a node's grams that continue like this."""
+    """Merge equal beginnings into paths; a probability is the share of a node's grams that go on so."""
     count: dict[Gram, int] = {(): len(grams)}
     for gram in reversed(grams):
         for end in range(1, len(gram) + 1):

@@ -15,11 +15,11 @@ from completion_engine.target_model.language_model import PREFILL_ROWS, Language
 from completion_engine.target_model.rows import ROWS
 
 _BREADTH = 3  # tokens looked at after each drafted one; the first goes on, the others are leaves
-_LEAST_SHARE = 0.05  # of a runner-up
+_LEAST_PROBABILITY = 0.05  # of a runner-up
 
 
 class ModelDrafter:
-    """Runs a smaller model ahead of the target. Keeps a KV cache of its own for the text written last."""
+    """Runs a smaller model ahead of the target, on a KV cache of its own for the text written last."""
 
     def __init__(self, model: LanguageModel, num_tokens: int) -> None:
         """`num_tokens` is the size of the shared vocabulary; what the models pad it with is cut off."""
@@ -45,37 +45,37 @@ class ModelDrafter:
     def observe(self, done: Pass) -> None:
         """See `Drafter.observe`. The model learns nothing from the target."""
 
-    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         """See `Drafter.drafts`."""
         max_depth = min(max_tokens, self._cache.capacity - len(self._path) - 2 * ROWS)
         tree: list[DraftToken] = []
-        path, parent, survival = list(self._path), -1, 1.0
+        path, parent, path_probability = list(self._path), -1, 1.0
         for depth in range(max_depth):
-            shares, tokens = self._likeliest(self._logits_after(path), allowed if depth == 0 else None)
+            probabilities, tokens = self._likeliest(self._logits_after(path), allowed if depth == 0 else None)
             if not tokens:
                 break
-            place = len(tree)
+            first = len(tree)
             tree.extend(
-                DraftToken(token, "neural", "model", depth, share, parent)
-                for share, token in zip(shares, tokens, strict=True)
-                if share >= min(_LEAST_SHARE, shares[0])
+                DraftToken(token, "neural", "model", depth, probability, parent)
+                for probability, token in zip(probabilities, tokens, strict=True)
+                if probability >= min(_LEAST_PROBABILITY, probabilities[0])
             )
-            survival *= shares[0]
-            if survival < min_survival:
+            path_probability *= probabilities[0]
+            if path_probability < min_probability:
                 break
             path.append(tokens[0])
-            parent = place
+            parent = first
         return [tuple(tree)] if tree else []
 
-    def lend(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
-        """See `Drafter.lend`."""
+    def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
+        """See `Drafter.spare_rows`."""
         return ()
 
     def end(self) -> None:
         """See `Drafter.end`. The cache stays for the next completion of the same text."""
 
     def _logits_after(self, path: list[int]) -> Tensor:
-        """The model's logits [vocab_size] behind `path`, computing what its cache does not hold."""
+        """Return the model's logits [vocab_size] after `path`; compute what its cache does not hold."""
         cache = self._cache
         cache.rewind(min(cache.num_shared(path), len(path) - 1))
         while True:
@@ -86,11 +86,11 @@ class ModelDrafter:
                 return logits[0]
 
     def _likeliest(self, logits: Tensor, allowed: Allowed | None) -> tuple[list[float], list[int]]:
-        """Probabilities and ids of the best few tokens, best first; only such as are `allowed`."""
+        """Return the probabilities and ids of the best few tokens that are `allowed`, best first."""
         found = torch.topk(torch.softmax(logits[: self._num_tokens].float(), -1), 8 * _BREADTH)
         pairs = zip(found.values.tolist(), found.indices.tolist(), strict=True)
         kept = [pair for pair in pairs if allowed is None or allowed(pair[1])][:_BREADTH]
-        return [share for share, _ in kept], [token for _, token in kept]
+        return [value for value, _ in kept], [token for _, token in kept]
 
 
 def check_same_vocabulary(target: Tokenizer, drafter: Tokenizer, name: str) -> None:

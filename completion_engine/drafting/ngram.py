@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from completion_engine.drafting.draft import Allowed, Draft, DraftScope, DraftToken, Pass
-from completion_engine.drafting.recent import RecentText
+from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.scopes import DraftScope, RecentText
 from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import Lookup, TokenBuffer
 
 _MAX_NODES = 32
 _CONTEXT = 32
-NUM_REMEMBERED_BEFORE = 16  # tokens that are kept in front of what is written
+NUM_REMEMBERED_BEFORE = 16  # tokens that are remembered in front of what is written
 
 
 class NgramDrafter:
@@ -39,7 +39,7 @@ class NgramDrafter:
             self._scope = replace(self._scope, index=None)  # its folder may be open no more
 
     def discard(self) -> None:
-        """See `Remembering.discard`. Nothing is kept before `end`."""
+        """See `Remembering.discard`. Nothing is remembered before `end`."""
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
         """See `Drafter.begin`."""
@@ -56,8 +56,8 @@ class NgramDrafter:
     def observe(self, done: Pass) -> None:
         """See `Drafter.observe`. Text alone counts here."""
 
-    def lend(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
-        """See `Drafter.lend`."""
+    def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
+        """See `Drafter.spare_rows`."""
         return ()
 
     def end(self) -> None:
@@ -65,7 +65,7 @@ class NgramDrafter:
         tokens = self._path[-(NUM_REMEMBERED_BEFORE + len(self._written)) :]
         self._recent.add(self._scope.recent, self._scope.document, tokens)
 
-    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:  # noqa: ARG002 - lookups cost next to nothing
+    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:  # noqa: ARG002 - lookups cost next to nothing
         """See `Drafter.drafts`."""
         context, scope = self._path[-_CONTEXT:], self._scope
         found = [
@@ -80,28 +80,28 @@ class NgramDrafter:
                 context, max_nodes=_MAX_NODES, max_depth=max_tokens, exclude=scope.indexed_as
             )
             found.append(("index", lookup))
-        trees = (_tree(origin, lookup, allowed) for origin, lookup in found)
+        trees = (_tree(read_from, lookup, allowed) for read_from, lookup in found)
         return [tree for tree in trees if tree]
 
 
-def _tree(origin: str, lookup: Lookup, allowed: Allowed) -> Draft:
-    """A lookup's tree below the tokens that are allowed first."""
+def _tree(read_from: str, lookup: Lookup, allowed: Allowed) -> Draft:
+    """Return a lookup's tree below the first tokens that are allowed."""
     tree: list[DraftToken] = []
-    place: dict[int, int] = {}
+    row_of: dict[int, int] = {}
     for at, node in enumerate(lookup.nodes):  # parents before children
         is_first = node.parent == -1
-        if (is_first and not allowed(node.token)) or not (is_first or node.parent in place):
+        if (is_first and not allowed(node.token)) or not (is_first or node.parent in row_of):
             continue
-        place[at] = len(tree)
+        row_of[at] = len(tree)
         above = 1.0 if is_first else lookup.nodes[node.parent].probability
-        parent = -1 if is_first else place[node.parent]
+        parent = -1 if is_first else row_of[node.parent]
         tree.append(
             DraftToken(
                 token=node.token,
                 source="ngram",
-                origin=origin,
+                read_from=read_from,
                 match_length=node.match_length + node.depth,
-                share=node.probability / above,
+                probability=node.probability / above,
                 parent=parent,
                 document=node.document,
                 offset=node.offset,

@@ -1,7 +1,8 @@
-"""How much to draft, and whom to ask: pure functions over survival estimates and measured costs.
+"""How much to draft, and which drafters to ask: pure functions of acceptance probabilities and measured
+costs.
 
-Spends what raises the expected tokens per millisecond of a pass most, and drafts nothing when that is best.
-What a pass shows about the guesses is learnt in a `SurvivalTable`.
+They maximise the expected tokens per millisecond of a pass, and draft nothing when that is best. What a pass
+shows about the guesses is learnt in an `AcceptanceTable`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from completion_engine.drafting.acceptance import AcceptanceTable
 from completion_engine.drafting.draft import Draft, DraftToken
-from completion_engine.drafting.survival import SurvivalTable
 from completion_engine.drafting.tree import (
     Candidate,
     by_branch,
-    by_survival,
+    by_probability,
     grow,
     in_branch_order,
     merge,
@@ -23,14 +24,22 @@ from completion_engine.drafting.tree import (
 )
 from completion_engine.target_model.costs import Costs
 
-__all__ = ["Costly", "DraftPlan", "SurvivalTable", "choose", "credited", "judge", "min_survival_for"]
+__all__ = [
+    "AcceptanceTable",
+    "Costly",
+    "DraftPlan",
+    "choose",
+    "credited",
+    "learn_from_picks",
+    "min_probability_for",
+]
 
-_NEVER = 1.0  # a path's survival never exceeds it
+_NEVER = 1.0  # no path is likelier
 
 
 @dataclass(frozen=True, slots=True)
 class Costly:
-    """A drafter whose steps cost time was asked: the plan without it, and the milliseconds that it took."""
+    """A drafter whose steps cost time was asked: the plan without it, and its time."""
 
     without: DraftPlan
     ms: float
@@ -38,11 +47,10 @@ class Costly:
 
 @dataclass(frozen=True, slots=True)
 class DraftPlan:
-    """What a pass will verify: `rows` in branch order, each with the place of its parent in `rows`.
+    """The drafted rows of a pass in branch order, with the index of each one's parent in `rows`.
 
-    `considered` is everything that was guessed; what the target picks judges all of it. The pass of `width`
-    rows takes `ms`, and `row_ms` more for each further one. `costly` tells whether a costly drafter was
-    asked.
+    `considered` holds all guesses: the target's picks say which of them are right. The pass of `width` rows
+    takes `ms`, and `row_ms` more for each further one. `costly` is set if a costly drafter was asked.
     """
 
     rows: tuple[Candidate, ...]
@@ -55,25 +63,25 @@ class DraftPlan:
 
     @property
     def num_expected(self) -> float:
-        """Tokens that the pass is expected to yield."""
-        return 1.0 + sum(row.survival for row in self.rows)
+        """Expected tokens of the pass."""
+        return 1.0 + sum(row.path_probability for row in self.rows)
 
 
 def choose(
     drafts: Sequence[Draft],
-    table: SurvivalTable,
+    table: AcceptanceTable,
     num_pending: int,
     costs: Costs,
     costly: Costly | None = None,
 ) -> DraftPlan:
-    """The tree that promises most tokens per millisecond; possibly none.
+    """Return the tree with the most expected tokens per millisecond; it may be empty.
 
     A pass of width w holds `num_pending` known rows and w - num_pending guessed ones. Rows up to the width
     are paid for whether they are used or not.
     """
     room = max(0, max(costs.pass_ms) - num_pending)
     considered = merge(drafts, table.odds, room)
-    branches, order = by_branch(considered), by_survival(considered)
+    branches, order = by_branch(considered), by_probability(considered)
     best = _Choice(0.0, max(costs.pass_ms), max(costs.pass_ms.values()), [])
     for num_branches in range(1, 1 + min(max(1, costs.max_branches), 1 + max(branches, default=0))):
         kept = grow(order, branches, num_branches)
@@ -92,8 +100,8 @@ def choose(
     )
 
 
-def min_survival_for(plan: DraftPlan, step_ms: float, table: SurvivalTable) -> float:
-    """How likely a path has to be for a drafter whose steps take `step_ms` to follow it; 1 to not ask it.
+def min_probability_for(plan: DraftPlan, step_ms: float, table: AcceptanceTable) -> float:
+    """Return the least path probability that a drafter with steps of `step_ms` follows; 1 not to ask it.
 
     `plan` is what would be verified without it. Asking is worth its time where such drafters, beside plans
     that promised as much, have added more tokens per millisecond than the plan itself promises; and a
@@ -104,10 +112,10 @@ def min_survival_for(plan: DraftPlan, step_ms: float, table: SurvivalTable) -> f
     return min(_NEVER, rate * (step_ms + plan.row_ms)) if tokens > rate * ms else _NEVER
 
 
-def judge(plan: DraftPlan, picked: Mapping[int, int], table: SurvivalTable) -> None:
-    """Learn from a pass. `picked` is the target's pick after each true row of the plan, in order; -1: before.
+def learn_from_picks(plan: DraftPlan, picked: Mapping[int, int], table: AcceptanceTable) -> None:
+    """Learn from a pass: `picked` holds the target's pick after each true row in order, -1 for before them.
 
-    What was guessed behind a true row is judged, also where it was not verified.
+    All guesses after a true row count, verified or not.
     """
     true_at = {-1: picked[-1]}
     rows = {id(candidate): row for row, candidate in enumerate(plan.rows)}
@@ -116,14 +124,14 @@ def judge(plan: DraftPlan, picked: Mapping[int, int], table: SurvivalTable) -> N
         if pick is None:
             continue
         is_right = candidate.token == pick
-        table.learn(candidate.guesses, candidate.chance, is_right=is_right)
+        table.learn(candidate.guesses, candidate.probability, is_right=is_right)
         row = rows.get(id(candidate))
         if is_right and row is not None and row in picked:
             true_at[at] = picked[row]
-    _judge_costly(plan, list(picked.values()), table)
+    _learn_from_costly(plan, list(picked.values()), table)
 
 
-def _judge_costly(plan: DraftPlan, truth: Sequence[int], table: SurvivalTable) -> None:
+def _learn_from_costly(plan: DraftPlan, truth: Sequence[int], table: AcceptanceTable) -> None:
     """Learn what a costly drafter added to the tokens that the plan without it would have yielded."""
     asked = plan.costly
     if asked is None:
@@ -133,18 +141,18 @@ def _judge_costly(plan: DraftPlan, truth: Sequence[int], table: SurvivalTable) -
         table.learn_gain(asked.without.num_expected, num_added, asked.ms + plan.ms - asked.without.ms)
 
 
-def credited(candidate: Candidate, table: SurvivalTable) -> DraftToken:
-    """The guess that said most for a token: its source is credited where several guessed the same."""
+def credited(candidate: Candidate, table: AcceptanceTable) -> DraftToken:
+    """Return the guess with the highest odds for a token: its source is credited."""
     return max(candidate.guesses, key=lambda guess: table.odds((guess,), candidate.depth, is_first=True))
 
 
 def num_written(plan: DraftPlan, truth: Sequence[int]) -> int:
-    """Tokens that verifying `plan` yields where the target writes `truth`; no more than these."""
+    """Return the tokens that verifying `plan` yields where the target writes `truth`."""
     return len(picked_along(plan, truth))
 
 
 def picked_along(plan: DraftPlan, truth: Sequence[int]) -> dict[int, int]:
-    """What verifying `plan` picks where the target writes `truth`: by true row, -1 for before them all."""
+    """Return the picks where the target writes `truth`, by true row of `plan`; -1 for before them."""
     ahead = iter(truth)
     tokens = [candidate.token for candidate in plan.rows]
     path = true_path(tokens, plan.parents, -1, lambda _: next(ahead, None))
@@ -153,7 +161,7 @@ def picked_along(plan: DraftPlan, truth: Sequence[int]) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Candidates to verify in one pass, and the tokens per millisecond that they promise."""
+    """Candidates to verify in one pass, and their expected tokens per millisecond."""
 
     rate: float
     width: int
@@ -164,8 +172,8 @@ class _Choice:
 def _widths(
     considered: Sequence[Candidate], kept: list[int], branches: Sequence[int], num_pending: int, costs: Costs
 ) -> Iterator[_Choice]:
-    """For each width the likeliest of `kept` that fit."""
-    expected = list(accumulate((considered[at].survival for at in kept), initial=1.0))
+    """Yield for each width the likeliest of `kept` that fit."""
+    expected = list(accumulate((considered[at].path_probability for at in kept), initial=1.0))
     for width, pass_ms in costs.pass_ms.items():
         room = width - num_pending
         if room >= 0:

@@ -1,4 +1,4 @@
-"""Drafts from the target's own earlier logits: what it thought might follow the same tokens. Knows no text.
+"""Drafts from the target's own earlier logits: what it might write after the same tokens. Must not know text.
 
 Token Recycling (Luo et al. 2024, "Turning Trash into Treasure"), keyed by the longest of a few last tokens
 instead of by one, and with the target's probabilities kept.
@@ -14,17 +14,17 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import best_few
-from completion_engine.drafting.draft import Allowed, Draft, DraftScope, DraftToken, Pass
-from completion_engine.drafting.scoped_table import ScopedTable
+from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.scopes import DraftScope, ScopedTable
 from completion_engine.target_model.kv_cache import KVCache
 
 NUM_SUCCESSORS = 8
 _MAX_KEY = 3
 _MAX_ENTRIES = 32_768  # 9 MB: most rows have one or two successors worth keeping
 _MAX_NODES = 24
-_MIN_SHARE = 0.01
-_MIN_SURVIVAL = 0.003
-_TRUST = (0.0, 0.35, 0.7, 0.85)  # chance that logits seen behind so many of the same tokens still hold
+_MIN_PROBABILITY = 0.01
+_MIN_PATH_PROBABILITY = 0.003
+_TRUST = (0.0, 0.35, 0.7, 0.85)  # probability that logits still hold, by the number of equal tokens before
 
 Successors = tuple[tuple[int, float], ...]
 
@@ -32,8 +32,8 @@ Successors = tuple[tuple[int, float], ...]
 class RecycledDrafter:
     """Remembers the likeliest successors of every row that the target has run, rejected ones too.
 
-    Keys are the last one to `_MAX_KEY` tokens. The newest logits replace older ones; what was least recently
-    seen is forgotten.
+    Keys are the last one to `_MAX_KEY` tokens. The newest logits replace older ones; the least recently seen
+    are forgotten.
     """
 
     step_ms = 0.0
@@ -80,9 +80,9 @@ class RecycledDrafter:
         self,
         max_tokens: int,
         allowed: Allowed,
-        min_survival: float,  # noqa: ARG002 - steps cost next to nothing
+        min_probability: float,  # noqa: ARG002 - steps cost next to nothing
     ) -> list[Draft]:
-        """See `Drafter.drafts`. The most probable nodes of the tree of successors, best first."""
+        """See `Drafter.drafts`. Return the most probable nodes of the tree of successors, best first."""
         tree: list[DraftToken] = []
         waiting: list[tuple[float, int, int, DraftToken, tuple[int, ...]]] = []
         num_seen = 0
@@ -90,24 +90,24 @@ class RecycledDrafter:
         def branch(context: tuple[int, ...], above: float, parent: int, depth: int) -> None:
             nonlocal num_seen
             length, found = self._lookup(context)
-            for token, share in found:
-                survival = above * share * _TRUST[length]
-                if survival < _MIN_SURVIVAL or (parent < 0 and not allowed(token)):
+            for token, probability in found:
+                path_probability = above * probability * _TRUST[length]
+                if path_probability < _MIN_PATH_PROBABILITY or (parent < 0 and not allowed(token)):
                     continue
-                guess = DraftToken(token, "recycled", "successors", length, share, parent)
-                heappush(waiting, (-survival, num_seen, depth, guess, (*context, token)[-_MAX_KEY:]))
+                guess = DraftToken(token, "recycled", "successors", length, probability, parent)
+                heappush(waiting, (-path_probability, num_seen, depth, guess, (*context, token)[-_MAX_KEY:]))
                 num_seen += 1
 
         branch(tuple(self._path), 1.0, -1, 0)
         while waiting and len(tree) < _MAX_NODES:
-            survival, _, depth, guess, context = heappop(waiting)
+            negative, _, depth, guess, context = heappop(waiting)
             tree.append(guess)
             if depth + 1 < max_tokens:
-                branch(context, -survival, len(tree) - 1, depth + 1)
+                branch(context, -negative, len(tree) - 1, depth + 1)
         return [tuple(tree)] if tree else []
 
-    def lend(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
-        """See `Drafter.lend`."""
+    def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
+        """See `Drafter.spare_rows`."""
         return ()
 
     def end(self) -> None:
@@ -119,7 +119,7 @@ class RecycledDrafter:
         self._successors.shrink(_MAX_ENTRIES)
 
     def _lookup(self, context: tuple[int, ...]) -> tuple[int, Successors]:
-        """Successors behind the longest known end of `context`, and how long that is."""
+        """Return the length of the longest known end of `context`, and its successors."""
         for length in range(len(context), 0, -1):
             found = self._successors.get(context[-length:])
             if found is not None:
@@ -128,21 +128,22 @@ class RecycledDrafter:
 
 
 def successors(logits: Tensor) -> list[Successors]:
-    """The likeliest tokens after each row of `logits` [num_rows, vocab_size] with about their probabilities.
+    """Return the likeliest tokens after each row of `logits` [num_rows, vocab_size], with rough
+    probabilities.
 
-    Best first, at most `NUM_SUCCESSORS`, none below `_MIN_SHARE`.
+    Best first, at most `NUM_SUCCESSORS`, none below `_MIN_PROBABILITY`.
     """
     num_best = min(NUM_SUCCESSORS, logits.shape[1])
     if logits.device.type == "cpu":
-        tokens, shares = (
+        tokens, probabilities = (
             np.empty((len(logits), num_best), np.int64),
             np.empty((len(logits), num_best), np.float32),
         )
-        best_few(array_of(logits), tokens, shares)
+        best_few(array_of(logits), tokens, probabilities)
     else:
         best = logits.float().softmax(-1).topk(num_best)
-        tokens, shares = best.indices.cpu().numpy(), best.values.cpu().numpy()
+        tokens, probabilities = best.indices.cpu().numpy(), best.values.cpu().numpy()
     return [
-        tuple(pair for pair in zip(*row, strict=True) if pair[1] >= _MIN_SHARE)
-        for row in zip(tokens.tolist(), shares.tolist(), strict=True)
+        tuple(pair for pair in zip(*row, strict=True) if pair[1] >= _MIN_PROBABILITY)
+        for row in zip(tokens.tolist(), probabilities.tolist(), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""One tree out of the drafts of all sources: what each guess is worth, and the order of its rows. Pure."""
+"""One tree of the drafts of all sources: the probability of each guess, and the order of rows. Pure."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from completion_engine.drafting.draft import Draft, DraftToken
 
 
 class OddsOf(Protocol):
-    """What speaks for a token against all that nobody guessed."""
+    """The odds of a token against all tokens that are not guessed."""
 
     def __call__(self, guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
-        """From who guessed it, how deep, and whether it is anybody's first choice there."""
+        """Return the odds of its guesses at this depth; `is_first` where it is a source's first choice."""
         ...
 
 
-_CUT = -2  # the parent of what was cut off for its depth
+_CUT = -2  # the parent of guesses that are cut off for their depth
 
 
 class Candidate(NamedTuple):  # one is made for every guess of every pass: tuples are made fastest
-    """A guessed token of the merged tree, with all that was said for it.
+    """A token of the merged tree, with all guesses of it.
 
-    `survival` estimates that the target writes the whole path down to here, `chance` that it writes this
-    token when the path above is true.
+    `probability` estimates that the target accepts this token when the path above is true, `path_probability`
+    that it accepts the whole path to it.
     """
 
     token: int
     parent: int
     depth: int
     guesses: tuple[DraftToken, ...]
-    chance: float
-    survival: float
+    probability: float
+    path_probability: float
 
 
 def merge(drafts: Sequence[Draft], odds_of: OddsOf, max_depth: int) -> list[Candidate]:
-    """Candidates of all drafts, parents before children; equal tokens behind equal paths are one.
+    """Return the candidates of all drafts, parents before children; equal tokens after equal paths are one.
 
-    Siblings exclude each other: each has its odds' part of all odds, one part being left for other tokens.
+    Siblings exclude each other: each has its part of all their odds, and one part is left for other tokens.
     """
     at_of: dict[tuple[int, int], int] = {}
-    places: list[tuple[int, int, int]] = []
+    nodes: list[tuple[int, int, int]] = []
     guesses: list[list[DraftToken]] = []
     first_choices: set[int] = set()
     for draft in drafts:
@@ -48,13 +48,13 @@ def merge(drafts: Sequence[Draft], odds_of: OddsOf, max_depth: int) -> list[Cand
         parents: set[int] = set()
         for guess in draft:
             parent = merged[guess.parent] if guess.parent >= 0 else -1
-            depth = places[parent][2] + 1 if parent >= 0 else 0
+            depth = nodes[parent][2] + 1 if parent >= 0 else 0
             if depth >= max_depth or parent == _CUT:
                 merged.append(_CUT)
                 continue
-            at = at_of.setdefault((parent, guess.token), len(places))
-            if at == len(places):
-                places.append((guess.token, parent, depth))
+            at = at_of.setdefault((parent, guess.token), len(nodes))
+            if at == len(nodes):
+                nodes.append((guess.token, parent, depth))
                 guesses.append([guess])
             else:
                 guesses[at].append(guess)
@@ -63,51 +63,50 @@ def merge(drafts: Sequence[Draft], odds_of: OddsOf, max_depth: int) -> list[Cand
                 parents.add(parent)
                 first_choices.add(at)
     odds = [
-        odds_of(said, place[2], is_first=at in first_choices)
-        for at, (said, place) in enumerate(zip(guesses, places, strict=True))
+        odds_of(of_node, node[2], is_first=at in first_choices)
+        for at, (of_node, node) in enumerate(zip(guesses, nodes, strict=True))
     ]
-    return _valued(places, guesses, odds)
+    return _with_probabilities(nodes, guesses, odds)
 
 
-def _valued(
-    places: Sequence[tuple[int, int, int]], guesses: Sequence[list[DraftToken]], odds: Sequence[float]
+def _with_probabilities(
+    nodes: Sequence[tuple[int, int, int]], guesses: Sequence[list[DraftToken]], odds: Sequence[float]
 ) -> list[Candidate]:
     total: dict[int, float] = {}
-    for (_, parent, _), weight in zip(places, odds, strict=True):
+    for (_, parent, _), weight in zip(nodes, odds, strict=True):
         total[parent] = total.get(parent, 1.0) + weight
-    survivals: list[float] = []
+    of_paths: list[float] = []
     found: list[Candidate] = []
-    for (token, parent, depth), said, weight in zip(places, guesses, odds, strict=True):
-        chance = weight / total[parent]
-        survival = chance * survivals[parent] if parent >= 0 else chance
-        survivals.append(survival)
-        found.append(Candidate(token, parent, depth, tuple(said), chance, survival))
+    for (token, parent, depth), of_node, weight in zip(nodes, guesses, odds, strict=True):
+        probability = weight / total[parent]
+        of_paths.append(probability * of_paths[parent] if parent >= 0 else probability)
+        found.append(Candidate(token, parent, depth, tuple(of_node), probability, of_paths[-1]))
     return found
 
 
 def true_path(
-    tokens: Sequence[int], parents: Sequence[int], root: int, pick_behind: Callable[[int], int | None]
+    tokens: Sequence[int], parents: Sequence[int], root: int, pick_after: Callable[[int], int | None]
 ) -> list[int]:
-    """The rows that are true behind row `root`, in order: each carries what is picked behind its parent.
+    """Return the rows that are true after row `root`, in order: each holds the pick after its parent.
 
     `tokens` and `parents` [num_rows] make a tree in which siblings differ in their tokens.
     """
     child_of = {(parent, token): row for row, (parent, token) in enumerate(zip(parents, tokens, strict=True))}
     path: list[int] = []
     row: int | None = root
-    while row is not None and (pick := pick_behind(row)) is not None:
+    while row is not None and (pick := pick_after(row)) is not None:
         if (row := child_of.get((row, pick))) is not None:
             path.append(row)
     return path
 
 
 def by_branch(candidates: Sequence[Candidate]) -> list[int]:
-    """The branch of each candidate, the most promising branch being 0.
+    """Return the branch of each candidate; branch 0 is the most promising.
 
     A branch is a path that goes on with the child that promises most tokens; other children begin branches
-    of their own. So the first n branches hang together, and are the n branches that promise most.
+    of their own. So the first n branches are connected, and are the n that promise most.
     """
-    promise = [candidate.survival for candidate in candidates]
+    promise = [candidate.path_probability for candidate in candidates]
     best_child: dict[int, int] = {}
     for at in range(len(candidates) - 1, -1, -1):
         if at in best_child:
@@ -128,21 +127,21 @@ def by_branch(candidates: Sequence[Candidate]) -> list[int]:
 
 
 def grow(order: Sequence[int], branches: Sequence[int], max_branches: int) -> list[int]:
-    """Of the candidates in `order`, likeliest first, those in the most promising `max_branches` branches.
+    """Return the candidates in `order`, likeliest first, of the most promising `max_branches` branches.
 
-    Any beginning of the result is a tree too: survival only falls along a path.
+    Any beginning of the result is a tree too: the probability only falls along a path.
     """
     return [at for at in order if branches[at] < max_branches]
 
 
-def by_survival(candidates: Sequence[Candidate]) -> list[int]:
-    """All candidates, the likeliest first; a parent stands before its equally likely child."""
-    survivals = [-candidate.survival for candidate in candidates]
-    return sorted(range(len(candidates)), key=survivals.__getitem__)
+def by_probability(candidates: Sequence[Candidate]) -> list[int]:
+    """Return all candidates, the likeliest first, a parent before its equally likely child."""
+    negatives = [-candidate.path_probability for candidate in candidates]
+    return sorted(range(len(candidates)), key=negatives.__getitem__)
 
 
 def in_branch_order(candidates: Sequence[Candidate], chosen: Sequence[int]) -> list[int]:
-    """The chosen candidates so that each path runs on as long as it can: the best child comes first."""
+    """Return the chosen candidates, each path as long as it can be: the best child comes first."""
     children: dict[int, list[int]] = {}
     for at in chosen:  # best first
         children.setdefault(candidates[at].parent, []).append(at)

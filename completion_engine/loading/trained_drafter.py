@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from completion_engine.drafting.device_step import DeviceDecoder
+from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles, load_distilled
 from completion_engine.drafting.draft import Drafter
 from completion_engine.gpu.drafting.device_check import steps_agree

@@ -73,10 +73,10 @@ class Listener:
     def observe(self, done: Pass) -> None:
         self.seen.append((list(self.path), done))
 
-    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         return []
 
-    def lend(self, num_rows: int) -> Sequence[int]:
+    def spare_rows(self, num_rows: int) -> Sequence[int]:
         return ()
 
     def end(self) -> None:
@@ -86,7 +86,7 @@ class Listener:
 class Guesser(Listener):
     """Guesses two tokens everywhere, so that at least one of them is wrong."""
 
-    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         return [chain([300]), chain([301])][:max_tokens]
 
 

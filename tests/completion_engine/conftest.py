@@ -15,9 +15,9 @@ from completion_engine.decoding.ending import Finish, Limits, NoRules, run
 from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
-from completion_engine.drafting.device_step import DeviceDecoder
+from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass
-from completion_engine.drafting.policy import SurvivalTable
+from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.prompt import Prompt
@@ -96,13 +96,13 @@ class Scripted:
     def observe(self, done: Pass) -> None:
         pass
 
-    def lend(self, num_rows: int) -> Sequence[int]:
+    def spare_rows(self, num_rows: int) -> Sequence[int]:
         return ()
 
     def end(self) -> None:
         pass
 
-    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         tree = self._script(self._path)
         return [tuple(DraftToken(token, "ngram", "index", 16, 1.0, parent) for token, parent in tree)]
 
@@ -135,7 +135,7 @@ def writer(tokenizer: Tokenizer) -> Callable[[LanguageModel], Write]:
             picker = sampler or Sampler(tokenizer.num_tokens)
             written = Written(tokenizer, healed)
             prompt = Prompt(tuple(tokens), healed)
-            setup = DecodingSetup(by, picker, drafters, SurvivalTable(), device_decoder=device_decoder)
+            setup = DecodingSetup(by, picker, drafters, AcceptanceTable(), device_decoder=device_decoder)
             decoding = Decoding(setup, slot, prompt, written, CompletionStats())
             return decoding, run(decoding, NoRules(), Limits(num_tokens), Cancellation())
 

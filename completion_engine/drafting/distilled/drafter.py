@@ -33,19 +33,19 @@ CONFIG, WEIGHTS = "config.json", "drafter.safetensors"
 _FORMAT = 2
 _TOKENS, _NARROW, _WIDEN = "tokens", "preview_narrow", "preview_widen"
 NUM_BEAMS = 3  # paths that go on at each depth
-_BREADTH = 4  # tokens looked at behind each of them
-_LEAST_SURVIVAL = 0.03  # of a guess that is not the best of its depth
+_BREADTH = 4  # tokens looked at after each of them
+_LEAST_PATH_PROBABILITY = 0.03  # of a guess that is not the best of its depth
 _HEALED_BREADTH = 64  # tokens looked at where the first one has to spell something
-_MAX_KNOWN = 8  # tokens that the target has not run yet; behind more the states drift too far
+_MAX_KNOWN = 8  # tokens that the target has not run yet; after more the states drift too far
 _TIMED_STEPS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class DrafterFiles:
-    """A drafter as it lies on disk.
+    """The files of a drafter.
 
-    `temperatures` by depth make shares of its logits that are right as often as they say; the last holds
-    for all deeper ones. `tokens` [num_tokens] int32 are the ids that it can guess.
+    `temperatures` by depth turn its logits into calibrated probabilities; the last holds for all deeper
+    ones. `tokens` [num_tokens] int32 are the ids that it can guess.
     """
 
     target: str
@@ -71,7 +71,7 @@ class DrafterFiles:
 
     @classmethod
     def read(cls, folder: Path) -> DrafterFiles:
-        """Raises DataError when the files are missing, damaged or of another format."""
+        """Read a drafter. Raises DataError when files are missing, damaged or of another format."""
         try:
             told = parse_json((folder / CONFIG).read_text(encoding="utf-8"))
             _check_format(told["format"])
@@ -89,7 +89,7 @@ class DrafterFiles:
         return files
 
     def check(self) -> None:
-        """Raises ValueError unless the parts fit together."""
+        """Check that the parts fit together. Raises ValueError."""
         sizes = {name: tuple(weight.shape) for name, weight in self.weights.items()}
         if sizes != self.shape.sizes or tuple(self.tokens.shape) != (self.shape.num_tokens,):
             raise ValueError("the weights have other sizes than the configuration says")
@@ -110,7 +110,7 @@ class Weighty(Protocol):
 
 
 class TrainedDrafter:
-    """What drafters that were trained for their target have in common: they follow what is written."""
+    """The common part of drafters that were trained for their target: they follow what is written."""
 
     def __init__(self, network: Weighty, cache: KVCache) -> None:
         self._path: list[int] = []
@@ -128,15 +128,15 @@ class TrainedDrafter:
     def observe(self, done: Pass) -> None:
         """See `Drafter.observe`. It has learnt all it will."""
 
-    def lend(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
-        """See `Drafter.lend`."""
+    def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
+        """See `Drafter.spare_rows`."""
         return ()
 
     def end(self) -> None:
         """See `Drafter.end`."""
 
     def _known(self) -> list[int]:
-        """What is written and not cached yet; nothing where nothing can be guessed behind it."""
+        """Return the tokens that are not cached; empty where nothing can be guessed after them."""
         num_cached = self._cache.num_cached
         known = self._path[num_cached:]
         return known if num_cached and len(known) <= _MAX_KNOWN else []
@@ -156,8 +156,8 @@ class DistilledDrafter(TrainedDrafter):
         self.step_ms = self._measure()
 
     @torch.inference_mode()
-    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
-        """See `Drafter.drafts`. Guesses nothing behind an empty cache or a long run of uncached tokens."""
+    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
+        """See `Drafter.drafts`. Guess nothing after an empty cache or a long run of uncached tokens."""
         num_cached, known = self._cache.num_cached, self._known()
         if not known or max_tokens < 1:
             return []
@@ -165,16 +165,16 @@ class DistilledDrafter(TrainedDrafter):
         for at, token in enumerate(known):
             states, logits = self._step([token], states, num_cached + at)
         tree: list[DraftToken] = []
-        beams = [(-1, 1.0)]  # place in the tree, survival
+        beams = [(-1, 1.0)]  # node of the tree, probability of its path
         for depth in range(max_tokens):
             found = self._likeliest(logits, depth, allowed)
             best = list(grow(tree, beams, found, depth).items())[:NUM_BEAMS]
-            alive = [(row, beam) for (row, _), beam in best if beam[1] >= min_survival]
+            alive = [(row, beam) for (row, _), beam in best if beam[1] >= min_probability]
             position = len(self._path) + depth
             if not alive or depth + 1 == max_tokens or position >= self._cache.capacity:
                 break
             beams = [beam for _, beam in alive]
-            tokens = [tree[place].token for place, _ in beams]
+            tokens = [tree[node].token for node, _ in beams]
             states, logits = self._step(tokens, states[[row for row, _ in alive]], position)
         return [tuple(tree)] if tree else []
 
@@ -183,18 +183,18 @@ class DistilledDrafter(TrainedDrafter):
         return self._network.step(rows, states, self._cache, position)
 
     def _likeliest(self, logits: Tensor, depth: int, allowed: Allowed) -> list[list[tuple[float, int]]]:
-        """For each beam the shares and ids of its best few tokens, best first; at depth 0 `allowed` ones."""
+        """Return for each beam the probabilities and ids of its best tokens; at depth 0 `allowed` ones."""
         temperature = self._temperatures[min(depth, len(self._temperatures) - 1)]
         breadth = min(_BREADTH if depth else _HEALED_BREADTH, logits.shape[-1])
-        places = np.empty((len(logits), breadth), np.int64)
-        shares = np.empty(places.shape, np.float32)
-        likeliest(array_of(logits.cpu()), temperature, places, shares)
-        ids = self._tokens[places].tolist()
-        found = [list(zip(*pair, strict=True)) for pair in zip(shares.tolist(), ids, strict=True)]
-        return found if depth else [_among(found[0], allowed)]
+        found = np.empty((len(logits), breadth), np.int64)
+        values = np.empty(found.shape, np.float32)
+        likeliest(array_of(logits.cpu()), temperature, found, values)
+        ids = self._tokens[found].tolist()
+        pairs = [list(zip(*pair, strict=True)) for pair in zip(values.tolist(), ids, strict=True)]
+        return pairs if depth else [_among(pairs[0], allowed)]
 
     def _measure(self) -> float:
-        """Milliseconds of one more depth, the quickest of a few."""
+        """Return the milliseconds of one more depth, the quickest of a few."""
         cache = self._cache
         cache.pretend(min(512, cache.capacity - 1))
         states = cache.hidden[:1].expand(NUM_BEAMS, -1)
@@ -210,9 +210,9 @@ class DistilledDrafter(TrainedDrafter):
 
 
 def load_distilled(folder: Path, target: LanguageModel) -> DistilledDrafter:
-    """The drafter in `folder`, ready to draft for `target`.
+    """Load the drafter in `folder` for `target`.
 
-    Raises DataError for damaged files, UserError where it was made for another target.
+    Raises DataError for damaged files, UserError if it was made for another target.
     """
     files = DrafterFiles.read(folder)
     network = DistilledNetwork(files.weights, files.tokens, files.shape, target, files.preview)
@@ -225,12 +225,12 @@ def _check_format(found: object) -> None:
 
 
 def _among(found: Sequence[tuple[float, int]], allowed: Allowed) -> list[tuple[float, int]]:
-    """The best few that are allowed; their shares are of what is allowed, for nothing else can come."""
+    """Return the best few allowed tokens, with probabilities among these: no other can come."""
     kept = [pair for pair in found if allowed(pair[1])]
     if len(kept) == len(found):
         return kept[:_BREADTH]
-    total = sum(share for share, _ in kept)
-    return [(share / total, token) for share, token in kept[:_BREADTH]]
+    total = sum(value for value, _ in kept)
+    return [(value / total, token) for value, token in kept[:_BREADTH]]
 
 
 def grow(
@@ -239,21 +239,21 @@ def grow(
     found: Sequence[Sequence[tuple[float, int]]],
     depth: int,
 ) -> dict[tuple[int, int], tuple[int, float]]:
-    """Append the likeliest guesses behind `beams`, each a place in the tree and a survival, to the tree.
+    """Append the likeliest guesses after `beams`, each a node of the tree and its path probability.
 
-    `found` are shares and tokens behind each beam. Returns place and survival of what was appended, best
-    first, by beam and rank.
+    `found` holds probabilities and tokens after each beam. Return the new nodes and their path probabilities,
+    best first, by beam and rank.
     """
     guesses = [
-        (survival * share, share, token, place, (row, rank))
-        for row, ((place, survival), pairs) in enumerate(zip(beams, found, strict=True))
-        for rank, (share, token) in enumerate(pairs)
+        (path * probability, probability, token, node, (row, rank))
+        for row, ((node, path), pairs) in enumerate(zip(beams, found, strict=True))
+        for rank, (probability, token) in enumerate(pairs)
     ]
     guesses.sort(key=lambda guess: -guess[0])
     grown: dict[tuple[int, int], tuple[int, float]] = {}
-    for survival, share, token, parent, at in guesses[: 2 * NUM_BEAMS]:
-        if not survival or (grown and survival < _LEAST_SURVIVAL):
+    for path, probability, token, parent, at in guesses[: 2 * NUM_BEAMS]:
+        if not path or (grown and path < _LEAST_PATH_PROBABILITY):
             break
-        grown[at] = len(tree), survival
-        tree.append(DraftToken(token, "neural", "distilled", depth, share, parent))
+        grown[at] = len(tree), path
+        tree.append(DraftToken(token, "neural", "distilled", depth, probability, parent))
     return grown

@@ -89,14 +89,14 @@ class DeviceDrafter(TrainedDrafter):
         self.step_ms = self._measure()
 
     @torch.inference_mode()
-    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         """See `Drafter.drafts`. Guesses nothing behind an empty cache or a long run of uncached tokens."""
         known = self._known()
         end = self._cache.num_cached + len(known) + self.search.num_depths
         if not known or max_tokens < 1 or end > self._cache.capacity:
             return []
         self._look(known)
-        tree = _tree(self.search.read(), max_tokens, allowed, min_survival)
+        tree = _tree(self.search.read(), max_tokens, allowed, min_probability)
         return [tuple(tree)] if tree else []
 
     def _look(self, known: Sequence[int]) -> None:
@@ -129,13 +129,13 @@ class DeviceDrafter(TrainedDrafter):
         return min(times) / self.search.num_depths
 
 
-def _tree(guesses: Guesses, max_tokens: int, allowed: Allowed, min_survival: float) -> list[DraftToken]:
+def _tree(guesses: Guesses, max_tokens: int, allowed: Allowed, min_probability: float) -> list[DraftToken]:
     """The guesses as a tree, without the paths that begin with what is not allowed."""
     tree: list[DraftToken] = []
     beams = [(-1, 1.0), *[(-1, 0.0)] * (NUM_BEAMS - 1)]  # place in the tree, survival
     for depth, chosen in enumerate(guesses.chosen[:max_tokens]):
         found = [
-            list(zip(shares, tokens, strict=True)) if survival and survival >= min_survival else []
+            list(zip(shares, tokens, strict=True)) if survival and survival >= min_probability else []
             for (_, survival), shares, tokens in zip(
                 beams, guesses.shares[depth].tolist(), guesses.tokens[depth].tolist(), strict=True
             )

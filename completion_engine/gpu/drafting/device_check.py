@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from completion_engine.drafting.device_step import DeviceDecoder
+from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.ranking import first_largest

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from completion_engine.drafting.device_step import DeviceStep
+from completion_engine.drafting.device_steps import DeviceStep
 from completion_engine.drafting.draft import Draft, DraftToken
 from completion_engine.gpu import launch, launch_step
 from completion_engine.gpu.decoder import GraphedDecoder
@@ -37,7 +37,7 @@ _DOUBT = 4.0  # behind a run of n tokens the text is believed n / (n + _DOUBT); 
 
 
 class DeviceLoop:
-    """See `device_step.DeviceDecoder`. `search` is None where the target has no trained drafter."""
+    """See `device_steps.DeviceDecoder`. `search` is None where the target has no trained drafter."""
 
     max_depth = NUM_ROWS - 1
 
@@ -104,7 +104,7 @@ class DeviceLoop:
     def hint(self, path: Sequence[int], drafts: Sequence[Draft]) -> None:
         """See `DeviceDecoder.hint`. What was read from the prompt is known here."""
         for draft in drafts:
-            if draft[0].origin != "prompt" and (span := self._spans.add(path, draft)):
+            if draft[0].read_from != "prompt" and (span := self._spans.add(path, draft)):
                 send(self._text.spans[span.first : span.first + SLOT_TOKENS], span.tokens)
 
     def _launch(self) -> None:

@@ -51,7 +51,7 @@ class LookupSpans:
         chain = _likeliest_chain(draft)
         if not chain:
             return None
-        key = (chain[0].origin, chain[0].document)
+        key = (chain[0].read_from, chain[0].document)
         known = self._slots.pop(key, None)
         first = known.first if known else self._free()
         context = tuple(path[-min(max(1, chain[0].match_length), _MAX_CONTEXT) :])
@@ -75,7 +75,7 @@ def _likeliest_chain(draft: Draft) -> tuple[DraftToken, ...]:
     """From the best first token always on to the best that follows."""
     best: dict[int, int] = {}
     for at, guess in enumerate(draft):
-        if guess.parent not in best or guess.share > draft[best[guess.parent]].share:
+        if guess.parent not in best or guess.probability > draft[best[guess.parent]].probability:
             best[guess.parent] = at
     chain: list[DraftToken] = []
     at = -1

@@ -131,10 +131,10 @@ def _judged(draft: Draft, truth: Sequence[int]) -> Iterator[tuple[tuple[str, str
         is_right = guess.token == truth[depth]
         if is_right:
             true.add(at)
-        share = min(_SHARES - 1, int(guess.share * _SHARES))
-        yield (guess.origin, "match length", _bucket(guess.match_length)), is_right
-        yield (guess.origin, "share", f"{share / _SHARES:.1f}-{(share + 1) / _SHARES:.1f}"), is_right
-        yield (guess.origin, "depth", _bucket(depth)), is_right
+        share = min(_SHARES - 1, int(guess.probability * _SHARES))
+        yield (guess.read_from, "match length", _bucket(guess.match_length)), is_right
+        yield (guess.read_from, "share", f"{share / _SHARES:.1f}-{(share + 1) / _SHARES:.1f}"), is_right
+        yield (guess.read_from, "depth", _bucket(depth)), is_right
 
 
 def _bucket(number: int) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from completion_engine.decoding.ending import NoRules
-from completion_engine.drafting.draft import Drafter, DraftScope
+from completion_engine.drafting.draft import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.drafting.scopes import DraftScope
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
 from lsp_server.commands.cursor_samples import Sample

@@ -12,12 +12,12 @@ from dataclasses import astuple, dataclass, field, replace
 
 from completion_engine.drafting.draft import Draft, DraftToken
 from completion_engine.drafting.policy import (
+    AcceptanceTable,
     Costly,
     DraftPlan,
-    SurvivalTable,
     choose,
-    judge,
-    min_survival_for,
+    learn_from_picks,
+    min_probability_for,
     picked_along,
 )
 from completion_engine.target_model.costs import Costs
@@ -43,7 +43,7 @@ class Arm:
 
     def drafts_of(self, asked: TracedDrafts) -> list[Draft]:
         """The drafts that this arm looks at."""
-        return [draft for draft in asked.drafts if draft and self.origin in {ALL, draft[0].origin}]
+        return [draft for draft in asked.drafts if draft and self.origin in {ALL, draft[0].read_from}]
 
     def costs_of(self, costs: Costs) -> Costs:
         """The passes that this arm may choose from."""
@@ -77,7 +77,7 @@ class Replayed:
     """An arm with what it has learnt so far, and what each trace came to."""
 
     arm: Arm
-    table: SurvivalTable = field(default_factory=SurvivalTable)
+    table: AcceptanceTable = field(default_factory=AcceptanceTable)
     outcomes: list[ReplayOutcome] = field(default_factory=list)
 
     @property
@@ -96,7 +96,7 @@ def arms_of(traces: Traces) -> list[Arm]:
     """Every source alone and all together, as trees and as chains, at each width and at any."""
     widths = tuple(sorted(traces.costs.pass_ms))
     origins = sorted(
-        {draft[0].origin for t in traces.traces for at in t.asked for draft in at.drafts if draft}
+        {draft[0].read_from for t in traces.traces for at in t.asked for draft in at.drafts if draft}
     )
     shapes = (False, True) if traces.costs.max_branches > 1 else (False,)
     choices = [widths, *((width,) for width in widths)] if len(widths) > 1 else [widths]
@@ -118,7 +118,7 @@ def play(one: Replayed, trace: Trace, traces: Traces) -> None:
     while at < len(trace.tokens):
         plan = planned(one, trace.asked[at], traces)
         picked = picked_along(plan, trace.tokens[at:])
-        judge(plan, picked, one.table)
+        learn_from_picks(plan, picked, one.table)
         at += len(picked)
         came_to.num_tokens += len(picked)
         came_to.num_passes += 1
@@ -136,15 +136,15 @@ def planned(one: Replayed, asked: TracedDrafts, traces: Traces) -> DraftPlan:
     plan = choose(cheap, one.table, 1, costs)
     for source, step_ms in traces.step_ms.items():
         told = [draft for draft in drafts if draft[0].source == source]
-        bar = min_survival_for(plan, step_ms, one.table) if told else 1.0
+        bar = min_probability_for(plan, step_ms, one.table) if told else 1.0
         if bar < 1.0:
             cut, num_steps = _as_asked(told[0], bar)
             plan = choose([*cheap, cut], one.table, 1, costs, Costly(plan, num_steps * step_ms))
     return plan
 
 
-def _as_asked(draft: Draft, min_survival: float) -> tuple[Draft, int]:
-    """What a drafter would have told that stops where its likeliest path falls under `min_survival`.
+def _as_asked(draft: Draft, min_probability: float) -> tuple[Draft, int]:
+    """What a drafter would have told that stops where its likeliest path falls under `min_probability`.
 
     That, and the steps it takes: one for each depth.
     """
@@ -153,11 +153,11 @@ def _as_asked(draft: Draft, min_survival: float) -> tuple[Draft, int]:
     best: dict[int, float] = {-1: 1.0}  # the likeliest path that ends at a depth
     for guess in draft:
         above, depth = (survivals[guess.parent], depths[guess.parent] + 1) if guess.parent >= 0 else (1.0, 0)
-        survivals.append(above * guess.share)
+        survivals.append(above * guess.probability)
         depths.append(depth)
         best[depth] = max(best.get(depth, 0.0), survivals[-1])
     deepest = len(best) - 1
-    num_steps = next((depth for depth in range(1, deepest) if best[depth - 1] < min_survival), deepest)
+    num_steps = next((depth for depth in range(1, deepest) if best[depth - 1] < min_probability), deepest)
     place: dict[int, int] = {-1: -1}
     kept: list[DraftToken] = []
     for at, guess in enumerate(draft):

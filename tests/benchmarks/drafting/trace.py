@@ -15,7 +15,7 @@ from typing import Any
 
 from completion_engine.decoding.verification import verify
 from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass
-from completion_engine.drafting.policy import SurvivalTable, choose
+from completion_engine.drafting.policy import AcceptanceTable, choose
 from completion_engine.errors import UserError
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache
@@ -73,7 +73,7 @@ class Recorder:
         self._drafters = drafters
         self._target = target
         self._costs = target.costs_from(1, target.max_branches)
-        self._table = SurvivalTable()
+        self._table = AcceptanceTable()
         self._asked: list[TracedDrafts] = []
         self._written: list[int] = []
 
@@ -95,7 +95,7 @@ class Recorder:
         for drafter in self._drafters:
             drafter.extend(tokens)
 
-    def drafts(self, max_tokens: int, allowed: Allowed, min_survival: float) -> list[Draft]:
+    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         """See `Drafter.drafts`."""
         if not self._asked:
             self._written = []  # what the cache knew already was not asked for
@@ -111,9 +111,9 @@ class Recorder:
         self._asked.append(TracedDrafts(tuple(found), ms))
         return []
 
-    def lend(self, num_rows: int) -> Sequence[int]:
-        """See `Drafter.lend`."""
-        return next((rows for rows in (d.lend(num_rows) for d in self._drafters) if rows), ())
+    def spare_rows(self, num_rows: int) -> Sequence[int]:
+        """See `Drafter.spare_rows`."""
+        return next((rows for rows in (d.spare_rows(num_rows) for d in self._drafters) if rows), ())
 
     def observe(self, done: Pass) -> None:
         """See `Drafter.observe`."""

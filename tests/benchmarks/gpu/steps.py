@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from completion_engine.drafting.device_step import DeviceDecoder
+from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.distilled.head import Preview
 from completion_engine.drafting.distilled.network import DrafterShape

@@ -17,7 +17,7 @@ from completion_engine.decoding.preparation import PreparedRequest
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.ngram import NgramDrafter
-from completion_engine.drafting.policy import SurvivalTable
+from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -41,7 +41,7 @@ def request(prefix: str, num_candidates: int = 4, **options: object) -> Completi
 
 def prepared(target: LanguageModel, tokenizer: Tokenizer, healed: bytes) -> PreparedRequest:
     prompt = Prompt(tuple(tokenizer.encode(HEAD)), healed)
-    setup = DecodingSetup(target, Sampler(tokenizer.num_tokens), (NgramDrafter(),), SurvivalTable())
+    setup = DecodingSetup(target, Sampler(tokenizer.num_tokens), (NgramDrafter(),), AcceptanceTable())
     slot = Slot(KVCache(target.cache_shape))
     return PreparedRequest(request(HEAD), prompt, slot, setup, tokenizer)
 

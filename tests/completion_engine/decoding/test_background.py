@@ -12,7 +12,8 @@ import pytest
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.background import BackgroundPrompt, BackgroundWriting, NextLine, _StepTimes
 from completion_engine.decoding.ending import Limits, NoRules
-from completion_engine.drafting.draft import Draft, DraftScope
+from completion_engine.drafting.draft import Draft
+from completion_engine.drafting.scopes import DraftScope
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
@@ -95,7 +96,7 @@ class Keeping:
     def observe(self, _: object) -> None:
         pass
 
-    def lend(self, _: int) -> tuple[int, ...]:
+    def spare_rows(self, _: int) -> tuple[int, ...]:
         return ()
 
     def drafts(self, *_: object) -> list[Draft]:

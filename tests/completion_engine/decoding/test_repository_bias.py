@@ -14,9 +14,9 @@ from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
 from completion_engine.decoding.slots import Slot
-from completion_engine.drafting.draft import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
-from completion_engine.drafting.policy import SurvivalTable
+from completion_engine.drafting.policy import AcceptanceTable
+from completion_engine.drafting.scopes import DraftScope
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -91,7 +91,7 @@ def write_mixed(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., tu
         temperature: float = 0.0,
     ) -> Decoding:
         sampler = Sampler(tokenizer.num_tokens, temperature, seed=3)
-        setup = DecodingSetup(target, sampler, drafters, SurvivalTable(), bias=bias)  # type: ignore[arg-type]
+        setup = DecodingSetup(target, sampler, drafters, AcceptanceTable(), bias=bias)  # type: ignore[arg-type]
         slot = slot or Slot(KVCache(target.cache_shape))
         written = Written(tokenizer, healed)
         decoding = Decoding(setup, slot, Prompt(tuple(prompt), healed), written, CompletionStats())

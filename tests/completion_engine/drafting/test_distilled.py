@@ -85,12 +85,12 @@ def drafts_after(
     cache: KVCache,
     written: list[int],
     max_tokens: int = 4,
-    min_survival: float = 0.0,
+    min_probability: float = 0.0,
     allowed: Callable[[int], bool] = bool,
 ) -> list[Draft]:
     drafter.begin(PROMPT, cache)
     drafter.extend(written)
-    return drafter.drafts(max_tokens, allowed, min_survival)
+    return drafter.drafts(max_tokens, allowed, min_probability)
 
 
 def depths_of(draft: Draft) -> list[int]:
@@ -106,7 +106,7 @@ def test_parents_stand_before_their_children_and_depths_grow_by_one(
     (draft,) = drafts_after(drafter, cache, [5])
     assert all(guess.parent < at for at, guess in enumerate(draft))
     assert depths_of(draft) == [guess.match_length for guess in draft]
-    assert {(guess.source, guess.origin) for guess in draft} == {("neural", "distilled")}
+    assert {(guess.source, guess.read_from) for guess in draft} == {("neural", "distilled")}
 
 
 def test_no_two_guesses_behind_one_place_are_the_same(drafter: DistilledDrafter, cache: KVCache) -> None:
@@ -126,7 +126,7 @@ def test_a_draft_is_at_most_as_deep_as_asked(
 def test_nothing_is_drafted_behind_a_path_that_hardly_survives(
     drafter: DistilledDrafter, cache: KVCache
 ) -> None:
-    (draft,) = drafts_after(drafter, cache, [5], min_survival=1.1)
+    (draft,) = drafts_after(drafter, cache, [5], min_probability=1.1)
     assert set(depths_of(draft)) == {0}
 
 
@@ -140,7 +140,7 @@ def test_guesses_are_tokens_of_its_own_vocabulary(
 def test_shares_behind_one_place_are_a_distribution(drafter: DistilledDrafter, cache: KVCache) -> None:
     (draft,) = drafts_after(drafter, cache, [5])
     for place in {guess.parent for guess in draft}:
-        assert 0 < sum(guess.share for guess in draft if guess.parent == place) <= 1 + 1e-4
+        assert 0 < sum(guess.probability for guess in draft if guess.parent == place) <= 1 + 1e-4
 
 
 def test_first_guesses_are_allowed_and_share_what_is_allowed(
@@ -151,7 +151,7 @@ def test_first_guesses_are_allowed_and_share_what_is_allowed(
     (draft,) = drafts_after(drafter, cache, [5], 1, allowed=lambda token: token != forbidden)
     assert forbidden not in {guess.token for guess in draft}
     assert draft[0].token == free[1].token
-    assert draft[0].share > free[1].share
+    assert draft[0].probability > free[1].probability
 
 
 def test_nothing_allowed_gives_no_draft(drafter: DistilledDrafter, cache: KVCache) -> None:
@@ -175,7 +175,7 @@ def test_drafts_go_on_from_the_target_own_state_once_it_is_cached(
     target.forward([5], cache, 0)
     cache.keep([5])
     after = drafts_after(drafter, cache, [5, 9])
-    assert [guess.share for guess in before[0]] != [guess.share for guess in after[0]]
+    assert [guess.probability for guess in before[0]] != [guess.probability for guess in after[0]]
 
 
 @pytest.mark.parametrize("written", [[], [1] * 9])

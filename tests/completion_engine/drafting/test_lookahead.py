@@ -70,43 +70,43 @@ def paths_of(drafts: list[Draft]) -> dict[tuple[int, ...], float]:
         assert -1 <= guess.parent < len(paths)
         paths.append((*(paths[guess.parent] if guess.parent >= 0 else ()), guess.token))
     assert len(set(paths)) == len(paths)
-    return {path: guess.share for path, guess in zip(paths, tree, strict=True)}
+    return {path: guess.probability for path, guess in zip(paths, tree, strict=True)}
 
 
 def test_the_end_of_the_prompt_is_lent_first(drafter: LookaheadDrafter) -> None:
-    assert drafter.lend(2) == [1, 2]
-    assert drafter.lend(5) == [1, 2, 3]
-    assert drafter.lend(0) == []
+    assert drafter.spare_rows(2) == [1, 2]
+    assert drafter.spare_rows(5) == [1, 2, 3]
+    assert drafter.spare_rows(0) == []
     assert drafter.drafts(8, anything, 0.0) == []
 
 
 def test_picks_behind_lent_rows_are_lent_next(drafter: LookaheadDrafter) -> None:
-    lent = drafter.lend(3)
+    lent = drafter.spare_rows(3)
     see(drafter, [3, *lent], [4, 50, 60, 70])
     drafter.extend([4])
-    assert drafter.lend(3) == [50, 60, 70]
+    assert drafter.spare_rows(3) == [50, 60, 70]
     see(drafter, [4, 50, 60, 70], [50, 61, 71, 81])
     drafter.extend([50])
-    assert drafter.lend(2) == [61, 71]
+    assert drafter.spare_rows(2) == [61, 71]
 
 
 def test_guesses_start_where_the_text_now_ends(drafter: LookaheadDrafter) -> None:
-    lent = drafter.lend(2)
+    lent = drafter.spare_rows(2)
     see(drafter, [3, 4, 5, *lent], [4, 6, 51, 61, 71], path=(0, 1))
     drafter.extend([4, 6])
-    assert drafter.lend(3) == [51, 61, 71]
+    assert drafter.spare_rows(3) == [51, 61, 71]
 
 
 def test_grams_grow_along_the_trajectory_and_are_drafted(drafter: LookaheadDrafter) -> None:
-    see(drafter, [3, *drafter.lend(2)], [9, 50, 60])
+    see(drafter, [3, *drafter.spare_rows(2)], [9, 50, 60])
     drafter.extend([9])
-    see(drafter, [9, *drafter.lend(2)], [8, 61, 72])
+    see(drafter, [9, *drafter.spare_rows(2)], [8, 61, 72])
     drafter.extend([8])
-    see(drafter, [8, *drafter.lend(2)], [7, 73, 80])
+    see(drafter, [8, *drafter.spare_rows(2)], [7, 73, 80])
     drafter.extend([7, 50])
     assert set(paths_of(drafter.drafts(8, anything, 0.0))) == {(61,), (61, 73)}
     guess = drafter.drafts(8, anything, 0.0)[0][0]
-    assert (guess.source, guess.origin, guess.match_length) == ("recycled", "lookahead", 1)
+    assert (guess.source, guess.read_from, guess.match_length) == ("recycled", "lookahead", 1)
     drafter.extend([61])
     (tree,) = drafter.drafts(8, anything, 0.0)
     assert [(guess.token, guess.match_length) for guess in tree] == [(73, 2)]
@@ -153,7 +153,7 @@ def test_whatever_passes_bring_it_lends_and_drafts_within_bounds(
     drafter = LookaheadDrafter()
     drafter.begin([1, 2], KVCache(target.cache_shape))
     for num_idle, rows in passes:
-        lent = drafter.lend(num_idle)
+        lent = drafter.spare_rows(num_idle)
         assert len(lent) <= num_idle
         tokens = [2, *(token for token, _ in rows), *lent]
         see(drafter, tokens, [*(pick for _, pick in rows), 1, *lent])

@@ -10,18 +10,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion_engine.drafting.draft import Draft, DraftScope, DraftToken
+from completion_engine.drafting.draft import Draft, DraftToken
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import (
+    AcceptanceTable,
     Costly,
     DraftPlan,
-    SurvivalTable,
     choose,
     credited,
-    judge,
-    min_survival_for,
+    learn_from_picks,
+    min_probability_for,
     num_written,
 )
+from completion_engine.drafting.scopes import DraftScope
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from ngram_cache import NgramIndex
@@ -57,7 +58,7 @@ def tokens_of(drafts: Sequence[Draft]) -> list[list[int]]:
     return [[guess.token for guess in draft] for draft in drafts]
 
 
-def chance(table: SurvivalTable, *guesses: DraftToken) -> float:
+def chance(table: AcceptanceTable, *guesses: DraftToken) -> float:
     """The chance of a token for which all `guesses` stand and that has no rival."""
     odds = table.odds(guesses, 0, is_first=True)
     return odds / (1.0 + odds)
@@ -91,12 +92,12 @@ def test_each_guess_tells_the_evidence_for_itself() -> None:
     text = [1, 2, 3, 4, 50, 51, 8, 9, 3, 4, 70, 51, 7, 6, 1, 2, 3, 4]
     (draft,) = begun(text).drafts(2, anything, 0.0)
     matches = {(guess.token, guess.parent >= 0): guess.match_length for guess in draft}
-    share = {guess.token: guess.share for guess in draft if guess.parent < 0}
+    share = {guess.token: guess.probability for guess in draft if guess.parent < 0}
     assert matches[50, False] == 4
     assert matches[70, False] == 2
     assert share[50] > share[70] > 0
     assert share[50] + share[70] < 1
-    assert all(0 < guess.share < 1 for guess in draft)
+    assert all(0 < guess.probability < 1 for guess in draft)
 
 
 def test_the_prompt_itself_and_what_was_written_are_drafted_from() -> None:
@@ -128,37 +129,37 @@ def test_the_first_drafted_token_spells_what_was_taken_back() -> None:
 
 
 def test_a_sure_draft_fills_the_wide_pass() -> None:
-    plan = choose([chain(range(20))], SurvivalTable(), 1, COSTS)
+    plan = choose([chain(range(20))], AcceptanceTable(), 1, COSTS)
     assert (len(plan.rows), plan.width) == (15, 16)
     assert plan.parents == tuple(range(-1, 14))
 
 
 def test_rows_that_are_paid_for_anyway_are_used() -> None:
     """A poor draft costs nothing within the narrow pass, and is not worth the wide one."""
-    plan = choose([chain(range(20), share=0.2, match_length=1)], SurvivalTable(), 1, COSTS)
+    plan = choose([chain(range(20), share=0.2, match_length=1)], AcceptanceTable(), 1, COSTS)
     assert (len(plan.rows), plan.width) == (7, 8)
 
 
 def test_nothing_is_drafted_when_there_is_no_room() -> None:
-    plan = choose([chain(range(5))], SurvivalTable(), 16, COSTS)
+    plan = choose([chain(range(5))], AcceptanceTable(), 16, COSTS)
     assert (plan.rows, plan.considered) == ((), ())
 
 
 def test_without_drafts_the_narrow_pass_runs() -> None:
-    plan = choose([], SurvivalTable(), 1, COSTS)
+    plan = choose([], AcceptanceTable(), 1, COSTS)
     assert (plan.rows, plan.width, plan.ms, plan.num_expected) == ((), 8, 30.0, 1.0)
 
 
 def test_sources_that_disagree_are_verified_side_by_side() -> None:
     drafts = [chain([1, 2, 3], origin="index"), chain([4, 5, 6], origin="prompt")]
-    plan = choose(drafts, SurvivalTable(), 1, COSTS)
+    plan = choose(drafts, AcceptanceTable(), 1, COSTS)
     assert sorted(row.token for row in plan.rows) == [1, 2, 3, 4, 5, 6]
     assert plan.parents.count(-1) == 2
 
 
 def test_where_trees_cannot_be_verified_the_best_chain_is() -> None:
     drafts = [chain([1, 2, 3], share=0.3), chain([4, 5, 6], share=0.9)]
-    plan = choose(drafts, SurvivalTable(), 1, CHAINS)
+    plan = choose(drafts, AcceptanceTable(), 1, CHAINS)
     assert [row.token for row in plan.rows] == [4, 5, 6]
     assert plan.parents == (-1, 0, 1)
 
@@ -166,24 +167,24 @@ def test_where_trees_cannot_be_verified_the_best_chain_is() -> None:
 @pytest.mark.parametrize(("branch_ms", "num_branches"), [(0.0, 2), (30.0, 1)])
 def test_a_branch_that_costs_more_than_it_promises_is_not_opened(branch_ms: float, num_branches: int) -> None:
     drafts = [chain(range(3), share=0.9), chain(range(50, 53), share=0.5, match_length=4)]
-    plan = choose(drafts, SurvivalTable(), 1, Costs({8: 30.0}, branch_ms, max_branches=4))
+    plan = choose(drafts, AcceptanceTable(), 1, Costs({8: 30.0}, branch_ms, max_branches=4))
     assert plan.parents.count(-1) == num_branches
     assert plan.ms == 30.0 + (num_branches - 1) * branch_ms
 
 
 def test_sources_that_agree_are_believed_more_than_each_alone() -> None:
-    table = SurvivalTable()
+    table = AcceptanceTable()
     index, recycled = chain([1], 0.5, 3), chain([1], 0.5, 3, origin="successors", source="recycled")
     assert chance(table, *index, *recycled) > max(chance(table, *index), chance(table, *recycled))
 
 
 def test_a_source_that_keeps_failing_is_believed_less() -> None:
-    table = SurvivalTable()
+    table = AcceptanceTable()
     good, bad = chain([1, 2], 0.8, 4), chain([3, 4], 0.8, 9, origin="prompt")
     assert choose([good, bad], table, 1, CHAINS).rows[0].token == 3
     for _ in range(80):
         plan = choose([good, bad], table, 1, CHAINS)
-        judge(plan, written_by(plan, [1, 2, 9]), table)
+        learn_from_picks(plan, written_by(plan, [1, 2, 9]), table)
     assert choose([good, bad], table, 1, CHAINS).rows[0].token == 1
 
 
@@ -193,28 +194,28 @@ def test_a_token_that_several_guessed_counts_for_the_one_who_was_surest() -> Non
         chain([5], share=0.98, origin="distilled", source="neural"),
     ]
     for order in (drafts, drafts[::-1]):
-        (row,) = choose(order, SurvivalTable(), 1, COSTS).rows
+        (row,) = choose(order, AcceptanceTable(), 1, COSTS).rows
         assert len(row.guesses) == 2
-        assert credited(row, SurvivalTable()).source == "neural"
+        assert credited(row, AcceptanceTable()).source == "neural"
 
 
 def test_what_was_not_verified_is_judged_too() -> None:
     """The target's pick refutes a guess whether or not there was a row for it."""
-    table = SurvivalTable()
+    table = AcceptanceTable()
     sure, poor = chain([1, 2]), chain([3], 0.5, 2)
     before = chance(table, *poor)
     plan = choose([sure, poor], table, 1, CHAINS)
     assert 3 not in [row.token for row in plan.rows]
-    judge(plan, written_by(plan, [1, 2, 9]), table)
+    learn_from_picks(plan, written_by(plan, [1, 2, 9]), table)
     assert chance(table, *poor) < before
 
 
 def test_guesses_behind_a_wrong_token_say_nothing() -> None:
-    table = SurvivalTable()
+    table = AcceptanceTable()
     guesses = chain(range(3), match_length=1)
     before = [chance(table, guess) for guess in guesses]
     plan = choose([guesses], table, 1, COSTS)
-    judge(plan, written_by(plan, [9]), table)
+    learn_from_picks(plan, written_by(plan, [9]), table)
     after = [chance(table, guess) for guess in guesses]
     assert after[0] < before[0]
     assert after[2] == before[2]
@@ -222,7 +223,7 @@ def test_guesses_behind_a_wrong_token_say_nothing() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.floats(0, 1), st.booleans()), max_size=60))
 def test_chances_stay_chances_whatever_happens(seen: list[tuple[int, float, bool]]) -> None:
-    table = SurvivalTable()
+    table = AcceptanceTable()
     for match_length, share, is_right in seen:
         guesses = chain([1], share, match_length)
         table.learn(guesses, chance(table, *guesses), is_right=is_right)
@@ -230,7 +231,7 @@ def test_chances_stay_chances_whatever_happens(seen: list[tuple[int, float, bool
 
 
 def test_what_keeps_happening_is_expected_in_the_end() -> None:
-    table = SurvivalTable()
+    table = AcceptanceTable()
     guesses = chain([1], 0.5, 2)
     rng = random.Random(0)  # noqa: S311 - reproducible draws, no secrets
     for _ in range(1500):
@@ -238,35 +239,35 @@ def test_what_keeps_happening_is_expected_in_the_end() -> None:
     assert chance(table, *guesses) == pytest.approx(0.8, abs=0.1)
 
 
-def asked(cheap: Draft, right: Sequence[int], num_passes: int, ms: float) -> SurvivalTable:
+def asked(cheap: Draft, right: Sequence[int], num_passes: int, ms: float) -> AcceptanceTable:
     """What is learnt when a costly drafter names `right`, which the target writes, beside a cheap draft."""
-    table = SurvivalTable()
+    table = AcceptanceTable()
     for _ in range(num_passes):
         without = choose([cheap], table, 1, COSTS)
         neural = chain(right, 0.9, 0, origin="model", source="neural")
         plan = choose([cheap, neural], table, 1, COSTS, Costly(without, ms))
-        judge(plan, written_by(plan, [*right, 99]), table)
+        learn_from_picks(plan, written_by(plan, [*right, 99]), table)
     return table
 
 
 POOR = chain([7, 8], 0.2, 1)
 
 
-def bar(table: SurvivalTable, cheap: Draft, step_ms: float) -> float:
-    return min_survival_for(choose([cheap], table, 1, COSTS), step_ms, table)
+def bar(table: AcceptanceTable, cheap: Draft, step_ms: float) -> float:
+    return min_probability_for(choose([cheap], table, 1, COSTS), step_ms, table)
 
 
 def test_a_costly_drafter_is_tried_where_little_is_expected() -> None:
-    assert 0.0 < bar(SurvivalTable(), POOR, 1.0) < 0.1
-    once, twice = (bar(SurvivalTable(), POOR, step_ms) for step_ms in (1.0, 2.0))
+    assert 0.0 < bar(AcceptanceTable(), POOR, 1.0) < 0.1
+    once, twice = (bar(AcceptanceTable(), POOR, step_ms) for step_ms in (1.0, 2.0))
     row_ms = COSTS.row_ms(3)  # the last written row and the two that the cheap draft takes
     assert twice / once == pytest.approx((2.0 + row_ms) / (1.0 + row_ms))
 
 
 def test_a_step_has_to_pay_for_a_row_of_the_pass_too() -> None:
     free = Costs({8: 30.0}, branch_ms=1.0, max_branches=4)
-    plans = [choose([POOR], SurvivalTable(), 1, costs) for costs in (free, COSTS)]
-    without, with_price = (min_survival_for(plan, 1.0, SurvivalTable()) for plan in plans)
+    plans = [choose([POOR], AcceptanceTable(), 1, costs) for costs in (free, COSTS)]
+    without, with_price = (min_probability_for(plan, 1.0, AcceptanceTable()) for plan in plans)
     assert without < with_price
 
 
@@ -281,16 +282,16 @@ def test_a_costly_drafter_that_adds_tokens_goes_on_being_asked() -> None:
 def test_a_costly_drafter_that_adds_nothing_is_not_asked_but_tried_again_later() -> None:
     table = asked(POOR, [7, 8], 40, 6.0)  # it repeats what the cheap draft says
     plan = choose([POOR], table, 1, COSTS)
-    assert min_survival_for(plan, 3.0, table) == 1.0
+    assert min_probability_for(plan, 3.0, table) == 1.0
     for _ in range(300):
-        judge(plan, {-1: 99}, table)
-    assert min_survival_for(plan, 3.0, table) < 1.0
+        learn_from_picks(plan, {-1: 99}, table)
+    assert min_probability_for(plan, 3.0, table) < 1.0
 
 
 def test_what_is_learnt_beside_poor_drafts_says_nothing_about_good_ones() -> None:
     good = chain(range(20, 27))
     table = asked(POOR, [7, 8], 40, 6.0)
-    assert bar(table, good, 0.5) == bar(SurvivalTable(), good, 0.5)
+    assert bar(table, good, 0.5) == bar(AcceptanceTable(), good, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -298,4 +299,4 @@ def test_what_is_learnt_beside_poor_drafts_says_nothing_about_good_ones() -> Non
     [([7, 8, 9], 3), ([7, 8], 2), ([7, 5, 8], 2), ([9, 7], 1), ([], 0)],
 )
 def test_tokens_that_a_plan_would_have_yielded(truth: list[int], num_tokens: int) -> None:
-    assert num_written(choose([POOR], SurvivalTable(), 1, COSTS), truth) == num_tokens
+    assert num_written(choose([POOR], AcceptanceTable(), 1, COSTS), truth) == num_tokens

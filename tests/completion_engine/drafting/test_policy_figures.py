@@ -14,8 +14,8 @@ from completion_engine.drafting.policy import (
     DraftPlan,
     choose,
     credited,
-    judge,
-    min_survival_for,
+    learn_from_picks,
+    min_probability_for,
     picked_along,
 )
 from completion_engine.drafting.tree import Candidate
@@ -33,7 +33,7 @@ class Even:
 
     def odds(self, guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
         self.asked.append((guesses[0].token, depth, is_first))
-        return guesses[0].share
+        return guesses[0].probability
 
     def learn(self, guesses: Sequence[DraftToken], chance: float, *, is_right: bool) -> None:
         self.learnt.append((guesses[0].token, round(chance, 6), is_right))
@@ -142,13 +142,13 @@ def test_the_bar_for_a_costly_drafter(step_ms: float, seen: tuple[float, float],
     plan = DraftPlan((row,), (-1,), (row,), 8, ms=0.5, row_ms=0.01)
     table: Any = Even(seen)
     expected = 3.0 * (step_ms + 0.01) if bar > 1.0 else 1.0
-    assert min_survival_for(plan, step_ms, table) == pytest.approx(expected)
+    assert min_probability_for(plan, step_ms, table) == pytest.approx(expected)
     assert table.gains == [(1.5, step_ms)]
 
 
 def test_a_plan_whose_pass_is_not_measured_asks_nobody() -> None:
     table: Any = Even((1.0, 1.0))
-    assert min_survival_for(DraftPlan((), (), (), 8), 0.5, table) == 1.0
+    assert min_probability_for(DraftPlan((), (), (), 8), 0.5, table) == 1.0
 
 
 TWO = [chain(1, 2, 3), chain(4, 5)]
@@ -173,7 +173,7 @@ def test_what_stands_behind_what_is_true_is_judged(
     plan = plan_of(TWO, Costs({4: 10.0}))
     assert tokens_of(plan) == [1, 2, 3]
     table: Any = Even()
-    judge(plan, picked, table)
+    learn_from_picks(plan, picked, table)
     assert sorted(table.learnt) == [(token, round(chance, 6), right) for token, chance, right in learnt]
     assert table.gains == [(plan.num_expected,)]
 
@@ -182,7 +182,7 @@ def test_a_costly_drafter_is_charged_with_its_time_and_what_the_pass_took_more()
     without = plan_of([chain(1, 7)], Costs({4: 8.0}))
     plan = plan_of(TWO, Costs({4: 10.0}), costly=Costly(without, 3.0))
     table: Any = Even()
-    judge(plan, {-1: 1, 0: 2, 1: 3, 2: 9}, table)
+    learn_from_picks(plan, {-1: 1, 0: 2, 1: 3, 2: 9}, table)
     assert table.gains == [(1.75, 2, 5.0)]
 
 

@@ -103,8 +103,13 @@ def test_what_followed_the_last_token_is_drafted_with_its_probability(drafter: R
     see(drafter, [(3, -1)], {4: 0.75, 5: 0.25})
     drafter.extend([4, 3])
     first, second = drafted(drafter)[:2]
-    assert (first.token, first.source, first.origin, first.match_length) == (4, "recycled", "successors", 1)
-    assert (first.share, second.share) == (pytest.approx(0.75), pytest.approx(0.25))
+    assert (first.token, first.source, first.read_from, first.match_length) == (
+        4,
+        "recycled",
+        "successors",
+        1,
+    )
+    assert (first.probability, second.probability) == (pytest.approx(0.75), pytest.approx(0.25))
     assert second.token == 5
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion_engine.drafting.draft import Draft, DraftToken
-from completion_engine.drafting.tree import Candidate, by_branch, by_survival, grow, in_branch_order, merge
+from completion_engine.drafting.tree import Candidate, by_branch, by_probability, grow, in_branch_order, merge
 from completion_engine.target_model.branch_caches import lay_out
 
 
@@ -30,12 +30,12 @@ def drafts(draw: st.DrawFn) -> list[Draft]:
 
 
 def shares(guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
-    return max(guess.share for guess in guesses)
+    return max(guess.probability for guess in guesses)
 
 
 def grown(candidates: Sequence[Candidate], max_nodes: int, max_branches: int) -> list[int]:
     """What the policy takes for so many branches, up to a width."""
-    return grow(by_survival(candidates), by_branch(candidates), max_branches)[:max_nodes]
+    return grow(by_probability(candidates), by_branch(candidates), max_branches)[:max_nodes]
 
 
 def path_of(candidates: Sequence[Candidate], at: int) -> tuple[int, ...]:
@@ -69,14 +69,14 @@ def test_siblings_share_what_others_leave_and_survival_falls_along_a_path(found:
     candidates = merge(found, shares, 8)
     for parent in {one.parent for one in candidates}:
         siblings = [one for one in candidates if one.parent == parent]
-        left = 1.0 - sum(one.chance for one in siblings)
+        left = 1.0 - sum(one.probability for one in siblings)
         assert left > 0.0
         for one in siblings:
-            assert one.chance / left == pytest.approx(max(guess.share for guess in one.guesses))
+            assert one.probability / left == pytest.approx(max(guess.probability for guess in one.guesses))
     for one in candidates:
-        above = candidates[one.parent].survival if one.parent >= 0 else 1.0
-        assert one.survival == pytest.approx(above * one.chance)
-        assert one.survival <= above
+        above = candidates[one.parent].path_probability if one.parent >= 0 else 1.0
+        assert one.path_probability == pytest.approx(above * one.probability)
+        assert one.path_probability <= above
 
 
 def test_the_first_choice_of_a_source_is_told_from_its_others() -> None:
@@ -109,7 +109,7 @@ def test_any_beginning_of_what_is_grown_is_a_tree_within_its_branches(
         begun = chosen[:num_rows]
         assert {candidates[at].parent for at in begun} <= {-1, *begun}
         assert num_leaves(candidates, begun) <= max_branches
-    survivals = [candidates[at].survival for at in chosen]
+    survivals = [candidates[at].path_probability for at in chosen]
     assert survivals == sorted(survivals, reverse=True)
 
 
@@ -120,11 +120,11 @@ def test_no_other_branches_promise_more_than_those_that_are_grown(
     """Against all sets of as many leaves, by brute force."""
     candidates = merge(found, shares, 8)[:9]
     chosen = grown(candidates, len(candidates), max_branches)
-    promised = sum(candidates[at].survival for at in chosen)
+    promised = sum(candidates[at].path_probability for at in chosen)
     leaves = set(range(len(candidates))) - {one.parent for one in candidates}
     for some in combinations(sorted(leaves), min(max_branches, len(leaves))):
         covered = set().union(*(ancestors(candidates, leaf) for leaf in some))
-        assert sum(candidates[at].survival for at in covered) <= promised + 1e-9
+        assert sum(candidates[at].path_probability for at in covered) <= promised + 1e-9
 
 
 @given(drafts(), st.integers(1, 4))

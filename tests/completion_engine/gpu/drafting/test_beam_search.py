@@ -94,9 +94,9 @@ def paths_of(draft: Draft) -> list[list[int]]:
     return found
 
 
-def ask(drafter: Any, cache: KVCache, *, allowed: Any = bool, min_survival: float = 0.0) -> Draft:
+def ask(drafter: Any, cache: KVCache, *, allowed: Any = bool, min_probability: float = 0.0) -> Draft:
     drafter.begin(PROMPT, cache)
-    found = drafter.drafts(8, lambda token: allowed(token + 1), min_survival)
+    found = drafter.drafts(8, lambda token: allowed(token + 1), min_probability)
     return found[0] if found else ()
 
 
@@ -117,7 +117,7 @@ def test_shares_are_those_of_the_formula(
     for guess, path in zip(draft, paths_of(draft), strict=True):
         logits = formula.follow([*PROMPT[-num_left:], *path[:-1]], state, cache.num_cached)
         shares = (logits / random_drafter.temperatures[guess.match_length]).softmax(-1)
-        assert guess.share == pytest.approx(float(shares[guess.token // 2]), rel=tolerance)
+        assert guess.probability == pytest.approx(float(shares[guess.token // 2]), rel=tolerance)
     assert {guess.match_length for guess in draft} == {0, 1, 2}
 
 
@@ -141,7 +141,7 @@ def test_paths_that_go_on_are_the_likeliest_of_their_depth(
     draft = ask(drafter, primed(1))
     survivals: list[float] = []
     for guess in draft:
-        survivals.append(guess.share * (survivals[guess.parent] if guess.parent >= 0 else 1.0))
+        survivals.append(guess.probability * (survivals[guess.parent] if guess.parent >= 0 else 1.0))
     for depth in range(NUM_DEPTHS - 1):
         here = [at for at, guess in enumerate(draft) if guess.match_length == depth]
         followed = {guess.parent for guess in draft if guess.match_length == depth + 1}
@@ -158,7 +158,7 @@ def test_nothing_but_what_is_allowed_comes_first(drafter: Any, primed: Callable[
 
 
 def test_unlikely_paths_are_not_followed(drafter: Any, primed: Callable[[int], KVCache]) -> None:
-    draft = ask(drafter, primed(1), min_survival=0.9999)
+    draft = ask(drafter, primed(1), min_probability=0.9999)
     assert {guess.match_length for guess in draft} == {0}
 
 

@@ -1,0 +1,133 @@
+"""What drafters remember of earlier completions, kept apart by scope: no document drafts from another scope.
+
+Owns which scopes are kept, and which document each text came from, so that both are forgotten together. Must
+not know text and models.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from completion_engine.request import CompletionRequest
+from ngram_cache import NgramIndex, TokenBuffer
+
+_MAX_TABLES = 4
+_NUM_TOKENS = 4096  # of recent text in a scope; the oldest are dropped at twice as many
+_MAX_RECENT_SCOPES = 32
+
+Key = tuple[int, ...]
+_V = TypeVar("_V")
+
+
+@dataclass(frozen=True, slots=True)
+class DraftScope:
+    """What the completions of a document are drafted from: its repository, and what was written lately.
+
+    Documents with the same `recent` draft from each other's completions. `index` holds the document under the
+    name `indexed_as`.
+    """
+
+    recent: str
+    document: str
+    index: NgramIndex | None = None
+    indexed_as: str = ""
+
+    @classmethod
+    def of(cls, request: CompletionRequest) -> DraftScope:
+        """Return the scope of a request's document; by itself it shares with no other."""
+        document = request.document
+        return cls(request.recent_scope or document, document, request.index, request.indexed_as or document)
+
+
+class ScopedTable(Generic[_V]):
+    """Entries by the last few tokens, in one scope at a time. Those put since `begin` can be discarded."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[str, OrderedDict[Key, _V]] = OrderedDict()
+        self._new: set[Key] = set()
+        self.enter("")
+
+    def enter(self, scope: str) -> None:
+        """Use the table of this scope. The scopes that were used last keep theirs."""
+        self._table = self._tables.setdefault(scope, OrderedDict())
+        self._tables.move_to_end(scope)
+        while len(self._tables) > _MAX_TABLES:
+            self._tables.popitem(last=False)
+
+    def forget(self, scope: str) -> None:
+        """Drop a scope's table."""
+        if (table := self._tables.pop(scope, None)) is not None:
+            table.clear()
+
+    def begin(self) -> None:
+        """Begin a completion, which owns the entries that are put from now on."""
+        self._new = set()
+
+    def discard(self) -> None:
+        """Remove the entries of the completion."""
+        for key in self._new:
+            self._table.pop(key, None)
+
+    def get(self, key: Key) -> _V | None:
+        """Return the entry at a key."""
+        return self._table.get(key)
+
+    def put(self, key: Key, value: _V) -> None:
+        """Set the entry at a key, which becomes the newest."""
+        self._table[key] = value
+        self._table.move_to_end(key)
+        self._new.add(key)
+
+    def shrink(self, max_entries: int) -> None:
+        """Remove the oldest entries of the scope beyond `max_entries`."""
+        while len(self._table) > max_entries:
+            self._table.popitem(last=False)
+
+
+@dataclass(slots=True)
+class _RecentScope:
+    texts: deque[tuple[str, list[int]]] = field(default_factory=deque)
+    buffer: TokenBuffer = field(default_factory=TokenBuffer)
+
+    def rebuild(self) -> None:
+        self.buffer = TokenBuffer([token for _, tokens in self.texts for token in tokens])
+
+
+class RecentText:
+    """The tokens of recent completions, for the scopes that were used last."""
+
+    def __init__(self) -> None:
+        self._scopes: OrderedDict[str, _RecentScope] = OrderedDict()
+
+    def of(self, scope: str) -> TokenBuffer:
+        """Return what the documents of a scope wrote, oldest first."""
+        return self._enter(scope).buffer
+
+    def add(self, scope: str, document: str, tokens: Sequence[int]) -> None:
+        """Remember that a document of a scope wrote `tokens`."""
+        entered = self._enter(scope)
+        entered.texts.append((document, list(tokens)))
+        entered.buffer.extend(tokens)
+        if len(entered.buffer) > 2 * _NUM_TOKENS:
+            num_tokens = len(entered.buffer)
+            while num_tokens > _NUM_TOKENS:
+                num_tokens -= len(entered.texts.popleft()[1])
+            entered.rebuild()
+
+    def forget(self, document: str) -> None:
+        """Drop all that a closed document wrote."""
+        for scope in self._scopes.values():
+            kept = deque(text for text in scope.texts if text[0] != document)
+            if len(kept) < len(scope.texts):
+                scope.texts = kept
+                scope.rebuild()
+
+    def _enter(self, scope: str) -> _RecentScope:
+        entered = self._scopes.setdefault(scope, _RecentScope())
+        self._scopes.move_to_end(scope)
+        while len(self._scopes) > _MAX_RECENT_SCOPES:
+            self._scopes.popitem(last=False)
+        return entered
