@@ -32,16 +32,16 @@ from completion_engine.decoding.ending import (
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest, RequestPreparation
 from completion_engine.decoding.shadow import DraftedCompletion, ShadowChecks
-from completion_engine.drafting.draft import Drafter
+from completion_engine.drafting.drafts import Drafter
 from completion_engine.energy import find_meter
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.trained_drafter import device_decoder_of
-from completion_engine.memory import give_back
 from completion_engine.models import ModelStore
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress, ShouldStop
+from completion_engine.runtime import give_back
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import load_grammar
 from completion_engine.target_model.language_model import LanguageModel

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from completion_engine.choice.choice import Choice
 from completion_engine.config import DEFAULT_TARGET
-from completion_engine.memory import seldom_collected
 from completion_engine.request import CancelledError, Progress
+from completion_engine.runtime import seldom_collected
 from lsp_server.engine.pool import EnginePool, engine_config, remote_config, tokenizer_folder
 from lsp_server.engine.work import Completer, Load, OnTokens
 from lsp_server.handlers import register

@@ -16,7 +16,7 @@ from typing import Any
 
 from completion_engine.choice.choice import Passes
 from completion_engine.choice.prices import JUDGED_ROWS, RECENT_LOADS
-from completion_engine.json_text import parse_json
+from completion_engine.runtime import parse_json
 
 logger = logging.getLogger(__name__)
 

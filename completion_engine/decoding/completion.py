@@ -21,7 +21,7 @@ from completion_engine.suggestions.stopping import StopRules
 from ngram_cache import NgramIndex
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
-    from completion_engine.drafting.draft import DraftToken
+    from completion_engine.drafting.drafts import DraftToken
 
 # Why a text is blank that no rule ended.
 _ENDED_AT_ONCE = {"deadline": "out-of-time", "end": "nothing-to-add"}

@@ -20,7 +20,7 @@ from completion_engine.stats import CompletionStats
 from completion_engine.suggestions.stopping import StopRules
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
-    from completion_engine.drafting.draft import DraftToken
+    from completion_engine.drafting.drafts import DraftToken
 
 MAX_NEW_TOKENS = 256
 # A completion that takes longer ends with what it has if another window waits for the engine.

@@ -17,7 +17,7 @@ from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
 from completion_engine.decoding.slots import Slot
 from completion_engine.decoding.verification import verify
 from completion_engine.drafting.device_steps import DeviceDecoder, DeviceSteps
-from completion_engine.drafting.draft import Draft, Drafter, DraftToken, Pass
+from completion_engine.drafting.drafts import Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.drafting.scopes import DraftScope
 from completion_engine.probability import UNKNOWN, TokenProbability

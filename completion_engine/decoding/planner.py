@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass, Remembering
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken, Pass, Remembering
 from completion_engine.drafting.ngram import NUM_REMEMBERED_BEFORE
 from completion_engine.drafting.policy import (
     AcceptanceTable,

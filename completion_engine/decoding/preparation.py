@@ -15,7 +15,7 @@ from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot, SlotPool
 from completion_engine.drafting.device_steps import DeviceDecoder
-from completion_engine.drafting.draft import Drafter, Remembering
+from completion_engine.drafting.drafts import Drafter, Remembering
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.drafting.scopes import DraftScope
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository

@@ -18,7 +18,7 @@ from completion_engine.prompting.written import HealingConstraint, Written
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
     from completion_engine.decoding.repository_bias import RepositoryBias
-    from completion_engine.drafting.draft import DraftToken
+    from completion_engine.drafting.drafts import DraftToken
 
 MAX_PAST = 16
 

@@ -19,7 +19,7 @@ from completion_engine.distillation.preview import fit_preview
 from completion_engine.distillation.training import Trainer, TrainingPlan
 from completion_engine.distillation.windows import Corpus, read_corpus
 from completion_engine.drafting.distilled.drafter import WEIGHTS, DrafterFiles
-from completion_engine.drafting.distilled.network import DistilledNetwork, DrafterShape
+from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Progress

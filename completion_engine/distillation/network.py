@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from completion_engine.drafting.distilled.network import EPS, DrafterShape
+from completion_engine.drafting.distilled.drafter_network import EPS, DrafterShape
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import rotate
 

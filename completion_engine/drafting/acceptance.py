@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from completion_engine.drafting.draft import DraftToken
+from completion_engine.drafting.drafts import DraftToken
 
 _MAX_MATCH = 32
 _LOG_MATCH = tuple(math.log(length + 1.0) for length in range(_MAX_MATCH + 1))

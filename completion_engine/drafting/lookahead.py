@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
 from completion_engine.drafting.scopes import DraftScope, ScopedTable
 from completion_engine.target_model.kv_cache import KVCache
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from completion_engine.drafting.acceptance import AcceptanceTable
-from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.drafting.tree import (
     Candidate,
     by_branch,

@@ -13,7 +13,7 @@ from typing import Any
 
 from completion_engine.errors import MachineError
 from completion_engine.gpu.weights import GROUP, Bits
-from completion_engine.json_text import parse_json
+from completion_engine.runtime import parse_json
 
 WIDEST_PASS = 256
 CHUNK = 256

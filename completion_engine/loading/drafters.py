@@ -9,9 +9,9 @@ from pathlib import Path
 
 from completion_engine.config import EngineConfig
 from completion_engine.drafting.distilled.drafter import WEIGHTS
-from completion_engine.drafting.draft import Drafter
+from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.lookahead import LookaheadDrafter
-from completion_engine.drafting.model import ModelDrafter, check_same_vocabulary
+from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vocabulary
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.loading.model import load_language_model

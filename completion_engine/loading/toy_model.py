@@ -16,8 +16,8 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.drafting.distilled.drafter import DrafterFiles
+from completion_engine.drafting.distilled.drafter_network import DrafterShape
 from completion_engine.drafting.distilled.head import Preview
-from completion_engine.drafting.distilled.network import DrafterShape
 
 TARGET, DRAFTER = "target", "drafter"
 

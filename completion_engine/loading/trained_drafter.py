@@ -8,7 +8,7 @@ from pathlib import Path
 
 from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles, load_distilled
-from completion_engine.drafting.draft import Drafter
+from completion_engine.drafting.drafts import Drafter
 from completion_engine.gpu.drafting.device_check import steps_agree
 from completion_engine.gpu.loading import as_graphed
 from completion_engine.target_model.kv_cache import KVCache

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from completion_engine.json_text import parse_json
 from completion_engine.models.partial import sha256_of
+from completion_engine.runtime import parse_json
 
 MANIFEST = "manifest.json"
 WEIGHTS = "model.safetensors"

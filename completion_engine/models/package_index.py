@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from completion_engine.errors import MachineError, SlipstreamError, UserError
-from completion_engine.json_text import parse_json
 from completion_engine.models.job import Monitor, ProgramOutcome, WorkerProgram, python, run_program
+from completion_engine.runtime import parse_json
 
 # What pip is told beside its own configuration, as a JSON list: an editor hands on what it installed us with.
 PIP_VARIABLE = "SLIPSTREAM_PIP_ARGUMENTS"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion_engine.errors import DataError
-from completion_engine.json_text import parse_json
+from completion_engine.runtime import parse_json
 
 CHUNK_BYTES = 1 << 20
 

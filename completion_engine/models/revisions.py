@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion_engine.json_text import parse_json
+from completion_engine.runtime import parse_json
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 

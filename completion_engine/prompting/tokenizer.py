@@ -18,7 +18,7 @@ from tokenizers import Tokenizer as FastTokenizer
 from tokenizers import normalizers
 
 from completion_engine.errors import DataError
-from completion_engine.json_text import parse_json
+from completion_engine.runtime import parse_json
 
 # Names of the three FIM markers and of the tokens that end an infill, by model family.
 _FIM_MARKERS = (

@@ -15,11 +15,11 @@ from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import Written
-from completion_engine.remote.question import Names, Question
 from completion_engine.remote.remote_writing import Remaining, RemoteWriting
-from completion_engine.remote.servers import Servers
+from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
-from completion_engine.remote.transport import Wait
+from completion_engine.remote.vllm_client import Servers
+from completion_engine.remote.vllm_request import Names, Question
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import CompletionStats
 

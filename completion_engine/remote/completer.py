@@ -26,13 +26,12 @@ from completion_engine.prompting.prompt_choice import (
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import Written
 from completion_engine.remote.asking import Asking
-from completion_engine.remote.config import RemoteConfig
-from completion_engine.remote.endpoint import Endpoint
+from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.outbound_text import AT_CURSOR, LEAVES, Masking, mask, refusal
 from completion_engine.remote.remote_writing import RemoteWriting
-from completion_engine.remote.servers import Servers
+from completion_engine.remote.socket_transport import Wait, woken_by
 from completion_engine.remote.tokenizer_proof import Served, prove
-from completion_engine.remote.transport import Wait, woken_by
+from completion_engine.remote.vllm_client import Servers
 from completion_engine.request import Cancellation, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import StopRules, load_grammar

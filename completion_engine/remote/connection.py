@@ -20,8 +20,8 @@ from h2.settings import SettingCodes, Settings
 
 from completion_engine.errors import RemoteError
 from completion_engine.remote.frame_bounds import MAX_FRAME_BYTES, FrameBounds, FrameError
+from completion_engine.remote.socket_transport import Transport, Wait, silent
 from completion_engine.remote.stream import Stream
-from completion_engine.remote.transport import Transport, Wait, silent
 
 WINDOW_BYTES = 256 << 10
 MAX_BODY_BYTES = 4 << 20

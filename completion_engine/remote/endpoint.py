@@ -1,6 +1,6 @@
-"""Who is asked, and how they know us: the URL, the bearer token, the certificates to trust.
+"""The address of a team's servers, by the settings: the URL, the bearer token, the certificates to trust.
 
-Owns what of these is refused. Reads two files, opens no connection.
+Owns which of these are refused. Reads two files, opens no connection.
 """
 
 from __future__ import annotations
@@ -15,11 +15,29 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from completion_engine.errors import UserError
-from completion_engine.remote.config import RemoteConfig
 
 _MAX_TOKEN_BYTES = 4096
 _PORTS = {"https": 443, "http": 80}
 _VISIBLE = range(0x21, 0x7F)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteConfig:
+    """`url` of the servers; the files that hold the bearer token and the certificates to trust, or nothing.
+
+    `model` is what the servers call the target; empty for the first that they name. `tokenizer` is a folder
+    with its `tokenizer.json`; empty where the local target's is the same. `prefix_chars`, `suffix_chars` and
+    `context_tokens` are as in `EngineConfig`.
+    """
+
+    url: str
+    token_file: str = ""
+    ca_file: str = ""
+    model: str = ""
+    tokenizer: str = ""
+    prefix_chars: int = 0
+    suffix_chars: int = 0
+    context_tokens: int = -1
 
 
 @dataclass(frozen=True, slots=True)

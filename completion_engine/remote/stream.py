@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from completion_engine.errors import RemoteError
-from completion_engine.remote.transport import Wait
+from completion_engine.remote.socket_transport import Wait
 
 
 class Carrier(Protocol):

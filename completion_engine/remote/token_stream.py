@@ -15,8 +15,8 @@ from typing import Any
 from completion_engine.errors import RemoteError
 from completion_engine.probability import NUM_RIVALS, UNKNOWN, TokenProbability
 from completion_engine.remote.event_stream import EventParser, EventStreamError
+from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.stream import Stream
-from completion_engine.remote.transport import Wait
 
 _DONE = "[DONE]"
 _FINISHED = frozenset({"", "stop", "length"})

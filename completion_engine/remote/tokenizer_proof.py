@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.remote.servers import Servers
-from completion_engine.remote.transport import Wait
+from completion_engine.remote.socket_transport import Wait
+from completion_engine.remote.vllm_client import Servers
 
 # Words, runs of blanks, digits, signs, and characters of one to four bytes: where tokenizers differ.
 PROBE = (

@@ -14,8 +14,8 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from completion_engine.json_text import parse_json
 from completion_engine.models.manifest import weight_names
+from completion_engine.runtime import parse_json
 
 Config = Mapping[str, Any]  # what `config.json` says
 Weights = Mapping[str, Tensor]  # by the names that files have

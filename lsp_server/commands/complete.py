@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from completion_engine.memory import seldom_collected
+from completion_engine.runtime import seldom_collected
 from lsp_server.commands.local_engine import load_engine, reported_settings, with_target
 from lsp_server.commands.source_file import language_id, read_source, repository_of, split_at
 from lsp_server.commands.terminal import progress_bar, write, write_json

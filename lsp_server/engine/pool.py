@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.config import AUTO, DEFAULT_TARGET, DRAFTERS, EngineConfig
-from completion_engine.remote.config import RemoteConfig
+from completion_engine.remote.endpoint import RemoteConfig
 from completion_engine.request import CancelledError, Progress
 from lsp_server.engine.automatic import Automatic, Chooser
 from lsp_server.engine.pooled import EngineKey, PooledEngine

@@ -11,8 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from completion_engine.memory import give_back
 from completion_engine.request import Cancellation, CompletionRequest
+from completion_engine.runtime import give_back
 from completion_engine.stats import Completion
 from lsp_server.engine.agenda import Agenda, Expectation
 from lsp_server.engine.guarded import GuardedEngine

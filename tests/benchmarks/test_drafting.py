@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion_engine.config import EngineConfig
-from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError

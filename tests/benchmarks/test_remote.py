@@ -22,10 +22,9 @@ from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.remote.completer import RemoteCompleter
-from completion_engine.remote.config import RemoteConfig
-from completion_engine.remote.endpoint import Endpoint
-from completion_engine.remote.servers import Servers
-from completion_engine.remote.transport import Wait
+from completion_engine.remote.endpoint import Endpoint, RemoteConfig
+from completion_engine.remote.socket_transport import Wait
+from completion_engine.remote.vllm_client import Servers
 from lsp_server.commands.cursor_samples import Sample
 from lsp_server.commands.replay import ReplayOptions
 from tests.benchmarks.command_line import app_of

@@ -16,7 +16,7 @@ from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.device_steps import DeviceDecoder
-from completion_engine.drafting.draft import Allowed, Draft, Drafter, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.model import load_language_model

@@ -9,7 +9,7 @@ import pytest
 
 from completion_engine.decoding.completion import SourceAttribution
 from completion_engine.decoding.ending import NoRules
-from completion_engine.drafting.draft import DraftToken
+from completion_engine.drafting.drafts import DraftToken
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest, RepositoryContext, Snippet

@@ -9,7 +9,7 @@ import threading
 import psutil
 import pytest
 
-from completion_engine.memory import give_back, seldom_collected
+from completion_engine.runtime import give_back, seldom_collected
 
 MEGABYTE = 1 << 20
 

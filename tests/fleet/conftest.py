@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.remote.config import RemoteConfig
-from completion_engine.remote.endpoint import Endpoint
-from completion_engine.remote.servers import Servers
+from completion_engine.remote.endpoint import Endpoint, RemoteConfig
+from completion_engine.remote.vllm_client import Servers
 from tests.fleet.team import Team, running_team
 from tests.fleet.tiny_target import write_served_target
 from tests.parts import MissingError

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion_engine.remote.config import RemoteConfig
+from completion_engine.remote.endpoint import RemoteConfig
 from tests.fleet.processes import ServerProcess, free_port
 from tests.parts import FLEET, ROOT
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from completion_engine.errors import RemoteError
-from completion_engine.remote.question import Question
+from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import Chunk, TokenStream
-from completion_engine.remote.transport import Wait
+from completion_engine.remote.vllm_request import Question
 from tests.fleet.conftest import Connect
 from tests.fleet.front import PLENTY, Front
 from tests.fleet.processes import free_port

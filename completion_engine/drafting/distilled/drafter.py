@@ -21,11 +21,11 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import likeliest
+from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape
 from completion_engine.drafting.distilled.head import Preview
-from completion_engine.drafting.distilled.network import DistilledNetwork, DrafterShape
-from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
 from completion_engine.errors import DataError
-from completion_engine.json_text import parse_json
+from completion_engine.runtime import parse_json
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 

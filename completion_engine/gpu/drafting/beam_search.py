@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, TrainedDrafter, grow
-from completion_engine.drafting.draft import Allowed, Draft, DraftToken
+from completion_engine.drafting.drafts import Allowed, Draft, DraftToken
 from completion_engine.gpu.drafting.network import DeviceNetwork
 from completion_engine.gpu.launch_draft import Found, run_choose_beams, run_find_best
 from completion_engine.gpu.runner import Runner, runner_for

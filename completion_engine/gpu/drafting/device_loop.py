@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from completion_engine.drafting.device_steps import DeviceStep
-from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.gpu import launch, launch_step
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.drafting.beam_search import BeamSearch

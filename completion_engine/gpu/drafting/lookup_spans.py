@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.drafts import Draft, DraftToken
 
 NUM_SLOTS = 16
 SLOT_TOKENS = 64

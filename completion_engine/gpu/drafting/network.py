@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from completion_engine.drafting.distilled.drafter import DrafterFiles
-from completion_engine.drafting.distilled.network import EPS
+from completion_engine.drafting.distilled.drafter_network import EPS
 from completion_engine.gpu import launch, launch_draft
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.passes import HEADER, ROW_BLOCK, PassInputs, PassShape, header_of

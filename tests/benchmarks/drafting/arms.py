@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from completion_engine.drafting.draft import Draft
+from completion_engine.drafting.drafts import Draft
 from tests.benchmarks.drafting.hindsight import (
     best_arm,
     best_arm_of_each_prompt,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from completion_engine.decoding.ending import NoRules
-from completion_engine.drafting.draft import Drafter
+from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.scopes import DraftScope
 from completion_engine.engine import CompletionEngine

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from completion_engine.config import DEFAULT_TARGET
-from completion_engine.remote.config import RemoteConfig
+from completion_engine.remote.endpoint import RemoteConfig
 from lsp_server.commands.local_engine import named_target
 from lsp_server.commands.replay import ReplayOptions
 from lsp_server.commands.terminal import interruptible, progress_bar, show_rows, write_json

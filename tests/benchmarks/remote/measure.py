@@ -18,10 +18,9 @@ from completion_engine.errors import SlipstreamError
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.remote.completer import RemoteCompleter
-from completion_engine.remote.config import RemoteConfig
-from completion_engine.remote.endpoint import Endpoint
-from completion_engine.remote.servers import Servers
-from completion_engine.remote.transport import Wait
+from completion_engine.remote.endpoint import Endpoint, RemoteConfig
+from completion_engine.remote.socket_transport import Wait
+from completion_engine.remote.vllm_client import Servers
 from completion_engine.request import Progress
 from completion_engine.text_window import TextWindow
 from lsp_server.commands.cursor_samples import Sample

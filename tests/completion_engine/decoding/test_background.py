@@ -12,7 +12,7 @@ import pytest
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.background import BackgroundPrompt, BackgroundWriting, NextLine, _StepTimes
 from completion_engine.decoding.ending import Limits, NoRules
-from completion_engine.drafting.draft import Draft
+from completion_engine.drafting.drafts import Draft
 from completion_engine.drafting.scopes import DraftScope
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer

@@ -20,7 +20,7 @@ from completion_engine.distillation.preview import fit_preview
 from completion_engine.distillation.training import DistillationLoss, Trainer, TrainingPlan
 from completion_engine.distillation.windows import Corpus, draw_windows, is_held_out, read_corpus
 from completion_engine.drafting.distilled.drafter import DrafterFiles, load_distilled
-from completion_engine.drafting.distilled.network import DistilledNetwork
+from completion_engine.drafting.distilled.drafter_network import DistilledNetwork
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.target_model.kv_cache import CacheShape

@@ -22,9 +22,9 @@ from completion_engine.drafting.distilled.drafter import (
     DrafterFiles,
     load_distilled,
 )
+from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape
 from completion_engine.drafting.distilled.head import Preview, PreviewedHead, head_for
-from completion_engine.drafting.distilled.network import DistilledNetwork, DrafterShape
-from completion_engine.drafting.draft import Draft
+from completion_engine.drafting.drafts import Draft
 from completion_engine.errors import DataError, UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.target_model.kv_cache import KVCache

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
 from completion_engine.drafting import lookahead
-from completion_engine.drafting.draft import Draft, Pass
+from completion_engine.drafting.drafts import Draft, Pass
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

@@ -10,7 +10,7 @@ import pytest
 
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.loop import Decoding
-from completion_engine.drafting.model import ModelDrafter, check_same_vocabulary
+from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vocabulary
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.drafting.policy import (
     Costly,
     DraftPlan,

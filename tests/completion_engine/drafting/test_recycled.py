@@ -14,7 +14,7 @@ from torch import Tensor
 from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
 from completion_engine.drafting import recycled
-from completion_engine.drafting.draft import Draft, Pass
+from completion_engine.drafting.drafts import Draft, Pass
 from completion_engine.drafting.recycled import NUM_SUCCESSORS, RecycledDrafter, successors
 from completion_engine.target_model.costs import PassClock
 from completion_engine.target_model.kv_cache import KVCache

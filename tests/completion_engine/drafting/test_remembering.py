@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from completion_engine.decoding.planner import _holds_no_secret
-from completion_engine.drafting.draft import Drafter, Pass, Remembering
+from completion_engine.drafting.drafts import Drafter, Pass, Remembering
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter

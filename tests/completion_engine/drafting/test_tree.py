@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.drafting.tree import Candidate, by_branch, by_probability, grow, in_branch_order, merge
 from completion_engine.target_model.branch_caches import lay_out
 

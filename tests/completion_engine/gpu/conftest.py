@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from completion_engine.drafting.distilled.drafter import DrafterFiles
+from completion_engine.drafting.distilled.drafter_network import DrafterShape
 from completion_engine.drafting.distilled.head import Preview
-from completion_engine.drafting.distilled.network import DrafterShape
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.language_model import LanguageModel

@@ -12,7 +12,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.remote.completer import RemoteCompleter
-from completion_engine.remote.config import RemoteConfig
+from completion_engine.remote.endpoint import RemoteConfig
 from completion_engine.request import Cancellation, CompletionRequest
 from tests.conftest import write_tiny_tokenizer
 from tests.remote_server import Brain, RemoteServer, WeighedToken

@@ -10,8 +10,8 @@ from h2.settings import SettingCodes
 from completion_engine.errors import RemoteError
 from completion_engine.remote import connection as connections
 from completion_engine.remote.connection import MAX_EMPTY_FRAMES, Connection
+from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.stream import Stream
-from completion_engine.remote.transport import Wait
 from completion_engine.request import Cancellation, CancelledError
 from tests.completion_engine.remote.wire import NOW, Answer, Wire
 from tests.remote_server import frame, goodbye

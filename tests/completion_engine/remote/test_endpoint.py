@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.errors import UserError
-from completion_engine.remote.config import RemoteConfig
-from completion_engine.remote.endpoint import Endpoint
+from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from completion_engine.errors import RemoteError, RemoteFault
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote import connection
 from completion_engine.remote.completer import RemoteCompleter
-from completion_engine.remote.config import RemoteConfig
+from completion_engine.remote.endpoint import RemoteConfig
 from completion_engine.request import CompletionRequest
 from tests.remote_server import Answering, Fault, RemoteServer
 

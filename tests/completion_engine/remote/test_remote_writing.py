@@ -16,8 +16,8 @@ from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import Written
 from completion_engine.remote.remote_writing import Remaining, RemoteWriting
+from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
-from completion_engine.remote.transport import Wait
 from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 from tests.completion_engine.remote.wire import NOW, Wire

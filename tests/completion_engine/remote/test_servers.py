@@ -12,8 +12,8 @@ from h2.connection import H2Connection
 from completion_engine.errors import RemoteError, RemoteFault
 from completion_engine.remote import servers as module
 from completion_engine.remote.endpoint import Endpoint
-from completion_engine.remote.servers import Servers
-from completion_engine.remote.transport import Wait
+from completion_engine.remote.socket_transport import Wait
+from completion_engine.remote.vllm_client import Servers
 from completion_engine.request import CancelledError
 from tests.completion_engine.remote.wire import Wire
 from tests.remote_server import RemoteServer

@@ -6,9 +6,9 @@ import pytest
 from h2.connection import H2Connection
 
 from completion_engine.errors import RemoteError
+from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.stream import Stream
 from completion_engine.remote.token_stream import fault_of, whole_body
-from completion_engine.remote.transport import Wait
 from tests.completion_engine.remote.wire import NOW, Wire
 
 

@@ -11,7 +11,7 @@ from h2.connection import H2Connection
 from h2.settings import SettingCodes, Settings
 
 from completion_engine.remote.connection import Connection
-from completion_engine.remote.transport import Wait
+from completion_engine.remote.socket_transport import Wait
 
 Answer = Callable[[H2Connection, int], None]
 NOW = Wait(0.0)  # what is here already

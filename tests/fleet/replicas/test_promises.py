@@ -11,9 +11,9 @@ import pytest
 
 from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.prompting.written import HealingConstraint
-from completion_engine.remote.question import Names, Question
+from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
-from completion_engine.remote.transport import Wait
+from completion_engine.remote.vllm_request import Names, Question
 from tests.fleet.conftest import Connect
 from tests.fleet.editors import prompt_tokens
 from tests.fleet.replica import MODEL

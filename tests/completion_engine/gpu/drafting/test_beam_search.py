@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
-from completion_engine.drafting.distilled.network import EPS
-from completion_engine.drafting.draft import Draft
+from completion_engine.drafting.distilled.drafter_network import EPS
+from completion_engine.drafting.drafts import Draft
 from completion_engine.loading.trained_drafter import load_trained
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

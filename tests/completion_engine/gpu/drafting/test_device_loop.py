@@ -15,7 +15,7 @@ from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.device_steps import DeviceStep
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
-from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.drafting.draft import Draft, DraftToken
+from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.gpu.drafting.lookup_spans import NOTHING, NUM_SLOTS, SLOT_TOKENS, LookupSpans
 
 PATH = list(range(100, 150))

@@ -14,10 +14,10 @@ from typing import Any
 from completion_engine.errors import RemoteError
 from completion_engine.remote.connection import Connection
 from completion_engine.remote.endpoint import Endpoint
-from completion_engine.remote.question import COMPLETIONS, MODELS, TOKENIZE, Question, tokenize_body
+from completion_engine.remote.socket_transport import Address, Transport, Wait, Waker, addresses_of, silent
 from completion_engine.remote.stream import Stream
 from completion_engine.remote.token_stream import TokenStream, fault_of, rubbish, whole_body
-from completion_engine.remote.transport import Address, Transport, Wait, Waker, addresses_of, silent
+from completion_engine.remote.vllm_request import COMPLETIONS, MODELS, TOKENIZE, Question, tokenize_body
 from completion_engine.request import CancelledError
 
 _MAX_WHOLE_BYTES = 1 << 20

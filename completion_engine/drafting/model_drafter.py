@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from completion_engine.drafting.draft import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.kv_cache import KVCache

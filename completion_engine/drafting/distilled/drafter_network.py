@@ -22,7 +22,7 @@ from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.linear import Linear
 from completion_engine.cpu.quantised import can_quantise
 from completion_engine.drafting.distilled.head import Preview, head_for
-from completion_engine.drafting.distilled.program import DraftProgram, Memory, Products
+from completion_engine.drafting.distilled.step_program import DraftProgram, Memory, Products
 from completion_engine.errors import UserError
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
