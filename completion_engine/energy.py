@@ -1,7 +1,7 @@
 """Energy per token, by the counters of processors and GPUs that can be read.
 
-Owns finding and reading them. Must not know what the energy was for. The counters include all programs that
-run on the machine meanwhile.
+Owns finding and reading them. Does not depend on what the energy was for. The counters include all programs
+that run on the machine meanwhile.
 """
 
 from __future__ import annotations

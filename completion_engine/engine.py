@@ -121,7 +121,7 @@ class CompletionEngine:
         return engine
 
     def _warm_up(self) -> None:
-        """Write a few tokens that are discarded, so that the first keystroke pays for no one-time setup."""
+        """Write a few tokens and discard them: the first keystroke then does not pay for one-time setup."""
         self.tokenizer.tokens_towards(b"x")
         self._target.rehearse()
         request = CompletionRequest(*_WARM_UP_TEXT, _WARM_UP_LANGUAGE, deadline_ms=0)
@@ -181,7 +181,7 @@ class CompletionEngine:
         self.prepare(request, prompt)
 
     def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        """Prefetch for a request that may come soon: `idle` computes the prompt that it would get.
+        """Prefetch for a request that is likely soon: `idle` computes the prompt that it would get.
 
         Where it `writes`, its completion is written next. The whole prompt comes last.
         """
@@ -245,7 +245,7 @@ class CompletionEngine:
         load_grammar(language)
 
     def forget(self, document: str) -> None:
-        """Release the cache of a closed document; what was written in it is drafted nowhere else."""
+        """Release the cache of a closed document, and drop its text from all drafters."""
         if self._background is not None and self._background.prepared.request.document == document:
             self._abandon()
         self._preparation.forget(document)

@@ -1,6 +1,6 @@
-"""How likely the target finds the tokens that it writes, and how often tokens of that probability are right.
+"""The target's probability of the tokens that it writes, and how often tokens of that probability are right.
 
-Plain numbers. Must not know text.
+Plain numbers. Does not depend on text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 NUM_RIVALS = 8  # the likeliest tokens in a token's place that are kept beside it
-_NARROWEST = 1e-6  # probabilities closer to 0 and 1 are not told apart
+_NARROWEST = 1e-6  # probabilities closer to 0 and 1 count as this
 
 
 @dataclass(frozen=True, slots=True)

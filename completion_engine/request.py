@@ -1,4 +1,4 @@
-"""What the engine is asked: a frozen snapshot of one place in one document, and the limits that hold."""
+"""The engine's input: a frozen snapshot of one cursor in one document, and its limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from completion_engine.text_window import without_surrogates
 if TYPE_CHECKING:  # the program's help must not load numpy
     from ngram_cache import NgramIndex
 
-Progress = Callable[[str, int, int], None]  # what is being done, and how much of how much of it
+Progress = Callable[[str, int, int], None]  # the present step, and how far it is: `done`, `total`
 ShouldStop = Callable[[], bool]  # whether the caller no longer wants the result
 Multiline = Literal["auto", "never", "always"]
 MemoryWish = Literal["auto", "on", "off"]
@@ -29,33 +29,33 @@ class Cancellation:
         self._event = threading.Event()
         self._gives_way = False
         self._calls: list[Callable[[], None]] = []
-        self.instead: CompletionRequest | None = None  # what is wanted in place of the cancelled work
+        self.instead: CompletionRequest | None = None  # the request that replaces the cancelled work
 
     def give_way(self) -> None:
-        """Somebody else waits for the engine: the work ends with what it has once its turn is over."""
+        """Let another window have the engine: the work ends with what it has once its turn is over."""
         self._gives_way = True
 
     @property
     def gives_way(self) -> bool:
-        """Whether somebody else waits for the engine."""
+        """Whether another window waits for the engine."""
         return self._gives_way
 
     def cancel(self, instead: CompletionRequest | None = None) -> None:
-        """Ask the work to stop at its next step, because of what is asked for `instead` maybe."""
+        """Ask the work to stop at its next step; `instead` may be the request that replaces it."""
         self.instead = instead
         self._event.set()
         for call in tuple(self._calls):
             call()
 
     def wait(self, seconds: float) -> None:
-        """Pause for so long. Raises CancelledError as soon as somebody asked for the end."""
+        """Pause. Raises CancelledError as soon as the work is cancelled."""
         self._event.wait(seconds)
         self.check()
 
     def when_cancelled(self, call: Callable[[], None]) -> Callable[[], None]:
-        """Call `call` when somebody asks, at once where somebody has; the result takes that back.
+        """Call `call` when the work is cancelled, at once if it is already; the result undoes that.
 
-        It is called on the asking thread, maybe twice, and must not wait.
+        It runs on the cancelling thread, maybe twice, and must not wait.
         """
         self._calls.append(call)
         if self.is_cancelled:
@@ -64,17 +64,17 @@ class Cancellation:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody asked for the end of this work."""
+        """Whether the work is cancelled."""
         return self._event.is_set()
 
     def check(self) -> None:
-        """Raises CancelledError once somebody asked."""
+        """Check whether to go on. Raises CancelledError once the work is cancelled."""
         if self.is_cancelled:
             raise CancelledError
 
 
 class CancelledError(Exception):
-    """The request was cancelled while the engine worked on it. Not an error: nobody waits any more."""
+    """The request was cancelled while the engine worked on it. Not an error: the client no longer waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryContext:
-    """What the target is shown of a repository in front of a document, in this order.
+    """Snippets of a repository that the target sees in front of a document, in this order.
 
-    Two that are equal are one: keys and values that are cached for it stay.
+    Equal contexts share the keys and values that are cached for them.
     """
 
     repository: str
@@ -98,22 +98,21 @@ class RepositoryContext:
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """One completion asked for.
+    """One completion to write.
 
-    `prefix` and `suffix` are the document's text left and right of the cursor, with `\\n` line ends; the
-    engine chooses its own window out of them. `document` is any stable name of the document (its path or
-    URI): it picks the KV slot. `index` is the repository to draft from, if there is one; it calls the
-    document `indexed_as`, or by the same name where that is empty. `context` is shown to the target once it
-    is computed in idle time, and never waited for. Documents of one `recent_scope` draft from what was
-    written in each other lately; without one a document drafts from its own alone. With `num_candidates`
-    above 1 somebody waits to choose: alternatives are written until `patience_ms`. `waited_ms` of the
-    deadline went by before the engine could begin: less time is left, for the same prompt. `id` names the
-    request in logs. `shadow` is the share of such requests, 0 to 1, that is checked afterwards against plain
-    decoding. `repository_memory` mixes what the index saw into what the target writes; `auto` does where that
-    is usual for the target. A text is shown as far as it is right with a chance of at least 1 - `eagerness`,
-    by the target's own estimate as `calibration` reads it; with 1 all of it is. Nothing is written where the
-    cursor stands in what is named by `suppressed_in`. The place leaves this machine only where `may_leave`
-    says that nothing excludes the document.
+    `prefix` and `suffix` are the document's text before and after the cursor, with `\\n` line ends; the
+    engine chooses its own window of them. `document` is any stable name (a path or URI): it picks the KV
+    slot. `index` is the repository to draft from, if there is one; it holds the document as `indexed_as`, or
+    under the same name where that is empty. `context` is shown to the target once it is computed in the
+    background; no request waits for it. Documents of one `recent_scope` draft from each other's last
+    completions; without one a document drafts from its own alone. With `num_candidates` above 1 a user waits
+    to choose: alternatives are written until `patience_ms`. `waited_ms` of the deadline passed before the
+    engine could begin: less time is left, for the same prompt. `id` names the request in logs. `shadow` is
+    the share of such requests, 0 to 1, that is checked afterwards against plain decoding. `repository_memory`
+    turns repository bias on or off; `auto` follows what is usual for the target. Text is shown while its
+    probability of being right is at least 1 - `eagerness`, by the target's own estimate and `calibration`;
+    with 1 all of it is. No text is written where the cursor is in one of `suppressed_in`. The text leaves
+    this machine only where it `may_leave`: nothing excludes the document.
     """
 
     prefix: str
@@ -157,11 +156,11 @@ class CompletionRequest:
         return self.eagerness < 1
 
     def is_at(self, other: CompletionRequest) -> bool:
-        """Whether both ask for one place in one text."""
+        """Return whether both are for the same cursor in the same text."""
         mine, theirs = ((it.document, it.prefix, it.suffix) for it in (self, other))
         return mine == theirs
 
     def typed_since(self, other: CompletionRequest) -> str | None:
-        """What was typed in the same text since `other` was asked; None where something else was done."""
+        """Return the text that was typed at the cursor since `other`; None after any other change."""
         is_behind = self.document == other.document and self.prefix.startswith(other.prefix)
         return self.prefix[len(other.prefix) :] if is_behind and self.suffix == other.suffix else None

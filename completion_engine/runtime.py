@@ -1,6 +1,6 @@
-"""Where Python's runtime needs help: JSON that is nested too deep, garbage collection, freed memory.
+"""Help for Python's runtime: JSON that is nested too deep, garbage collection, freed memory.
 
-Must not know the objects that are parsed or freed.
+Does not depend on the objects that are parsed or freed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one completion cost and where its tokens came from."""
+"""The cost of one completion, and the sources of its tokens."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ SOURCES = ("ngram", "neural", "recycled")
 class CompletionStats:
     """Counters of one completion; times in `ms` are milliseconds per stage.
 
-    `num_forwards` counts target passes in decoding, `num_written` the tokens that these wrote; of the
-    `num_tokens` that are shown some may be older. `num_cached_tokens` of the `num_prompt_tokens` were
-    taken over from the KV cache. An answer `is_provisional` where a better one is prepared for the same
-    place: its prompt shows less text than it may, for want of time, or a smaller model wrote it. A token that
-    several sources guessed counts in `accepted_by_source` for the one whose guess said most for it
-    (`policy.credited`).
+    `num_forwards` counts target passes in decoding, `num_written` the tokens that these wrote. Some of the
+    `num_tokens` that are shown may be older. `num_cached_tokens` of the `num_prompt_tokens` were in the KV
+    cache. An answer `is_provisional` where a better one is prepared for the same cursor: there was not enough
+    time for the whole prompt, or a smaller model wrote it. A token that several sources guessed counts in
+    `accepted_by_source` for the likeliest guess (`policy.credited`).
     """
 
     num_tokens: int = 0
@@ -38,16 +37,16 @@ class CompletionStats:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether a whole answer, or a better one, is to be prepared."""
+        """Whether a whole answer, or a better one, is prepared in the background."""
         return self.finish_reason == "deadline" or self.is_provisional
 
     def accept(self, source: str) -> None:
-        """A token that `source` drafted proved true."""
+        """Count a token that `source` drafted and the target accepted."""
         self.num_accepted += 1
         self.accepted_by_source[source] += 1
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields that clients read, as plain JSON values."""
+        """Return the fields that clients read, as plain JSON values."""
         return {
             "num_tokens": self.num_tokens,
             "num_written": self.num_written,
@@ -96,10 +95,10 @@ class CompletionSegment:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the target wrote at a cursor, whether it was shown or not, and the probability of each token.
+    """The tokens that the target wrote at a cursor, shown or not, with their probabilities.
 
     Token i ends after `ends[i]` characters of `text`; `probabilities[i]` is the target's, 1 where it is
-    unknown; `is_scored` says that none is. `num_chars` of the text count; the rest was too unlikely to be
+    unknown; `is_scored` where all are known. `num_chars` of the text count; the rest was too unlikely to be
     right.
     """
 

@@ -1,7 +1,7 @@
-"""The window of a document's text that a target sees around the cursor: how much of it, which lines, cleaned.
+"""The window of a document's text that a target sees around the cursor: its size and its lines, cleaned.
 
 Prompts, the choice of repository context and the redaction of text that leaves the machine use this window.
-Pure functions of text. Must not know tokens.
+Pure functions of text. Does not depend on tokens.
 """
 
 from __future__ import annotations

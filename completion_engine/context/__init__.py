@@ -1,4 +1,4 @@
-"""What of a repository stands in front of a prompt: snippets of other files, chosen for a place.
+"""Chooses the repository context of a prompt: snippets of other files, for one cursor.
 
-Pure but for a view of the repository that its callers hand over. Must not know models, prompts nor disks.
+Pure, except that callers pass a view of the repository. Does not depend on models, prompts and disks.
 """

@@ -1,6 +1,6 @@
-"""Snippets that say what names mean: definitions out of other files, and what the document has out of sight.
+"""Definitions of names as snippets: from other files, and from the document out of sight.
 
-Knows outlines; must not know where files come from.
+Does not depend on the origin of files.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from completion_engine.context.outline import Definition, SourceFile, brings_names_in, described
 from completion_engine.request import Snippet
 
-_MIN_WEIGHT = 0.25  # of a name that is worth its definition
-_IMPORTED = 1.5  # a definition in a file that the document imports counts so many times
+_MIN_WEIGHT = 0.25  # names with less are not defined
+_IMPORTED = 1.5  # factor for a definition in a file that the document imports
 _MAX_DEFINITION_CHARS = 700
 _MAX_HEAD_LINES = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What definitions are wanted for: names and their weights, and the words of the document's imports.
+    """The names to define with their weights, and the words of the document's imports.
 
-    None is wanted of a name that is `known` in the document, none that is `visible`.
+    Names `known` in the document and definitions that are `visible` are left out.
     """
 
     names: Mapping[str, float]
@@ -32,61 +32,61 @@ class Wanted:
 
 
 def definition_snippets(sources: Sequence[SourceFile], wanted: Wanted, max_chars: int) -> list[Snippet]:
-    """Definitions out of `sources`, those whose names count most, one snippet a file."""
+    """Return definitions from `sources`, those of the highest weights, one snippet per file."""
     chosen: dict[int, set[int]] = defaultdict(set)
     left = max_chars
     for at, ranked in _ranked(sources, wanted):
         definitions = sources[at].definitions
-        place = _whole(definitions, ranked)
-        definition = definitions[place]
-        text = described(definitions, place)[:_MAX_DEFINITION_CHARS]
+        index = _whole(definitions, ranked)
+        definition = definitions[index]
+        text = described(definitions, index)[:_MAX_DEFINITION_CHARS]
         cost = len(text) + 1 + (0 if at in chosen else len(sources[at].path))
-        is_told = definition.signature.strip() in wanted.visible or definition.owner in chosen[at]
-        if cost <= left and not is_told and place not in chosen[at]:
-            chosen[at].add(place)
+        is_shown = definition.signature.strip() in wanted.visible or definition.owner in chosen[at]
+        if cost <= left and not is_shown and index not in chosen[at]:
+            chosen[at].add(index)
             left -= cost
-    return [_snippet(sources[at], sorted(places)) for at, places in sorted(chosen.items()) if places]
+    return [_snippet(sources[at], sorted(indices)) for at, indices in sorted(chosen.items()) if indices]
 
 
 def _ranked(sources: Sequence[SourceFile], wanted: Wanted) -> list[tuple[int, int]]:
-    """Sources and places in them of the definitions that are wanted, those that count most first.
+    """Return the wanted definitions, the highest weights first, each as indices of its source and in it.
 
-    One that many files define counts less: it is not known which of them is meant.
+    A name that many files define counts less: any of them can be meant.
     """
     num_definitions: Counter[str] = Counter()
     found: list[tuple[float, str, int, int]] = []
     for at, source in enumerate(sources):
         is_imported = any(part in wanted.imports for part in source.path.replace(".", "/").split("/"))
-        for place, definition in enumerate(source.definitions):
+        for index, definition in enumerate(source.definitions):
             weight = wanted.names.get(definition.name, 0.0) * (_IMPORTED if is_imported else 1.0)
             if weight >= _MIN_WEIGHT and definition.name not in wanted.known:
                 num_definitions[definition.name] += 1
-                found.append((weight, definition.name, at, place))
+                found.append((weight, definition.name, at, index))
     found.sort(key=lambda it: (-it[0] / num_definitions[it[1]], it[2], it[3]))
-    return [(at, place) for _, _, at, place in found]
+    return [(at, index) for _, _, at, index in found]
 
 
-def _whole(definitions: Sequence[Definition], place: int) -> int:
-    """The place of a definition, or of the short type that shows it."""
-    owner = definitions[place].owner
-    return place if owner < 0 or definitions[owner].lacks_members else owner
+def _whole(definitions: Sequence[Definition], index: int) -> int:
+    """Return the index of a definition, or of the short type that shows it."""
+    owner = definitions[index].owner
+    return index if owner < 0 or definitions[owner].lacks_members else owner
 
 
-def _snippet(source: SourceFile, places: Sequence[int]) -> Snippet:
-    """Definitions in their order, a member behind the head of what it belongs to."""
+def _snippet(source: SourceFile, indices: Sequence[int]) -> Snippet:
+    """Return definitions in their order, a member after the head of its owner."""
     texts: list[str] = []
-    told: set[int] = set()
-    for place in places:
-        owner = source.definitions[place].owner
-        if owner >= 0 and owner not in told:
+    shown: set[int] = set()
+    for index in indices:
+        owner = source.definitions[index].owner
+        if owner >= 0 and owner not in shown:
             texts.append(source.definitions[owner].signature)
-        told |= {owner, place}
-        texts.append(described(source.definitions, place)[:_MAX_DEFINITION_CHARS])
+        shown |= {owner, index}
+        texts.append(described(source.definitions, index)[:_MAX_DEFINITION_CHARS])
     return Snippet(source.path, "\n".join(texts))
 
 
 class OwnFile:
-    """The document beyond the window that the target sees: its imports, and what it defines."""
+    """The document beyond the window that the target sees: its imports and definitions."""
 
     def __init__(self, whole: SourceFile, num_lines_before: int, num_lines_visible: int) -> None:
         """`whole` is the document, of which the target sees `num_lines_visible` after the first ones."""
@@ -95,11 +95,11 @@ class OwnFile:
 
     @property
     def defined(self) -> frozenset[str]:
-        """The names that the document defines itself, in sight or not."""
+        """The names that the document defines itself, visible or not."""
         return frozenset(definition.name for definition in self._whole.definitions)
 
     def snippets(self, names: Mapping[str, float], max_chars: int) -> list[Snippet]:
-        """The document's head and its signatures out of sight, first those of `names`, in their order."""
+        """Return the document's imports and signatures out of sight in their order, `names` preferred."""
         head = _head(self._whole.lines[: self._first], max_chars // 2)
         left = max_chars - len(head)
         ranked = sorted(
@@ -121,7 +121,7 @@ class OwnFile:
 
 
 def _head(lines: Sequence[str], max_chars: int) -> str:
-    """The imports among the first of `lines`."""
+    """Return the imports among the first of `lines`."""
     found = [line for line in lines[:_MAX_HEAD_LINES] if brings_names_in(line)]
     while found and sum(map(len, found)) + len(found) > max_chars:
         found.pop()

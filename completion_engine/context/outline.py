@@ -12,12 +12,12 @@ from tree_sitter import Node, Parser
 
 from completion_engine.grammars import new_parser, parse_within
 
-MAX_BYTES = 96 << 10  # of a text; what is behind is not read
+MAX_BYTES = 96 << 10  # the rest of a text is not read
 MAX_PARSE_S = 0.2  # a file of that size takes a tenth of it
 _MAX_NODES = 4_000
 _MAX_DEPTH = 8
 _MAX_SIGNATURE_BYTES = 240
-_MAX_WHOLE_BYTES = 400  # a type that is no longer is shown as it is
+_MAX_WHOLE_BYTES = 400  # a type up to this size is shown whole
 _MAX_MEMBERS = 16
 
 _SUFFIXES = ("_definition", "_declaration", "_item", "_specifier", "_spec", "_signature", "_def")
@@ -53,9 +53,9 @@ _IMPORTS = (
 class Definition:
     """A name that a file defines, at a line counted from 0.
 
-    `signature` is what calls and uses need to see of it, its first line indented as in the file. `owner` is
-    the place, among the file's definitions, of the type that it is a member of; -1 for none. A short type is
-    shown whole, so only of others the members are wanted beside it: `lacks_members`.
+    `signature` is the part that calls need to see, its first line indented as in the file. `owner` is the
+    index, among the file's definitions, of the type that it is a member of; -1 for none. A short type is
+    shown whole. A long one `lacks_members`: they are shown beside it.
     """
 
     name: str
@@ -91,9 +91,9 @@ def brings_names_in(line: str) -> bool:
 
 
 def outline(parser: Parser, text: str) -> list[Definition]:
-    """The definitions of a text in their order, members behind what they are members of.
+    """Return the definitions of a text in their order, members after their owners.
 
-    None of a text that the parser cannot make out in `MAX_PARSE_S`.
+    None for a text that the parser cannot read in `MAX_PARSE_S`.
     """
     source = text.encode("utf-8", "replace")[:MAX_BYTES]
     reading = _Reading(source)
@@ -104,7 +104,7 @@ def outline(parser: Parser, text: str) -> list[Definition]:
 
 
 def described(definitions: list[Definition], at: int) -> str:
-    """A definition as others need to know it: its signature, of a type with those of its members."""
+    """Return the signature of a definition; that of a type with those of its members."""
     found = definitions[at]
     if not found.lacks_members:
         return found.signature
@@ -163,7 +163,7 @@ class _Reading:
     def _signature(self, node: Node, end: int) -> str:
         start = self._source.rfind(b"\n", 0, node.start_byte) + 1
         limit = start + max(_MAX_SIGNATURE_BYTES, _MAX_WHOLE_BYTES if end == node.end_byte else 0)
-        if end > limit:  # whole lines, as many as there is room for
+        if end > limit:  # the whole lines that fit
             end = max(self._source.rfind(b"\n", start, limit), self._source.find(b"\n", start, limit))
             end = limit if end < 0 else end
         return self._source[start:end].decode("utf-8", "replace").rstrip()

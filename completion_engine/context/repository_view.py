@@ -1,7 +1,7 @@
-"""A repository as its index has it: files by the names that occur in them, and their texts.
+"""A repository through its index: files by the names that occur in them, and their texts.
 
-Whatever may not be indexed is in no index, and secrets are taken out of what is: what is read here is what
-may be drafted. Reads no disk and no open document. Knows no languages.
+Excluded files are not in the index, and secrets are removed from it: all text here may be drafted. Reads
+neither disks nor open documents. Does not depend on languages.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ngram_cache import NgramIndex
 
-_LEADS = (" ", ".", "(", "")  # what stands before a name decides with which tokens it begins
-_MAX_OCCURRENCES = 48  # of a name that are looked at, for each of these; a name in more places says little
+_LEADS = (" ", ".", "(", "")  # the text before a name decides with which tokens it begins
+_MAX_OCCURRENCES = 48  # of a name that are read, for each lead; a name with more is not specific
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RepositoryView:
     own_path: str = ""
 
     def files_with(self, names: Iterable[str]) -> dict[str, Counter[str]]:
-        """For each name the files in which it seems to occur, and how often of what was looked at."""
+        """Return for each name the files that seem to hold it, and how often."""
         wanted = list(names)
         encoded = self.encode_many([lead + name for name in wanted for lead in _LEADS])
         found: dict[str, Counter[str]] = {}
@@ -40,6 +40,6 @@ class RepositoryView:
         return found
 
     def read(self, path: str, max_tokens: int) -> str:
-        """A file's text as it may be drafted, the first `max_tokens` of it; empty when it is unknown."""
+        """Return the first `max_tokens` of a file's text without secrets; empty for an unknown file."""
         tokens = self.index.tokens_of(path)[:max_tokens]
         return self.spell(tokens.tolist()).decode("utf-8", "replace")

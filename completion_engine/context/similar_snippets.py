@@ -1,4 +1,4 @@
-"""Snippets of other files that share rare names with a place. Knows lines and names, no languages."""
+"""Snippets of other files that share rare names with a cursor. Does not depend on languages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from completion_engine.request import Snippet
 
 _NUM_LINES, _STEP = 12, 4
 _MAX_SNIPPETS = 3
-_MAX_SHARED = 0.5  # of a snippet's lines that may stand in sight already
+_MAX_SHARED = 0.5  # share of a snippet's lines that are visible already
 _MAX_LINE_CHARS = 200
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 
@@ -18,9 +18,9 @@ _WORD = re.compile(r"[^\W\d]\w{2,}")
 def similar_snippets(
     sources: Sequence[SourceFile], rarities: Mapping[str, float], seen: str, max_chars: int
 ) -> list[Snippet]:
-    """The snippets whose names say most about the place, at most one of a file, the likest last.
+    """Return the snippets with the highest scores, at most one per file, the best last.
 
-    None of them has most of its lines in what is `seen`.
+    Snippets that are mostly `seen` are left out.
     """
     known = {line.strip() for line in seen.split("\n")}
     best = [found for source in sources if (found := _best_snippet(source, rarities, known)) is not None]
@@ -54,5 +54,5 @@ def _best_snippet(
 
 
 def _is_known(lines: Sequence[str], known: set[str]) -> bool:
-    told = [line.strip() for line in lines if line.strip()]
-    return sum(line in known for line in told) > _MAX_SHARED * len(told)
+    texts = [line.strip() for line in lines if line.strip()]
+    return sum(line in known for line in texts) > _MAX_SHARED * len(texts)

@@ -1,4 +1,4 @@
-"""Which snippets of a repository the target is shown in front of a document: one choice for one place.
+"""Chooses the snippets of a repository that the target sees in front of a document, for one cursor.
 
 Three ingredients: definitions of the names that are used around the cursor, what the document has beyond
 the window that the target sees, and snippets of other files that share rare names with it. Reads few files.
@@ -25,15 +25,15 @@ from ngram_cache.redaction import blank_secrets
 INGREDIENTS = ("definitions", "own", "similar")
 
 _MAX_NAMES = 64
-_MAX_FILES = 12  # that are read for one place
+_MAX_FILES = 12  # that are read for one cursor
 _MAX_FILE_TOKENS = 12_000
-_IMPORTED, _RECENT, _NEAR = 2.0, 1.0, 0.3  # what a file's standing counts beside the names that it shares
+_IMPORTED, _RECENT, _NEAR = 2.0, 1.0, 0.3  # weights of a file beside those of the names that it shares
 _SCRIPTS = frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact"})
 _FAMILIES = (_SCRIPTS, frozenset({"c", "cpp"}))
 # Definitions cost more lines than they win in these languages (docs/experiments/prompt.md).
 _USUAL = dict.fromkeys(_SCRIPTS, ("own", "similar"))
-_SHARES = {"definitions": 0.6, "own": 0.4, "similar": 1.0}  # of what is left of the budget, in this order
-MIN_KEPT = 0.5  # of a new choice: what stands there already stays if it holds so much of it
+_SHARES = {"definitions": 0.6, "own": 0.4, "similar": 1.0}  # shares of the remaining budget, in this order
+MIN_KEPT = 0.5  # the present context stays if it holds this share of a new choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ def choose(
 
 
 def usual_ingredients(language: str) -> tuple[str, ...]:
-    """What a context is made of by default."""
+    """Return the usual ingredients for a language."""
     return _USUAL.get(language, INGREDIENTS)
 
 
-def settled(previous: RepositoryContext | None, chosen: RepositoryContext) -> RepositoryContext:
-    """`previous`, if it holds most of what is chosen now: a context changes in jumps or not at all."""
+def stable(previous: RepositoryContext | None, chosen: RepositoryContext) -> RepositoryContext:
+    """Return `previous` if it holds most of what is chosen now: each change costs a new prompt."""
     if previous is None:
         return chosen
     known = set(_lines(previous))
@@ -94,7 +94,7 @@ def _lines(context: RepositoryContext) -> Iterator[tuple[str, str]]:
 
 
 class _Survey:
-    """What is known of the repository around one place, as far as an ingredient asks for it."""
+    """Facts about the repository around one cursor, found when an ingredient needs them."""
 
     def __init__(self, location: CursorLocation, view: RepositoryView) -> None:
         self._location = location
@@ -102,7 +102,7 @@ class _Survey:
         self._uses = uses_at(location.prefix, location.suffix, location.language)
 
     def snippets(self, ingredient: str, max_chars: int, before: list[Snippet]) -> list[Snippet]:
-        """The snippets of one ingredient, within a budget, none like what the target sees already."""
+        """Return the snippets of one ingredient within a budget, none that the target sees already."""
         if max_chars <= 0:
             return []
         if ingredient == "own":
@@ -123,7 +123,7 @@ class _Survey:
 
     @cached_property
     def _names(self) -> dict[str, float]:
-        """The names that count most, with their weights."""
+        """The names with the highest weights, and these."""
         best = sorted(self._uses.names.items(), key=lambda item: (-item[1], item[0]))
         return dict(best[:_MAX_NAMES])
 
@@ -133,7 +133,7 @@ class _Survey:
 
     @cached_property
     def _rarities(self) -> dict[str, float]:
-        """What a name counts that is shared with this place: less the more files hold it."""
+        """Weights of shared names: a name counts less the more files hold it."""
         num_files = {name: len(files) for name, files in self._found.items()}
         return {
             name: weight / (1.0 + math.log2(num_files[name]))
@@ -143,7 +143,7 @@ class _Survey:
 
     @cached_property
     def _sources(self) -> list[SourceFile]:
-        """The files that have most in common with the place, read; the likest first."""
+        """The files with the highest scores, read, the best first."""
         scores = _file_scores(self._location, self._uses, self._rarities, self._found, self._view.index.paths)
         best = sorted(scores, key=lambda path: (-scores[path], path))[:_MAX_FILES]
         read = ((path, self._view.read(path, _MAX_FILE_TOKENS)) for path in best)
@@ -157,7 +157,7 @@ def _file_scores(
     found: Mapping[str, Counter[str]],
     paths: Collection[str],
 ) -> dict[str, float]:
-    """How much each file of the same language has to do with the place; none that has nothing."""
+    """Return the score of each related file of the same language."""
     scores: dict[str, float] = defaultdict(float)
     for name, rarity in rarities.items():
         for path in found[name]:
@@ -177,7 +177,7 @@ def _file_scores(
 
 
 def _stem(path: str) -> str:
-    """What an import calls a file: its name without its ending, or the folder that it stands for."""
+    """Return the name of a file in imports: without its extension, or the folder of an index file."""
     folder, _, name = path.rpartition("/")
     stem = name.partition(".")[0]
     return folder.rpartition("/")[2] if stem in {"__init__", "index", "mod"} else stem

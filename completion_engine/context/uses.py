@@ -1,6 +1,6 @@
-"""Which names the surroundings of a cursor use, and how much each counts; what a file imports.
+"""The names that the text around a cursor uses, with weights, and the imports of its file.
 
-Read from a syntax tree where there is a grammar, else from words. Knows no repository.
+Read from a syntax tree where there is a grammar, else from words. Does not depend on the repository.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tree_sitter import Node
 from completion_engine.context.outline import MAX_PARSE_S
 from completion_engine.grammars import new_parser, parse_within
 
-_CHARS_BEFORE, _CHARS_AFTER = 3_000, 1_000  # of the text that counts as the cursor's surroundings
+_CHARS_BEFORE, _CHARS_AFTER = 3_000, 1_000  # the size of the cursor's surroundings
 _HEAD_CHARS = 6_000  # imports stand at the beginning of a file
 _MAX_NODES = 6_000
-_HALF_LINES = 12.0  # a name so many lines away from the cursor counts half
+_HALF_LINES = 12.0  # a name this many lines away from the cursor counts half
 
 _CALLED, _READ, _PLAIN, _IMPORTED = 1.0, 0.8, 0.3, 0.5
 _WORD = re.compile(r"[^\W\d]\w{2,}")
@@ -31,14 +31,14 @@ _MEMBERS = ("attribute", "member_expression", "selector_expression", "field_expr
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """What the surroundings use: names and their weights, and the words of the file's imports."""
+    """The names in the surroundings with their weights, and the words of the file's imports."""
 
     names: dict[str, float]
     imports: frozenset[str]
 
 
 def uses_at(prefix: str, suffix: str, language: str) -> Uses:
-    """The names used around a cursor between `prefix` and `suffix`."""
+    """Return the names used around a cursor between `prefix` and `suffix`."""
     before, after = prefix[-_CHARS_BEFORE:], suffix[:_CHARS_AFTER]
     cursor_line = before.count("\n")
     weights: dict[str, float] = defaultdict(float)
@@ -51,7 +51,7 @@ def uses_at(prefix: str, suffix: str, language: str) -> Uses:
 
 
 def _names(text: str, language: str) -> Iterator[tuple[str, int, float]]:
-    """Each name of a text with its line and what it counts there."""
+    """Yield each name of a text with its line and its weight there."""
     parser = new_parser(language)
     if parser is None:
         for found in _WORD.finditer(text):
@@ -66,7 +66,7 @@ def _names(text: str, language: str) -> Iterator[tuple[str, int, float]]:
 
 
 def _identifiers(root: Node) -> Iterator[tuple[Node, float]]:
-    """The identifiers below a node, each with what its role there counts."""
+    """Yield the identifiers below a node, each with the weight of its role."""
     waiting = [(root, _PLAIN)]
     for _ in range(_MAX_NODES):
         if not waiting:
@@ -88,7 +88,7 @@ def _identifiers(root: Node) -> Iterator[tuple[Node, float]]:
 
 
 def _imported(head: str, language: str) -> Iterator[str]:
-    """Words of the import statements at the beginning of a file."""
+    """Yield the words of the import statements at the beginning of a file."""
     parser = new_parser(language)
     if parser is None:
         return

@@ -1,6 +1,6 @@
 """Alternative completions: where the target was unsure, and what it would have written there instead.
 
-Owns which token is tried where, in which order, and until when. Must not know text rules.
+Owns which token is tried where, in which order, and until when. Does not depend on text rules.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from completion_engine.stats import Completion, CompletionStats
 from completion_engine.target_model.ranking import best_few
 from completion_engine.target_model.rows import ROWS
 
-_MAX_TOKENS = 12  # of the first line that are looked at
+_MAX_TOKENS = 12  # leading tokens of the first line that are considered
 _MAX_RUNNERS_UP = 4  # tokens that are considered in the place of each
-_MIN_RATIO = 0.02  # a token that is less likely than this share of the best one is junk
+_MIN_RATIO = 0.02  # of the best token's probability; less likely tokens are dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _logits(prepared: PreparedRequest, first: Decoding, tokens: list[int]) -> It
     """Yield the logits [vocab_size] from which each of the tokens was picked that `first` wrote."""
     target, cache, prompt = prepared.setup.target, prepared.slot.cache, prepared.prompt.tokens
     rows = [prompt[-1], *tokens[:-1]]
-    if tokens:  # what is written follows a prompt that is cached
+    if tokens:  # the prompt before written tokens is cached
         cache.rewind(len(prompt) - 1)
     for start in range(0, len(tokens), ROWS):
         prepared.request.cancellation.check()

@@ -1,6 +1,6 @@
 """What an idle engine works on: a completion that will be asked for, was cut short, or comes next; a prompt.
 
-Owns the state of such work between its steps. Must not know when there is time for it.
+Owns the state of such work between its steps. Does not depend on when there is time for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _PAUSE_SHARE = 0.1  # of a pause: after a long one, as long a one is likely to f
 class _StepTimes:
     """The length of steps: short at first, longer the longer the user pauses.
 
-    Where several windows share the engine, steps stay short: one user's pause says nothing of the others.
+    Where several windows share the engine, steps stay short: the pause of one user does not predict the
+    others'.
     """
 
     begun_s: float = field(default_factory=time.perf_counter)

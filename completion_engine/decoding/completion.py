@@ -1,6 +1,6 @@
 """From what is written to what is shown: a completion that is polished, and where its parts came from.
 
-Must not know how tokens are found.
+Does not depend on how tokens are found.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """When a completion ends: at a rule, an end token, a limit, or where it is too unlikely to be right.
 
-The only module that reads the clock against deadlines. Must not know models, documents and how tokens are
-found.
+The only module that reads the clock against deadlines. Does not depend on models, documents and how tokens
+are found.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # a window on remote servers starts without torch
 MAX_NEW_TOKENS = 256
 # A completion that takes longer ends with what it has if another window waits for the engine.
 MAX_TURN_S = 1.0
-_SOON_SHARE = 0.05  # of the patience: a prompt that takes at most this long makes no answer late
-_COLD_SHARE = 0.4  # of the patience: the time of an answer that had to wait for its prompt
+_SOON_SHARE = 0.05  # share of the patience in which a prompt makes no answer late
+_COLD_SHARE = 0.4  # share of the patience for an answer that had to wait for its prompt
 _SUPPRESSED = "silent"  # as clients read it in the statistics
 _PASS_MARGIN = 1.2  # the deadline assumes that a pass takes this many times its measured time
 
@@ -73,7 +73,7 @@ class NoRules:
         return len(generated)
 
     def head(self, generated: str, num_chars: int) -> int:  # noqa: ARG002 - see `TextRules`
-        """Count all of these characters."""
+        """Count all `num_chars` characters."""
         return num_chars
 
 

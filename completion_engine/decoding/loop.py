@@ -1,6 +1,7 @@
-"""One completion being written: draft, verify, accept, rewind; `ending` says when to stop.
+"""One completion being written: draft, verify, accept, rewind, and stop where `ending` says.
 
-Owns the tokens of the completion and which of them are cached. Must not know documents, settings and limits.
+Owns the tokens of the completion and which of them are cached. Does not depend on documents, settings and
+limits.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ class DecodingSetup:
 
     @property
     def setting(self) -> Hashable:
-        """What the picks depend on, besides the logits and the state of the repository."""
+        """The inputs of a pick besides the logits and the state of the repository."""
         return (*self.sampler.setting, self.bias.source if self.bias else None)
 
 
 class Decoding:
-    """The tokens of one completion: what is forced, what is written, what is cached.
+    """The tokens of one completion: forced by the prompt, written, and cached.
 
-    `path` is the prompt and what is written; the cache holds its beginning, never its last token.
+    `path` is the prompt and the written tokens; the cache holds its beginning, never its last token.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class Decoding:
 
     @property
     def cold_ms(self) -> float:
-        """The time of a prompt of which most is not cached; 0 where most is."""
+        """The time to compute a prompt that is mostly not cached; 0 where most of it is."""
         is_cold = 2 * self._cache.num_cached < self._num_prompt
         return (self.num_pending - 1) * self._target.prompt_token_ms if is_cold else 0.0
 
@@ -217,7 +218,7 @@ class Decoding:
         return rows
 
     def _verify(self, rows: PassRows) -> tuple[Pass, list[TokenProbability]]:
-        """Run the rows; the target's pick after each says which of the drafted ones are true.
+        """Run the rows, and find the drafted ones that are true by the target's pick after each.
 
         Return the pass, and the probabilities of the picks after the true rows.
         """

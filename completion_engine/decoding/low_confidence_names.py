@@ -1,7 +1,7 @@
-"""Where a completion ends before a name that is probably wrong: no file of the repository holds it.
+"""Ends a completion before a name that is probably wrong, because no file of the repository holds it.
 
 Only for languages in which an unknown name was measured to be nearly always wrong. Owns which names a text
-uses in code, and which of them every file of a language knows. Reads no files: an index says which names
+uses in code, and which of them every file of a language knows. Reads no files: an index holds the names that
 occur.
 """
 
@@ -24,16 +24,14 @@ from completion_engine.stats import Forecast
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.stopping import StopRules
 
-_UNKNOWN_ODDS = (
-    0.1  # the odds of a name that neither the file nor the repository holds are multiplied by this
-)
+_UNKNOWN_FACTOR = 0.1  # on p / (1 - p) of a name that neither the file nor the repository holds
 # The text before a name decides with which tokens it begins; the most usual first.
 _LEADS = (" ", "", ".", "(", "\n", "@", "[", "{", '"', "'", "`", "_")  # fmt: skip
 _MAX_OCCURRENCES = 16  # that are looked at
 _MAX_CHARS = 128
 _MIN_TOKENS = 8_000  # a smaller repository does not show which names are usual
 
-_MAX_CHARS_BEFORE = 128  # of a line, and of the chain that a name is a part of
+_MAX_CHARS_BEFORE = 128  # characters of a line, and of a chain of names, that are searched
 _CHAIN = re.compile(r"(?<![\w$.])([\w$]+)\.(?:[\w$]+\.)*\Z")
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t][^\n]*", re.MULTILINE)
 _WORD = re.compile(r"[\w$]+")
@@ -116,7 +114,7 @@ def num_confident_chars(
 
 
 def _lower_unknown(confidences: list[float], rules: StopRules, forecast: Forecast, is_known: IsKnown) -> None:
-    """Lower the confidence of each unknown name's first token, so that the name has the odds it deserves."""
+    """Lower the confidence of each unknown name's first token, so that the whole name counts as unlikely."""
     is_ended = forecast.num_chars == len(forecast.text)
     for name in names_in(rules.region, forecast.text, is_ended=is_ended):
         if name.start >= forecast.num_chars:
@@ -126,7 +124,7 @@ def _lower_unknown(confidences: list[float], rules: StopRules, forecast: Forecas
         first = bisect_right(forecast.ends, max(0, name.start))
         last = min(bisect_right(forecast.ends, name.end - 1), len(confidences) - 1)
         confidence = math.prod(confidences[first : last + 1])
-        odds = _UNKNOWN_ODDS * confidence
+        odds = _UNKNOWN_FACTOR * confidence
         confidences[first] *= odds / (odds + 1 - confidence) / confidence
 
 
@@ -146,7 +144,7 @@ class Name:
 def names_in(region: CursorRegion, text: str, *, is_ended: bool) -> Iterator[Name]:
     """Yield the whole names of `text`, written at the cursor: not in comments or strings, not known anywhere.
 
-    `is_ended` says that a name at the text's end does not go on.
+    With `is_ended`, a name at the text's end is whole.
     """
     known = _KNOWN.get(region.cursor.language, frozenset())
     before = region.line_prefix[-_MAX_CHARS_BEFORE:]

@@ -65,7 +65,7 @@ class PassRows:
 
     @property
     def open_parents(self) -> list[int]:
-        """Parents among these, -1 for the first."""
+        """Parents by index in `open_tokens`, -1 for the first."""
         return [parent - self.num_before for parent in self.parents[self.num_before :]]
 
 
@@ -150,7 +150,7 @@ class DraftPlanner:
         return usable
 
     def _spare(self, num_idle: int) -> Sequence[int]:
-        """Return the tokens that the first drafter with a wish runs in idle rows; each is told its number."""
+        """Return the tokens of the first drafter that wants spare rows; tell each drafter how many it has."""
         spare: Sequence[int] = ()
         for drafter in self._drafters:
             wish = drafter.spare_rows(0 if spare else num_idle)

@@ -1,6 +1,6 @@
 """From a request to what writes its completion: a prompt, the cache that holds most of it, and the drafters.
 
-Owns the prompts and caches of all documents. Must not know what is written, nor when.
+Owns the prompts and caches of all documents. Does not depend on what is written, nor when.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class RequestPreparation:
         return PromptBudget.of(request, self._target.prompt_token_ms).is_soon(num_missing)
 
     def forget(self, document: str) -> None:
-        """Release the cache of a closed document; what was written in it is drafted nowhere else."""
+        """Release the cache of a closed document, and drop its text from all drafters."""
         self._slots.forget(document)
         self._prompts.forget(document)
         for drafter in self._drafters:

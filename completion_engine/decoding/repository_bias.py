@@ -1,10 +1,10 @@
 """Repository bias: the target mixed with what the index saw after the same tokens.
 
-p = (1 - w) p_target + w p_index, with w = n / (n + 16) * c / (c + 0.9) for the longest match: n tokens
-that occur c times. Below 3 tokens p is p_target alone. (Cache language models: Kuhn and De Mori 1990; for
-code: Tu, Su and Devanbu 2014; longest matches: Liu et al. 2024, "Infini-gram".) One view of the index serves
-a completion from its first token to its last. Must not know drafts: a mixture follows from view, tokens and
-logits.
+p = (1 - w) p_target + w p_index, with w = n / (n + 16) * c / (c + 0.9) for the longest match: n tokens that
+occur c times. Below 3 tokens p is p_target alone. (Cache language models: Kuhn and De Mori 1990; for code:
+Tu, Su and Devanbu 2014; longest matches: Liu et al. 2024, "Infini-gram".) One view of the index serves a
+completion from its first token to its last. Does not depend on drafts: a mixture follows from view, tokens
+and logits.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RepositoryBias:
     def for_request(
         cls, request: CompletionRequest, num_tokens: int, *, is_usual: bool
     ) -> RepositoryBias | None:
-        """Return the bias that a request wants, as the index is now; `is_usual` says what `auto` means."""
+        """Return the bias that a request wants, as the index is now; `auto` means yes where it `is_usual`."""
         is_wanted = request.repository_memory == "on" or (request.repository_memory == "auto" and is_usual)
         if request.index is None or not is_wanted:
             return None

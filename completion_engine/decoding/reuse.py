@@ -1,8 +1,8 @@
 """Reuse of an earlier completion: the tokens that it shows to follow a prompt, so that no pass is needed.
 
-Typing along a completion leaves its tokens in front and only tightens what the next one must spell. So the
-target's earlier pick, the best of a wider choice, is still the best; of equally likely tokens too, because
-the lowest is picked everywhere. Runs nothing. Must not know models, caches and the network.
+Typing what a completion says leaves its tokens in front and only tightens what the next one must spell. So
+the target's earlier pick, the best of a wider choice, is still the best. This holds for equally likely tokens
+too: the lowest is picked everywhere. Runs nothing. Does not depend on models, caches and the network.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What is written after each row of a pass: picked from logits, bound by what it must spell, and scored.
+"""Picks the token after each row of a pass from logits, within what it must spell, and scores it.
 
 A pick is greedy, or at a temperature with noise that seed and position fix. Temperature sampling adds Gumbel
 noise to the logits and takes the largest, which draws exactly from softmax(logits / temperature) (Gumbel
 1954; "Gumbel-max trick"). The noise depends on the seed and the token's position alone, so a drafted run
 picks the very tokens that a plain run picks: with a draft that names one token, accepting it when it is the
 token picked is the exact acceptance rule of speculative sampling (Leviathan et al. 2022, section 2.3) for a
-one-point draft distribution. Of equally likely tokens the lowest is picked, however many may be written: so a
-pick stays the best of every narrower choice.
+one-point draft distribution. The lowest of equally likely tokens
+is picked, so a pick stays the best of every narrower choice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Sampler:
 
     @property
     def setting(self) -> tuple[float, int]:
-        """What the picks depend on besides the logits."""
+        """The inputs of a pick besides the logits."""
         return sampling_setting(self.temperature, self.seed)
 
     def pick(self, logits: Tensor, positions: Sequence[int]) -> list[int]:
@@ -212,7 +212,7 @@ def score(  # noqa: PLR0913 - what a pick depends on
     bias: RepositoryBias | None,
     context: Sequence[int],
 ) -> ScoredRow:
-    """Score the row `logits` [vocab_size] after `context`, out of which the target alone has `picked`."""
+    """Score the row `logits` [vocab_size] after `context`; without a bias the target picks `picked`."""
     rivals, whole = _likeliest(logits, num_tokens)
     raised = bias.raised(logits, context, whole) if bias else {}
     if healing.bytes:

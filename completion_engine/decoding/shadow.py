@@ -1,8 +1,8 @@
 """Shadow checks: some completions are written once more without drafts, in the background, and compared.
 
-Owns the queue of completions to check, a cache that no draft ever touched, and the counts. Must not know when
-there is time for it. Prompt and tokens are computed anew, so the reuse of cached prompts is checked too. Only
-what plain decoding computed before is reused.
+Owns the queue of completions to check, a cache that no draft ever touched, and the counts. Does not depend on
+when there is time for it. Prompt and tokens are computed anew, so the reuse of cached prompts is checked too.
+Only what plain decoding computed before is reused.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DraftedCompletion:
 class ShadowChecks:
     """Checks of one engine, used on its thread. The cache is made for the first one.
 
-    A target that verifies no drafts is not checked: what it writes depends on how its passes are cut.
+    A target that verifies no drafts is not checked: its tokens depend on how its passes are cut.
     """
 
     def __init__(self, target: LanguageModel, tokenizer: Tokenizer) -> None:

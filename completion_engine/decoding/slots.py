@@ -1,6 +1,6 @@
 """The KV caches of a few cursors, reused by longest common prefix, with the completion written in each.
 
-Must not know text and models.
+Does not depend on text and models.
 """
 
 from __future__ import annotations

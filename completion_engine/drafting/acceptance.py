@@ -2,8 +2,8 @@
 
 The probability of a guess is a conditional logit (McFadden 1974) over the tokens guessed for one position:
 the odds of a token are exp(score), those of any other token 1. Scores start from weights that were fitted
-once on recorded completions, and are corrected online for each kind. Plain numbers. Must not know costs and
-clocks.
+once on recorded completions, and are corrected online for each kind. Plain numbers. Does not depend on costs
+and clocks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Steps that a device takes by itself, drafting included. Must not know text rules."""
+"""Steps that a device takes by itself, drafting included. Does not depend on text rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafts from Jacobi trajectories that run in the spare rows of passes. Must not know text.
+"""Drafts from Jacobi trajectories that run in the spare rows of passes. Does not depend on text.
 
 Lookahead decoding (Fu et al. 2024, "Break the Sequential Dependency of LLM Inference"): guesses of what
 stands further on run beside the draft, the target's picks behind them are the next guesses, and the n-grams

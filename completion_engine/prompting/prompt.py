@@ -19,7 +19,7 @@ from completion_engine.text_window import TextWindow
 
 GROWTH = 1.5  # a window slides once it is this many times as large as it was at first
 _MAX_DOCUMENTS = 64
-_MAX_ANCHORS = 4  # of one document
+_MAX_ANCHORS = 4  # in each document
 _OPENING_CHARS = 64
 _MAX_PATH_CHARS = 200
 

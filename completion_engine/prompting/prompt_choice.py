@@ -1,8 +1,8 @@
-"""Which prompt a request gets now: how much of its document, and which repository context in front.
+"""Chooses the prompt of a request: the part of its document, and the repository context in front.
 
 The largest prompt that is computed in time wins. A wanted context comes in front once that costs no more
 passes than going on without it; until then the engine computes it in the background. Owns the sizes of
-prompts and the context that each document has. Must not know caches, clocks and repositories.
+prompts and the context that each document has. Does not depend on caches, clocks and repositories.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ the same window.
 MAX_CONTEXT_TOKENS = 320  # every later pass attends to them: 512 more keys make it 7 to 9 % longer
 _MIN_CONTEXT_TOKENS = 128  # a shorter context holds no snippet
 _CONTEXT_STEP = 64
-_MAX_CONTEXT_MS = 2_000.0  # of background work, each time that a context changes
-WARM_SHARE = 0.5  # of the deadline: a prompt that takes at most this long leaves time for the answer
-_PROMPT_SHARE = 0.2  # of the patience: a prompt that takes longer is replaced by a smaller one
+_MAX_CONTEXT_MS = 2_000.0  # background work, each time that a context changes
+WARM_SHARE = 0.5  # share of the deadline in which a prompt leaves time for the answer
+_PROMPT_SHARE = 0.2  # share of the patience after which a prompt is replaced by a smaller one
 _MAX_DOCUMENTS = 64
 _NEGLIGIBLE = 8  # tokens; one pass computes as many
 
@@ -45,7 +45,7 @@ def affordable_context(token_ms: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PromptBudget:
-    """Time for a prompt: `ms` for all of its tokens that are not cached, each of which takes `token_ms`.
+    """Time for a prompt: `ms` for all tokens that are not cached, at `token_ms` each.
 
     A prompt that takes at most `soon_ms` delays no answer.
     """
@@ -86,7 +86,7 @@ class ChosenPrompt:
 
 
 class CachedPrompts(Protocol):
-    """What is cached of prompts, and known to follow them."""
+    """The cached part of prompts, and the tokens that are known to follow them."""
 
     def num_missing(self, prompt: Sequence[int]) -> int:
         """Return the number of tokens of a prompt that are not computed yet."""
@@ -209,7 +209,7 @@ class PromptChooser:
         prompt_after: Callable[[ContextTokens], ChosenPrompt],
         budget: PromptBudget,
     ) -> tuple[ContextTokens, ChosenPrompt]:
-        """Return the context of a suggestion that is typed along, else the first that costs about the least.
+        """Return the context of a suggestion that the user types, else the first that costs about the least.
 
         A context with which the whole window delays no answer comes first; the ones after it are not built.
         """

@@ -1,6 +1,6 @@
 """The target's tokenizer: text to token ids and back, and the bytes that each token spells.
 
-Built on the tokenizers library alone. Knows no transformers, no model and no prompts.
+Built on the tokenizers library alone. Does not depend on transformers, models and prompts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIM_MARKERS = (
     ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # noqa: RUF001 - DeepSeek-Coder spells them so
     ("▁<PRE>", "▁<SUF>", "▁<MID>"),  # CodeLlama
 )
-# Of the marker before a repository's name and of that before a file's path.
+# The marker before a repository's name, and the one before a file's path.
 _REPOSITORY_MARKERS = ("<|repo_name|>", "<|file_sep|>")  # Qwen2.5-Coder
 _END_MARKERS = (
     "<|endoftext|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>", "<|im_start|>",
@@ -92,13 +92,13 @@ class Tokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """Equal for two tokenizers exactly when they give the same ids."""
-        return self._told[0]
+        return self._facts[0]
 
     @cached_property
-    def _told(self) -> tuple[str, bool]:
-        """The fingerprint, and whether bytes are spelt by one character each; reading that off takes long."""
-        told = self._fast.to_str()
-        return hashlib.sha256(told.encode()).hexdigest()[:32], '"ByteLevel"' in told
+    def _facts(self) -> tuple[str, bool]:
+        """The fingerprint, and whether one character spells one byte; both are slow to find."""
+        text = self._fast.to_str()
+        return hashlib.sha256(text.encode()).hexdigest()[:32], '"ByteLevel"' in text
 
     @cached_property
     def num_tokens(self) -> int:
@@ -106,18 +106,19 @@ class Tokenizer:
         return max(self._vocabulary.values(), default=-1) + 1
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of plain text. Markers that stand in the text are text, never control tokens."""
+        """Return the token ids of plain text. Markers in the text are text, never control tokens."""
         return self.encode_many([text])[0]
 
     def encode_many(self, texts: list[str]) -> list[list[int]]:
-        """Token ids of several texts at once; lets other threads run meanwhile."""
+        """Return the token ids of several texts; other threads run meanwhile."""
         encodings = self._fast.encode_batch_fast(texts, add_special_tokens=False)
         return [self._without_markers(text, e.ids) for text, e in zip(texts, encodings, strict=True)]
 
     def num_in_last_word(self, text: str) -> int:
-        """How many of the last tokens of `text` spell its last word (a unit that tokens never cross).
+        """Return the number of last tokens of `text` that spell its last word (a unit that tokens never
+        cross).
 
-        1 where the tokenizer knows no words, or spells the last one with more than a few tokens.
+        1 where the tokenizer has no words, or spells the last one with more than a few tokens.
         """
         words = self._fast.encode(text, add_special_tokens=False).word_ids
         if not words or words[-1] is None:
@@ -129,24 +130,24 @@ class Tokenizer:
         if self._added.isdisjoint(ids):
             return ids
         plain: list[int] = []
-        for piece in re.split(r"(<\|?|\|?>)", text):  # a marker cut into pieces is plain text again
-            plain += self._fast.encode(piece, add_special_tokens=False).ids
+        for part in re.split(r"(<\|?|\|?>)", text):  # a marker that is cut is plain text again
+            plain += self._fast.encode(part, add_special_tokens=False).ids
         return [token for token in plain if token not in self._added]
 
     def decode(self, ids: list[int]) -> str:
-        """Text of token ids; bytes that are not UTF-8 become U+FFFD."""
+        """Return the text of token ids; bytes that are not UTF-8 become U+FFFD."""
         return self.spell(ids).decode("utf-8", errors="replace")
 
     def spell(self, ids: list[int]) -> bytes:
-        """The bytes that the tokens spell. Control tokens spell nothing."""
+        """Return the bytes that the tokens spell. Control tokens spell nothing."""
         table = self.token_bytes
         return b"".join(table[token] if token < len(table) else b"" for token in ids)
 
     @cached_property
     def token_bytes(self) -> list[bytes]:
-        """What each id spells, by id."""
+        """The bytes of each token, by id."""
         table = [b""] * self.num_tokens
-        spell = _speller(is_byte_level=self._told[1])
+        spell = _speller(is_byte_level=self._facts[1])
         for token, token_id in self._vocabulary.items():
             if token_id not in self._added:
                 table[token_id] = spell(token)
@@ -159,7 +160,7 @@ class Tokenizer:
         return [table[token] for token in ids], ids
 
     def tokens_towards(self, wanted: bytes) -> list[int]:
-        """Ids of the tokens that begin with `wanted`, or that `wanted` begins with."""
+        """Return the ids of the tokens that begin with `wanted`, or that `wanted` begins with."""
         spelt, ids = self._by_bytes
         low, high = bisect_left(spelt, wanted), bisect_left(spelt, wanted + b"\xff" * 8)
         found = ids[low:high]
@@ -172,7 +173,7 @@ class Tokenizer:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read `tokenizer.json` of a model folder, to take text as it stands and in no other form of Unicode.
+    """Read `tokenizer.json` of a model folder. Its tokenizer takes text as it is, in any form of Unicode.
 
     Raises DataError when there is none or it cannot be read.
     """
@@ -198,7 +199,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _without_forms(normalizer: Any) -> Any:
-    """What else a normalizer does; None for nothing. Text in another form is not the document's."""
+    """Return a normalizer without changes of Unicode form, which alter the document's text; None for none."""
     is_sequence = isinstance(normalizer, normalizers.Sequence)
     steps = list(normalizer) if is_sequence else [normalizer]
     others = [step for step in steps if not isinstance(step, _FORMS)]
@@ -208,7 +209,7 @@ def _without_forms(normalizer: Any) -> Any:
 
 
 def _end_ids_of(folder: Path) -> frozenset[int]:
-    """End-of-text ids that the model's own configuration names."""
+    """Return the end-of-text ids that the model's own configuration names."""
     found: set[int] = set()
     for name in ("generation_config.json", "config.json"):
         path = folder / name
@@ -222,7 +223,7 @@ def _end_ids_of(folder: Path) -> frozenset[int]:
 
 
 def _speller(*, is_byte_level: bool) -> Callable[[str], bytes]:
-    """How this family of tokenizers writes bytes as token strings."""
+    """Return the function from token strings to bytes for this family of tokenizers."""
     if is_byte_level:
         table = _OfBytes({ord(c): chr(byte) for c, byte in _byte_level_table().items()})
         return lambda token: token.translate(table).encode("latin-1")
@@ -235,14 +236,14 @@ def _speller(*, is_byte_level: bool) -> Callable[[str], bytes]:
 
 
 class _OfBytes(dict[int, str]):
-    """A table for `str.translate` that leaves out what it does not name."""
+    """A table for `str.translate` that drops all other characters."""
 
     def __missing__(self, character: int) -> None:
         return None
 
 
 def _byte_level_table() -> dict[str, int]:
-    """Byte-level BPE writes each byte as one printable character (GPT-2's scheme)."""
+    """Return the printable character of each byte in byte-level BPE (GPT-2's scheme)."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     table = {chr(byte): byte for byte in printable}
     shifted = (byte for byte in range(256) if byte not in printable)

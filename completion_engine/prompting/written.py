@@ -1,6 +1,6 @@
-"""The text being written: tokens to characters, with the healed beginning taken off.
+"""The text being written: tokens to characters, without the healed beginning.
 
-Keeps the constraint that the first tokens must spell what was taken back before the cursor.
+Keeps the constraint that the first tokens must spell the word that was taken back before the cursor.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ class HealingConstraint:
     bytes: bytes
 
     def allows(self, token: int) -> bool:
-        """Whether `token` may come next: it spells what is healing, or a part of it."""
+        """Return whether `token` is a valid next one: it spells what is healing, or a part of it."""
         if not self.bytes:
             return True
         spelt = self.tokenizer.spell([token])
         return bool(spelt) and (spelt.startswith(self.bytes) or self.bytes.startswith(spelt))
 
     def candidates(self) -> list[int]:
-        """The tokens that may come next; asked only while something is healing."""
+        """Return the valid next tokens; call it only while something is healing."""
         return self.tokenizer.tokens_towards(self.bytes)
 
     def after(self, token: int) -> HealingConstraint:
-        """What is healing once `token` is written."""
+        """Return the rest of the constraint once `token` is written."""
         return HealingConstraint(self.tokenizer, self.bytes[len(self.tokenizer.spell([token])) :])
 
 
@@ -38,35 +38,34 @@ class Written:
 
     def __init__(self, tokenizer: Tokenizer, healed: bytes) -> None:
         self._tokenizer = tokenizer
-        self.bound = self._healing = HealingConstraint(
-            tokenizer, healed
-        )  # of the first tokens, and of the next
+        self.bound = HealingConstraint(tokenizer, healed)  # for the first tokens
+        self._healing = self.bound  # for the next one
         self._spelt = bytearray()
         self.ends: list[int] = []  # characters of text after each token
         self.text = ""
 
     def healing(self) -> HealingConstraint:
-        """What the next tokens still have to spell."""
+        """Return the bytes that the next tokens must still spell."""
         return self._healing
 
     def tokens_of(self, text: str) -> list[int]:
-        """What the first tokens have to spell, and `text` behind it, in the usual tokens."""
+        """Return the usual tokens of the bound bytes and `text` after them."""
         return self._tokenizer.encode(self.bound.bytes.decode("utf-8", "replace") + text)
 
     def allows(self, token: int) -> bool:
-        """Whether `token` may come next."""
+        """Return whether `token` is a valid next one."""
         return self._healing.allows(token)
 
     def is_end(self, token: int) -> bool:
-        """Whether `token` ends the infill."""
+        """Return whether `token` ends the infill."""
         return token in self._tokenizer.end_ids
 
     def spell(self, tokens: list[int]) -> bytes:
-        """The bytes that `tokens` spell."""
+        """Return the bytes that `tokens` spell."""
         return self._tokenizer.spell(tokens)
 
     def follows(self, tokens: list[int]) -> bool:
-        """Whether `tokens` may come next, all of them in a row."""
+        """Return whether all `tokens` in a row are valid next ones."""
         spelt, healing = self.spell(tokens), self._healing.bytes
         return spelt.startswith(healing) if len(spelt) >= len(healing) else healing.startswith(spelt)
 

@@ -1,7 +1,7 @@
-"""The target on a team's servers, used as the local engine is: text around a cursor in, verified text out.
+"""The target on a team's servers, with the interface of the local engine: text in, verified text out.
 
-Owns one window's way there, and what leaves the machine: a prompt, built of text out of which what looks like
-a secret is taken. Used on one thread; only cancelling a request may be done on others.
+Owns one window's connection to the servers. A prompt leaves the machine only after redaction. Used on one
+thread; only cancelling a request is safe on others.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from completion_engine.prompting.prompt_choice import (
 )
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.prompting.written import Written
-from completion_engine.remote.asking import Asking
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.outbound_text import AT_CURSOR, LEAVES, Masking, mask, refusal
+from completion_engine.remote.queries import Queries
 from completion_engine.remote.remote_writing import RemoteWriting
 from completion_engine.remote.socket_transport import Wait, woken_by
 from completion_engine.remote.tokenizer_proof import Served, prove
-from completion_engine.remote.vllm_client import Servers
+from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.request import Cancellation, CompletionRequest, Progress, ShouldStop
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import StopRules, load_grammar
 from completion_engine.text_window import TextWindow
 
 EXACTNESS = "verified by the server"
-_IDLE_MS, REST_S = 1000.0, 10.0  # of a step, and of all that comes after an answer
+_IDLE_MS, REST_S = 1000.0, 10.0  # for one background step, and for the whole rest of an answer
 _LOAD_S = 10.0
 
 
@@ -62,10 +62,12 @@ class _Unfinished:
 class RemoteCompleter:
     """Completions by a team's servers. Satisfies the engine's protocol."""
 
-    def __init__(self, config: RemoteConfig, servers: Servers, tokenizer: Tokenizer, served: Served) -> None:
-        """On servers that answer, whose `served` model has this tokenizer."""
+    def __init__(
+        self, config: RemoteConfig, servers: VllmClient, tokenizer: Tokenizer, served: Served
+    ) -> None:
+        """Use connected servers, whose `served` model has this tokenizer."""
         self._servers, self._tokenizer, self._served = servers, tokenizer, served
-        self._asking, self._past = Asking(servers, served.name, tokenizer), PastCompletions()
+        self._queries, self._past = Queries(servers, served.name, tokenizer), PastCompletions()
         self._window = TextWindow.for_device("remote", config.prefix_chars, config.suffix_chars)
         self._masking = Masking(self._window)
         max_context = MAX_CONTEXT_TOKENS if config.context_tokens < 0 else config.context_tokens
@@ -90,17 +92,17 @@ class RemoteCompleter:
         endpoint = Endpoint.of(config)
         if report is not None:
             report(f"Connecting to {endpoint.authority}", 0, 1)
-        servers = Servers(endpoint)
+        servers = VllmClient(endpoint)
         try:
             served = prove(servers, config.model, tokenizer, Wait.seconds(_LOAD_S, should_stop=should_stop))
         except BaseException:
             servers.close()
             raise
-        tokenizer.tokens_towards(b"x")  # builds its tables now, not under the first keystroke
+        tokenizer.tokens_towards(b"x")  # builds its tables before the first keystroke
         return cls(config, servers, tokenizer, served)
 
     def complete(self, request: CompletionRequest) -> Completion:
-        """The verified completion at the request's cursor; empty text when nothing is worth showing.
+        """Return the verified completion at the request's cursor; empty text when nothing is worth showing.
 
         Raises RemoteError, and CancelledError at once when the request is cancelled: the servers stop.
         """
@@ -110,10 +112,10 @@ class RemoteCompleter:
             return self._complete(request)
 
     def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        """Nothing is asked of servers that nobody waits for."""
+        """Do nothing: servers are not asked before a request waits."""
 
     def idle(self, cancellation: Cancellation) -> bool:
-        """Take in more of an answer that a deadline cut short. False when nothing is left."""
+        """Read more of an answer that a deadline cut short. Return False when nothing is left."""
         if self._unfinished is None or cancellation.is_cancelled:
             return False
         rest = self._unfinished
@@ -125,23 +127,23 @@ class RemoteCompleter:
                 rest.past.has_ended = rest.writing.has_ended
                 return True
         except RemoteError:
-            pass  # nobody waits: whoever asks next hears of it
+            pass  # no request waits now; the next one gets the error
         self._leave_unfinished()
         return False
 
     def open(self, language: str) -> None:
-        """A document of a language is open: its grammar is loaded, lest the first keystroke waits for it."""
+        """Load the grammar of an open document's language before the first keystroke needs it."""
         load_grammar(language)
 
     def forget(self, document: str) -> None:
-        """A document is closed: nothing of it is kept."""
+        """Drop all that is held of a closed document."""
         if self._unfinished is not None and self._unfinished.document == document:
             self._leave_unfinished()
         self._past.forget(document)
         self._prompts.forget(document)
 
     def describe(self) -> dict[str, Any]:
-        """For `stats` and `doctor`."""
+        """Describe the servers, for `stats` and `doctor`."""
         return {
             "state": "ready",
             "target": self._served.name,
@@ -159,7 +161,7 @@ class RemoteCompleter:
         }
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._leave_unfinished()
         self._servers.close()
 
@@ -176,7 +178,7 @@ class RemoteCompleter:
         writing = self._write_on(request, prompt, limits)
         writing.stats.ms["prompt"] = (time.perf_counter() - begin_s) * 1e3
         past = self._past_of(request, prompt, writing)
-        with _closed_on_failure(writing), self._asking.others(request, prompt, limits) as others:
+        with _closed_on_failure(writing), self._queries.others(request, prompt, limits) as others:
             try:
                 finish = run(writing, rules, limits, request.cancellation)
             finally:
@@ -205,7 +207,7 @@ class RemoteCompleter:
             Written(self._tokenizer, prompt.healed),
             needs_scores=needs_scores,
         )
-        writing = self._asking.writing(request, prompt, limits, known)
+        writing = self._queries.writing(request, prompt, limits, known)
         if self._unfinished is not None:
             if self._unfinished.past.is_scored or not needs_scores:
                 writing.take_over(self._unfinished.writing)
@@ -228,7 +230,7 @@ class RemoteCompleter:
 
     @staticmethod
     def _past_of(request: CompletionRequest, prompt: Prompt, writing: RemoteWriting) -> PastCompletion:
-        """Return what is held of an answer, also while it goes on."""
+        """Return the record of an answer, which grows with it."""
         return PastCompletion(
             writing.path,
             len(prompt.tokens),
@@ -246,7 +248,7 @@ class RemoteCompleter:
 
 @contextlib.contextmanager
 def _closed_on_failure(writing: RemoteWriting) -> Iterator[None]:
-    """Whatever ends the work on a text but success, the servers stop writing it."""
+    """Stop the servers if the block fails."""
     try:
         yield
     except BaseException:

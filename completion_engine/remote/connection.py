@@ -1,8 +1,8 @@
-"""HTTP/2 to one server: streams beside each other on one connection, each of which may be reset.
+"""HTTP/2 to one server: concurrent streams on one connection. Each stream can be reset.
 
-Owns frames and flow control, by the h2 library. Must not know what requests mean. Used on one thread: whoever
-reads a stream takes in what comes for its siblings too. The server is hostile: whatever it may send without
-end is counted.
+Owns frames and flow control, by the h2 library. Does not depend on the meaning of requests. Used on one
+thread: a read of one stream also takes in the data of the others. The server is hostile: all that it can send
+without end is counted.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from completion_engine.remote.stream import Stream
 WINDOW_BYTES = 256 << 10
 MAX_BODY_BYTES = 4 << 20
 MAX_HEADER_BYTES = 16 << 10
-# So many frames that bring nobody anything, and the server is not one of ours. What brings something, and a
-# request, make up for some: acknowledgements, windows, what is under way to a stream that was reset.
+# A server that sends this many frames without data is not trusted. Each useful frame and each request makes
+# up for some: acknowledgements, windows and frames to a stream that was reset carry no data.
 MAX_EMPTY_FRAMES = 1000
 _USEFUL_PAYS, _REQUEST_PAYS = 10, 100
 SEND_S = 10.0
-_LOOK_S = 0.005  # what comes faster than it is taken in is left for later
-_IDLE_S = 20.0  # a connection that was quiet for longer is asked whether it still stands
-_PROVE_S = 1.0  # and is given up when it does not say so within this
+_LOOK_S = 0.005  # the time for frames that have arrived; more frames wait for the next read
+_IDLE_S = 20.0  # a connection that was quiet for longer gets a ping
+_PROVE_S = 1.0  # and is given up if the answer takes longer
 
 _SETTINGS = {
     SettingCodes.ENABLE_PUSH: 0,
@@ -45,12 +45,12 @@ _SETTINGS = {
 
 
 class Connection:
-    """Streams over an open transport. `is_usable` while further ones may be begun."""
+    """Streams over an open transport. New ones can begin while it `is_usable`."""
 
     def __init__(self, transport: Transport, authority: str, scheme: str) -> None:
-        """Says hello; the transport is open."""
+        """Send the preface over an open transport."""
         self._transport, self._authority, self._scheme = transport, authority, scheme
-        # Headers may hold any bytes, and proxies write some that are no UTF-8.
+        # Headers may hold any bytes, and proxies write some that are not UTF-8.
         self._h2 = H2Connection(H2Configuration(client_side=True, header_encoding="latin-1"))
         self._h2.local_settings = Settings(client=True, initial_values=_SETTINGS)
         self._h2.decoder.max_header_list_size = MAX_HEADER_BYTES
@@ -66,12 +66,12 @@ class Connection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether a stream may be begun: it stands, and the server has not said goodbye."""
+        """Whether a stream can begin: the transport is open, and the server has not sent GOAWAY."""
         return self._transport.is_open and not self._is_leaving
 
     @property
     def num_streams(self) -> int:
-        """Streams that are under way."""
+        """Number of open streams."""
         return len(self._streams)
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes, wait: Wait) -> Stream:
@@ -93,7 +93,7 @@ class Connection:
         return stream
 
     def pump(self, wait: Wait) -> bool:
-        """Take in what comes, for whichever stream; False when time is up. Raises RemoteError."""
+        """Read what arrives, for any stream; return False when time is up. Raises RemoteError."""
         data = self._transport.receive(self._proving(wait))
         if data is None:
             if not wait.is_over:
@@ -113,21 +113,21 @@ class Connection:
         return True
 
     def look(self) -> None:
-        """Take in what is here already, without a wait, and for a moment at most."""
+        """Read what has arrived already, for a few milliseconds at most."""
         moment = Wait.seconds(_LOOK_S)
         with contextlib.suppress(RemoteError):
             while self.is_usable and self.pump(Wait(0.0)) and not moment.is_over:
                 pass
 
     def consumed(self, stream: Stream, num_window: int) -> None:
-        """The reader has taken so much: the server may send as much again."""
+        """Give the server back the window that a reader has consumed."""
         if num_window and self._transport.is_open:
             with self._faults():
                 self._h2.acknowledge_received_data(num_window, stream.number)
                 self._flush()
 
     def reset(self, stream: Stream) -> None:
-        """See `Stream.reset`. What nobody reads is given back, also of a stream that has ended."""
+        """See `Stream.reset`. The window of unread data is given back, also for a stream that has ended."""
         is_under_way = self._streams.pop(stream.number, None) is not None
         with contextlib.suppress(RemoteError):
             self.consumed(stream, stream.drop())
@@ -137,7 +137,7 @@ class Connection:
                     self._flush()
 
     def close(self) -> None:
-        """Say goodbye and let go of it."""
+        """Send GOAWAY and close the transport."""
         if self._transport.is_open:
             with contextlib.suppress(RemoteError, H2Error):
                 self._h2.close_connection()
@@ -146,7 +146,7 @@ class Connection:
         self._lost(RemoteError("truncated", f"The connection to {self._authority} was closed."))
 
     def _send_body(self, stream: Stream, body: bytes, wait: Wait) -> None:
-        """As much at a time as the server lets us; it may answer before it has all of it."""
+        """Send as much at a time as the server allows; it may answer before it has the whole body."""
         self._flush()
         patient = wait.at_most(time.perf_counter() + SEND_S)
         view = memoryview(body)
@@ -162,12 +162,12 @@ class Connection:
             self._flush()
 
     def _take(self, event: events.Event) -> bool:
-        """Whether it brings anybody anything."""
+        """Handle an event; return whether it carries data for a stream."""
         stream = self._streams.get(getattr(event, "stream_id", None) or 0)
         if isinstance(event, events.DataReceived):
             return self._take_data(stream, event)
         if isinstance(event, events.ConnectionTerminated):
-            # The library takes nothing behind a goodbye, so no answer under way can come to its end.
+            # The library reads nothing after GOAWAY, so no open answer can be completed.
             self._lost(RemoteError("truncated", f"{self._authority} is going away."))
         elif stream is None:
             return False
@@ -196,20 +196,20 @@ class Connection:
         return True
 
     def _count_empty(self, num_frames: int) -> None:
-        """So many more of them, or so many less."""
+        """Count more frames without data, or less."""
         self._num_empty = max(0, self._num_empty + num_frames)
         if self._num_empty > MAX_EMPTY_FRAMES:
             raise _rubbish(self._authority, "frames without end that carry nothing")
 
     def _lost(self, fault: RemoteError) -> None:
-        """The connection is no more, and no stream goes on."""
+        """Close the transport, and end all streams with `fault`."""
         self._transport.is_open = False
         for stream in self._streams.values():
             stream.fault = stream.fault or fault
         self._streams.clear()
 
     def _prove_if_quiet(self) -> None:
-        """Ask a connection that was quiet for long whether it still stands."""
+        """Ping a connection that was quiet for long."""
         now_s = time.perf_counter()
         if now_s - self._heard_s > _IDLE_S and not self._asked_s:
             with self._faults():
@@ -217,19 +217,19 @@ class Connection:
                 self._asked_s = now_s
 
     def _proving(self, wait: Wait) -> Wait:
-        """`wait`, but no longer than a connection that was asked may take to say that it stands."""
+        """Return `wait`, shortened to the time that the answer to a ping may take."""
         if not self._asked_s:
             return wait
         return wait.at_most(self._asked_s + _PROVE_S)
 
     def _flush(self) -> None:
-        """Send what is to be said, for as long as `SEND_S` allows, whatever a reader's patience."""
+        """Send what is queued, for at most `SEND_S`, whatever the reader's patience."""
         if data := self._h2.data_to_send():
             self._transport.send(data, Wait.seconds(SEND_S))
 
     @contextlib.contextmanager
     def _faults(self) -> Iterator[None]:
-        """After any fault of the connection no stream on it goes on."""
+        """End all streams after a fault of the connection."""
         try:
             yield
         except TooManyStreamsError as error:
@@ -254,6 +254,6 @@ def _status(text: str) -> int:
 def _rubbish(authority: str, what: str) -> RemoteError:
     return RemoteError(
         "rubbish",
-        f"{authority} sends what is no HTTP/2 answer: {what[:200]}.",
+        f"{authority} does not send valid HTTP/2: {what[:200]}.",
         advice="Check remote.url, and ask who runs the servers.",
     )

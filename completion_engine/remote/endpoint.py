@@ -1,6 +1,6 @@
 """The address of a team's servers, by the settings: the URL, the bearer token, the certificates to trust.
 
-Owns which of these are refused. Reads two files, opens no connection.
+Owns the checks of the settings. Reads two files, opens no connection.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _VISIBLE = range(0x21, 0x7F)
 
 @dataclass(frozen=True, slots=True)
 class RemoteConfig:
-    """`url` of the servers; the files that hold the bearer token and the certificates to trust, or nothing.
+    """`url` of the servers, and the files with the bearer token and the certificates to trust, if any.
 
-    `model` is what the servers call the target; empty for the first that they name. `tokenizer` is a folder
-    with its `tokenizer.json`; empty where the local target's is the same. `prefix_chars`, `suffix_chars` and
+    `model` is the servers' name of the target; empty for the first that they list. `tokenizer` is a folder
+    with its `tokenizer.json`; empty if the local target's is the same. `prefix_chars`, `suffix_chars` and
     `context_tokens` are as in `EngineConfig`.
     """
 
@@ -42,9 +42,9 @@ class RemoteConfig:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Host and port, the path in front of every request's, and what is said and trusted there.
+    """Host, port, the path before that of each request, and the credentials.
 
-    `tls` is None for clear text, which is spoken on the loopback alone.
+    `tls` is None for clear text, which is allowed on the loopback only.
     """
 
     host: str
@@ -55,25 +55,25 @@ class Endpoint:
 
     @classmethod
     def of(cls, config: RemoteConfig) -> Endpoint:
-        """What the settings name. Raises UserError that says what is wrong with it."""
+        """Return the endpoint that the settings name. Raises UserError with the fault."""
         host, port, path, is_tls = _parsed(config.url)
         token = read_token(Path(config.token_file).expanduser()) if config.token_file else ""
         return cls(host, port, path, token, _tls(config.ca_file) if is_tls else None)
 
     @property
     def authority(self) -> str:
-        """As requests name it."""
+        """The value for requests."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def scheme(self) -> str:
-        """As requests name it."""
+        """The value for requests."""
         return "http" if self.tls is None else "https"
 
 
 def _parsed(url: str) -> tuple[str, int, str, bool]:
-    """Host, port, path and whether TLS is spoken."""
+    """Return host, port, path and whether TLS is used."""
     advice = "Set remote.url to something like https://models.example.org."
     try:
         parts = urlsplit(url)
@@ -96,7 +96,7 @@ def _parsed(url: str) -> tuple[str, int, str, bool]:
 
 
 def _shown(url: str) -> str:
-    """A URL for messages: what may be a password is left out."""
+    """Return a URL for messages, without the part that may hold a password."""
     return url.rpartition("@")[2][:100]
 
 
@@ -110,7 +110,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def read_token(path: Path) -> str:
-    """The bearer token in a file that its user alone may read. Raises UserError."""
+    """Read the bearer token from a file that only its user may read. Raises UserError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
@@ -132,9 +132,9 @@ def read_token(path: Path) -> str:
 
 def _check_private(path: Path, facts: os.stat_result) -> None:
     if not stat.S_ISREG(facts.st_mode):
-        raise UserError(f"The token file {path} is no plain file.", advice="Correct remote.tokenFile.")
+        raise UserError(f"The token file {path} is not a regular file.", advice="Correct remote.tokenFile.")
     if sys.platform == "win32":
-        return  # what a mode says there is not who may read
+        return  # modes do not show there who may read
     if facts.st_uid != os.getuid():
         raise UserError(f"The token file {path} belongs to another user.", advice="Make a copy of your own.")
     if facts.st_mode & 0o077:

@@ -1,6 +1,6 @@
-"""Server-sent events out of bytes: what stands in each `data:` line, in order, and no line without end.
+"""Server-sent events from bytes: the value of each `data:` line, in order, with a bound on its length.
 
-Text in, text out. Knows no network and no JSON.
+Does not depend on the network and JSON.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ MAX_EVENT_BYTES = 256 << 10
 
 
 class EventStreamError(ValueError):
-    """The bytes are no stream of events."""
+    """The bytes are not a stream of events."""
 
 
 class EventParser:
-    """Takes the bytes as they come. An event may be cut anywhere."""
+    """Parses bytes as they arrive. An event may be cut anywhere."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._data: list[str] = []
-        self._num_bytes = 0  # of the event under way
+        self._num_bytes = 0  # in the present event
 
     def feed(self, data: bytes) -> list[str]:
-        """The events that these bytes complete, in time that grows with them. Raises EventStreamError."""
+        """Return the events that these bytes complete, in time linear in them. Raises EventStreamError."""
         first, *more = data.split(b"\n")
         self._rest += first
         self._check(len(self._rest))
@@ -34,7 +34,7 @@ class EventParser:
         return events
 
     def _take(self, line: bytes) -> str | None:
-        """The event that a line ends, if it does."""
+        """Return the event that a line ends, if it does."""
         if not line:
             event, self._data, self._num_bytes = self._data, [], 0
             return "\n".join(event) if event else None

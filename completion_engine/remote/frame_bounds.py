@@ -1,22 +1,21 @@
-"""The lengths that HTTP/2 frames give themselves, looked at before any of a frame is kept.
+"""Checks the lengths in the headers of HTTP/2 frames before a frame is stored.
 
-Bytes in; out come how many of them count and how many frames they begin, or an error. The h2 library keeps
-all of a frame before it says that it is too long.
+The h2 library stores a whole frame before it rejects its length.
 """
 
 from __future__ import annotations
 
 MAX_FRAME_BYTES = 16 << 10
-_HEADER_BYTES = 9  # three of the length, then type, flags and stream
+_HEADER_BYTES = 9  # three for the length, then type, flags and stream
 _SETTINGS_TYPE, _GOAWAY_TYPE = 4, 7
 
 
 class FrameError(ValueError):
-    """What came is no frame, or a longer one than was agreed upon."""
+    """The bytes are not a frame, or a longer one than was agreed upon."""
 
 
 class FrameBounds:
-    """Follows the bytes of one connection. The first frame tells the other side's settings."""
+    """Follows the bytes of one connection, whose first frame holds the other side's settings."""
 
     def __init__(self) -> None:
         self._header = bytearray()
@@ -24,9 +23,9 @@ class FrameBounds:
         self._has_begun = self._is_goodbye = False
 
     def check(self, data: bytes) -> tuple[int, int]:
-        """How many of the bytes count, as none do behind a goodbye, and how many frames begin in them.
+        """Return the number of bytes up to the end of a GOAWAY, and the number of frames that begin in them.
 
-        Raises FrameError at the first header that cannot be.
+        Raises FrameError at the first invalid header.
         """
         at = num_frames = 0
         while at < len(data) and (self._num_left or not self._is_goodbye):

@@ -1,6 +1,6 @@
-"""What of a place may leave the machine: no document that is left out, and nothing that looks like a secret.
+"""The text that may leave the machine: no excluded document, and nothing that looks like a secret.
 
-Owns that decision. Text in, text or a refusal out; knows no network.
+Owns that decision. Text in, text or a refusal out. Does not depend on the network.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ LEAVES = (
     "the text around the cursor and pieces of its file and of indexed ones, without what looks like a secret"
 )
 AT_CURSOR = "secret-at-cursor"
-_NEAR = 4000  # characters before a place in which a secret there begins, or what tells of one
-_STEP = 4096  # what is far stays the same text while so many characters are typed
+_NEAR = 4000  # characters before a cursor that may hold the beginning or the name of a secret there
+_STEP = 4096  # the far text stays the same while this many characters are typed
 _MAX_FAR = 8
-_BEYOND = 1000  # characters behind what leaves that may tell of a secret in it
+_BEYOND = 1000  # characters after the outbound text that may show a secret in it
 
 
 def mask(text: str) -> str:
-    """A text without what looks like a secret."""
+    """Return a text without what looks like a secret."""
     return blank_secrets(text)
 
 
@@ -53,7 +53,7 @@ class Masking:
         cut = _line_start(prefix, (len(prefix) - _NEAR) // _STEP * _STEP)
         far = self._far(prefix[:cut])
         if far and far[-1][1] >= cut - 1:
-            return secret_spans(text)  # it may go on
+            return secret_spans(text)  # the last secret may go on
         begin = _line_start(prefix, cut - _NEAR)
         return merged([*far, *((begin + start, begin + end) for start, end in secret_spans(text[begin:]))])
 
@@ -63,7 +63,7 @@ def _line_start(text: str, at: int) -> int:
 
 
 def refusal(request: CompletionRequest) -> str:
-    """The name of the rule by which nothing of this place may leave the machine, or nothing."""
+    """Return the name of the rule that keeps this request on the machine; empty if none does."""
     if not request.may_leave:
         return "stays-here"
     text = request.prefix[-_NEAR:]

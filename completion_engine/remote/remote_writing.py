@@ -1,6 +1,6 @@
 """One completion that servers write: requested, read as it comes, and requested again where it broke off.
 
-Owns the tokens of one answer. Must not know documents, nor when a completion is long enough.
+Owns the tokens of one answer. Does not depend on documents, nor when a completion is long enough.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 
 MAX_RESUMES = 3
-_PAUSES_S = (0.0, 0.05, 0.3)  # before it is asked again: a replica that died is soon known to be dead
-STALL_S = 10.0  # without a deadline nobody waits longer for the next token
+_PAUSES_S = (0.0, 0.05, 0.3)  # before another attempt: servers soon notice that a replica died
+STALL_S = 10.0  # the longest wait for a token without a deadline
 _BROKEN = frozenset({"truncated"})
-_BROKEN_LATER = frozenset({"truncated", "unavailable", "unreachable"})  # of an answer that had begun
+_BROKEN_LATER = frozenset({"truncated", "unavailable", "unreachable"})  # after an answer has begun
 
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What is still to be written behind `path`: at most `num_tokens`, the first spelling `healed`."""
+    """At most `num_tokens` are still to be written after `path`; the first must spell `healed`."""
 
     path: tuple[int, ...]
     num_tokens: int
@@ -41,10 +41,10 @@ Ask = Callable[[Remaining, Wait], TokenStream]
 
 
 class RemoteWriting:
-    """Tokens that servers write behind a prompt; satisfies `Writing`.
+    """Tokens that servers write after a prompt; satisfies `Writing`.
 
-    `known` is what they wrote there before. A first one that is new is waited for until patience ends; then
-    RemoteError is raised.
+    `known` holds the tokens that they wrote there before. The first new one is waited for until patience
+    ends; then RemoteError is raised.
     """
 
     def __init__(  # noqa: PLR0913 - where it goes on, and for how long
@@ -83,7 +83,7 @@ class RemoteWriting:
 
     @property
     def num_checked(self) -> int:
-        """Of these the ones that `finish` has looked at."""
+        """Number of leading tokens that `finish` has looked at."""
         return self._ending.num_checked
 
     @property
@@ -93,27 +93,27 @@ class RemoteWriting:
 
     @property
     def sources(self) -> list[None]:
-        """Every token counts as the target's own: servers do not say which they drafted."""
+        """None for each token: servers do not report which ones they drafted."""
         return [None] * len(self.written.ends)
 
     @property
     def next_ms(self) -> float:
-        """What comes next may be here already."""
+        """0: the next tokens may have arrived already."""
         return 0.0
 
     @property
     def is_open(self) -> bool:
-        """Whether the servers go on writing."""
+        """Whether the servers are still writing."""
         return self._stream is not None
 
     def begin(self) -> None:
-        """Ask, without waiting for the answer. Raises RemoteError, CancelledError."""
+        """Send the query without waiting for the answer. Raises RemoteError, CancelledError."""
         if self._stream is None and not self.has_ended:
             self._num_asked = len(self.path)
             self._stream = self._ask(self._remaining(), Wait(self._limits.patience_at, self.cancellation))
 
     def step(self, within_ms: float = float("inf")) -> None:
-        """Take in the next tokens, or wait for them as long as that. Raises RemoteError, CancelledError."""
+        """Read the next tokens, and wait for them if need be. Raises RemoteError, CancelledError."""
         begin_s = time.perf_counter()
         wait = Wait(self._until(begin_s, within_ms), self.cancellation)
         try:
@@ -145,16 +145,16 @@ class RemoteWriting:
         return found
 
     def end(self) -> None:
-        """See `Writing`; a deadline ends nothing here, see `close`."""
+        """Do nothing: the servers may go on after a deadline, see `close`."""
 
     def close(self) -> None:
-        """Nobody wants more: the servers stop writing."""
+        """Stop the servers."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
 
     def take_over(self, other: RemoteWriting) -> None:
-        """Go on with the stream of another text where that is known to be this one."""
+        """Go on with the stream of another writing whose text is the same."""
         is_known = self.tokens and not self.written.healing().bytes
         if other.is_open and is_known and other.path == self.path:
             self._stream, other._stream = other._stream, None
@@ -169,7 +169,7 @@ class RemoteWriting:
         return self._limits.deadline_at == float("inf")
 
     def _until(self, begin_s: float, within_ms: float) -> float:
-        """When a step that begins now ends at the latest, in `time.perf_counter()` seconds."""
+        """Return the latest end of a step that begins now, in `time.perf_counter()` seconds."""
         if within_ms < float("inf"):
             return begin_s + within_ms / 1e3
         if self._has_no_deadline and self._has_begun:
@@ -187,7 +187,7 @@ class RemoteWriting:
         for token, probability in zip(chunk.tokens, chunk.probabilities or repeat(UNKNOWN), strict=False):
             is_end = self.written.is_end(token)
             if not is_end and not self.written.allows(token):
-                self._is_stray = True  # not what was asked for, and no text for this place
+                self._is_stray = True  # not what the query allows here
                 return
             self._add(token, probability)
             self.stats.num_written += 1
@@ -200,7 +200,7 @@ class RemoteWriting:
         self.written.add(token)
 
     def _resume(self, fault: RemoteError) -> None:
-        """Ask again, for the rest, where that helps. Raises RemoteError, CancelledError."""
+        """Prepare another query for the rest, where that helps. Raises RemoteError, CancelledError."""
         self.close()
         has_some = self._has_begun or self.num_resumes
         if fault.kind not in (_BROKEN_LATER if has_some else _BROKEN) or self.num_resumes >= MAX_RESUMES:

@@ -1,7 +1,7 @@
 """Bytes to one server and back: a socket, TLS over it, and waits that end in time.
 
-Cancelling ends them too, but for what is being sent, as half a frame is none. Owns the socket. Must not know
-HTTP. Used on one thread; `Waker.wake` may be called on any.
+Cancelling ends waits too, except while data is sent: half a frame is invalid. Owns the socket. Does not
+depend on HTTP. Used on one thread; `Waker.wake` is safe on any.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ CONNECT_S = 5.0
 _MAX_RECEIVED = 64 << 10
 _MAX_ADDRESSES = 4
 _POLL_S, _LONGEST_S = 0.1, 3600.0
-Address = tuple[int, tuple[Any, ...]]  # a family, and what it calls a place
+Address = tuple[int, tuple[Any, ...]]  # a family, and its form of an address
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long to wait, in `time.perf_counter()` seconds, and who may end it before that.
+    """The end of a wait in `time.perf_counter()` seconds, and the ways to end it earlier.
 
-    A cancellation ends it at once where it wakes the waker, `should_stop` within a tenth of a second.
+    A cancellation that wakes the waker ends it at once, `should_stop` within a tenth of a second.
     """
 
     until_s: float
@@ -45,22 +45,22 @@ class Wait:
         cancellation: Cancellation | None = None,
         should_stop: ShouldStop | None = None,
     ) -> Wait:
-        """So long from now on."""
+        """Return a wait of this length from now on."""
         return cls(time.perf_counter() + seconds, cancellation or Cancellation(), should_stop)
 
     def at_most(self, until_s: float) -> Wait:
-        """The same, but no longer than that."""
+        """Return the same wait, but no longer than `until_s`."""
         return replace(self, until_s=min(self.until_s, until_s))
 
     def check(self) -> None:
-        """Raises CancelledError once somebody wants no more."""
+        """Check whether to go on. Raises CancelledError once the wait is cancelled."""
         self.cancellation.check()
         if self.should_stop is not None and self.should_stop():
             raise CancelledError
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left, none below 0."""
+        """Seconds that are left, at least 0."""
         return max(0.0, self.until_s - time.perf_counter())
 
     @property
@@ -78,7 +78,7 @@ class Waker:
         self._sender.setblocking(False)
 
     def fileno(self) -> int:
-        """What becomes readable."""
+        """Return the descriptor that becomes readable."""
         return self._receiver.fileno()
 
     def wake(self) -> None:
@@ -87,19 +87,19 @@ class Waker:
             self._sender.send(b"\0")
 
     def rest(self) -> None:
-        """Forget who woke it."""
+        """Forget past wake-ups."""
         with contextlib.suppress(OSError):
             self._receiver.recv(4096)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         self._receiver.close()
         self._sender.close()
 
 
 @contextlib.contextmanager
 def woken_by(waker: Waker, cancellation: Cancellation) -> Iterator[None]:
-    """Cancelling ends waits in here at once."""
+    """End waits in the block at once on a cancellation."""
     remove = cancellation.when_cancelled(waker.wake)
     try:
         yield
@@ -108,10 +108,10 @@ def woken_by(waker: Waker, cancellation: Cancellation) -> Iterator[None]:
 
 
 class Transport:
-    """One connection of bytes. `open` may be called again after a cancellation, and goes on."""
+    """One connection of bytes. `open` can be called again after a cancellation, and continues."""
 
     def __init__(self, endpoint: Endpoint, address: Address, waker: Waker) -> None:
-        """Begin to connect to `address`, a family and what it calls a place. Raises RemoteError."""
+        """Begin to connect to `address`. Raises RemoteError."""
         self._endpoint, self._waker = endpoint, waker
         self._deadline_s = time.perf_counter() + CONNECT_S
         self._is_connected = self._has_begun = False
@@ -126,11 +126,11 @@ class Transport:
 
     @property
     def is_late(self) -> bool:
-        """Whether connecting has taken so long that it is not worth going on."""
+        """Whether connecting has taken too long to go on."""
         return not self.is_open and time.perf_counter() >= self._deadline_s
 
     def open(self, wait: Wait) -> None:
-        """Connect and shake hands. Raises RemoteError; CancelledError, after which it may go on."""
+        """Connect and shake hands. Raises RemoteError; CancelledError, after which a call continues."""
         wait = wait.at_most(self._deadline_s)
         with self._faults():
             if not self._has_begun:
@@ -148,7 +148,7 @@ class Transport:
         self.is_open = True
 
     def send(self, data: bytes, wait: Wait) -> None:
-        """Send all of it. A cancellation waits until that is done: half a frame is none."""
+        """Send all data. A cancellation waits until that is done: half a frame is invalid."""
         sent, view = 0, memoryview(data)
         patient = Wait(wait.until_s)
         with self._faults():
@@ -161,7 +161,7 @@ class Transport:
                     self._wait(_READ, patient)
 
     def receive(self, wait: Wait) -> bytes | None:
-        """What has come, at least a byte; nothing at its end, None when time is up."""
+        """Return the data that has arrived; empty at the end, None when time is up."""
         with self._faults():
             while True:
                 wait.check()
@@ -176,7 +176,7 @@ class Transport:
                 self._select(mask, wait)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         self.is_open = False
         self._selector.close()
         self._socket.close()
@@ -211,7 +211,7 @@ class Transport:
             )
 
     def _wait(self, mask: int, wait: Wait) -> None:
-        """Until the socket is ready. Raises RemoteError when time is up."""
+        """Wait until the socket is ready. Raises RemoteError when time is up."""
         wait.check()
         if wait.is_over:
             raise silent(self._endpoint.authority)
@@ -227,7 +227,7 @@ class Transport:
 
     @contextlib.contextmanager
     def _faults(self) -> Iterator[None]:
-        """What a library says goes wrong, in our words."""
+        """Translate the errors of libraries."""
         authority = self._endpoint.authority
         try:
             yield
@@ -252,7 +252,7 @@ class Transport:
 
 
 def silent(authority: str) -> RemoteError:
-    """Nothing came within patience."""
+    """Return the error for a server that does not answer in time."""
     return RemoteError(
         "silent",
         f"{authority} does not answer.",
@@ -261,13 +261,13 @@ def silent(authority: str) -> RemoteError:
 
 
 def addresses_of(endpoint: Endpoint) -> list[Address]:
-    """Where the host is, by its name. Blocks as long as the system's resolver does. Raises RemoteError."""
+    """Resolve the host. Blocks as long as the system's resolver does. Raises RemoteError."""
     try:
         found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise RemoteError(
             "unreachable",
-            f"There is no server called {endpoint.host}: {getattr(error, 'strerror', None) or error}.",
+            f"The server {endpoint.host} was not found: {getattr(error, 'strerror', None) or error}.",
             advice="Check remote.url and the network; suggestions come from this machine meanwhile.",
         ) from error
     places: list[Address] = [(family, place) for family, _, _, _, place in found]

@@ -1,6 +1,6 @@
-"""One request's answer, as far as it is here, and what its reader asks of the connection that it comes by.
+"""One request's answer as far as it has arrived, and the reader's interface to its connection.
 
-Owns what waits to be read. Must not know frames.
+Owns what waits to be read. Does not depend on frames.
 """
 
 from __future__ import annotations
@@ -14,43 +14,43 @@ from completion_engine.remote.socket_transport import Wait
 
 
 class Carrier(Protocol):
-    """The connection that brings it."""
+    """The connection that a stream belongs to."""
 
     def pump(self, wait: Wait) -> bool:
-        """Take in what comes, for whichever stream; False when time is up. Raises RemoteError."""
+        """Read what arrives, for any stream; return False when time is up. Raises RemoteError."""
 
     def look(self) -> None:
-        """Take in what is here already."""
+        """Read what has arrived already."""
 
     def consumed(self, stream: Stream, num_window: int) -> None:
-        """So much of the window is free again."""
+        """Free `num_window` bytes of the window."""
 
     def reset(self, stream: Stream) -> None:
-        """Nobody wants the rest."""
+        """Reset a stream."""
 
 
 class Stream:
-    """One request's answer, as far as it is here. `status` is 0 until its headers have come."""
+    """One request's answer as far as it has arrived. `status` is 0 before its headers."""
 
     def __init__(self, connection: Carrier, number: int) -> None:
         self._connection = connection
         self.number = number
         self.status = 0
         self.headers: Mapping[str, str] = {}
-        self.chunks: deque[tuple[bytes, int]] = deque()  # with what each takes of the window
+        self.chunks: deque[tuple[bytes, int]] = deque()  # with the window that each takes
         self.num_bytes = 0
         self.has_ended = False
         self.fault: RemoteError | None = None
 
     @property
     def has_answered(self) -> bool:
-        """Whether anything of the answer is here."""
+        """Whether the answer has begun to arrive."""
         return bool(self.status or self.has_ended or self.fault)
 
     def read(self, wait: Wait) -> bytes | None:
-        """What of the body has come; nothing at its end, None when time is up.
+        """Return the next part of the body; empty at its end, None when time is up.
 
-        What is here is given also when time is up. Raises RemoteError, CancelledError.
+        Data that has arrived is returned even when time is up. Raises RemoteError, CancelledError.
         """
         wait.check()
         while not (self.chunks or self.has_ended or self.fault):
@@ -65,7 +65,7 @@ class Stream:
         return b"" if self.has_ended else None
 
     def wait_for_status(self, wait: Wait) -> int:
-        """The answer's status; 0 when time is up. Raises RemoteError."""
+        """Return the answer's status; 0 when time is up. Raises RemoteError."""
         while not self.status:
             if self.fault is not None:
                 raise self.fault
@@ -74,16 +74,16 @@ class Stream:
         return self.status
 
     def drop(self) -> int:
-        """Forget what waits to be read; how much of the window it took."""
+        """Drop the unread data, and return the window that it took."""
         num_window = sum(num for _, num in self.chunks)
         self.chunks.clear()
         return num_window
 
     def reset(self) -> None:
-        """Nobody wants the rest: the server is told so, and nothing that comes counts."""
+        """Stop the server, and ignore the rest."""
         self._connection.reset(self)
 
     def close(self) -> None:
-        """As `reset`; nothing is said where all of it is here already."""
+        """Do what `reset` does, unless the whole answer has arrived already."""
         self._connection.look()
         self.reset()

@@ -48,7 +48,7 @@ class Chunk:
 
 
 class TokenStream:
-    """One answer of at most `max_tokens` tokens. `num_cached` prompt tokens were known to the server."""
+    """One answer of at most `max_tokens` tokens; the server had `num_cached` prompt tokens in its cache."""
 
     def __init__(self, stream: Stream, authority: str, max_tokens: int) -> None:
         self._stream, self._authority = stream, authority
@@ -60,11 +60,11 @@ class TokenStream:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the server has answered anything."""
+        """Whether the answer has begun to arrive."""
         return self._stream.has_answered
 
     def read(self, wait: Wait) -> Chunk | None:
-        """The next tokens; None when time is up, or it `has_ended`. Raises RemoteError, CancelledError."""
+        """Return the next tokens; None when time is up or it `has_ended`. Raises RemoteError."""
         if not self._check_head(wait):
             return None
         while not self._chunks:
@@ -77,15 +77,15 @@ class TokenStream:
                 raise truncated(self._authority)
             self._take(data)
             if not self._chunks and wait.is_over:
-                return None  # what came, and may come without end, was no token
+                return None  # data without tokens may arrive without end
         return self._chunks.pop(0)
 
     def close(self) -> None:
-        """Nobody wants more: the server stops writing, unless it has."""
+        """Stop the server, unless it has stopped."""
         self._stream.close()
 
     def _check_head(self, wait: Wait) -> bool:
-        """Whether the answer's head is here."""
+        """Return whether the answer's head has arrived, and check it."""
         status = self._stream.wait_for_status(wait)
         if not status:
             return False
@@ -182,14 +182,14 @@ def _value(logprob: object) -> float | None:
 
 
 def whole_body(stream: Stream, authority: str, wait: Wait, max_bytes: int) -> bytes:
-    """All of an answer. Raises RemoteError where it is too long, breaks off, or takes too long."""
+    """Return a whole answer. Raises RemoteError if it is too long, breaks off, or takes too long."""
     body = bytearray()
     while data := stream.read(wait):
         body += data
         if len(body) > max_bytes:
             stream.reset()
             raise rubbish(authority, "an answer without end")
-        if wait.is_over:  # what is here already may be many small parts
+        if wait.is_over:  # many small parts may have arrived already
             break
     if data != b"":
         stream.reset()
@@ -198,7 +198,7 @@ def whole_body(stream: Stream, authority: str, wait: Wait, max_bytes: int) -> by
 
 
 def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
-    """What an answer other than 200 means, in our words."""
+    """Return the error for an answer other than 200."""
     status = stream.status
     try:
         body = whole_body(stream, authority, wait, _MAX_REASON_BYTES)
@@ -227,14 +227,14 @@ def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
 
 
 def truncated(authority: str) -> RemoteError:
-    """An answer ended without `[DONE]`."""
+    """Return the error for an answer that ended without `[DONE]`."""
     return RemoteError(
         "truncated", f"{authority} broke an answer off.", advice="It is asked again, for the rest."
     )
 
 
 def rubbish(authority: str, what: str) -> RemoteError:
-    """What came is no answer."""
+    """Return the error for data that is not an answer."""
     return RemoteError(
         "rubbish",
         f"{authority} answers with rubbish: {what}.",
@@ -251,7 +251,7 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def _said(error: object) -> str:
-    """What a server says of an error, as far as a message holds it; nothing of a prompt is in it."""
+    """Return a server's words about an error, bounded; they hold no part of a prompt."""
     message = error.get("type") if isinstance(error, dict) else error
     return "".join(c for c in message[:80] if c.isprintable()) if isinstance(message, str) else ""
 

@@ -1,4 +1,4 @@
-"""Are the servers' tokens ours? Asked once, before any prompt is sent as token ids."""
+"""Proves that the servers' tokenizer is ours, once, before any prompt is sent as token ids."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.socket_transport import Wait
-from completion_engine.remote.vllm_client import Servers
+from completion_engine.remote.vllm_client import VllmClient
 
-# Words, runs of blanks, digits, signs, and characters of one to four bytes: where tokenizers differ.
+# Tokenizers differ in words, runs of blanks, digits, signs, and characters of one to four bytes.
 PROBE = (
     "def naïve_sum(values: list[int]) -> int:\n\t    return sum(v ** 2 for v in values if v >= 1_024)\n"
     "        print(f'{total:>8.3f} %', 3.14159)\n"
@@ -21,14 +21,14 @@ _USUAL_POSITIONS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A model as the servers call it, and the tokens of prompt and answer that it takes together."""
+    """The servers' name of a model, and its limit for the tokens of prompt and answer together."""
 
     name: str
     num_positions: int = _USUAL_POSITIONS
 
 
-def prove(servers: Servers, wanted: str, tokenizer: Tokenizer, wait: Wait) -> Served:
-    """The served model that is `wanted`, or the first, once it is known to speak our tokens.
+def prove(servers: VllmClient, wanted: str, tokenizer: Tokenizer, wait: Wait) -> Served:
+    """Return the served model that is `wanted`, or the first, once its tokens are known to be ours.
 
     Raises RemoteError.
     """
@@ -42,7 +42,7 @@ def prove(servers: Servers, wanted: str, tokenizer: Tokenizer, wait: Wait) -> Se
     return served
 
 
-def _served(servers: Servers, wanted: str, wait: Wait) -> Served:
+def _served(servers: VllmClient, wanted: str, wait: Wait) -> Served:
     models = servers.models(wait)
     if wanted and wanted not in models:
         names = ", ".join(list(models)[:5])

@@ -1,6 +1,6 @@
-"""A team's servers, behind one address: whole answers, streamed ones, and a connection that is made anew.
+"""A client of a team's vLLM servers at one address: whole answers, streamed ones, and reconnection.
 
-Owns the connection and when there is another one. Used on one thread. Must not know documents.
+Owns the connection and when there is another one. Used on one thread. Does not depend on documents.
 """
 
 from __future__ import annotations
@@ -17,19 +17,25 @@ from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.socket_transport import Address, Transport, Wait, Waker, addresses_of, silent
 from completion_engine.remote.stream import Stream
 from completion_engine.remote.token_stream import TokenStream, fault_of, rubbish, whole_body
-from completion_engine.remote.vllm_request import COMPLETIONS, MODELS, TOKENIZE, Question, tokenize_body
+from completion_engine.remote.vllm_request import (
+    COMPLETIONS,
+    MODELS,
+    TOKENIZE,
+    CompletionQuery,
+    tokenize_body,
+)
 from completion_engine.request import CancelledError
 
 _MAX_WHOLE_BYTES = 1 << 20
 _MAX_MODELS, _MAX_NAME_CHARS = 1000, 200
-_ELSEWHERE = frozenset({"unreachable", "silent"})  # another address of the name may do better
+_ELSEWHERE = frozenset({"unreachable", "silent"})  # another address of the host may work
 
 
-class Servers:
-    """Whoever answers at `endpoint`. A wait ends when it is cancelled and `waker` is woken."""
+class VllmClient:
+    """The servers at `endpoint`. A wait ends when it is cancelled and `waker` is woken."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """Resolves when first asked, and connects when there is no connection."""
+        """Resolve the host at the first request, and connect whenever there is not a usable connection."""
         self.endpoint = endpoint
         self.waker = Waker()
         self.num_connections = 0
@@ -38,11 +44,11 @@ class Servers:
         self._connection: Connection | None = None
 
     def resolve(self) -> None:
-        """Find out where the host is; blocks as long as the system's resolver does. Raises RemoteError."""
+        """Resolve the host; blocks as long as the system's resolver does. Raises RemoteError."""
         self._addresses = addresses_of(self.endpoint)
 
     def models(self, wait: Wait) -> dict[str, int]:
-        """The models that the servers have, by name, and how many tokens each takes. Raises RemoteError."""
+        """Return the servers' models by name, with the tokens that each takes. Raises RemoteError."""
         entries = self._whole("GET", MODELS, b"", wait).get("data")
         if not isinstance(entries, list):
             raise rubbish(self.endpoint.authority, "no list of models")
@@ -55,14 +61,14 @@ class Servers:
         return models
 
     def tokenize(self, model: str, text: str, wait: Wait) -> list[int]:
-        """How the servers cut a text into tokens. Raises RemoteError."""
+        """Return the servers' tokens of a text. Raises RemoteError."""
         tokens = self._whole("POST", TOKENIZE, tokenize_body(model, text), wait).get("tokens")
         if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
             raise rubbish(self.endpoint.authority, "no token ids of a text")
         return tokens
 
-    def complete(self, question: Question, model: str, wait: Wait) -> TokenStream:
-        """Ask; the answer streams. Raises RemoteError, CancelledError."""
+    def complete(self, question: CompletionQuery, model: str, wait: Wait) -> TokenStream:
+        """Send a query and return its streamed answer. Raises RemoteError, CancelledError."""
         more = {"accept": "text/event-stream"}
         if question.session:
             more["x-session-id"] = question.session
@@ -70,12 +76,12 @@ class Servers:
         return TokenStream(stream, self.endpoint.authority, question.max_tokens)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self.drop()
         self.waker.close()
 
     def drop(self) -> None:
-        """The next request takes a new connection."""
+        """Drop the connection; the next request makes a new one."""
         if self._opening is not None:
             self._opening.close()
             self._opening = None
@@ -96,7 +102,7 @@ class Servers:
         except (ValueError, RecursionError) as error:
             raise rubbish(authority, "no JSON") from error
         if not isinstance(value, dict):
-            raise rubbish(authority, "JSON that is no object")
+            raise rubbish(authority, "JSON that is not an object")
         return value
 
     def _request(self, method: str, path: str, body: bytes, more: Mapping[str, str], wait: Wait) -> Stream:
@@ -108,7 +114,7 @@ class Servers:
         return self._connected(wait).request(method, self.endpoint.path + path, headers, body, wait)
 
     def _connected(self, wait: Wait) -> Connection:
-        """A connection on which a stream may be begun."""
+        """Return a connection on which a stream can begin."""
         if self._connection is not None:
             with contextlib.suppress(RemoteError):
                 self._connection.look()
@@ -127,13 +133,13 @@ class Servers:
         return self._connection
 
     def _opened(self, wait: Wait) -> Transport:
-        """A transport; one that a cancellation left half open goes on."""
+        """Return an open transport; one that a cancellation left half open is continued."""
         if not self._addresses:
             self.resolve()
         if self._opening is not None and self._opening.is_late:
             self._leave_address()
         for num_others in reversed(range(len(self._addresses))):
-            # Half of what is left, so that the next address has time too where this one swallows packets.
+            # Half of the remaining time: the next address has time too if this one swallows packets.
             share = wait.at_most(time.perf_counter() + wait.left_s / 2) if num_others else wait
             try:
                 return self._opened_at(self._addresses[0], share)
@@ -143,7 +149,7 @@ class Servers:
         raise AssertionError("a name has an address")
 
     def _opened_at(self, address: Address, wait: Wait) -> Transport:
-        """See `_opened`; an address where that fails comes behind all others."""
+        """See `_opened`; an address where that fails comes last."""
         try:
             transport = self._opening = self._opening or Transport(self.endpoint, address, self.waker)
             transport.open(wait)
@@ -156,7 +162,7 @@ class Servers:
         return transport
 
     def _leave_address(self) -> None:
-        """It did not come to a connection with the first address."""
+        """Move the first address, which did not connect, to the end."""
         if self._opening is not None:
             self._opening.close()
             self._opening = None

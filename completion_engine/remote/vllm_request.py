@@ -1,6 +1,6 @@
-"""What a team's servers are asked, in vLLM's words.
+"""Requests to a team's servers in vLLM's format.
 
-Owns the shape of requests. Knows no network.
+Owns the shape of requests. Does not depend on the network.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from completion_engine.probability import NUM_RIVALS
 
 COMPLETIONS, MODELS, TOKENIZE = "/v1/completions", "/v1/models", "/tokenize"
 _META = re.compile(r"[\\.^$*+?()\[\]{}|]")
-# Grouped, so that grammars of vLLM share what they know of it: else each takes ten times as long to compile.
+# The group lets vLLM's grammars share its compiled form; without it each takes ten times as long to compile.
 _ANYTHING = r"([\s\S])*"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Go on behind `prompt`, with text that begins with `healed`, until one of `end_ids` or `max_tokens`.
+class CompletionQuery:
+    """Write after `prompt`, beginning with `healed`, up to one of `end_ids` or `max_tokens`.
 
-    Only what is asked with the same `salt` shares what the servers cached of it. Questions of one `session`
-    are best answered by one server. With `scores` the answer holds the probability of each token, and of its
+    Only queries with the same `salt` share the servers' cache. Queries of one `session` are answered best by
+    one server. With `scores` the answer holds the probability of each token, and of its
     rivals.
     """
 
@@ -40,7 +40,7 @@ class Question:
     scores: bool = False
 
     def body(self, model: str) -> bytes:
-        """The request's JSON."""
+        """Return the request's JSON."""
         fields: dict[str, object] = {
             "model": model,
             "prompt": self.prompt,
@@ -63,31 +63,31 @@ class Question:
 
 
 def healing_pattern(healed: bytes) -> str:
-    """A regular expression for text that begins with these bytes; empty where none can say so."""
+    """Return a regular expression for text that begins with these bytes; empty where there is not one."""
     try:
         text = healed.decode()
     except UnicodeDecodeError:  # a character cut in two
         return ""
     if not text or "\0" in text:  # vLLM takes no NUL
         return ""
-    # No other character is escaped: vLLM's log would get a line for each that needs it not.
+    # No other character is escaped: vLLM would log a line for each needless escape.
     return _META.sub(r"\\\g<0>", text) + _ANYTHING
 
 
 def tokenize_body(model: str, text: str) -> bytes:
-    """How the servers cut a text into tokens is asked so."""
+    """Return the JSON of a request for the tokens of a text."""
     return json.dumps({"model": model, "prompt": text, "add_special_tokens": False}).encode()
 
 
-class Names:
-    """What a window's questions are called: nothing that tells whose they are, nor of which file."""
+class QueryNames:
+    """QueryNames in a window's queries, which reveal neither the user nor the file."""
 
     def __init__(self, token: str) -> None:
         self._window = secrets.token_bytes(32)
-        # A user's windows share what is cached of them; nobody else knows the token, so nobody else does.
+        # A user's windows share the servers' cache of their prompts. Others do not have the token.
         owner = token.encode() or self._window
         self.salt = hmac.new(owner, b"slipstream cache salt", hashlib.sha256).hexdigest()
 
     def session(self, document: str) -> str:
-        """A document's name in this window."""
+        """Return a document's name in this window."""
         return hmac.new(self._window, document.encode(errors="replace"), hashlib.sha256).hexdigest()[:32]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion_engine.context.repository_view import RepositoryView
-from completion_engine.context.snippet_choice import CursorLocation, choose, settled
+from completion_engine.context.snippet_choice import CursorLocation, choose, stable
 from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
 from lsp_server.supervision import SupervisedThread
@@ -145,7 +145,7 @@ class ContextJobs:
         document = wish.request.document
         with self._changed:
             before = self.of(wish.request)
-            if self._stopping or settled(before, chosen) is before:
+            if self._stopping or stable(before, chosen) is before:
                 return
             self._chosen[document] = _Chosen(chosen, wish.request.indexed_as)
             self._chosen.move_to_end(document)

@@ -24,7 +24,7 @@ from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.socket_transport import Wait
-from completion_engine.remote.vllm_client import Servers
+from completion_engine.remote.vllm_client import VllmClient
 from lsp_server.commands.cursor_samples import Sample
 from lsp_server.commands.replay import ReplayOptions
 from tests.benchmarks.command_line import app_of
@@ -127,7 +127,7 @@ def test_texts_that_differ_are_counted(
 
 def paced(server: RemoteServer, tokenizer: Tokenizer, *nums: int) -> list[Pace]:
     """What streams amount to that write 64 tokens at most."""
-    with closing(Servers(Endpoint.of(RemoteConfig(server.url)))) as servers:
+    with closing(VllmClient(Endpoint.of(RemoteConfig(server.url)))) as servers:
         prompts = [[1, 2, 3], [4, 5]]
         return list(paces(servers, "tiny", tokenizer, prompts, nums, 64, lambda _: None, 60.0))
 
@@ -142,7 +142,7 @@ def test_streams_beside_each_other_are_read_to_their_ends(server: RemoteServer, 
 
 
 def test_streams_write_no_more_than_they_are_to(server: RemoteServer, tokenizer: Tokenizer) -> None:
-    with closing(Servers(Endpoint.of(RemoteConfig(server.url)))) as servers:
+    with closing(VllmClient(Endpoint.of(RemoteConfig(server.url)))) as servers:
         (found,) = paces(servers, "tiny", tokenizer, [[1, 2, 3]], (3,), 2, lambda _: None, 60.0)
     assert (found.num_tokens, found.lost) == (3 * 2, ())
     assert [asked.json["max_tokens"] for asked in server.completions] == [2] * 3
@@ -176,7 +176,7 @@ def test_streams_that_are_lost_are_counted_beside_those_that_are_not(
 
 def test_a_stream_that_does_not_end_is_lost(server: RemoteServer, tokenizer: Tokenizer) -> None:
     server.always = Answering.stay_silent
-    with closing(Servers(Endpoint.of(RemoteConfig(server.url)))) as servers:
+    with closing(VllmClient(Endpoint.of(RemoteConfig(server.url)))) as servers:
         servers.models(Wait.seconds(60))  # it is connected, however long that takes
         (found,) = paces(servers, "tiny", tokenizer, [[1, 2, 3]], (1,), 64, lambda _: None, 0.05)
     assert (found.num_tokens, found.first_s) == (0, None)

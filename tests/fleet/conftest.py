@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
-from completion_engine.remote.vllm_client import Servers
+from completion_engine.remote.vllm_client import VllmClient
 from tests.fleet.team import Team, running_team
 from tests.fleet.tiny_target import write_served_target
 from tests.parts import MissingError
 
 # What is written must not depend on what else is in the batch: answers are compared.
 _PRECISE = ("--dtype", "float32")
-Connect = Callable[[RemoteConfig], Servers]
+Connect = Callable[[RemoteConfig], VllmClient]
 
 
 @pytest.fixture(scope="session")
@@ -37,10 +37,10 @@ def team(served_target: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def connect() -> Iterator[Connect]:
     """Connects as the settings say."""
-    opened: list[Servers] = []
+    opened: list[VllmClient] = []
 
-    def connected(config: RemoteConfig) -> Servers:
-        opened.append(Servers(Endpoint.of(config)))
+    def connected(config: RemoteConfig) -> VllmClient:
+        opened.append(VllmClient(Endpoint.of(config)))
         return opened[-1]
 
     yield connected

@@ -23,8 +23,8 @@ from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.remote_writing import Remaining, RemoteWriting
 from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
-from completion_engine.remote.vllm_client import Servers
-from completion_engine.remote.vllm_request import Names, Question
+from completion_engine.remote.vllm_client import VllmClient
+from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
 from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 from tests.fleet.replica import MODEL
@@ -65,8 +65,8 @@ class Editor:
 
     def __init__(self, config: RemoteConfig, tokenizer: Tokenizer, number: int) -> None:
         self._tokenizer, self._number = tokenizer, number
-        self._servers = Servers(Endpoint.of(config))
-        self._names = Names(self._servers.endpoint.token)
+        self._servers = VllmClient(Endpoint.of(config))
+        self._names = QueryNames(self._servers.endpoint.token)
         self.num_asked = 0  # requests: more than texts where one broke off
 
     def ask(self, prompt: Sequence[int], num_tokens: int) -> RemoteWriting:
@@ -102,7 +102,7 @@ class Editor:
 
     def _answer(self, remaining: Remaining, wait: Wait) -> TokenStream:
         self.num_asked += 1
-        question = Question(
+        question = CompletionQuery(
             remaining.path,
             remaining.num_tokens,
             salt=self._names.salt,

@@ -11,7 +11,7 @@ import pytest
 from completion_engine.errors import RemoteError
 from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import Chunk, TokenStream
-from completion_engine.remote.vllm_request import Question
+from completion_engine.remote.vllm_request import CompletionQuery
 from tests.fleet.conftest import Connect
 from tests.fleet.front import PLENTY, Front
 from tests.fleet.processes import free_port
@@ -50,7 +50,7 @@ def all_of(stream: TokenStream) -> list[int]:
 
 def ask(connect: Connect, front: Front, token: str = ADA, session: str = "one") -> list[int]:
     servers = connect(front.client(token))
-    return all_of(servers.complete(Question((1, 2, 3), 8, session=session), "target", patience()))
+    return all_of(servers.complete(CompletionQuery((1, 2, 3), 8, session=session), "target", patience()))
 
 
 def test_an_answer_comes_through_and_no_token_goes_to_a_replica(tmp_path: Path, connect: Connect) -> None:
@@ -105,7 +105,7 @@ def test_a_dead_replica_is_not_offered_again_because_the_other_has_much_to_do(
 ) -> None:
     with front_of(tmp_path, ScriptedReplica(goes_on=False)) as front:
         servers = connect(front.client(ADA))
-        questions = [Question((1, 2, 3), 8, session=f"document {number}") for number in range(12)]
+        questions = [CompletionQuery((1, 2, 3), 8, session=f"document {number}") for number in range(12)]
         streams = [servers.complete(question, "target", patience()) for question in questions]
         assert [stream.read(patience()) for stream in streams] == [Chunk((5,))] * 12
 
@@ -122,7 +122,7 @@ def test_a_reset_reaches_the_replica(tmp_path: Path, connect: Connect) -> None:
     replica = ScriptedReplica(goes_on=False)
     with front_of(tmp_path, replica, replica) as front:
         servers = connect(front.client(ADA))
-        stream = servers.complete(Question((1, 2, 3), 8), "target", patience())
+        stream = servers.complete(CompletionQuery((1, 2, 3), 8), "target", patience())
         chunk = stream.read(patience())
         assert chunk is not None
         assert chunk.tokens == (5,)

@@ -20,7 +20,7 @@ from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.socket_transport import Wait
-from completion_engine.remote.vllm_client import Servers
+from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.request import Progress
 from completion_engine.text_window import TextWindow
 from lsp_server.commands.cursor_samples import Sample
@@ -100,7 +100,7 @@ def _stream(asked: Asked, found: dict[str, Any], report: Progress) -> None:
     tokenizer = load_tokenizer(ModelStore().ensure(asked.target, report))
     encoded = [tokenizer.encode(sample.prefix)[-_STREAM_PROMPT:] for sample in asked.samples]
     paces: list[dict[str, Any]] = found.setdefault("paces", [])
-    with closing(Servers(Endpoint.of(asked.config))) as servers:
+    with closing(VllmClient(Endpoint.of(asked.config))) as servers:
         name = asked.config.model or next(iter(servers.models(Wait.seconds(10))))
         written = _written_by_each(asked.metrics)
         for pace in streams.paces(

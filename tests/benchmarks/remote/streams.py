@@ -19,8 +19,8 @@ from completion_engine.prompting.written import Written
 from completion_engine.remote.remote_writing import Ask, Remaining, RemoteWriting
 from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
-from completion_engine.remote.vllm_client import Servers
-from completion_engine.remote.vllm_request import Names, Question
+from completion_engine.remote.vllm_client import VllmClient
+from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
 from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 
@@ -84,7 +84,7 @@ class _Written:
 
 
 def paces(
-    servers: Servers,
+    servers: VllmClient,
     model: str,
     tokenizer: Tokenizer,
     prompts: Sequence[Sequence[int]],
@@ -96,7 +96,7 @@ def paces(
     """For each number of streams in turn. No prompt is asked for twice under one salt, so none is cached."""
     for num_streams in nums_streams:
         progress(num_streams)
-        names = Names("")
+        names = QueryNames("")
         begin_s = time.perf_counter()
         limits = Limits(num_tokens, patience_at=begin_s + patience_s)
         streams = [
@@ -118,9 +118,9 @@ def paces(
         yield _read(streams, begin_s, patience_s)
 
 
-def _asking(servers: Servers, model: str, salt: str, session: str) -> Ask:
+def _asking(servers: VllmClient, model: str, salt: str, session: str) -> Ask:
     def ask(remaining: Remaining, wait: Wait) -> TokenStream:
-        question = Question(remaining.path, remaining.num_tokens, salt=salt, session=session)
+        question = CompletionQuery(remaining.path, remaining.num_tokens, salt=salt, session=session)
         return servers.complete(question, model, wait)
 
     return ask

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from completion_engine.context.repository_view import RepositoryView
-from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation, choose, settled
+from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation, choose, stable
 from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
 from ngram_cache import NgramIndex
@@ -219,7 +219,7 @@ def test_a_context_jumps_or_stays() -> None:
         return RepositoryContext("r", tuple(Snippet(f"{at}.py", text) for at, text in enumerate(texts)))
 
     before, close, far = context("a\nb", "c\nd"), context("a\nb", "x"), context("a", "x\ny")
-    assert settled(None, far) is far
-    assert settled(before, close) is before
-    assert settled(before, far) is far
-    assert settled(before, context()) is before
+    assert stable(None, far) is far
+    assert stable(before, close) is before
+    assert stable(before, far) is far
+    assert stable(before, context()) is before

@@ -78,7 +78,7 @@ def test_a_file_that_holds_no_token_is_refused(tmp_path: Path, text: str) -> Non
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         endpoint_with(tmp_path / "none")
-    with pytest.raises(UserError, match=r"plain file|cannot be read"):
+    with pytest.raises(UserError, match=r"regular file|cannot be read"):
         endpoint_with(tmp_path)
     with pytest.raises(UserError, match="certificates"):
         Endpoint.of(RemoteConfig("https://localhost", ca_file=str(tmp_path / "none")))

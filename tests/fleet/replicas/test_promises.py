@@ -13,7 +13,7 @@ from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.prompting.written import HealingConstraint
 from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
-from completion_engine.remote.vllm_request import Names, Question
+from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
 from tests.fleet.conftest import Connect
 from tests.fleet.editors import prompt_tokens
 from tests.fleet.replica import MODEL
@@ -69,10 +69,10 @@ def test_a_reset_frees_the_server_and_its_sibling_goes_on(
     wait_until_running(team, 0)
     before = team.num_written
     unwanted = servers.complete(
-        Question(prompt_tokens(FRESH, NUM_TOKENS), LONG, session="one"), MODEL, patience()
+        CompletionQuery(prompt_tokens(FRESH, NUM_TOKENS), LONG, session="one"), MODEL, patience()
     )
     sibling = servers.complete(
-        Question(prompt_tokens(FRESH + 1, NUM_TOKENS), LONG, session="one"), MODEL, patience()
+        CompletionQuery(prompt_tokens(FRESH + 1, NUM_TOKENS), LONG, session="one"), MODEL, patience()
     )
     num_read = len(read_until(unwanted, 20))
     unwanted.close()
@@ -91,9 +91,9 @@ def test_a_users_own_prompt_is_cached_and_nobody_elses_is(team: Team, connect: C
     text = prompt_tokens(FRESH + 2, NUM_TOKENS)
 
     def cached_for(token: str) -> int:
-        salt = Names(token).salt
+        salt = QueryNames(token).salt
         stream = connect(team.front.client(token)).complete(
-            Question(text, 4, salt=salt, session="same"), MODEL, patience()
+            CompletionQuery(text, 4, salt=salt, session="same"), MODEL, patience()
         )
         read_until(stream, LONG)
         return stream.num_cached
@@ -113,7 +113,7 @@ def test_an_answer_begins_as_it_must_and_tells_how_likely_it_is(
 ) -> None:
     """Shares are those among what may be written, and no pattern is worth a line in a replica's log."""
     bound = HealingConstraint(load_tokenizer(served_target), b" (x.y")
-    question = Question(prompt_tokens(FRESH + 3, 64), 16, healed=bound.bytes, weighs=True)
+    question = CompletionQuery(prompt_tokens(FRESH + 3, 64), 16, healed=bound.bytes, weighs=True)
     stream = connect(team.front.client(ADA)).complete(question, MODEL, patience())
     tokens: list[int] = []
     while (chunk := stream.read(patience())) is not None:

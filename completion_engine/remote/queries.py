@@ -1,6 +1,6 @@
-"""How servers are asked to write behind a prompt: for an answer, and for further candidates beside it.
+"""Builds queries for an answer after a prompt, and for further candidates beside it.
 
-Owns what a request's questions say. Must not know what is made of the answers.
+Owns what a request's questions say. Does not depend on what is made of the answers.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from completion_engine.prompting.written import Written
 from completion_engine.remote.remote_writing import Remaining, RemoteWriting
 from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
-from completion_engine.remote.vllm_client import Servers
-from completion_engine.remote.vllm_request import Names, Question
+from completion_engine.remote.vllm_client import VllmClient
+from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import CompletionStats
 
-_OTHERS_TEMPERATURE = 0.8  # of further candidates, where the first one is the likeliest text
+_OTHERS_TEMPERATURE = 0.8  # for further candidates of a greedy request
 
 
-class Asking:
-    """One window's questions to `servers` about their `model`, whose tokens are the tokenizer's."""
+class Queries:
+    """One window's queries to `servers` for their `model`, which uses this tokenizer."""
 
-    def __init__(self, servers: Servers, model: str, tokenizer: Tokenizer) -> None:
+    def __init__(self, servers: VllmClient, model: str, tokenizer: Tokenizer) -> None:
         self._servers, self._model, self._tokenizer = servers, model, tokenizer
-        self._names = Names(servers.endpoint.token)
+        self._names = QueryNames(servers.endpoint.token)
 
     def writing(
         self, request: CompletionRequest, prompt: Prompt, limits: Limits, known: Continuation
     ) -> RemoteWriting:
-        """What goes on behind `prompt` and what is `known` to follow it; asked for at its first step."""
+        """Return the writing after `prompt` and the `known` tokens; its first step sends the query."""
 
         def ask(remaining: Remaining, wait: Wait) -> TokenStream:
             return self._servers.complete(self._question(request, remaining), self._model, wait)
@@ -56,7 +56,7 @@ class Asking:
     def others(
         self, request: CompletionRequest, prompt: Prompt, limits: Limits
     ) -> Iterator[list[RemoteWriting]]:
-        """Further candidates, begun beside the first answer; at the end nobody goes on with them."""
+        """Begin further candidates beside the first answer; they are closed at the end of the block."""
         others: list[RemoteWriting] = []
         try:
             for seed in range(1, request.num_candidates):
@@ -70,8 +70,8 @@ class Asking:
             for writing in others:
                 writing.close()
 
-    def _question(self, request: CompletionRequest, remaining: Remaining) -> Question:
-        return Question(
+    def _question(self, request: CompletionRequest, remaining: Remaining) -> CompletionQuery:
+        return CompletionQuery(
             remaining.path,
             remaining.num_tokens,
             tuple(sorted(self._tokenizer.end_ids)),

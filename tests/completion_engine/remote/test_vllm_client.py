@@ -10,10 +10,10 @@ import pytest
 from h2.connection import H2Connection
 
 from completion_engine.errors import RemoteError, RemoteFault
-from completion_engine.remote import servers as module
+from completion_engine.remote import vllm_client as module
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.socket_transport import Wait
-from completion_engine.remote.vllm_client import Servers
+from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.request import CancelledError
 from tests.completion_engine.remote.wire import Wire
 from tests.remote_server import RemoteServer
@@ -75,14 +75,14 @@ def places(monkeypatch: pytest.MonkeyPatch) -> Places:
 
 
 @pytest.fixture
-def servers() -> Iterator[Servers]:
-    made = Servers(Endpoint("localhost", 1))
+def servers() -> Iterator[VllmClient]:
+    made = VllmClient(Endpoint("localhost", 1))
     yield made
     made.close()
 
 
 @pytest.fixture
-def tried(places: Places, servers: Servers) -> Callable[[], list[str]]:
+def tried(places: Places, servers: VllmClient) -> Callable[[], list[str]]:
     """The addresses that one question tries, on a new connection."""
 
     def ask() -> list[str]:
@@ -105,7 +105,7 @@ def test_where_nobody_answers_the_next_address_is_tried_and_kept(
     assert tried() == ["second", "third"]
 
 
-def test_time_is_left_for_every_address(places: Places, servers: Servers) -> None:
+def test_time_is_left_for_every_address(places: Places, servers: VllmClient) -> None:
     places.faults = dict.fromkeys(PLACES, "silent")
     wait = Wait.seconds(600)
     with pytest.raises(RemoteError, match="third"):
@@ -115,7 +115,7 @@ def test_time_is_left_for_every_address(places: Places, servers: Servers) -> Non
     assert ends[-1] == wait.until_s
 
 
-def test_time_that_is_up_is_spent_on_no_further_address(places: Places, servers: Servers) -> None:
+def test_time_that_is_up_is_spent_on_no_further_address(places: Places, servers: VllmClient) -> None:
     places.faults = dict.fromkeys(PLACES, "silent")
     for place in PLACES:
         with pytest.raises(RemoteError, match=place):
@@ -123,7 +123,7 @@ def test_time_that_is_up_is_spent_on_no_further_address(places: Places, servers:
     assert [address for address, _ in places.tried] == PLACES
 
 
-def test_what_another_address_would_not_help_is_said_at_once(places: Places, servers: Servers) -> None:
+def test_what_another_address_would_not_help_is_said_at_once(places: Places, servers: VllmClient) -> None:
     places.faults["first"] = "certificate"
     with pytest.raises(RemoteError, match="first"):
         servers.models(Wait.seconds(600))
@@ -132,7 +132,7 @@ def test_what_another_address_would_not_help_is_said_at_once(places: Places, ser
 
 
 def test_a_connection_that_a_cancellation_left_goes_on_until_it_is_late(
-    places: Places, servers: Servers
+    places: Places, servers: VllmClient
 ) -> None:
     places.is_cancelled = True
     for is_late in (False, False, True):
@@ -142,7 +142,7 @@ def test_a_connection_that_a_cancellation_left_goes_on_until_it_is_late(
     assert [address for address, _ in places.tried] == ["first", "first", "second"]
 
 
-def test_a_connection_on_which_no_word_can_be_said_is_let_go(places: Places, servers: Servers) -> None:
+def test_a_connection_on_which_no_word_can_be_said_is_let_go(places: Places, servers: VllmClient) -> None:
     places.is_deaf = True
     with pytest.raises(RemoteError, match="first"):
         servers.models(Wait.seconds(600))
@@ -157,5 +157,5 @@ def test_an_address_of_a_kind_that_this_machine_lacks_is_left_for_the_next(
     """As IPv6 where the system has none: no socket can be made for it."""
     place, no_family = ("127.0.0.1", server.port), 99
     monkeypatch.setattr(module, "addresses_of", lambda _: [(no_family, place), (socket.AF_INET, place)])
-    with closing(Servers(Endpoint("localhost", server.port))) as servers:
+    with closing(VllmClient(Endpoint("localhost", server.port))) as servers:
         assert servers.models(Wait.seconds(600)) == {"tiny": 512}
