@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.units import TIMING, unit_of, urgency
+from tests.units import unit_of, urgency
 
 settings.register_profile("patient", deadline=None)  # an example takes long where the machine is busy
 settings.load_profile("patient")
@@ -22,14 +22,9 @@ if shutil.which("nvidia-smi") is None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What measures time comes last; on one of several workers, what takes long comes first."""
-    for item in items:
-        if unit_of(item.nodeid) == TIMING:
-            item.add_marker(TIMING)
+    """Begin with what takes long where several workers share the tests."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: urgency(unit_of(item.nodeid)))
-    else:
-        items.sort(key=lambda item: unit_of(item.nodeid) == TIMING)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import re
 
-# What is measured beside other tests is the other tests. A file of such a name holds tests that measure time.
-TIMING = "timing"
-TIMED = "_speed.py"
-
 NEOVIM = re.compile(r"tests/editors/neovim/.*\[(0\.\d+)")
 # One workbench is started for all of these but one test, which starts its own and installs a server.
 VSCODE = "tests/editors/vscode/"
@@ -27,8 +23,6 @@ FIRST = (VSCODE, GPU, "tests/editors/", "tests/e2e/")
 def unit_of(nodeid: str) -> str:
     """The unit that a test belongs to: mostly its file."""
     file = nodeid.split("::", maxsplit=1)[0]
-    if file.endswith(TIMED):
-        return TIMING
     if file.startswith(VSCODE) and file != FRESH:
         return VSCODE
     if file.startswith(GPU) and file != COMPILING:
@@ -40,7 +34,6 @@ def unit_of(nodeid: str) -> str:
     return file
 
 
-def urgency(unit: str) -> tuple[bool, int]:
-    """Sorts units: the long ones first, what measures time last."""
-    rank = next((rank for rank, start in enumerate(FIRST) if unit.startswith(start)), len(FIRST))
-    return unit == TIMING, rank
+def urgency(unit: str) -> int:
+    """Sorts units: the long ones first."""
+    return next((rank for rank, start in enumerate(FIRST) if unit.startswith(start)), len(FIRST))

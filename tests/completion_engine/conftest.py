@@ -25,10 +25,10 @@ from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.prompting.written import Written
 from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
-from completion_engine.target_model.costs import PassClock
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.transformers_decoder import TransformersDecoder
+from tests.prices import make_rows_free
 
 
 @pytest.fixture(scope="session")
@@ -38,12 +38,8 @@ def tokenizer(tiny_model_dir: Path) -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def target(tiny_model_dir: Path) -> LanguageModel:
-    return load_language_model(tiny_model_dir, "cpu", "auto", 512)
-
-
-def _free(target: LanguageModel) -> LanguageModel:
-    target.clock = PassClock(dict.fromkeys(target.widths, 1.0), 0.0)
-    return target
+    """The tiny target, at prices that do not depend on the machine."""
+    return make_rows_free(load_language_model(tiny_model_dir, "cpu", "auto", 512))
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +59,7 @@ def free_targets(tiny_model_dir: Path) -> dict[str, LanguageModel]:
     if can_quantise(torch.empty(1, 1)):
         found["int8"] = load_language_model(tiny_model_dir, "cpu", "int8", 512)
         assert isinstance(found["int8"].decoder, Int8Decoder)
-    return {name: _free(target) for name, target in found.items()}
+    return {name: make_rows_free(target) for name, target in found.items()}
 
 
 @pytest.fixture

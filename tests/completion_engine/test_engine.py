@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,26 @@ def test_a_cancelled_request_stops_before_its_next_pass(make_engine: Make) -> No
     cancelled.cancel()
     with pytest.raises(CancelledError):
         engine.complete(replace(request(CODE), cancellation=cancelled))
+
+
+@pytest.mark.parametrize("num_passes", [1, 2, 5])
+def test_a_request_cancelled_during_a_pass_begins_no_other(
+    make_engine: Make, monkeypatch: pytest.MonkeyPatch, num_passes: int
+) -> None:
+    engine, asked, num_begun = make_engine(drafters=()), request(CODE, max_tokens=32), 0
+    forward = engine.target.forward
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        nonlocal num_begun
+        num_begun += 1
+        if num_begun == num_passes:
+            asked.cancellation.cancel()
+        return forward(*arguments, **options)
+
+    monkeypatch.setattr(engine.target, "forward", counted)
+    with pytest.raises(CancelledError):
+        engine.complete(asked)
+    assert num_begun == num_passes
 
 
 def test_what_a_cancelled_request_computed_is_kept_and_the_rest_follows_in_idle_moments(

@@ -11,7 +11,7 @@ from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
 from completion_engine.request import CompletionRequest
-from completion_engine.target_model.costs import PassClock
+from tests.prices import make_rows_free
 
 NUM_TOKENS = 40
 PLACES = (
@@ -35,7 +35,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompletionEngine,
     for drafters in (("ngram", "recycled", "neural"), ()):
         config = EngineConfig(TARGET, drafters, draft_model if drafters else "", device="cpu", dtype="int8")
         found.append(CompletionEngine.from_folder(folder / TARGET, config))
-        found[-1].target.clock = PassClock(dict.fromkeys(found[-1].target.widths, 1.0), 0.0)
+        make_rows_free(found[-1].target)
     return found[0], found[1]
 
 

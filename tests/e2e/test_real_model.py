@@ -15,6 +15,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CompletionRequest
 from lsp_server.commands.bench_exactness import ExactnessWish, compare
 from tests.benchmarks.samples import from_folder
+from tests.prices import make_rows_free
 
 pytestmark = pytest.mark.real_model
 
@@ -38,7 +39,10 @@ AFTER = "\n\n\nclass Square(Rectangle):\n    pass\n"
 
 @pytest.fixture(scope="module")
 def engine(real_model_dir: Path) -> CompletionEngine:
-    return CompletionEngine.from_folder(real_model_dir, EngineConfig())
+    """The default engine, whose drafters cost little beside a pass."""
+    engine = CompletionEngine.from_folder(real_model_dir, EngineConfig())
+    make_rows_free(engine.target, pass_ms=50.0)
+    return engine
 
 
 def request(prefix: str, suffix: str = AFTER) -> CompletionRequest:

@@ -98,6 +98,31 @@ async def test_the_server_answers_while_the_engine_works(writer: Editor) -> None
     pytest.fail("the server never answered before the engine was done")
 
 
+async def test_keys_in_a_long_file_are_taken_while_the_engine_works(writer: Editor) -> None:
+    """Each key cancels the request before it, as typing does; the last request is under way at the end."""
+    num_lines, num_keys = 20_000, 20
+    uri = writer.open("long.py", "    value = compute(previous, 12)  # é\n" * num_lines)
+    line, column = num_lines // 2, 0
+    for _ in range(50):  # the tiny target may be done with each before the next key
+        requests = []
+        for _ in range(num_keys):
+            writer.type(uri, line, column, "x")
+            column += 1
+            if requests:
+                writer.client.cancel(requests[-1].id)
+            requests.append(writer.ask(uri, line, column))
+        await writer.stats()  # is answered after the keys
+        is_under_way = not requests[-1].answer.done()
+        answers = await asyncio.gather(*(request.answer for request in requests), return_exceptions=True)
+        assert {type(answer) for answer in answers} <= {dict, ResponseError}
+        assert isinstance(answers[-1], dict)
+        place = {"line": line, "character": column}
+        assert all(item["range"]["start"] == place for item in answers[-1]["items"])
+        if is_under_way:
+            return
+    pytest.fail("the keys were never taken before the engine was done")
+
+
 async def test_the_server_ends_at_once_in_the_middle_of_a_completion(
     start_editor: StartEditor, tmp_path: Path
 ) -> None:

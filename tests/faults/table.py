@@ -24,8 +24,8 @@ from tests.hosts import own_hosts
 from tests.windows import Window, window_at_host
 
 URI = "file:///innocent/b.py"
-MAX_RECOVERY_S = 60.0
-PATIENCE_S = 45.0
+MAX_RECOVERY_S = 60.0  # on a machine that does nothing else
+PATIENCE_S, ANSWER_S = 400.0, 180.0  # for all of a fault and for one answer, on a busy machine
 MEGABYTE = 1024 * 1024
 SETTINGS = ".slipstream.toml"
 
@@ -174,7 +174,7 @@ async def check(fault: Fault) -> Outcome:
         pid = hosts.only()["pid"] if "index hangs once" not in fault.host else 0
         bench = Bench(env, root, pid, window, settings)
         try:
-            async with asyncio.timeout(PATIENCE_S + MAX_RECOVERY_S):
+            async with asyncio.timeout(PATIENCE_S):
                 wanted = await _wanted(fault, bench)
                 await fault.cause(bench)
                 return await _recover(bench, wanted)
@@ -214,7 +214,7 @@ async def _recover(bench: Bench, wanted: list[str]) -> Outcome:
     begin, num_empty, num_lost = time.monotonic(), 0, 0
     while True:
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(ANSWER_S):
                 answer = await bench.window.suggest(URI, 1, 3)
         except OSError:
             num_lost += 1
@@ -232,7 +232,7 @@ async def _recover(bench: Bench, wanted: list[str]) -> Outcome:
 def is_good(fault: Fault, outcome: Outcome) -> bool:
     """Whether this is all that the fault may do."""
     has_lost = outcome.saw.startswith("lost")
-    return outcome.is_whole and outcome.recovery_s < MAX_RECOVERY_S and has_lost <= fault.may_lose_host
+    return outcome.is_whole and has_lost <= fault.may_lose_host
 
 
 async def report() -> bool:
@@ -244,7 +244,7 @@ async def report() -> bool:
             outcome = await check(fault)
         except Exception as error:
             outcome = Outcome(f"no good answer: {error!r}", MAX_RECOVERY_S, is_whole=False)
-        good = is_good(fault, outcome)
+        good = is_good(fault, outcome) and outcome.recovery_s < MAX_RECOVERY_S
         num_good += good
         whole = "nothing lost" if outcome.is_whole else "LOST"
         verdict = "" if good else "  BAD"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Iterator
 from re import _constants, _parser
 from typing import Any
@@ -14,10 +13,12 @@ from ngram_cache.redaction import blank_secrets, has_private_key, phrases, rando
 from ngram_cache.redaction.commands import COMMANDS
 from ngram_cache.redaction.names import NAMES
 from ngram_cache.redaction.services import KNOWN
+from tests.growth import cpu_s, growth
 
 RULES = (*COMMANDS, *NAMES)
 _MAX_BOUND = 1 << 16
 _SHORT, _LONG = 15_000, 60_000
+_WORTH_A_LOOK_S = 0.15
 
 # Text that triggers a rule again and again, or keeps one busy without ever satisfying it.
 HOSTILE = [
@@ -48,18 +49,13 @@ def test_the_time_grows_with_what_follows_a_trigger(head: str) -> None:
 
 
 def _check(head: str, unit: str) -> None:
-    long_s = _cpu_s(head, unit, _LONG)
-    if long_s > 0.15:
-        long_s = min(long_s, _cpu_s(head, unit, _LONG))
-        assert long_s < 9 * max(_cpu_s(head, unit, _SHORT), _cpu_s(head, unit, _SHORT)), unit
+    def redact(num_chars: int) -> None:
+        text = head + (unit * (num_chars // len(unit) + 1))[:num_chars]
+        has_private_key(text)
+        blank_secrets(text)
 
-
-def _cpu_s(head: str, unit: str, num_chars: int) -> float:
-    text = head + (unit * (num_chars // len(unit) + 1))[:num_chars]
-    begin = time.thread_time()
-    has_private_key(text)
-    blank_secrets(text)
-    return time.thread_time() - begin
+    if cpu_s(lambda: redact(_LONG)) > _WORTH_A_LOOK_S:
+        assert growth(redact, _SHORT, _LONG, below=9) < 9, unit
 
 
 def test_every_repeat_has_a_bound_or_never_goes_back() -> None:

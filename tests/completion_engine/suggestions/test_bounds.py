@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +12,7 @@ from completion_engine.suggestions import closing, regions
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.stopping import StopRules
+from tests.growth import cpu_s, growth
 
 _SHORT, _LONG = 4_000, 16_000
 _WORTH_A_LOOK_S = 0.15
@@ -46,20 +46,16 @@ def patient_parser() -> None:
 def test_the_time_grows_with_the_text(language: str, unit: str, end: str, is_generated: bool) -> None:
     """Of a text four times as long it takes about four times as long, where it takes long at all."""
 
-    def cpu_s(num_chars: int) -> float:
+    def suggest(num_chars: int) -> None:
         text = (unit * num_chars)[:num_chars] + end
         before, generated = ("x = foo(", text) if is_generated else (text, "foo(1)\nx\n")
-        begin = time.thread_time()
         rules = StopRules(CursorContext(before, ")\n", language))
         rules.check(generated)
         rules.boundary(generated)
         polish(rules, generated)
-        return time.thread_time() - begin
 
-    long_s = cpu_s(_LONG)
-    if long_s > _WORTH_A_LOOK_S:
-        long_s = min(long_s, cpu_s(_LONG), cpu_s(_LONG))
-        assert long_s < 12 * max(cpu_s(_SHORT) for _ in range(5))
+    if cpu_s(lambda: suggest(_LONG)) > _WORTH_A_LOOK_S:
+        assert growth(suggest, _SHORT, _LONG, below=12) < 12
 
 
 @pytest.mark.parametrize(

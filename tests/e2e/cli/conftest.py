@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lsp_server import cli
+from tests.prices import make_rows_free_in_later_loads
 
 REPOSITORY_ROOT = Path(__file__).parents[3]
 
@@ -40,7 +41,7 @@ def run_cli(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> RunCli:
-    """Call `slipstream` with arguments; the user's config.toml names the tiny target."""
+    """Call `slipstream` with arguments; config.toml names the tiny target, whose rows cost nothing."""
     home = tmp_path_factory.mktemp("home")
     config = home / "slipstream" / "config.toml"
     config.parent.mkdir()
@@ -48,6 +49,7 @@ def run_cli(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
     monkeypatch.setenv("SLIPSTREAM_INDEX_DIR", str(home / "index"))
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY_ROOT))
+    make_rows_free_in_later_loads(monkeypatch)
 
     def run(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["slipstream", *map(str, arguments)])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lsp_server.workspace.documents import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Document, Edit
 from lsp_server.workspace.positions import PositionEncoding, encodable, index_of, paired, units_of
+from tests.growth import growth
 
 ENCODINGS: tuple[PositionEncoding, ...] = ("utf-8", "utf-16", "utf-32")
 CHARS = ["a", "(", " ", "é", "字", "😀", "\n", "\r\n", "\r", "\u2028", "\x0c"]
@@ -150,3 +151,19 @@ def test_line_ends_are_those_that_the_document_has_now_or_had_last(contents: lis
         document.apply(Edit((0, 0), (9, 9), text), "utf-16")
         replaced.replace(text)
     assert (document.newline, replaced.newline, document.copy().newline) == (newline,) * 3
+
+
+def test_typing_in_a_long_file_costs_no_more_than_in_a_shorter_one() -> None:
+    """Ten times as many lines; both files are longer than what a snapshot shows."""
+
+    def type_and_look(num_lines: int) -> None:
+        document = documents[num_lines]
+        for column in range(50):
+            document.apply(Edit((num_lines // 2, column), (num_lines // 2, column), "x"), "utf-16")
+            document.snapshot(num_lines // 2, column + 1)
+
+    line = "    value = compute(previous, 12)  # é\n"
+    documents = {
+        num_lines: Document("file:///a", "python", 1, line * num_lines) for num_lines in (4_000, 40_000)
+    }
+    assert growth(type_and_look, 4_000, 40_000, below=3) < 3
