@@ -1,8 +1,8 @@
 """The repository's n-gram index: token ids in, token ids out. Knows no torch, no tokenizer, no editor."""
 
 from ngram_cache.buffer import TokenBuffer
-from ngram_cache.draft import DraftNode, Lookup, Successors
 from ngram_cache.index import NgramIndex
-from ngram_cache.view import IndexView
+from ngram_cache.lookup import DraftNode, Lookup, Successors
+from ngram_cache.search import IndexView
 
 __all__ = ["DraftNode", "IndexView", "Lookup", "NgramIndex", "Successors", "TokenBuffer"]

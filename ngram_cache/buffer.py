@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ngram_cache.construction import MAX_CONTEXT
-from ngram_cache.draft import (
+from ngram_cache.lookup import (
     LIVE_BUFFER,
     MAX_DEPTH,
     MAX_OCCURRENCES,

@@ -13,14 +13,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ngram_cache.compaction import choose_small, choose_tiers
 from ngram_cache.construction import IntArray, never_stop
-from ngram_cache.draft import Lookup, TreeLimits
-from ngram_cache.live_parts import LiveParts
-from ngram_cache.search import Part, count_documents, search
+from ngram_cache.live_parts import LiveParts, choose_small, choose_tiers
+from ngram_cache.lookup import Lookup, TreeLimits
+from ngram_cache.search import IndexView, Part, count_documents, search
 from ngram_cache.segment import Segment, as_tokens
-from ngram_cache.table import Stored, VersionTable
-from ngram_cache.view import IndexView
+from ngram_cache.versions import Stored, VersionTable
 
 Tokens = Sequence[int] | npt.NDArray[np.integer]
 

@@ -12,7 +12,7 @@ from ngram_cache.index import NgramIndex
 from ngram_cache.planning import IndexHooks
 from ngram_cache.repository import StoppedError
 from ngram_cache.snapshot import FileRecord, Snapshot
-from ngram_cache.table import Stored
+from ngram_cache.versions import Stored
 
 # What was indexed until somebody wants it to stop is saved within this time, or not at all.
 _LAST_SAVE_S = 0.5

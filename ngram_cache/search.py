@@ -1,15 +1,18 @@
-"""Owns the search over several segments as if they were one. Knows document ids, no paths, no locks."""
+"""Search of several segments as if they were one, and views of an index at one moment.
+
+Knows document ids, but neither paths nor locks.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ngram_cache.draft import (
+from ngram_cache.lookup import (
     MAX_DEPTH,
     MAX_OCCURRENCES,
     NOTHING,
@@ -111,6 +114,26 @@ def count_documents(
             live.cursor.widen(len(query) >> 2)
             found.update(document for _, document, _ in live.gather(max_occurrences))
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexView:
+    """An index at one moment, which never changes. It keeps the memory of all that it shows.
+
+    Documents in `hidden` are not searched. Views of one index that hide the same path have one `source`,
+    even where they show other texts.
+    """
+
+    parts: tuple[Part, ...]
+    hidden: Set[int]
+    source: Hashable
+
+    def successors(self, context: Sequence[int], min_match: int) -> Successors:
+        """Return what followed the longest suffix of `context` [n]; nothing below `min_match` tokens.
+
+        The same view always gives the same answer to the same context.
+        """
+        return successors(self.parts, context, self.hidden, min_match)
 
 
 class _LiveCursor:

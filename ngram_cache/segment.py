@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ngram_cache.construction import MAX_CONTEXT, IntArray, never_stop, sort_contexts
-from ngram_cache.draft import MAX_DEPTH, Occurrence
+from ngram_cache.lookup import MAX_DEPTH, Occurrence
 
 MAX_TOKEN = (1 << 21) - 2
 _PAD = max(MAX_CONTEXT, MAX_DEPTH)

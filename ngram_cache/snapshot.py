@@ -28,9 +28,9 @@ import numpy as np
 import platformdirs
 
 from ngram_cache.construction import never_stop
-from ngram_cache.rules import rules_fingerprint
+from ngram_cache.fingerprint import rules_fingerprint
 from ngram_cache.segment import Segment, layout
-from ngram_cache.table import Stored
+from ngram_cache.versions import Stored
 
 MAGIC = "slipstream-index"
 VERSION = 3

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ngram_cache.confined import ConfinedFolder
-from ngram_cache.rules import FolderRules, Layers, SkippedFileError
+from ngram_cache.folder_rules import FolderRules, Layers, SkippedFileError
 
 
 @dataclass(frozen=True, slots=True)

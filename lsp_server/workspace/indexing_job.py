@@ -18,7 +18,7 @@ from lsp_server.workspace.locations import DocumentLocation
 from lsp_server.workspace.settings import IndexSettings
 from lsp_server.workspace.watching import FolderWatches
 from ngram_cache import NgramIndex
-from ngram_cache.paths import name_in
+from ngram_cache.file_names import name_in
 from ngram_cache.repository import RepositoryOptions
 from ngram_cache.saved_index import forget
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import SplitResult, unquote, unquote_to_bytes, urlsplit
 
-from ngram_cache.file_kinds import is_in_secret_folder, is_secret_path
-from ngram_cache.paths import name_in
+from ngram_cache.file_names import is_in_secret_folder, is_secret_path, name_in
 
 _DRIVE = re.compile(r"/[A-Za-z]:(?:/|$)")
 _FILE, _UNSAVED, _CELL = "file", "untitled", "vscode-notebook-cell"

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from ngram_cache.redaction import commands, names, phrases, services
+from ngram_cache.redaction import commands, forms, names
 from ngram_cache.redaction.randomness import find_random, looks_random
-from ngram_cache.redaction.rule import Span, find, lowered, without
-from ngram_cache.redaction.spans import merged, restored
-from ngram_cache.source import digest_of
+from ngram_cache.redaction.rule import Span, find, lowered, merged, restored, without
 
 __all__ = [
     "Span",
     "blank_secrets",
-    "fingerprint",
     "has_private_key",
     "looks_random",
     "merged",
@@ -47,16 +43,9 @@ def blank_secrets(text: str) -> str:
 
 def secret_spans(text: str) -> list[Span]:
     """Where `blank_secrets` takes something out, in the text's order; no span touches another."""
-    named = [*find(text, lowered(text), _RULES), *phrases.find_phrases(text)]
+    named = [*find(text, lowered(text), _RULES), *forms.find_phrases(text)]
     rest = without(text, named) if named else text
     return restored(text, named, [span for run in _RUN.finditer(rest) for span in _secrets_of(run)])
-
-
-@cache
-def fingerprint() -> str:
-    """Names the rules as they are: whatever was redacted under another name is to be redacted again."""
-    modules = "rule values names commands services randomness phrases spans __init__"
-    return digest_of(*(f"redaction.{module}" for module in modules.split()))
 
 
 def _secrets_of(found: re.Match[str]) -> list[Span]:
@@ -64,6 +53,6 @@ def _secrets_of(found: re.Match[str]) -> list[Span]:
     run, begin = found[0], found.start()
     if len(run) > _MAX_RUN:
         return [found.span()]
-    known = [key.span() for key in services.KNOWN.finditer(run)]
+    known = [key.span() for key in forms.KNOWN.finditer(run)]
     spans = restored(run, known, find_random(without(run, known))) if known else find_random(run)
     return [(begin + start, begin + end) for start, end in spans]

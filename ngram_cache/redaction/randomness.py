@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ngram_cache.redaction.rule import Span, without
-from ngram_cache.redaction.spans import restored
+from ngram_cache.redaction.rule import Span, restored, without
 
 _PIECE = re.compile(r"[A-Za-z0-9+]{16,}+")
 # A commit's hash in an address is no secret.

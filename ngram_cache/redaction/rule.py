@@ -1,4 +1,6 @@
-"""Owns what a rule is and how rules are applied to a text. Knows no secret and no name of one.
+"""Rules: what a rule is, how rules find spans in a text, and how spans are cut out of it.
+
+Holds no secret and no name of one.
 
 The time grows with the text alone: a rule looks at a bounded piece of text on either side of its trigger, its
 repeats are bounded, and what it blanks is not looked at again.
@@ -7,6 +9,7 @@ repeats are bounded, and what it blanks is not looked at again.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -126,3 +129,36 @@ def without(text: str, spans: Iterable[Span]) -> str:
             done = end
     pieces.append(text[done:])
     return "".join(pieces)
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans in order; spans that touch become one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def restored(text: str, lost: Iterable[Span], found: Iterable[Span]) -> list[Span]:
+    """Return the spans `lost` of a text, and those `found` in what `without` leaves, as spans of the text.
+
+    A found span holds at least one character, and no line end.
+    """
+    lost, found = merged(lost), list(found)
+    if not lost or not found:
+        return lost or merged(found)
+    starts, shifts = [0], [0]  # of each piece that is left: where it begins now, and how far it was moved
+    at = done = 0
+    for start, end in lost:
+        at += start - done + text.count("\n", start, end)
+        done = end
+        starts.append(at)
+        shifts.append(end - at)
+
+    def place(index: int) -> int:
+        return index + shifts[bisect_right(starts, index) - 1]
+
+    return merged([*lost, *((place(start), place(end - 1) + 1) for start, end in found)])

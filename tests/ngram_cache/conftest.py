@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ngram_cache import Lookup, NgramIndex
-from ngram_cache.draft import FEW_OCCURRENCES
 from ngram_cache.indexing import Indexer
+from ngram_cache.lookup import FEW_OCCURRENCES
 from ngram_cache.planning import SILENT, IndexHooks
 from ngram_cache.repository import DEFAULT_OPTIONS, RepositoryOptions
 

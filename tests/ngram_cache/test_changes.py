@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ngram_cache import changes
 from ngram_cache.changes import Places
 from ngram_cache.confined import ConfinedFolder
+from ngram_cache.folder_rules import FolderRules, KnownLayers, Layers
 from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks
 from ngram_cache.repository import RepositoryOptions, WalkLimits
-from ngram_cache.rules import FolderRules, KnownLayers, Layers
 
 Write = Callable[[dict[str, str]], None]
 Make = Callable[..., Indexer]

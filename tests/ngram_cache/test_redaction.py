@@ -10,7 +10,7 @@ import uuid
 
 import pytest
 
-from ngram_cache.file_kinds import FileKind, is_in_secret_folder, is_secret_path, kind_of
+from ngram_cache.file_names import FileKind, is_in_secret_folder, is_secret_path, kind_of
 from ngram_cache.redaction import blank_secrets, fingerprint, has_private_key, looks_random
 
 _WORD = string.ascii_letters + string.digits

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from ngram_cache.redaction import blank_secrets, has_private_key, phrases, randomness
+from ngram_cache.redaction import blank_secrets, forms, has_private_key, randomness
 from ngram_cache.redaction.commands import COMMANDS
 from ngram_cache.redaction.names import NAMES
-from ngram_cache.redaction.services import KNOWN
 from tests.growth import cpu_s, growth
 
 RULES = (*COMMANDS, *NAMES)
@@ -61,7 +60,7 @@ def _check(head: str, unit: str) -> None:
 def test_every_repeat_has_a_bound_or_never_goes_back() -> None:
     patterns = [shape.ahead for rule in RULES for shape in rule.shapes]
     patterns += [rule.guard for rule in RULES]
-    patterns += [KNOWN, phrases._PHRASE]
+    patterns += [forms.KNOWN, forms._PHRASE]
     for pattern in filter(None, patterns):
         loose = list(_loose_repeats(_parser.parse(pattern.pattern, pattern.flags)))
         assert not loose, pattern.pattern

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ngram_cache.redaction import Span, secret_spans
-from ngram_cache.redaction.rule import without
-from ngram_cache.redaction.spans import merged, restored
+from ngram_cache.redaction.rule import merged, restored, without
 
 KEY = "qZ1tK2fW3pL4xR5vB6nM7cH8jG9dS0yT"
 ENTRIES = "  a: ZHVs\n\n" * 600 + f"  b: {'A' * 6000}\n  c: ZHVs\n"

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ngram_cache import NgramIndex, redaction, snapshot, source
-from ngram_cache.rules import rules_fingerprint
+from ngram_cache import NgramIndex, snapshot
+from ngram_cache.fingerprint import OF_FILES, OF_TEXT
 from ngram_cache.snapshot import (
     CorruptSnapshotError,
     FileRecord,
@@ -28,6 +28,7 @@ from ngram_cache.snapshot import (
     SnapshotError,
 )
 
+PACKAGE = Path(snapshot.__file__).parent
 TEXTS = {"a.py": [1, 2, 3, 1, 2, 4], "lib/b.py": [5, 1, 2, 3, 9], "empty.py": []}
 
 
@@ -251,14 +252,16 @@ def test_the_rules_are_named_by_what_they_say(tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "rulebook").mkdir()
     (tmp_path / "rulebook/__init__.py").write_text("")
-    shutil.copy(source.__file__, tmp_path / "rulebook/source.py")
+    shutil.copy(PACKAGE / "fingerprint.py", tmp_path / "rulebook/fingerprint.py")
     (tmp_path / "rulebook/rules.py").write_text("A = 1\n")
-    named = importlib.import_module("rulebook.source").digest_of
+    named = importlib.import_module("rulebook.fingerprint").digest_of
     before = named("rules")
     assert named("rules") == before
     (tmp_path / "rulebook/rules.py").write_text("A = 2\n")
     assert named("rules") != before
-    assert rules_fingerprint().startswith(redaction.fingerprint())
+    modules = {".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in PACKAGE.rglob("*.py")}
+    assert {*OF_FILES, *OF_TEXT} <= modules
+    assert {module for module in modules if module.startswith("redaction.")} == {*OF_TEXT}
 
 
 CUT_SHORT = """

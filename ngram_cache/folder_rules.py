@@ -10,12 +10,11 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
-from ngram_cache import redaction
 from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
-from ngram_cache.file_kinds import TOOL_FOLDERS, is_in_secret_folder, is_secret_path
+from ngram_cache.file_names import TOOL_FOLDERS, is_in_secret_folder, is_secret_path
 from ngram_cache.git_places import GitPlaces, Stamp, find_places, opened, stamp_of
 from ngram_cache.ignore import (
     IGNORE_FILES,
@@ -25,7 +24,6 @@ from ngram_cache.ignore import (
     RulesTooLargeError,
     is_ignored,
 )
-from ngram_cache.source import digest_of
 
 _GIT_RULES = ".git/info/exclude"
 MAX_WORK_TREES = 1_000  # that lie in one folder
@@ -248,13 +246,6 @@ class FolderRules:
             )
         except RulesTooLargeError as error:
             raise _too_large(source, str(error)) from error
-
-
-@cache
-def rules_fingerprint() -> str:
-    """A name for all that says what of a folder is indexed; what was indexed under another is not used."""
-    of_files = digest_of("file_kinds", "git_places", "glob", "ignore", "repository", "rules", "walk")
-    return f"{redaction.fingerprint()} {of_files}"
 
 
 def _once(known: KnownLayers, path: str, find: Callable[[], Layers]) -> Layers:

@@ -1,4 +1,4 @@
-"""Owns the forms of keys and tokens that services hand out. Knows no names and no text around them.
+"""Secrets that have a form of their own: keys and tokens of services, and recovery phrases of wallets.
 
 The forms are facts that the services publish; which ones matter follows the rule sets of gitleaks (MIT) and
 detect-secrets (Apache-2.0). The patterns are written for this module.
@@ -7,6 +7,9 @@ detect-secrets (Apache-2.0). The patterns are written for this module.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from ngram_cache.redaction.rule import Span
 
 _ID = "[A-Za-z0-9]"
 _URL = r"[A-Za-z0-9_\-]"
@@ -55,3 +58,23 @@ FORMS: dict[str, str] = {
     "age": r"AGE-SECRET-KEY-1[A-Z0-9]{20,100}+",
 }  # fmt: skip
 KNOWN = re.compile("|".join(FORMS.values()))
+
+_NUM_WORDS = frozenset({12, 15, 18, 21, 24})
+_PHRASE = re.compile(
+    r"(?:^[ \t]{0,40}+(?:[#*/>\-]{1,3}[ \t]{1,4})?|[\"'`=:][ \t]{0,4}+)"
+    r"(?P<words>(?:[a-z]{3,8}+[ ,][ ]?){11,23}+[a-z]{3,8}+)(?=[ \t]*+(?:[\"'`.;,)<\\]|$))",
+    re.MULTILINE,
+)
+# Words of sentences that no wallet's list has.
+_SENTENCE = re.compile(
+    r"\b(?:the|and|for|not|are|was|were|from|has|its|your|our|but|which|should|could|does)\b"
+)
+
+
+def find_phrases(text: str) -> Iterator[Span]:
+    """Yield the spans of recovery phrases of wallets: lines of 12 to 24 plain words."""
+    for found in _PHRASE.finditer(text):
+        words = found["words"].replace(",", " ").split()
+        is_phrase = len(words) in _NUM_WORDS and len(set(words)) > len(words) - 3
+        if is_phrase and not _SENTENCE.search(found["words"]):
+            yield found.span("words")

@@ -6,7 +6,7 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 import pytest
 
-from ngram_cache.paths import name_in
+from ngram_cache.file_names import name_in
 
 POSIX = ["/", "/a", "/a/b", "/ab", "a", "a/b", "", "//host/share", "/é/b.py"]
 WINDOWS = ["C:/", "c:/A", "C:/a/b", "D:/a", "//host/share/a", "a"]
