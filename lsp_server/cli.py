@@ -1,19 +1,19 @@
 """The `slipstream` program: its commands, and how errors leave it.
 
-Owns the command table and the exit codes: 0, 1 for what cannot be done, 2 for usage. The commands
-themselves live in `commands/`; nothing heavy is imported before one of them runs.
+Owns the command table and the exit codes: 0, 1 for what cannot be done, 2 for usage. A module in `commands/`
+is imported when its command runs, so that the program starts quickly.
 """
 
 from __future__ import annotations
 
 import io
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from completion_engine.errors import MachineError, SlipstreamError
-from lsp_server.commands import complete, demo, doctor, replay, repository_index, uninstall
 from lsp_server.commands.terminal import show_error, write
 
 app = typer.Typer(
@@ -23,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# The named program parses its own arguments, so that its libraries load only when it is wanted.
+# A command parses its own arguments, so that its libraries load only when it runs.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
@@ -66,40 +66,27 @@ def serve(
         serve_alone()
 
 
-app.command()(complete.complete)
-app.command()(replay.replay)
+def _add(name: str, module: str, about: str, *, hidden: bool = False) -> None:
+    """Add a command that is imported when it runs: its `app` parses its own arguments."""
+
+    @app.command(name, help=about, hidden=hidden, context_settings=PASS_ON, add_help_option=False)
+    def run(context: typer.Context) -> None:
+        command = import_module(f"lsp_server.commands.{module}").app
+        if code := command(args=context.args, prog_name=f"slipstream {name}", standalone_mode=False):
+            raise typer.Exit(code)
 
 
-@app.command(context_settings=PASS_ON, add_help_option=False)
-def bench(context: typer.Context) -> None:
-    """Measure exactness and speed on your own code."""
-    from lsp_server.commands.bench import app as bench_app  # noqa: PLC0415 - loads torch
-
-    bench_app(args=context.args, prog_name="slipstream bench")
-
-
-app.command()(repository_index.index)
-
-
-@app.command(context_settings=PASS_ON, add_help_option=False)
-def models(context: typer.Context) -> None:
-    """List, fetch, check and remove models."""
-    from lsp_server.commands.models import app as models_app  # noqa: PLC0415 - as above
-
-    models_app(args=context.args, prog_name="slipstream models")
-
-
-@app.command(context_settings=PASS_ON, add_help_option=False)
-def distill(context: typer.Context) -> None:
-    """Train a small drafter for a target."""
-    from lsp_server.commands.distill import app as distill_app  # noqa: PLC0415 - loads torch
-
-    distill_app(args=context.args, prog_name="slipstream distill")
-
-
-app.command()(doctor.doctor)
-app.command()(uninstall.uninstall)
-app.command(hidden=True)(demo.demo)
+_add("complete", "complete", "Complete FILE at a cursor and print the text to insert there.")
+_add(
+    "replay", "replay", "Type files through a server as a person would, and report latency and typing saved."
+)
+_add("bench", "bench", "Measure exactness and speed on your own code.")
+_add("index", "repository_index", "Build or update the index of the repository in DIR.")
+_add("models", "models", "List, fetch, check and remove models.")
+_add("distill", "distill", "Train a small drafter for a target.")
+_add("doctor", "doctor", "Say what is missing or slow here, and what to do about it.")
+_add("uninstall", "uninstall", "Remove models, kernels, indexes, logs and settings; end the shared process.")
+_add("demo", "demo", "Fetch the model, index a repository, and type a new module into it.", hidden=True)
 
 
 def main() -> None:

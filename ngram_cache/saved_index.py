@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ngram_cache import snapshot
 from ngram_cache.index import NgramIndex
-from ngram_cache.planning import IndexHooks
+from ngram_cache.planning import SILENT, IndexHooks
 from ngram_cache.repository import StoppedError
 from ngram_cache.snapshot import FileRecord, Snapshot
 from ngram_cache.versions import Stored
@@ -29,6 +29,23 @@ def forget(root: Path, directory: Path | None = None) -> int:
 def saved_in(directory: Path) -> list[Path]:
     """What is saved there about any folder, what was left half-written too; other files are others'."""
     return sorted(file for file in directory.glob("*.index*") if _FILE_NAME.fullmatch(file.name))
+
+
+def num_saved_bytes(root: Path, fingerprint: str) -> int:
+    """The size of a folder's saved index under a vocabulary; 0 when there is none."""
+    path = snapshot.snapshot_path(snapshot.index_directory(), root, fingerprint)
+    return path.stat().st_size if path.is_file() else 0
+
+
+def nearest_saved(file: Path, fingerprint: str) -> tuple[Path, NgramIndex] | None:
+    """The nearest folder above `file` that has a saved index, and that index; None if it cannot be used."""
+    parents = file.resolve().parents
+    root = next((folder for folder in parents if num_saved_bytes(folder, fingerprint)), None)
+    if root is None:
+        return None
+    index = NgramIndex()
+    _, problem = SavedIndex(root, fingerprint, SILENT).restore(index)
+    return None if problem else (root, index)
 
 
 class SavedIndex:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -16,8 +17,6 @@ from completion_engine.request import CompletionRequest, MemoryWish, Progress
 from lsp_server.commands.cursor_samples import Sample, context_of
 from ngram_cache import NgramIndex
 
-_REPOSITORY = "releases"
-
 
 @dataclass(frozen=True, slots=True)
 class ExactnessWish:
@@ -30,12 +29,12 @@ class ExactnessWish:
 
 @dataclass(slots=True)
 class ExactnessReport:
-    """What one way of drafting wrote, prompt by prompt, against plain decoding."""
+    """Sums over prompts of one way of drafting against plain decoding."""
 
     num_prompts: int = 0
     num_tokens: int = 0
     num_forwards: int = 0
-    accepted_by_source: dict[str, int] = field(default_factory=dict)
+    accepted_by_source: Counter[str] = field(default_factory=Counter)
     differing: list[str] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
 
@@ -53,7 +52,7 @@ class ExactnessReport:
             "num_differing": self.num_differing,
             "differing": self.differing,
             "tokens_per_pass": round(self.num_tokens / max(1, self.num_forwards), 3),
-            "accepted_by_source": self.accepted_by_source,
+            "accepted_by_source": dict(self.accepted_by_source),
             "speedup_median": round(median(ordered), 3) if ordered else 0.0,
             "speedup_p1": round(ordered[len(ordered) // 100], 3) if ordered else 0.0,
         }
@@ -65,8 +64,7 @@ class ExactnessReport:
         self.num_prompts += 1
         self.num_tokens += on.stats.num_forwards + on.stats.num_accepted
         self.num_forwards += on.stats.num_forwards
-        for source, count in on.stats.accepted_by_source.items():
-            self.accepted_by_source[source] = self.accepted_by_source.get(source, 0) + count
+        self.accepted_by_source.update(on.stats.accepted_by_source)
         self.ratios.append(ratio)
         if on.tokens[:num_tokens] != off.tokens[:num_tokens]:
             self.differing.append(sample.name)
@@ -125,18 +123,10 @@ def compare(  # noqa: PLR0913 - engines, prompts, and how they are continued
     reports = {name: ExactnessReport() for name in drafted}
     with suppress(KeyboardInterrupt):
         for seed, sample in enumerate(samples):
-            request = CompletionRequest(
-                sample.prefix,
-                sample.suffix,
-                sample.language,
-                sample.document,
-                temperature=wish.temperature,
-                seed=seed,
-                deadline_ms=0,
-                index=index,
-                repository_memory=wish.memory,
-            )
-            request = replace(request, context=context_of(plain, request, _REPOSITORY))
+            where = sample.prefix, sample.suffix, sample.language, sample.document
+            request = CompletionRequest(*where, temperature=wish.temperature, seed=seed, index=index)
+            request = replace(request, deadline_ms=0, repository_memory=wish.memory)
+            request = replace(request, context=context_of(plain, request, "releases"))
             off, plain_s = _timed(plain, request, wish.tokens_asked)
             for name, engine in drafted.items():
                 engine.prepare_context(request, plain)

@@ -74,14 +74,8 @@ def _draw(path: Path, root: Path, rng: random.Random) -> Sample | None:
         return None
     column = rng.randrange(len(line) - len(line.lstrip()) + 1, len(line) - 2)
     cursor, name = start + column, path.relative_to(root).as_posix()
-    return Sample(
-        f"{name}:{text.count(chr(10), 0, cursor)}:{column}",
-        name,
-        language_id(path),
-        text[:cursor],
-        text[end:],
-        line[column:],
-    )
+    shown = f"{name}:{text.count(chr(10), 0, cursor)}:{column}"
+    return Sample(shown, name, language_id(path), text[:cursor], text[end:], line[column:])
 
 
 def context_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,12 +27,10 @@ app = typer.Typer(add_completion=False)
 Code = Annotated[Path, typer.Argument(metavar="FOLDER", help="Code to learn from, best by project.")]
 Out = Annotated[Path, typer.Option("--out", help="Where the drafter goes, and what is not finished yet.")]
 HeldOut = Annotated[
-    Path | None,
-    typer.Option("--held-out", help="Code to measure on; without it, a twentieth of FOLDER's files."),
+    Path | None, typer.Option("--held-out", help="Code to measure on, not a twentieth of FOLDER's files.")
 ]
 BeginWith = Annotated[
-    Path | None,
-    typer.Option("--from", help="A drafter to begin with, as this command wrote it; keeps its vocabulary."),
+    Path | None, typer.Option("--from", help="A drafter of this command to begin with; keeps its vocabulary.")
 ]
 Target = Annotated[str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)]
 Tokens = Annotated[int, typer.Option("--tokens", min=1, help="Positions of the target to learn from.")]
@@ -41,11 +40,7 @@ Vocabulary = Annotated[int, typer.Option("--vocabulary", min=2, help="Tokens tha
 Places = Annotated[int, typer.Option("--places", min=1, help="Places to measure at.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 Dtype = Annotated[
-    str,
-    typer.Option(
-        "--dtype",
-        help="Precision of the target that is learnt from; bfloat16 is several times as fast under AMX.",
-    ),
+    str, typer.Option("--dtype", help="Precision of the target; bfloat16 is several times as fast with AMX.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 
@@ -68,12 +63,12 @@ def main(  # noqa: PLR0913 - one argument per option
     json: Json = False,
 ) -> None:
     """Train a drafter for a target on the code in FOLDER. Continues where it was stopped."""
-    _check_folders(folder, held_out, begin_with)
+    for given in filter(None, (folder, held_out, begin_with)):
+        if not given.is_dir():
+            raise UserError(f"There is no folder {given}.", advice="Name one that is there.")
     out.mkdir(parents=True, exist_ok=True)
-    training = TrainingPlan(num_steps=steps)
-    plan = DistillPlan(
-        target, tokens, window, vocabulary, training, places, held_out=held_out, begin_with=begin_with
-    )
+    plan = DistillPlan(target, tokens, window, vocabulary, TrainingPlan(num_steps=steps), places)
+    plan = replace(plan, held_out=held_out, begin_with=begin_with)
     with progress_bar(quiet=json) as report:
         model_folder = ModelStore().ensure(target, report)
         report("Loading the model", 0, 0)
@@ -81,12 +76,6 @@ def main(  # noqa: PLR0913 - one argument per option
         found = distill(folder, out, plan, parts, report)
     write_card(found, plan, folder, out)
     _show(found, out, json=json)
-
-
-def _check_folders(*folders: Path | None) -> None:
-    for folder in filter(None, folders):
-        if not folder.is_dir():
-            raise UserError(f"There is no folder {folder}.", advice="Name one that is there.")
 
 
 def _show(found: Distilled, out: Path, *, json: bool) -> None:

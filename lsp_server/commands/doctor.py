@@ -8,26 +8,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from completion_engine.config import AUTO
+from lsp_server.commands import machine_checks as machine
 from lsp_server.commands.local_engine import automatic_choice, load_engine, settings_for, with_target
-from lsp_server.commands.machine_checks import (
-    Check,
-    disk_check,
-    guarded,
-    kernel_check,
-    machine_checks,
-    rated,
-)
-from lsp_server.commands.repository_index import num_saved_bytes
+from lsp_server.commands.machine_checks import CHECK_STATES, Check, guarded, rated
 from lsp_server.commands.server_checks import server_checks
 from lsp_server.commands.source_file import repository_of
-from lsp_server.commands.terminal import console, progress_bar, write_json
+from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.sharing.host_connection import running_hosts
 
 if TYPE_CHECKING:
@@ -35,25 +27,26 @@ if TYPE_CHECKING:
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
 
-COLOURS = {"ok": "green", "slow": "yellow", "missing": "red"}
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 _SLOW_PASS_MS = 100.0
 _SLOW_LOAD_S = 30.0
 
 
+@app.command()
 def doctor(
     *, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False
 ) -> None:
     """Say what is missing or slow here, and what to do about it."""
     with progress_bar(quiet=as_json) as report:
         report("Checking the machine", 0, 0)
-        checks = [*guarded("machine", machine_checks)]
+        checks = [*guarded("machine", machine.machine_checks)]
         checks += guarded("settings", lambda: _settings_checks(repository_of(Path.cwd()), report))
-    worst = max((check.state for check in checks), key=list(COLOURS).index)
+    worst = max((check.state for check in checks), key=CHECK_STATES.index)
     if as_json:
-        write_json({"state": worst, "checks": [asdict(check) for check in checks]})
+        write_json({"state": worst, "checks": [check._asdict() for check in checks]})
     else:
-        _show(checks)
+        show_rows("slipstream doctor", ("what", "state", "found", "what to do"), checks)
     if worst == "missing":
         raise typer.Exit(1)
 
@@ -69,21 +62,21 @@ def _settings_checks(root: Path, report: Progress) -> Iterator[Check]:
         yield Check("settings", "ok", "no problems")
 
 
-def _sharing_checks(hosts: Iterable[dict[str, Any]]) -> list[Check]:
+def _sharing_checks(hosts: Iterable[dict[str, Any]]) -> Iterator[Check]:
     """The processes that serve editor windows together, and what each holds."""
-    checks = []
+    said = "no process runs"
     for host in hosts:
-        engines = ", ".join(map(_engine_said, host["engines"]))
+        engines = [
+            f"{'auto: ' if engine['setting'] == AUTO != engine['target'] else ''}{engine['target']}"
+            f" ({engine['state']})"
+            for engine in host["engines"]
+        ]
         num_windows, gigabytes = host["num_windows"], host["num_memory_bytes"] / 1e9
         windows = "1 window" if num_windows == 1 else f"{num_windows} windows"
-        found = f"process {host['pid']}: {windows}, {gigabytes:.1f} GB, {engines or 'no engine'}"
-        checks.append(Check("shared by windows", "ok", found))
-    return checks or [Check("shared by windows", "ok", "no process runs")]
-
-
-def _engine_said(engine: dict[str, Any]) -> str:
-    is_auto = engine["setting"] == AUTO != engine["target"]
-    return f"{'auto: ' if is_auto else ''}{engine['target']} ({engine['state']})"
+        said = f"process {host['pid']}: {windows}, {gigabytes:.1f} GB, {', '.join(engines) or 'no engine'}"
+        yield Check("shared by windows", "ok", said)
+    if said == "no process runs":
+        yield Check("shared by windows", "ok", said)
 
 
 def _model_checks(settings: Settings, root: Path, report: Progress) -> Iterator[Check]:
@@ -91,7 +84,7 @@ def _model_checks(settings: Settings, root: Path, report: Progress) -> Iterator[
     from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
 
     store = ModelStore()
-    yield disk_check(store.root)
+    yield machine.disk_check(store.root)
     named = with_target(settings)
     known = {model.spec.id: model.is_ready for model in store.list()}
     if is_there := known.get(named.target, True):
@@ -99,33 +92,27 @@ def _model_checks(settings: Settings, root: Path, report: Progress) -> Iterator[
     else:
         pull = f"Run: slipstream models pull {named.target}"
         checks = [Check("model", "missing", f"{named.target} is not in the store", pull)]
-        checks += guarded("kernel", lambda: _expected_kernel_check(settings))
+        checks += guarded("kernel", lambda: machine.expected_kernel_check(settings.dtype, settings.device))
     yield from guarded("target", lambda: _target_checks(settings, named.target if is_there else ""))
     yield from checks
 
 
-def _expected_kernel_check(settings: Settings) -> list[Check]:
-    from completion_engine.loading.precision import choose_device, choose_precision  # noqa: PLC0415 - loads torch
-
-    device = choose_device(settings.device)
-    return kernel_check(choose_precision(settings.dtype, device), device)
-
-
-def _target_checks(settings: Settings, loaded: str) -> list[Check]:
-    """The model that suggestions come from, why, and what the next larger one would cost.
-
-    `loaded` is in memory.
-    """
+def _target_checks(settings: Settings, loaded: str) -> Iterator[Check]:
+    """The model of suggestions, why, and the price of the next larger one; `loaded` is in memory."""
     if settings.target != AUTO:
-        return [Check("target", "ok", f"{settings.target}, by the settings")]
+        yield Check("target", "ok", f"{settings.target}, by the settings")
+        return
     choice = automatic_choice(settings, loaded)
     meanwhile = "" if choice.target == choice.start else f"; {choice.start} until an editor has moved to it"
-    checks = [Check("target", "ok", f"auto: {choice.reason}{meanwhile}")]
-    return [*checks, Check("next larger target", "ok", choice.next_said)] if choice.next_up else checks
+    yield Check("target", "ok", f"auto: {choice.reason}{meanwhile}")
+    if choice.next_up:
+        yield Check("next larger target", "ok", choice.next_said)
 
 
 def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator[Check]:
     """Load the model and report what it costs here, as measured now or found at an earlier load."""
+    from ngram_cache.saved_index import num_saved_bytes  # noqa: PLC0415 - loads numpy
+
     start = time.perf_counter()
     loaded = load_engine(settings, report)
     load_s = time.perf_counter() - start
@@ -134,47 +121,28 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
     found = f"{engine['target']}: {gigabytes:.2f} GB on {engine['device']} in {engine['dtype']}"
     yield Check("model", "ok", found)
     advice = "The first load compiles for this processor. A faster disk or more memory may help."
-    yield rated("loading", f"{load_s:.1f} s", is_ok=load_s < _SLOW_LOAD_S, advice=advice)
-    yield from kernel_check(loaded.target.precision, loaded.target.device)
+    yield rated("loading", f"{load_s:.1f} s", load_s < _SLOW_LOAD_S, advice)
+    yield from machine.kernel_check(loaded.target.precision, loaded.target.device)
     advice = "Close other programs that keep the machine busy. A smaller target, more cores or a GPU help."
     for width, ms in engine["pass_ms"].items():
-        yield rated(f"target pass, width {width}", f"{ms:.1f} ms", is_ok=ms <= _SLOW_PASS_MS, advice=advice)
+        yield rated(f"target pass, width {width}", f"{ms:.1f} ms", ms <= _SLOW_PASS_MS, advice)
     yield Check("prompt token", "ok", f"{loaded.target.prompt_token_ms:.2f} ms")
     yield from _energy_checks(loaded)
     names, num_bytes = ", ".join(engine["drafters"]), engine["num_drafter_bytes"]
     size = f" ({num_bytes / 1e6:.0f} MB)" if num_bytes else ""
     yield Check("drafters", "ok", f"{names or 'none: plain decoding'}{size}")
-    yield _index_check(root, loaded.tokenizer.fingerprint)
+    num_saved = num_saved_bytes(root, loaded.tokenizer.fingerprint)
+    found = f"{num_saved / 1e6:.1f} MB for {root}" if num_saved else f"{root} has none yet"
+    advice = f"An editor builds it by itself; or run: slipstream index {root}"
+    yield rated("index", found, num_saved, advice)
 
 
-def _energy_checks(engine: CompletionEngine) -> list[Check]:
-    """The energy of a token, where the machine counts energy: measured on one completion."""
+def _energy_checks(engine: CompletionEngine) -> Iterator[Check]:
+    """The energy of a token, if the machine counts energy: measured on one completion."""
     from completion_engine.request import CompletionRequest  # noqa: PLC0415 - not needed for help
 
     if engine.energy.counts:
         engine.complete(CompletionRequest("def mean(values):\n    ", "\n", "python", deadline_ms=0))
-    energy = engine.describe().get("energy")
-    if energy is None:
-        return []
-    return [Check("energy", "ok", f"{energy['joules_per_token']:.2f} J a token ({energy['source']})")]
-
-
-def _index_check(root: Path, fingerprint: str) -> Check:
-    num_bytes = num_saved_bytes(root, fingerprint)
-    if not num_bytes:
-        advice = f"An editor builds it by itself; or run: slipstream index {root}"
-        return Check("index", "slow", f"{root} has none yet", advice)
-    return Check("index", "ok", f"{num_bytes / 1e6:.1f} MB for {root}")
-
-
-def _show(checks: list[Check]) -> None:
-    from rich.markup import escape  # noqa: PLC0415 - not needed for help
-    from rich.table import Table  # noqa: PLC0415 - as above
-
-    table = Table(title="slipstream doctor", title_justify="left")
-    for column in ("what", "state", "found", "what to do"):
-        table.add_column(column, overflow="fold")
-    for check in checks:
-        state = f"[{COLOURS[check.state]}]{check.state}[/]"
-        table.add_row(check.name, state, escape(check.found), escape(check.advice))
-    console().print(table)
+    if energy := engine.describe().get("energy"):
+        found = f"{energy['joules_per_token']:.2f} J a token ({energy['source']})"
+        yield Check("energy", "ok", found)

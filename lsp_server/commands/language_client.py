@@ -1,7 +1,7 @@
 """A language client: starts a server as a child process and speaks the protocol with it over its streams.
 
-Owns the child process, request ids and document versions. Must not know what the server computes, nor
-pygls: it is the other end of the wire, as an editor is.
+Owns the child process, request ids and document versions. Must not know what the server computes, nor pygls:
+it is the other end of the wire, as an editor is.
 """
 
 from __future__ import annotations
@@ -11,26 +11,40 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from completion_engine.errors import DataError, MachineError
 from lsp_server.protocol.framing import METHOD_NOT_FOUND, Message, ResponseError, encode, read_message
 from lsp_server.workspace.positions import PositionEncoding
 
-NotificationHandler = Callable[[Any], None]
-
 _NUM_STDERR_LINES = 200  # the last lines of the server's standard error, to explain why it ended
-_NUM_ADVICE_LINES = 8
+_IS_DYNAMIC = {"dynamicRegistration": True}
+_CAPABILITIES: Message = {
+    "textDocument": {
+        "synchronization": {**_IS_DYNAMIC, "didSave": True},
+        "completion": {"completionItem": {"snippetSupport": False}},
+        "inlineCompletion": _IS_DYNAMIC,
+    },
+    "window": {"workDoneProgress": True},
+    "workspace": {
+        "configuration": True,
+        "workspaceFolders": True,
+        "didChangeConfiguration": _IS_DYNAMIC,
+        "didChangeWatchedFiles": _IS_DYNAMIC,
+    },
+}
+_ANSWERED_WITH_NOTHING = {
+    "client/registerCapability", "client/unregisterCapability", "window/workDoneProgress/create",
+    "window/showMessageRequest",
+}  # fmt: skip
 
 
 class ServerGoneError(MachineError):
     """The server process ended, or does not speak the protocol."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingRequest:
+class PendingRequest(NamedTuple):
     """A request without an answer yet: its id, to cancel it, and its answer, to await."""
 
     id: int
@@ -50,11 +64,11 @@ class LanguageClient:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise ValueError("the process must be started with pipes")
-        self._process = process
+        self.process = process
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._next_id = 0
         self._pending: dict[int, asyncio.Future[Any]] = {}
-        self._handlers: dict[str, list[NotificationHandler]] = {}
+        self._handlers: dict[str, list[Callable[[Any], None]]] = {}
         self._versions: dict[str, int] = {}
         self._settings: Mapping[str, Any] = {}
         self._gone: str = ""
@@ -81,16 +95,6 @@ class LanguageClient:
     async def __aexit__(self, *_: object) -> None:
         await self.shutdown()
 
-    @property
-    def process_id(self) -> int:
-        """The server's process id."""
-        return self._process.pid
-
-    @property
-    def exit_code(self) -> int | None:
-        """The server's exit code, None while it runs."""
-        return self._process.returncode
-
     async def initialize(
         self,
         root: Path | None,
@@ -104,17 +108,20 @@ class LanguageClient:
         `capabilities` replaces top-level groups of the default capabilities.
         """
         self._settings = settings or {}
-        result = await self.request(
-            "initialize",
-            {
-                "processId": os.getpid(),
-                "clientInfo": {"name": "slipstream-client"},
-                "rootUri": root.as_uri() if root else None,
-                "workspaceFolders": [{"uri": root.as_uri(), "name": root.name}] if root else None,
-                "capabilities": {**_default_capabilities(position_encoding), **(capabilities or {})},
-                "initializationOptions": {"slipstream": dict(self._settings)},
+        encodings = list(dict.fromkeys((position_encoding, "utf-16")))
+        params = {
+            "processId": os.getpid(),
+            "clientInfo": {"name": "slipstream-client"},
+            "rootUri": root.as_uri() if root else None,
+            "workspaceFolders": [{"uri": root.as_uri(), "name": root.name}] if root else None,
+            "capabilities": {
+                "general": {"positionEncodings": encodings},
+                **_CAPABILITIES,
+                **(capabilities or {}),
             },
-        )
+            "initializationOptions": {"slipstream": dict(self._settings)},
+        }
+        result = await self.request("initialize", params)
         self.notify("initialized", {})
         return dict(result)
 
@@ -161,7 +168,7 @@ class LanguageClient:
         self._check_alive()
         self._write({"method": method, "params": params})
 
-    def on_notification(self, method: str, handler: NotificationHandler) -> None:
+    def on_notification(self, method: str, handler: Callable[[Any], None]) -> None:
         """Call `handler(params)` for each notification `method` from now on."""
         self._handlers.setdefault(method, []).append(handler)
 
@@ -171,7 +178,7 @@ class LanguageClient:
         self.notify("workspace/didChangeConfiguration", {"settings": {"slipstream": dict(settings)}})
 
     async def shutdown(self, *, timeout_s: float = 10.0) -> int:
-        """End the conversation and the process, by force after `timeout_s`. Returns its exit code.
+        """End the conversation and the process, by force after `timeout_s`; returns its exit code.
 
         Safe to call twice, and when the server has ended.
         """
@@ -179,15 +186,15 @@ class LanguageClient:
             async with asyncio.timeout(timeout_s):
                 await self.request("shutdown")
                 self.notify("exit")
-                await self._process.wait()
+                await self.process.wait()
         if self._gone:
             # Its pipes are closed, so it is ending by itself: a kill now would lose its exit code.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), min(timeout_s, 1.0))
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-        code = await self._process.wait()
+                await asyncio.wait_for(self.process.wait(), min(timeout_s, 1.0))
+        with contextlib.suppress(ProcessLookupError):
+            if self.process.returncode is None:
+                self.process.kill()
+        code = await self.process.wait()
         self._stdin.close()
         with contextlib.suppress(ConnectionError):
             await self._stdin.wait_closed()
@@ -198,11 +205,11 @@ class LanguageClient:
         self._stdin.write(encode({"jsonrpc": "2.0", **message}))
 
     def _check_alive(self) -> None:
-        if self._gone or self._process.returncode is not None:
+        if self._gone or self.process.returncode is not None:
             raise self._gone_error()
 
     def _gone_error(self) -> ServerGoneError:
-        last_words = "\n".join(list(self.stderr_lines)[-_NUM_ADVICE_LINES:])
+        last_words = "\n".join(list(self.stderr_lines)[-8:])
         return ServerGoneError(self._gone or "The server has ended.", advice=last_words)
 
     async def _read_loop(self) -> None:
@@ -214,9 +221,7 @@ class LanguageClient:
         finally:
             self._gone = self._gone or "The server has ended."
             for future in self._pending.values():
-                if not future.done():
-                    future.set_exception(self._gone_error())
-                    future.exception()  # its answer may be awaited by no task
+                _settle(future, error=self._gone_error())
             self._pending.clear()
 
     async def _read_stderr(self) -> None:
@@ -229,58 +234,32 @@ class LanguageClient:
 
     def _receive(self, message: Message) -> None:
         if "method" not in message:
-            self._resolve(message)
+            if future := self._pending.pop(message.get("id", -1), None):
+                error = message.get("error")
+                failed = error and ResponseError(error["code"], error["message"], error.get("data"))
+                _settle(future, message.get("result"), failed)
         elif "id" in message:
             self._write({"id": message["id"], **self._answer(message["method"], message.get("params"))})
         else:
             for handler in self._handlers.get(message["method"], ()):
                 handler(message.get("params"))
 
-    def _resolve(self, message: Message) -> None:
-        future = self._pending.pop(message.get("id", -1), None)
-        if future is None or future.done():
-            return
-        if error := message.get("error"):
-            future.set_exception(ResponseError(error["code"], error["message"], error.get("data")))
-            future.exception()  # a cancelled request may be awaited by no task
-        else:
-            future.set_result(message.get("result"))
-
     def _answer(self, method: str, params: Any) -> Message:
         """The answer of an editor to a request of the server."""
-        match method:
-            case "workspace/configuration":
-                return {"result": [self._section(item.get("section")) for item in params["items"]]}
-            case (
-                "client/registerCapability"
-                | "client/unregisterCapability"
-                | "window/workDoneProgress/create"
-                | "window/showMessageRequest"
-            ):
-                return {"result": None}
+        if method == "workspace/configuration":
+            own = {"slipstream": dict(self._settings)}
+            sections = [item.get("section") for item in params["items"]]
+            return {"result": [own.get(section) if section else own for section in sections]}
+        if method in _ANSWERED_WITH_NOTHING:
+            return {"result": None}
         return {"error": {"code": METHOD_NOT_FOUND, "message": f"unknown method {method}"}}
 
-    def _section(self, section: str | None) -> Any:
-        if section == "slipstream":
-            return dict(self._settings)
-        return None if section else {"slipstream": dict(self._settings)}
 
-
-def _default_capabilities(position_encoding: PositionEncoding) -> Message:
-    """The capabilities of an editor with inline completion that prefers `position_encoding`."""
-    is_dynamic = {"dynamicRegistration": True}
-    return {
-        "general": {"positionEncodings": list(dict.fromkeys((position_encoding, "utf-16")))},
-        "textDocument": {
-            "synchronization": {**is_dynamic, "didSave": True},
-            "completion": {"completionItem": {"snippetSupport": False}},
-            "inlineCompletion": is_dynamic,
-        },
-        "window": {"workDoneProgress": True},
-        "workspace": {
-            "configuration": True,
-            "workspaceFolders": True,
-            "didChangeConfiguration": is_dynamic,
-            "didChangeWatchedFiles": is_dynamic,
-        },
-    }
+def _settle(future: asyncio.Future[Any], result: Any = None, error: Exception | None = None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+        future.exception()  # it may be awaited by no task

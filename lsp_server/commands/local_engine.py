@@ -1,7 +1,4 @@
-"""The engine and the settings for a command that completes by itself, without a server.
-
-Knows where settings lie. Must not know what is completed.
-"""
+"""The settings and the engine of a command that completes by itself, without a server."""
 
 from __future__ import annotations
 
@@ -10,57 +7,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from completion_engine.config import AUTO, DEFAULT_TARGET, EngineConfig
+from lsp_server.workspace import settings_file as files
+from lsp_server.workspace.narrowing import narrow
+from lsp_server.workspace.settings import Settings
+from lsp_server.workspace.settings_reading import Merged, merge
 
 if TYPE_CHECKING:
     from completion_engine.choice.choice import Choice
     from completion_engine.engine import CompletionEngine
     from completion_engine.request import Progress
-    from lsp_server.workspace.settings import Settings
-    from lsp_server.workspace.settings_reading import Merged
 
 
 def settings_for(folder: Path) -> Merged:
-    """The user's settings as the repository in `folder` narrows them, and what is wrong with them."""
-    from lsp_server.workspace.narrowing import narrow  # noqa: PLC0415 - loads pydantic
-    from lsp_server.workspace.settings import Settings  # noqa: PLC0415 - as above
-    from lsp_server.workspace.settings_file import (  # noqa: PLC0415 - as above
-        REPOSITORY_FILE,
-        read_repository_file,
-        read_user_file,
-        user_file,
-    )
-    from lsp_server.workspace.settings_reading import Merged, merge  # noqa: PLC0415 - as above
-
-    values, unreadable = read_user_file(user_file())
-    user = merge(Settings(), values, str(user_file()))
-    own, unreadable_own = read_repository_file(folder)
-    narrowed = narrow(user.settings, own, str(folder / REPOSITORY_FILE))
+    """The user's settings as the repository in `folder` narrows them, and a sentence for each bad one."""
+    values, unreadable = files.read_user_file(files.user_file())
+    user = merge(Settings(), values, str(files.user_file()))
+    own, unreadable_own = files.read_repository_file(folder)
+    narrowed = narrow(user.settings, own, str(folder / files.REPOSITORY_FILE))
     problems = (*unreadable, *user.problems, *unreadable_own, *narrowed.problems)
     return Merged(narrowed.settings, problems)
 
 
 def reported_settings(folder: Path) -> Settings:
-    """`settings_for`, with what is wrong told on stderr."""
+    """The settings for `folder`; writes what is wrong with them to stderr."""
     merged = settings_for(folder)
-    for problem in merged.problems:
-        sys.stderr.write(f"slipstream: {problem}\n")
+    sys.stderr.writelines(f"slipstream: {problem}\n" for problem in merged.problems)
     return merged.settings
 
 
 def with_target(settings: Settings) -> Settings:
-    """`settings` with a model named where they say `auto`: the one that an editor would begin with now."""
+    """`settings` with a named model instead of `auto`: the one that an editor would start with now."""
     if settings.target != AUTO:
         return settings
     return settings.model_copy(update={"target": automatic_choice(settings).start})
 
 
 def named_target(target: str) -> str:
-    """The model that a name means; `auto` is what an editor without settings would begin with now."""
+    """The model of a name; `auto` is what an editor without settings would start with now."""
     return automatic_choice().start if target == AUTO else target
 
 
 def automatic_choice(settings: Settings | None = None, running: str = "") -> Choice:
-    """What `auto` is here and now for an engine of `settings`; `running` is loaded already. Loads torch."""
+    """The choice of `auto` for an engine of `settings`; `running` is loaded already. Loads torch."""
     from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - loads torch
     from lsp_server.engine.pool import engine_config  # noqa: PLC0415 - as above
 
@@ -69,9 +57,9 @@ def automatic_choice(settings: Settings | None = None, running: str = "") -> Cho
 
 
 def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) -> CompletionEngine:
-    """The engine that the settings ask for; its model is fetched if need be. Raises SlipstreamError.
+    """The engine of `settings`, which name a model; fetches the model if it is missing.
 
-    The target is named; see `with_target`. `warms_up` as in `CompletionEngine.from_folder`.
+    `warms_up` as in `CompletionEngine.from_folder`. Raises SlipstreamError.
     """
     from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415 - not needed for help
     from completion_engine.models import ModelStore  # noqa: PLC0415 - as above

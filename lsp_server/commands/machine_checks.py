@@ -10,11 +10,11 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import psutil
 
@@ -30,17 +30,14 @@ _MIN_CORES = 4
 _MIN_MEMORY_BYTES = 4_000_000_000  # the default model with its cache and the index of a large repository
 _MIN_DISK_BYTES = 3_000_000_000
 _BF16_FEATURES = frozenset({"avx512bf16", "amx-bf16", "bf16"})  # as LLVM names them
-_SLOW_PRODUCTS = "Expect several times the time per token."
-_USE_BYTES = (
-    "Weights in bytes are faster: set dtype to auto, and choose a model that `slipstream models` lists."
-)
-_NO_BYTES = "Weights in bytes are faster, but need AVX2 with FMA and F16C, or ARM's FEAT_DotProd."
+_USE_BYTES = "Several times slower than bytes: set dtype to auto, with a model of `slipstream models`."
+_NO_BYTES = "Several times slower than bytes, which need AVX2 with FMA and F16C, or ARM's FEAT_DotProd."
 
 CheckState = Literal["ok", "slow", "missing"]
+CHECK_STATES: tuple[CheckState, ...] = ("ok", "slow", "missing")  # the worst last
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One row: what was looked at, its state, what was found, and what to do if it is not `ok`."""
 
     name: str
@@ -49,8 +46,8 @@ class Check:
     advice: str = ""
 
 
-def rated(name: str, found: str, *, is_ok: bool, advice: str = "") -> Check:
-    """A check that is `ok`, or `slow` with advice."""
+def rated(name: str, found: str, is_ok: object, advice: str) -> Check:
+    """A check that is ok, or slow with advice."""
     return Check(name, "ok" if is_ok else "slow", found, "" if is_ok else advice)
 
 
@@ -83,29 +80,20 @@ def machine_checks() -> Iterator[Check]:
     yield Check("processor", "ok", _processor())
     gpu, num_free_bytes = _gpu()
     num_cores, memory = _num_usable_cores(), psutil.virtual_memory()
-    yield rated(
-        "cores",
-        str(num_cores),
-        is_ok=bool(gpu) or num_cores >= _MIN_CORES,
-        advice="More cores make it faster.",
-    )
-    yield rated(
-        "memory",
-        f"{memory.available / 1e9:.1f} of {memory.total / 1e9:.1f} GB free",
-        is_ok=memory.available >= _MIN_MEMORY_BYTES,
-        advice="Close other programs, or choose a smaller target.",
-    )
-    yield rated("gpu", gpu or "none", is_ok=bool(gpu), advice="A CUDA GPU makes it many times faster.")
+    yield rated("cores", str(num_cores), gpu or num_cores >= _MIN_CORES, "More cores make it faster.")
+    found = f"{memory.available / 1e9:.1f} of {memory.total / 1e9:.1f} GB free"
+    advice = "Close other programs, or choose a smaller target."
+    yield rated("memory", found, memory.available >= _MIN_MEMORY_BYTES, advice)
+    yield rated("gpu", gpu or "none", gpu, "A CUDA GPU makes it many times faster.")
     yield from gpu_checks(num_free_bytes, has_triton=bool(version_of("triton")))
     yield from guarded("compiled kernels", lambda: [kernel_storage_check()])
 
 
-def _library_checks(package: str) -> Iterator[Check]:
-    if version := version_of(package):
-        import_module(package)  # an installed package may still fail to load
-        yield Check(package, "ok", version)
-    else:
-        yield Check(package, "missing", "not installed", "Install it.")
+def _library_checks(package: str) -> list[Check]:
+    if not (version := version_of(package)):
+        return [Check(package, "missing", "not installed", "Install it.")]
+    import_module(package)  # an installed package may still fail to load
+    return [Check(package, "ok", version)]
 
 
 def gpu_checks(num_free_bytes: int, *, has_triton: bool) -> list[Check]:
@@ -116,20 +104,12 @@ def gpu_checks(num_free_bytes: int, *, has_triton: bool) -> list[Check]:
 
     names = {16: "bfloat16", 8: "int8", 4: "int4"}
     fitting = ", ".join(f"{size} in {names[bits]}" for bits, size in largest_fitting(num_free_bytes).items())
-    return [
-        rated(
-            "largest target on the gpu",
-            f"{fitting or 'none'} ({num_free_bytes / 1e9:.1f} GB free)",
-            is_ok=bool(fitting),
-            advice="Free GPU memory, or set device to cpu.",
-        ),
-        rated(
-            "gpu kernels",
-            "triton" if has_triton else "plain torch",
-            is_ok=has_triton,
-            advice="Install triton: models then run on Slipstream's own kernels.",
-        ),
-    ]
+    found = f"{fitting or 'none'} ({num_free_bytes / 1e9:.1f} GB free)"
+    advice = "Free GPU memory, or set device to cpu."
+    largest = rated("largest target on the gpu", found, fitting, advice)
+    found = "triton" if has_triton else "plain torch"
+    advice = "Install triton: models then run on Slipstream's own kernels."
+    return [largest, rated("gpu kernels", found, has_triton, advice)]
 
 
 def kernel_storage_check() -> Check:
@@ -153,8 +133,15 @@ def kernel_check(precision: Precision, device: torch.device) -> list[Check]:
     features = sorted(_BF16_FEATURES & processor.features()) if precision.name == "bfloat16" else []
     hardware = f", in hardware ({', '.join(features)})" if features else ", not in hardware"
     found = f"{precision.name} by torch{hardware if precision.name == 'bfloat16' else ''}"
-    advice = f"{_SLOW_PRODUCTS} {_USE_BYTES if dot.instruction_sets() else _NO_BYTES}"
-    return [rated("kernel", found, is_ok=bool(features), advice=advice)]
+    return [rated("kernel", found, features, _USE_BYTES if dot.instruction_sets() else _NO_BYTES)]
+
+
+def expected_kernel_check(dtype: str, device: str) -> list[Check]:
+    """The kernel that a model of the store would run on. Raises UserError for what cannot be."""
+    from completion_engine.loading import precision  # noqa: PLC0415 - loads torch
+
+    place = precision.choose_device(device)
+    return kernel_check(precision.choose_precision(dtype, place), place)
 
 
 def disk_check(folder: Path) -> Check:
@@ -163,16 +150,15 @@ def disk_check(folder: Path) -> Check:
     num_free_bytes = shutil.disk_usage(existing).free
     found = f"{num_free_bytes / 1e9:.1f} GB free at {folder}"
     advice = "Free some space, or set SLIPSTREAM_MODEL_DIR."
-    return rated("disk for models", found, is_ok=num_free_bytes >= _MIN_DISK_BYTES, advice=advice)
+    return rated("disk for models", found, num_free_bytes >= _MIN_DISK_BYTES, advice)
 
 
 def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or platform.machine()
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _num_usable_cores() -> int:

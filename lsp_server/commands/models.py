@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from completion_engine.config import EngineConfig
 from completion_engine.errors import DataError
 from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models import ModelStore, StoredModel
-from lsp_server.commands.terminal import console, progress_bar, write
+from lsp_server.commands.terminal import progress_bar, show_rows, write
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -34,17 +33,13 @@ def models(context: typer.Context) -> None:
 @app.command("list")
 def list_models() -> None:
     """Show the available models, and what of them is on this machine."""
-    store = ModelStore()
-    table = Table("model", "state", "download", "on disk", "licence", "description", box=None, pad_edge=False)
+    store, rows = ModelStore(), []
     for model in store.list():
-        on_disk = _gigabytes(model.num_bytes_on_disk) if model.num_bytes_on_disk else "-"
-        spec = model.spec
-        table.add_row(
-            spec.id, _state(model), _gigabytes(spec.num_bytes), on_disk, spec.licence, spec.description
-        )
-    shown = console()
-    shown.print(table)
-    shown.print(f"\nModels lie in {store.root}", soft_wrap=True)
+        spec, on_disk = model.spec, model.num_bytes_on_disk
+        sizes = _gigabytes(spec.num_bytes), _gigabytes(on_disk) if on_disk else "-"
+        rows.append((spec.id, _state(model), *sizes, spec.licence, spec.description))
+    columns = ("model", "state", "download", "on disk", "licence", "description")
+    show_rows(f"Models in {store.root}", columns, rows)
 
 
 @app.command()
@@ -61,10 +56,8 @@ def verify(model: Id) -> None:
     with progress_bar() as report:
         result = ModelStore().verify(model, report)
     if result.damaged:
-        raise DataError(
-            f"Damaged and removed: {', '.join(result.damaged)}.",
-            advice=f"Build it again: slipstream models pull {model}",
-        )
+        advice = f"Build it again: slipstream models pull {model}"
+        raise DataError(f"Damaged and removed: {', '.join(result.damaged)}.", advice=advice)
     write(f"{model} is intact: {', '.join(result.checked)}\n")
 
 

@@ -14,9 +14,17 @@ from typing import Any, Literal
 
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
 from lsp_server.commands.source_file import language_id
-from lsp_server.commands.typing_plan import TypingPlan
-from lsp_server.commands.typist import AcceptKey, Buffer, Change, How, ShownSuggestion, Typist
 from lsp_server.protocol.framing import ResponseError
+from lsp_server.scripted_typing.typing_plan import TypingPlan
+from lsp_server.scripted_typing.typist import (
+    AcceptKey,
+    Buffer,
+    Change,
+    How,
+    ShownSuggestion,
+    Typist,
+    shown_suggestion,
+)
 
 _AUTOMATIC = 2
 _MAX_WAIT_S = 120.0  # a server that does not answer within this time is broken
@@ -154,18 +162,3 @@ async def _cancelled_answer(request: PendingRequest) -> Answer:
     start = time.perf_counter()
     await asyncio.wait([request.answer], timeout=_MAX_WAIT_S)
     return Answer("cancelled", (time.perf_counter() - start) * 1000)
-
-
-def shown_suggestion(item: dict[str, Any], buffer: Buffer) -> ShownSuggestion | None:
-    """What an editor shows of an inline completion item; None when it does not fit the text at the cursor.
-
-    If its range begins left of the cursor, the item's text must begin with the text there.
-    """
-    text = item["insertText"]
-    text = text["value"] if isinstance(text, dict) else text
-    span, cursor = item.get("range"), len(buffer.left)
-    start, end = (buffer.offset_of(span[side]) if span else cursor for side in ("start", "end"))
-    typed = buffer.left[start:]
-    if start > cursor or end < cursor or not text.startswith(typed):
-        return None
-    return ShownSuggestion(text[len(typed) :], end - cursor)

@@ -9,37 +9,37 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from completion_engine.errors import UserError
+from completion_engine.request import Progress
 from lsp_server.commands.local_engine import reported_settings, with_target
+from lsp_server.commands.player import Answer, Player, Watch
+from lsp_server.commands.replay_report import show, summary
+from lsp_server.commands.server_process import running_server, wait_until_ready
 from lsp_server.commands.source_file import read_source, repository_of
 from lsp_server.commands.terminal import progress_bar, write_json
-
-if TYPE_CHECKING:
-    from completion_engine.request import Progress
-    from lsp_server.commands.player import Answer, Watch
-    from lsp_server.commands.typing_plan import TypingPlan
-    from lsp_server.commands.typist import Typist
+from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
+from lsp_server.scripted_typing.typist import Typist
+from lsp_server.workspace.settings_reading import merge
 
 OnReady = Callable[[dict[str, Any]], None]
 
 START_SHARE = 0.3  # of a file stands above what is typed, as in most of a day's work
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Source files.", show_default=False)]
-Keystrokes = Annotated[
-    int, typer.Option("--limit-keystrokes", min=1, help="Type about this many keys in all.")
-]
-StartLine = Annotated[
-    int | None, typer.Option("--start-line", min=0, help="First line to type, counted from 0.")
-]
-Pace = Annotated[
-    float, typer.Option("--pace", min=0, help="Milliseconds between keys; 0 awaits each answer.")
-]
+Keystrokes = Annotated[int, typer.Option("--limit-keystrokes", min=1, help="Number of keys to type in all.")]
+StartLine = Annotated[int | None, typer.Option("--start-line", min=0, help="First line to type, from 0.")]
+Pace = Annotated[float, typer.Option("--pace", min=0, help="Milliseconds between keys; 0 awaits answers.")]
 Seed = Annotated[int, typer.Option("--seed", help="Another seed gives other typing errors.")]
 Target = Annotated[str, typer.Option("--target", help="Model to use instead of the configured one.")]
+Given = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting; repeatable.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
 
 
@@ -48,8 +48,7 @@ class ReplayOptions:
     """What is typed, and how.
 
     About `num_keystrokes` in all files together, from line `start_line` on, counted from 0, or from
-    `START_SHARE` of each file. `pace_ms` 0 waits for each answer. `settings` override the user's own by
-    name.
+    `START_SHARE` of each file. `pace_ms` 0 waits for each answer. `settings` override the user's own.
     """
 
     num_keystrokes: int = 400
@@ -60,6 +59,7 @@ class ReplayOptions:
     has_index: bool = True
 
 
+@app.command()
 def replay(  # noqa: PLR0913 - one argument for each option
     files: Files,
     *,
@@ -68,14 +68,10 @@ def replay(  # noqa: PLR0913 - one argument for each option
     pace: Pace = 0.0,
     seed: Seed = 0,
     target: Target = "",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting; repeatable.")
-    ] = None,
+    settings: Given = None,
     as_json: Json = False,
 ) -> None:
     """Type files through a server as a person would, and report latency and typing saved."""
-    from lsp_server.commands.replay_report import show  # noqa: PLC0415 - not needed for help
-
     given = settings_given(settings or [], target)
     options = ReplayOptions(limit_keystrokes, start_line, pace, seed, given)
     with progress_bar(quiet=as_json) as report:
@@ -87,9 +83,7 @@ def replay(  # noqa: PLR0913 - one argument for each option
 
 def settings_given(pairs: Sequence[str], target: str) -> dict[str, Any]:
     """The settings in `NAME=VALUE` pairs, in JSON or plain text, and a model. Raises UserError."""
-    from lsp_server.workspace.settings_reading import merge  # noqa: PLC0415 - loads pydantic
-
-    values = dict(map(_setting, pairs))
+    values = {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
     own = reported_settings(Path.cwd())
     checked = merge(own, values | ({"target": target} if target else {}), "--set")
     if checked.problems:
@@ -97,12 +91,11 @@ def settings_given(pairs: Sequence[str], target: str) -> dict[str, Any]:
     return {**values, "target": with_target(checked.settings).target}
 
 
-def _setting(pair: str) -> tuple[str, Any]:
-    name, _, text = pair.partition("=")
+def _value(text: str) -> Any:
     try:
-        return name, json.loads(text)
+        return json.loads(text)
     except ValueError:
-        return name, text
+        return text
 
 
 async def replay_files(
@@ -116,10 +109,9 @@ async def replay_files(
     """Type the files through one server for each repository, and return the report.
 
     The typed files are left out of the index, which is built for this run alone, so that no answer can be
-    read from text that the person has not typed yet. `on_ready` receives a server's stats once it can
-    answer. Raises SlipstreamError.
+    read from text that the person has not typed yet. `on_ready` receives a server's stats once it can answer.
+    Raises SlipstreamError.
     """
-    from lsp_server.commands.replay_report import summary  # noqa: PLC0415 - not needed for help
 
     async def see(answer: Answer, typist: Typist) -> None:
         report("Typing", typist.offset - typist.plan.start, typist.plan.num_chars)
@@ -140,28 +132,12 @@ async def replay_files(
 
 def planned(path: Path, options: ReplayOptions, num_files: int) -> TypingPlan:
     """The whole lines of a file that are typed, and how. Raises UserError when there are none."""
-    from lsp_server.commands.typing_plan import line_start, plan_typing  # noqa: PLC0415 - not needed for help
-
     text = read_source(path).replace("\r\n", "\n").replace("\r", "\n")
     line = int(text.count("\n") * START_SHARE) if options.start_line is None else options.start_line
-    start = line_start(text, line)
-    end = stretch_end(text, start, max(1, options.num_keystrokes // num_files))
-    if not text[start:end].strip():
-        raise UserError(
-            f"There is nothing to type in {path} from line {line} on.",
-            advice="Choose another --start-line, or a longer file.",
-        )
-    return plan_typing(text, start=start, end=end, seed=options.seed)
-
-
-def stretch_end(text: str, start: int, num_chars: int) -> int:
-    """The end of the last line that ends within `num_chars` after `start`; at least one line's."""
-    if start + num_chars >= len(text):
-        return len(text)
-    end = text.rfind("\n", start + 1, start + num_chars + 1)
-    if end < 0:
-        end = text.find("\n", start + 1)
-    return end if end >= 0 else len(text)
+    if plan := plan_stretch(text, line, options.num_keystrokes // num_files, options.seed):
+        return plan
+    advice = "Choose another --start-line, or a longer file."
+    raise UserError(f"There is nothing to type in {path} from line {line} on.", advice=advice)
 
 
 async def replay_repository(  # noqa: PLR0913 - see `replay_files`
@@ -174,9 +150,6 @@ async def replay_repository(  # noqa: PLR0913 - see `replay_files`
     on_ready: OnReady,
 ) -> list[Answer]:
     """Type files of one repository through a server of their own; see `replay_files`."""
-    from lsp_server.commands.player import Player  # noqa: PLC0415 - not needed for help
-    from lsp_server.commands.server_process import running_server, wait_until_ready  # noqa: PLC0415 - as above
-
     typed = [f"/{path.relative_to(root)}" for path in plans]
     index = {"exclude": typed} if options.has_index else {"enabled": False}
     answers: list[Answer] = []

@@ -13,13 +13,8 @@ from lsp_server.workspace.measurements import percentiles
 AnswerClass = Literal["typed through", "accepted draft", "decode", "no verification"]
 KINDS: tuple[AnswerClass, ...] = ("typed through", "accepted draft", "decode", "no verification")
 _COUNTS = (
-    "num_tokens",
-    "num_forwards",
-    "num_drafted",
-    "num_accepted",
-    "num_prompt_tokens",
-    "num_cached_tokens",
-)
+    "num_tokens", "num_forwards", "num_drafted", "num_accepted", "num_prompt_tokens", "num_cached_tokens",
+)  # fmt: skip
 
 
 def kind_of(answer: Answer) -> AnswerClass:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from completion_engine.errors import MachineError, UserError
+from completion_engine.models import ModelStore
+from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
+from completion_engine.request import Progress
 from lsp_server.commands.local_engine import reported_settings, with_target
 from lsp_server.commands.terminal import progress_bar, write
+from lsp_server.workspace.settings import IndexSettings
+from ngram_cache import NgramIndex
+from ngram_cache.indexing import Indexer
+from ngram_cache.planning import IndexHooks, IndexSummary
+from ngram_cache.repository import RepositoryOptions
+from ngram_cache.saved_index import forget
 
-if TYPE_CHECKING:
-    from completion_engine.prompting.tokenizer import Tokenizer
-    from completion_engine.request import Progress
-    from lsp_server.workspace.settings import IndexSettings
-    from ngram_cache import NgramIndex
-    from ngram_cache.planning import IndexSummary
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
+@app.command()
 def index(
     directory: Annotated[
         Path, typer.Argument(metavar="[DIR]", help="The repository.", show_default=False)
@@ -34,9 +38,7 @@ def index(
     if files and purge:
         raise typer.BadParameter("--files and --purge exclude each other.")
     if purge:
-        # A folder that is gone may still have an index to delete.
-        num_deleted = _purge(directory.resolve())
-        write(f"{'The index is' if num_deleted else 'There was no index, so nothing is'} deleted.\n")
+        _purge(directory.resolve())  # a folder that is gone may still have an index
         return
     paths = _update(checked_folder(directory))
     write("".join(f"{path}\n" for path in (paths if files else ())))
@@ -53,30 +55,23 @@ def checked_folder(folder: Path) -> Path:
     return folder.resolve()
 
 
-def _purge(root: Path) -> int:
-    from ngram_cache.saved_index import forget  # noqa: PLC0415 - loads numpy
-
+def _purge(root: Path) -> None:
     try:
-        return forget(root)
+        num_deleted = forget(root)
     except OSError as error:
         raise MachineError(f"The index cannot be deleted: {error}.") from error
+    write(f"{'The index is' if num_deleted else 'There was no index, so nothing is'} deleted.\n")
 
 
 def _update(root: Path) -> list[str]:
     """Update the index, and write to stderr what changed; returns the indexed paths."""
-    from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
-    from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - loads the tokenizer library
-
     settings = with_target(reported_settings(root))
     with progress_bar() as report:
         tokenizer = load_tokenizer(ModelStore().ensure(settings.target, report))
         summary, updated = build_index(root, tokenizer, settings.index, report)
     skipped = ", ".join(f"{count} {reason}" for reason, count in summary.skipped.most_common())
-    lines = [
-        f"{summary.num_documents} files, {summary.num_tokens} tokens; {summary.num_encoded} read anew.",
-        f"Left out: {skipped}." if skipped else "",
-        summary.message,
-    ]
+    counts = f"{summary.num_documents} files, {summary.num_tokens} tokens; {summary.num_encoded} read anew."
+    lines = (counts, f"Left out: {skipped}." if skipped else "", summary.message)
     sys.stderr.write("".join(f"{line}\n" for line in lines if line))
     return updated.paths
 
@@ -85,45 +80,7 @@ def build_index(
     root: Path, tokenizer: Tokenizer, settings: IndexSettings, report: Progress
 ) -> tuple[IndexSummary, NgramIndex]:
     """Update the index of `root` from the disk and save it."""
-    from ngram_cache.indexing import Indexer  # noqa: PLC0415 - loads numpy
-    from ngram_cache.planning import IndexHooks  # noqa: PLC0415 - as above
-    from ngram_cache.repository import RepositoryOptions  # noqa: PLC0415 - as above
-
     options = RepositoryOptions(max_files=settings.max_files, exclude=settings.exclude)
     hooks = IndexHooks(lambda done, total, _path: report(f"Indexing {root.name}", done, total))
     indexer = Indexer(root, tokenizer.encode_many, tokenizer.fingerprint, options, hooks)
     return indexer.build(), indexer.index
-
-
-@dataclass(frozen=True, slots=True)
-class StoredIndex:
-    """A saved index and its folder."""
-
-    root: Path
-    index: NgramIndex
-
-
-def stored_index(file: Path, tokenizer: Tokenizer) -> StoredIndex | None:
-    """The saved index of the nearest folder above `file` that has one; None if it cannot be used."""
-    from ngram_cache import NgramIndex, snapshot  # noqa: PLC0415 - loads numpy
-
-    for folder in file.resolve().parents:
-        path = snapshot.snapshot_path(snapshot.index_directory(), folder, tokenizer.fingerprint)
-        if not path.is_file():
-            continue
-        try:
-            saved = snapshot.load(path, fingerprint=tokenizer.fingerprint, root=str(folder))
-            index = NgramIndex()
-            index.restore(saved.stored)
-        except (snapshot.SnapshotError, ValueError, OSError):
-            return None
-        return StoredIndex(folder, index)
-    return None
-
-
-def num_saved_bytes(root: Path, fingerprint: str) -> int:
-    """The size of a folder's saved index; 0 when there is none."""
-    from ngram_cache import snapshot  # noqa: PLC0415 - loads numpy
-
-    path = snapshot.snapshot_path(snapshot.index_directory(), root, fingerprint)
-    return path.stat().st_size if path.is_file() else 0

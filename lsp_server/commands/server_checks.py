@@ -7,7 +7,8 @@ text.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from completion_engine.errors import SlipstreamError
 from lsp_server.commands.machine_checks import Check
@@ -56,29 +57,16 @@ def _answer_check(completer: RemoteCompleter, patience_ms: float) -> Check:
     try:
         for document in ("first", "second"):
             begin = time.perf_counter()
-            answer = completer.complete(
-                CompletionRequest(
-                    *_TEXT,
-                    "python",
-                    document,
-                    max_tokens=_NUM_TOKENS,
-                    deadline_ms=0,
-                    patience_ms=_PATIENCE_MS,
-                    eagerness=0.99,
-                    may_leave=True,
-                )
-            )
+            request = CompletionRequest(*_TEXT, "python", document, max_tokens=_NUM_TOKENS, may_leave=True)
+            limits: dict[str, Any] = {"deadline_ms": 0, "patience_ms": _PATIENCE_MS, "eagerness": 0.99}
+            answer = completer.complete(replace(request, **limits))
             took_ms = (time.perf_counter() - begin) * 1e3
     except SlipstreamError as error:
         return Check("their answers", "missing", error.message, error.advice)
     is_told = any(probability < 1 for probability in answer.forecast.probabilities)
-    told = (
-        "tell how likely they are" if is_told else "do not tell how likely they are: eagerness does nothing"
-    )
+    told = "tell how likely they are" if is_told else "come without probabilities: eagerness does nothing"
     found = f"take {took_ms:.0f} ms for a few tokens, and {told}"
     if took_ms <= patience_ms:
         return Check("their answers", "ok", found)
-    advice = (
-        f"Requests wait at most patienceMs, {patience_ms:.0f}: ask those who run the servers, or raise it."
-    )
+    advice = f"Requests wait for patienceMs, {patience_ms:.0f}: ask who runs the servers, or raise it."
     return Check("their answers", "slow", found, advice)

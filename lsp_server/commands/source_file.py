@@ -1,7 +1,4 @@
-"""A source file from disk and a place in it: what the commands complete and replay.
-
-Knows files and text. Must not know models or the protocol.
-"""
+"""A source file from disk and a cursor in it, for the commands. Must not know models or the protocol."""
 
 from __future__ import annotations
 
@@ -10,16 +7,16 @@ from pathlib import Path
 from completion_engine.errors import UserError
 from completion_engine.languages.identifiers import language_of_path
 
-MAX_FILE_BYTES = 5 * 1024 * 1024
+_MAX_FILE_BYTES = 5 * 1024 * 1024
 
 
 def language_id(path: Path) -> str:
-    """The protocol's name of a file's language, by its ending; `plaintext` where that says nothing."""
+    """The protocol's name of a file's language, by its ending; `plaintext` if that says nothing."""
     return language_of_path(path.name)
 
 
 def repository_of(path: Path) -> Path:
-    """The repository that holds a file or folder: the nearest folder with a `.git`, else its own folder."""
+    """The repository of a file or folder: the nearest folder with a `.git`, otherwise its own folder."""
     folder = path.resolve() if path.is_dir() else path.resolve().parent
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
 
@@ -27,45 +24,40 @@ def repository_of(path: Path) -> Path:
 def read_source(path: Path) -> str:
     """The text of a source file, with its own line ends.
 
-    Raises UserError when there is none: missing, a directory, unreadable, too big, binary, not UTF-8.
+    Raises UserError for one that is missing, a directory, unreadable, too big, binary or not UTF-8.
     """
     if not path.exists():
         raise UserError(f"There is no file {path}.")
     if not path.is_file():
         raise UserError(f"{path} is not a file.", advice="Name a source file.")
     try:
-        if (num_bytes := path.stat().st_size) > MAX_FILE_BYTES:
-            raise UserError(f"{path} is too big: {num_bytes} bytes, the limit is {MAX_FILE_BYTES}.")
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    if len(data) > _MAX_FILE_BYTES:
+        raise UserError(f"{path} is too big: the limit is {_MAX_FILE_BYTES} bytes.")
     if b"\0" in data:
         raise UserError(f"{path} is a binary file.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path} is not UTF-8: byte {error.start} is {data[error.start]:#04x}.",
-            advice="Save the file as UTF-8.",
-        ) from error
+        found = f"byte {error.start} is {data[error.start]:#04x}"
+        raise UserError(f"{path} is not UTF-8: {found}.", advice="Save the file as UTF-8.") from error
 
 
 def split_at(text: str, line: int, column: int) -> tuple[str, str]:
-    """The text left and right of a place, with `\\n` line ends.
+    """The text left and right of a cursor, with `\\n` line ends.
 
-    `line` and `column` count from 0, in lines and in characters. Raises UserError when the place is
-    beyond the end of the text or of the line.
+    `line` and `column` count from 0, in lines and in characters. Raises UserError for one beyond the text.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if not 0 <= line < len(lines):
-        raise UserError(
-            f"There is no line {line}: the file has {len(lines)} lines.",
-            advice=f"Lines count from 0, so the last one is {len(lines) - 1}.",
-        )
-    if not 0 <= column <= len(lines[line]):
-        raise UserError(
-            f"There is no column {column} in line {line}: it has {len(lines[line])} characters.",
-            advice="Columns count characters from 0; the place after the last one is allowed.",
-        )
+        advice = f"Lines count from 0, so the last one is {len(lines) - 1}."
+        raise UserError(f"There is no line {line}: the file has {len(lines)} lines.", advice=advice)
+    if not 0 <= column <= (num_chars := len(lines[line])):
+        advice = "Columns count characters from 0; the one after the last character is allowed."
+        message = f"There is no column {column} in line {line}: it has {num_chars} characters."
+        raise UserError(message, advice=advice)
     before = "\n".join([*lines[:line], lines[line][:column]])
     return before, "\n".join([lines[line][column:], *lines[line + 1 :]])

@@ -56,7 +56,9 @@ def show_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]])
 def show_figures(found: Mapping[str, Any], *, title: str, json: bool) -> None:
     """Write a table of names and values, unless only `json` is wanted, and then one JSON line."""
     if not json:
-        show_rows(title, ("", "value"), [(name, str(value)) for name, value in found.items()])
+        groups = {name: value if isinstance(value, dict) else {"": value} for name, value in found.items()}
+        rows = [(name, key, str(value)) for name, group in groups.items() for key, value in group.items()]
+        show_rows(title, ("", "", "value"), rows)
     write_json(found)
 
 
@@ -84,17 +86,12 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
     each tenth of it. `quiet` writes nothing.
     """
     if quiet or not sys.stderr.isatty():
-        yield _ignore if quiet else _PlainLines()
+        yield (lambda *_: None) if quiet else _PlainLines()
         return
     from rich import progress as bars  # noqa: PLC0415 - as above
 
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.TaskProgressColumn(),
-        bars.TimeElapsedColumn(),
-    )
     tasks: dict[str, bars.TaskID] = {}
+    columns = (*bars.Progress.get_default_columns()[:3], bars.TimeElapsedColumn())
     with bars.Progress(*columns, console=console(stderr=True)) as shown:
 
         def report(what: str, done: int, total: int) -> None:
@@ -103,10 +100,6 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
             shown.update(tasks[what], completed=done, total=total or None)
 
         yield report
-
-
-def _ignore(_what: str, _done: int, _total: int) -> None:
-    pass
 
 
 class _PlainLines:

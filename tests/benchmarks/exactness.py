@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
-from lsp_server.commands.bench import Memory, Temperature
+from completion_engine.request import MemoryWish
 from lsp_server.commands.bench_exactness import ExactnessWish, measure_exactness
 from lsp_server.commands.terminal import interruptible, progress_bar, show_figures
 from tests.benchmarks.command_line import (
@@ -34,8 +36,8 @@ def exactness(
     target: Target = DEFAULT_TARGET,
     draft_model: DraftModel = "",
     dtype: Dtype = "auto",
-    temperature: Temperature = 0.0,
-    memory: Memory = "auto",
+    temperature: Annotated[float, typer.Option("--temperature", min=0.0, max=2.0)] = 0.0,
+    memory: Annotated[MemoryWish, typer.Option("--memory", help="The setting repositoryMemory.")] = "auto",
     json: Json = False,
 ) -> None:
     """Count the tokens that differ between drafters on, in trees and in chains, and off.

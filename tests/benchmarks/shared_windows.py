@@ -43,7 +43,7 @@ class Window:
     @property
     def memory_mb(self) -> float:
         """What the process that the editor started holds."""
-        return psutil.Process(self.client.process_id).memory_info().rss / 1e6
+        return psutil.Process(self.client.process.pid).memory_info().rss / 1e6
 
 
 async def open_window(hosts: Hosts, folder: Path, *, is_shared: bool) -> Window:

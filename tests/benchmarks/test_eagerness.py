@@ -8,7 +8,7 @@ import pytest
 
 from completion_engine.errors import UserError
 from completion_engine.stats import Forecast
-from lsp_server.commands.typing_plan import plan_typing
+from lsp_server.scripted_typing.typing_plan import plan_typing
 from tests.benchmarks.eagerness.curve import Tally, shows, walk
 from tests.benchmarks.eagerness.forecasts import Forecasts
 from tests.benchmarks.eagerness.stretches import drawn_modules

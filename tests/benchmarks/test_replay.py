@@ -9,8 +9,8 @@ import pytest
 from completion_engine.stats import CompletionStats
 from lsp_server.commands.player import Answer
 from lsp_server.commands.replay import ReplayOptions
-from lsp_server.commands.typing_plan import plan_typing
-from lsp_server.commands.typist import Buffer, ShownSuggestion, Typist
+from lsp_server.scripted_typing.typing_plan import plan_typing
+from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
 from tests.benchmarks.replay import transformers_baseline
 from tests.benchmarks.replay.__main__ import replayed
 from tests.benchmarks.replay.shown_wrong import ShownWrong, key_figures, num_left_of_line, wrong_part

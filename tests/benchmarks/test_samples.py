@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
+import torch
 
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
+from completion_engine.loading.precision import choose_precision
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.accepting.holes import measure_accepting
 from tests.benchmarks.cold.answers import ColdAnswer, one_of_each_file, summary
+from tests.benchmarks.command_line import Dtype
 from tests.benchmarks.infilling.pass_rate import OURS, measure_infilling
 from tests.benchmarks.infilling.pass_rate import PLAIN as PLAIN_TEXT
 from tests.benchmarks.json_lines import JsonLines
@@ -223,3 +228,12 @@ def test_cold_places_are_summed_up() -> None:
 def test_each_file_is_asked_once() -> None:
     samples = [Sample(name, name[0], "", "", "", "") for name in ("a1", "b1", "a2")]
     assert [sample.name for sample in one_of_each_file(samples)] == ["a1", "b1"]
+
+
+def test_the_help_names_every_dtype() -> None:
+    (option,) = get_args(Dtype)[1:]
+    with pytest.raises(UserError) as refused:
+        choose_precision("no such dtype", torch.device("cpu"))
+    known = set(re.findall(r"auto|[a-z]+\d+", refused.value.advice))
+    assert len(known) > 2
+    assert set(re.findall(r"auto|[a-z]+\d+", option.help)) == known

@@ -85,9 +85,9 @@ async def _live(
 
 async def _end(client: LanguageClient, step: str, rng: random.Random) -> None:
     """Proper after the last step; before it the relay is killed, or told to end, as comes."""
-    if step != STEPS[-1] and client.exit_code is None:
+    if step != STEPS[-1] and client.process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(client.process_id, rng.choice((signal.SIGKILL, signal.SIGTERM)))
+            os.kill(client.process.pid, rng.choice((signal.SIGKILL, signal.SIGTERM)))
     await client.shutdown()
 
 

@@ -14,8 +14,8 @@ from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.stats import Forecast
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
-from lsp_server.commands.typing_plan import TypingPlan
-from lsp_server.commands.typist import Buffer, ShownSuggestion, Typist
+from lsp_server.scripted_typing.typing_plan import TypingPlan
+from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
 from tests.benchmarks.replay.shown_wrong import wrong_part
 
 ForecastAt = Callable[[str, str], Forecast]

@@ -20,7 +20,7 @@ from completion_engine.stats import Forecast
 from lsp_server.commands.cursor_samples import context_of
 from lsp_server.commands.replay import ReplayOptions, planned
 from lsp_server.commands.source_file import language_id
-from lsp_server.commands.typing_plan import TypingPlan
+from lsp_server.scripted_typing.typing_plan import TypingPlan
 from tests.benchmarks.eagerness.curve import KnowsAt, Tally, shows, walk
 from tests.benchmarks.eagerness.forecasts import Forecasts
 from tests.benchmarks.samples import repository_index, source_files

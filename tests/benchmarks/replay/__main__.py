@@ -30,7 +30,7 @@ from lsp_server.commands.replay import (
 )
 from lsp_server.commands.replay_report import show
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
-from lsp_server.commands.typist import Typist
+from lsp_server.scripted_typing.typist import Typist
 from tests.benchmarks.command_line import run
 from tests.benchmarks.released_sources import released_modules
 from tests.benchmarks.replay.shown_wrong import ShownWrong, key_figures

@@ -11,7 +11,7 @@ from typing import Any
 
 from lsp_server.commands.player import Answer
 from lsp_server.commands.replay_report import ratio
-from lsp_server.commands.typist import ShownSuggestion, Typist
+from lsp_server.scripted_typing.typist import ShownSuggestion, Typist
 
 
 def wrong_part(typist: Typist, suggestion: ShownSuggestion) -> tuple[int, str]:

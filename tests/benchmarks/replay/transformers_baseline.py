@@ -14,7 +14,7 @@ from completion_engine.errors import UserError
 from completion_engine.request import Progress
 from lsp_server.commands.player import Answer
 from lsp_server.commands.replay_report import num_written
-from lsp_server.commands.typist import Typist
+from lsp_server.scripted_typing.typist import Typist
 from lsp_server.workspace.measurements import percentiles
 
 NUM_PLACES = 8

@@ -52,9 +52,9 @@ async def test_a_killed_host_takes_the_relays_along_and_the_next_window_has_a_ne
         pid = hosts.only()["pid"]
         os.kill(pid, signal.SIGKILL)
         async with asyncio.timeout(PATIENCE_S):
-            while None in {one.client.exit_code, other.client.exit_code}:  # noqa: ASYNC110 - of other processes
+            while None in {one.client.process.returncode, other.client.process.returncode}:  # noqa: ASYNC110 - of other processes
                 await asyncio.sleep(0.02)
-        assert (one.client.exit_code, other.client.exit_code) == (1, 1)
+        assert (one.client.process.returncode, other.client.process.returncode) == (1, 1)
         async with start_window(tmp_path) as again:
             assert await works(again)
             assert hosts.only()["pid"] != pid

@@ -125,7 +125,7 @@ async def test_a_window_that_is_killed_or_talks_nonsense_leaves_the_others_alone
             await killed.until_state("ready")
             uri = killed.open("same.py", TEXT.format(name="killed"))
             killed.ask(uri, 5, 4)
-            os.kill(killed.client.process_id, signal.SIGKILL)
+            os.kill(killed.client.process.pid, signal.SIGKILL)
         for nonsense in (b"hello\r\n\r\n", b"Content-Length: 3\r\n\r\n[1]", b"Content-Length: 99\r\n\r\n{"):
             assert await asyncio.to_thread(talk, hosts, nonsense) == 1
         assert await texts(one, "add")

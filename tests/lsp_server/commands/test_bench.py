@@ -9,19 +9,17 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.precision import choose_precision
 from completion_engine.prompting.tokenizer import load_tokenizer
-from lsp_server.commands.bench import Dtype, app
+from lsp_server.commands.bench import app
 from lsp_server.commands.bench_exactness import ExactnessReport, ExactnessWish, compare
 from lsp_server.commands.bench_speed import measure_speed
 from lsp_server.commands.cursor_samples import repository_samples
@@ -78,15 +76,6 @@ def test_the_help_names_every_measurement() -> None:
     }
     assert app.info.help
     assert set(re.findall(r"\w+", app.info.help.partition(":")[2])) == commands
-
-
-def test_the_help_names_every_dtype() -> None:
-    (option,) = get_args(Dtype)[1:]
-    with pytest.raises(UserError) as refused:
-        choose_precision("no such dtype", torch.device("cpu"))
-    known = set(re.findall(r"auto|[a-z]+\d+", refused.value.advice))
-    assert len(known) > 2
-    assert set(re.findall(r"auto|[a-z]+\d+", option.help)) == known
 
 
 def test_positions_lie_in_files_that_an_index_may_hold(tmp_path: Path) -> None:

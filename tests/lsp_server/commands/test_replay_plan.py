@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion_engine.errors import UserError
-from lsp_server.commands.replay import ReplayOptions, planned, settings_given, stretch_end
+from lsp_server.commands.replay import ReplayOptions, planned, settings_given
+from lsp_server.scripted_typing.typing_plan import stretch_end
 
 LINES = "".join(f"line {number}\n" for number in range(10))
 

@@ -85,6 +85,23 @@ def plan_typing(text: str, *, start: int, end: int, seed: int = 0) -> TypingPlan
     return TypingPlan(text, start, end, tuple(strokes), bracket_pairs(text, start, end))
 
 
+def plan_stretch(text: str, line: int, num_chars: int, seed: int) -> TypingPlan | None:
+    """A person's way of typing whole lines from `line` on, counted from 0; None if there are none."""
+    start = line_start(text, line)
+    end = stretch_end(text, start, max(1, num_chars))
+    return plan_typing(text, start=start, end=end, seed=seed) if text[start:end].strip() else None
+
+
+def stretch_end(text: str, start: int, num_chars: int) -> int:
+    """The end of the last line that ends within `num_chars` after `start`; at least one line's."""
+    if start + num_chars >= len(text):
+        return len(text)
+    end = text.rfind("\n", start + 1, start + num_chars + 1)
+    if end < 0:
+        end = text.find("\n", start + 1)
+    return end if end >= 0 else len(text)
+
+
 def bracket_pairs(text: str, start: int, end: int) -> dict[int, int]:
     """Opening to closing offsets of the well-nested brackets between `start` and `end`."""
     pairs: dict[int, int] = {}

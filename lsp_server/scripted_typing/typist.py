@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from lsp_server.commands.typing_plan import Span, Stroke, TypingPlan
+from lsp_server.scripted_typing.typing_plan import Span, Stroke, TypingPlan
 from lsp_server.workspace.positions import PositionEncoding, index_of, units_of
 
 Change = dict[str, Any]
@@ -192,3 +192,18 @@ class Typist:
             if stroke.kind == "type" and stroke.after > offset:
                 break
             self.num_done += 1
+
+
+def shown_suggestion(item: dict[str, Any], buffer: Buffer) -> ShownSuggestion | None:
+    """What an editor shows of an inline completion item; None when it does not fit the text at the cursor.
+
+    If its range begins left of the cursor, the item's text must begin with the text there.
+    """
+    text = item["insertText"]
+    text = text["value"] if isinstance(text, dict) else text
+    span, cursor = item.get("range"), len(buffer.left)
+    start, end = (buffer.offset_of(span[side]) if span else cursor for side in ("start", "end"))
+    typed = buffer.left[start:]
+    if start > cursor or end < cursor or not text.startswith(typed):
+        return None
+    return ShownSuggestion(text[len(typed) :], end - cursor)

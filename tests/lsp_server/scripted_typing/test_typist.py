@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_server.commands.typing_plan import bracket_pairs, line_start, plan_typing
-from lsp_server.commands.typist import Buffer, ShownSuggestion, Typist
+from lsp_server.scripted_typing.typing_plan import bracket_pairs, line_start, plan_typing
+from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
 from lsp_server.workspace.positions import PositionEncoding
 
 CODE = '''import os
@@ -149,8 +149,8 @@ CALL = "result = total(values)\nreturn result"
 def test_what_spares_enough_typing_is_taken(
     typed: str, shown: ShownSuggestion, taken: tuple[str, str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lsp_server.commands.typist.FULL_EAGERNESS", 1.0)
-    monkeypatch.setattr("lsp_server.commands.typist.WORD_EAGERNESS", 1.0)
+    monkeypatch.setattr("lsp_server.scripted_typing.typist.FULL_EAGERNESS", 1.0)
+    monkeypatch.setattr("lsp_server.scripted_typing.typist.WORD_EAGERNESS", 1.0)
     decision = type_until(CALL, len(typed)).consider(shown)
     assert (decision and (decision.how, decision.text)) == taken
 
