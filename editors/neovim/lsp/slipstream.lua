@@ -1,2 +1,2 @@
--- What `vim.lsp.enable('slipstream')` starts. Built from the options of `require('slipstream').setup()`.
+-- The configuration for `vim.lsp.enable('slipstream')`, made from the options of `setup()`.
 return require('slipstream.client').lsp_config()

@@ -1,4 +1,4 @@
--- Makes :Slipstream available and waits for the client to attach; loads the rest when it is needed.
+-- Defines :Slipstream and waits for the client to attach. Loads the other modules when they are needed.
 if vim.g.loaded_slipstream then
   return
 end
@@ -13,7 +13,7 @@ vim.api.nvim_create_user_command('Slipstream', function(call)
   require('slipstream.commands').run(call.fargs)
 end, {
   nargs = '+',
-  desc = 'Slipstream: completions from a local model',
+  desc = 'Slipstream: code completion from a model on this machine',
   complete = function(lead, line)
     return require('slipstream.commands').complete(lead, line)
   end,

@@ -1,4 +1,4 @@
-// Owns the language client: its connection to a server's process, and what is said over it.
+// Owns the language client: its connection to a server's process, with requests and notifications.
 import * as vscode from "vscode";
 import {
   CloseAction,
@@ -9,10 +9,10 @@ import {
   RevealOutputChannelOn,
 } from "vscode-languageclient/node";
 import * as configuration from "./configuration";
-import type { Environment } from "./environment";
-import { type Connection, type Failure, Life, type ServerPhase } from "./life";
+import type { ServerInstallation } from "./serverInstallation";
+import { type Connection, type Failure, ServerLifecycle, type ServerPhase } from "./serverLifecycle";
 import type { ServerStatus } from "./protocol";
-import type { Launch } from "./search";
+import type { Launch } from "./serverSearch";
 import { ServerProcess } from "./serverProcess";
 import { SCHEMES } from "./settings";
 
@@ -21,7 +21,7 @@ export const SELECTOR = SCHEMES.map((scheme) => ({ scheme }));
 
 const STOP_MS = 3_000;
 
-/** The stock client shows a message of its own for each failure; ours go through the status bar. */
+/** The base client shows a message for each failure; this one leaves them to the status bar. */
 class QuietClient extends LanguageClient {
   override error(message: string, data?: unknown): void {
     super.error(message, data, false);
@@ -42,7 +42,7 @@ class Conversation implements Connection {
 
   async close(): Promise<void> {
     await this.client.stop(STOP_MS).catch((error: unknown) => {
-      this.log.warn(`The server did not stop by itself: ${String(error)}`);
+      this.log.warn(`The server did not stop in time: ${String(error)}`);
     });
     this.process.end();
   }
@@ -59,24 +59,24 @@ class Conversation implements Connection {
 export class Server implements vscode.Disposable {
   private readonly changes = new vscode.EventEmitter<ServerPhase>();
   private readonly failures = new vscode.EventEmitter<Failure>();
-  private readonly life: Life<Conversation>;
+  private readonly life: ServerLifecycle<Conversation>;
 
   readonly onDidChange = this.changes.event;
-  /** Something that the user has to know of, beside the phase. */
+  /** A failure to show to the user. */
   readonly onDidFail = this.failures.event;
 
-  /** `unwanted` says why there shall be no server now, if so. */
+  /** `unwanted` returns the reason why the server must not run now, or undefined. */
   constructor(
-    private readonly environment: Environment,
+    private readonly installation: ServerInstallation,
     private readonly log: vscode.LogOutputChannel,
     private readonly middleware: () => Middleware,
     unwanted: () => string | undefined,
   ) {
-    this.life = new Life<Conversation>({
+    this.life = new ServerLifecycle<Conversation>({
       unwanted,
-      find: (signal) => environment.find(signal),
+      find: (signal) => installation.find(signal),
       connect: (launch, onEnd) => this.connect(launch, onEnd),
-      discard: (launch) => environment.discard(launch),
+      discard: (launch) => installation.discard(launch),
       changed: (phase) => { this.changes.fire(phase); },
       failed: (failure) => { this.failures.fire(failure); },
       log: (error) => { log.error(error instanceof Error ? error : String(error)); },
@@ -97,17 +97,17 @@ export class Server implements vscode.Disposable {
     return this.life.start();
   }
 
-  /** End it and give its memory back. `why` is shown. */
+  /** Stop it and free its memory. The status shows `why`. */
   stop(why?: string): Promise<void> {
     return this.life.stop(why);
   }
 
-  /** Begin anew, with all crashes forgotten. */
+  /** Restart it and reset the count of crashes. */
   restart(): Promise<void> {
     return this.life.restart();
   }
 
-  /** The server's answer, or undefined while there is no server or it does not answer. */
+  /** The server's answer, or undefined if the server is not running or does not answer. */
   async request<T>(method: string, params: unknown): Promise<T | undefined> {
     try {
       return await this.running?.sendRequest<T>(method, params);
@@ -117,17 +117,17 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** Tell the server something that it can do without. */
+  /** Send a notification that may get lost. */
   notify(method: string, params: unknown): void {
     this.running?.sendNotification(method, params).catch((error: unknown) => {
-      this.log.debug(`${method} was not sent: ${String(error)}`);
+      this.log.debug(`${method} could not be sent: ${String(error)}`);
     });
   }
 
-  /** Show a step of the set-up. */
+  /** Show a step of the setup. */
   setStep(step: string): void {
     if (this.current.phase === "preparing") {
-      this.life.set({ phase: "preparing", message: `Setting up the server: ${step}.` });
+      this.life.set({ phase: "preparing", message: `Installing the server: ${step}.` });
     }
   }
 
@@ -143,7 +143,7 @@ export class Server implements vscode.Disposable {
   }
 
   private async connect(launch: Launch, onEnd: () => void): Promise<Conversation> {
-    const process = await ServerProcess.start(launch, this.environment.storage);
+    const process = await ServerProcess.start(launch, this.installation.storage);
     const client = this.build(process, onEnd);
     client.onNotification("didChangeStatus", (status: ServerStatus) => {
       if (this.life.connection?.client === client) {
@@ -173,7 +173,7 @@ export class Server implements vscode.Disposable {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
         closed: () => {
           onEnd();
-          return { action: CloseAction.DoNotRestart, handled: true, message: "The connection to the server closed." };
+          return { action: CloseAction.DoNotRestart, handled: true, message: "The server closed the connection." };
         },
       },
     };

@@ -1,11 +1,11 @@
-// Owns the commands and the menu behind the status bar's item.
+// Owns the commands, and the menu of the status bar's item.
 import * as vscode from "vscode";
 import type { Server } from "./client";
 import type { CommandName } from "./commandNames";
-import type { Environment } from "./environment";
+import type { ServerInstallation } from "./serverInstallation";
 import { numbered } from "./figures";
 import { PURGE_INDEX_COMMAND } from "./protocol";
-import { type RemovalWord, REMOVED, TOLD } from "./removal";
+import { type RemovalMark, REMOVED, REMOVED_SENTENCES } from "./removal";
 import type { Statistics } from "./statistics";
 import type { Status } from "./status";
 import { describe } from "./statusText";
@@ -18,8 +18,8 @@ export interface Parts {
   readonly switches: Switches;
   readonly status: Status;
   readonly statistics: Statistics;
-  readonly environment: Environment;
-  readonly removal: RemovalWord;
+  readonly installation: ServerInstallation;
+  readonly removal: RemovalMark;
   readonly log: vscode.LogOutputChannel;
 }
 
@@ -49,13 +49,13 @@ export function registerCommands(parts: Parts): vscode.Disposable {
 }
 
 async function trigger(): Promise<void> {
-  // While the editor's own list is open, it shows only what goes on from the selected item.
+  // While its completion list is open, the editor shows only suggestions that continue the selected item.
   await vscode.commands.executeCommand("hideSuggestWidget");
   await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
 }
 
 async function restart({ removal, server, switches }: Parts): Promise<void> {
-  removal.forget();
+  removal.clear();
   if (!switches.isEnabled) {
     await switches.setEnabled(true);
   }
@@ -72,8 +72,8 @@ async function toggleLanguage(switches: Switches): Promise<void> {
 async function snooze(switches: Switches): Promise<void> {
   const choices = [5, 15, 60].map((minutes) => ({ label: `${minutes} minutes`, minutes }));
   const picked = await vscode.window.showQuickPick(choices, {
-    title: "Snooze Slipstream",
-    placeHolder: "It resumes by itself. Alt+\\ asks for a suggestion all the same.",
+    title: "Snooze Suggestions",
+    placeHolder: "Suggestions resume after this time. Alt+\\ asks for one before.",
   });
   if (picked !== undefined) {
     await switches.snooze(picked.minutes);
@@ -81,10 +81,10 @@ async function snooze(switches: Switches): Promise<void> {
 }
 
 async function forgetIndex(server: Server): Promise<void> {
-  const forget = "Forget and Rebuild";
+  const forget = "Rebuild";
   const answer = await vscode.window.showWarningMessage(
-    "Forget the index of all folders of this workspace?",
-    { modal: true, detail: "It is deleted from the disk and from memory, and built again from the files." },
+    "Delete the index of this workspace and build it again?",
+    { modal: true, detail: "Slipstream deletes the index from disk and memory, and reads the files again." },
     forget,
   );
   if (answer !== forget) {
@@ -93,27 +93,27 @@ async function forgetIndex(server: Server): Promise<void> {
   const params = { command: PURGE_INDEX_COMMAND, arguments: [] };
   const folders = await server.request<number>("workspace/executeCommand", params);
   void (folders === undefined
-    ? vscode.window.showWarningMessage(`The index was not forgotten. ${server.current.message}`.trim())
-    : vscode.window.showInformationMessage(`The index of ${numbered(folders, "folder")} is built again.`));
+    ? vscode.window.showWarningMessage(`Slipstream could not rebuild the index. ${server.current.message}`.trim())
+    : vscode.window.showInformationMessage(`Slipstream is rebuilding the index of ${numbered(folders, "folder")}.`));
 }
 
-async function removeAll({ environment, log, removal, server }: Parts): Promise<void> {
+async function removeAll({ installation, log, removal, server }: Parts): Promise<void> {
   const remove = "Remove Everything";
   const answer = await vscode.window.showWarningMessage(
-    "Remove the server that this extension installed, with its models, indexes, logs and settings?",
-    { modal: true, detail: "All windows lose it. Uninstall the extension afterwards: a window that starts would set it up again." },
+    "Remove the server that Slipstream installed, with its models, indexes, logs and settings?",
+    { modal: true, detail: "The server stops in all windows. Uninstall the extension afterwards, because a new window would install the server again." },
     remove,
   );
   if (answer !== remove) {
     return;
   }
   try {
-    await removal.say();
+    await removal.set();
     await server.stop(REMOVED);
-    void vscode.window.showInformationMessage(TOLD[await environment.removeEverything()]);
+    void vscode.window.showInformationMessage(REMOVED_SENTENCES[await installation.removeEverything()]);
   } catch (error) {
     log.error(String(error));
-    void vscode.window.showErrorMessage(`Something could not be removed: ${error instanceof Error ? error.message : String(error)}`);
+    void vscode.window.showErrorMessage(`Slipstream could not remove everything: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
@@ -127,25 +127,25 @@ async function showMenu({ status, switches }: Parts): Promise<void> {
   const entries: (Entry | false)[] = [
     { label: shown.text.replace("$(loading~spin)", "$(sync)"), detail: shown.sentence, command: shown.isError ? "slipstream.openLog" : "slipstream.showStatistics" },
     { label: "", kind: vscode.QuickPickItemKind.Separator },
-    switches.isSnoozed && { label: "$(debug-start) Resume", command: "slipstream.resume" },
+    switches.isSnoozed && { label: "$(debug-start) Resume Suggestions", command: "slipstream.resume" },
     shown.isError && { label: "$(debug-restart) Restart Server", command: "slipstream.restart" },
     shown.isError && { label: "$(gear) Settings", command: "workbench.action.openSettings" },
-    !switches.isEnabled && { label: "$(zap) Switch On", command: "slipstream.enable" },
-    isWorking && { label: "$(question) Why This Suggestion, or None?", command: "slipstream.why" },
+    !switches.isEnabled && { label: "$(zap) Switch Suggestions On", command: "slipstream.enable" },
+    isWorking && { label: "$(question) Explain the Suggestion Here", command: "slipstream.why" },
     { label: "$(graph) Show Statistics", command: "slipstream.showStatistics" },
-    isWorking && !switches.isSnoozed && { label: "$(bell-slash) Snooze", command: "slipstream.snooze" },
+    isWorking && !switches.isSnoozed && { label: "$(bell-slash) Snooze Suggestions", command: "slipstream.snooze" },
     language !== undefined && {
-      label: `$(code) Switch ${situation.silentLanguage === undefined ? "Off" : "On"} for ${language}`,
+      label: `$(code) Switch Suggestions ${situation.silentLanguage === undefined ? "Off" : "On"} for ${language}`,
       command: "slipstream.toggleLanguage",
     },
-    switches.isEnabled && { label: "$(circle-slash) Switch Off", command: "slipstream.disable" },
+    switches.isEnabled && { label: "$(circle-slash) Switch Suggestions Off", command: "slipstream.disable" },
     { label: "", kind: vscode.QuickPickItemKind.Separator },
     { label: "$(output) Show Log", command: "slipstream.openLog" },
     !shown.isError && { label: "$(gear) Settings", command: "workbench.action.openSettings" },
     !shown.isError && { label: "$(debug-restart) Restart Server", command: "slipstream.restart" },
-    isWorking && { label: "$(trash) Forget and Rebuild the Index", command: "slipstream.forgetIndex" },
+    isWorking && { label: "$(trash) Rebuild the Index", command: "slipstream.forgetIndex" },
   ];
-  const options = { title: "Slipstream", placeHolder: "Choose what to do" };
+  const options = { title: "Slipstream", placeHolder: "Choose an action" };
   const picked = await vscode.window.showQuickPick(entries.filter((entry) => entry !== false), options);
   if (picked?.command !== undefined) {
     const args = picked.command === "workbench.action.openSettings" ? ["@ext:slipstream.slipstream"] : [];

@@ -3,10 +3,10 @@ import * as vscode from "vscode";
 import { Server } from "./client";
 import { registerCommands } from "./commands";
 import * as configuration from "./configuration";
-import { Environment } from "./environment";
+import { ServerInstallation } from "./serverInstallation";
 import { Focus } from "./focus";
-import { RemovalWord, REMOVED } from "./removal";
-import { offerRemedies } from "./remedies";
+import { RemovalMark, REMOVED } from "./removal";
+import { showFailure } from "./status";
 import { Statistics } from "./statistics";
 import { StatsFeed } from "./statsFeed";
 import { Status } from "./status";
@@ -14,7 +14,7 @@ import { Suggestions } from "./suggestions";
 import { setContext, Switches } from "./switches";
 import { openFirstTime } from "./walkthrough";
 
-// Switching off and on again within this time keeps the model loaded.
+// The model stays loaded if suggestions are switched on again within this time.
 const STOP_AFTER_MS = 60_000;
 
 let running: Server | undefined;
@@ -22,10 +22,10 @@ let running: Server | undefined;
 export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("Slipstream", { log: true });
   const switches = new Switches(context.workspaceState);
-  const environment = new Environment(context, log, (step) => { server.setStep(step); });
-  const removal = new RemovalWord(environment.storage);
+  const installation = new ServerInstallation(context, log, (step) => { server.setStep(step); });
+  const removal = new RemovalMark(installation.storage);
   const unwanted = (): string | undefined => reasonForNone(switches, removal);
-  const server: Server = new Server(environment, log, () => suggestions.middleware(), unwanted);
+  const server: Server = new Server(installation, log, () => suggestions.middleware(), unwanted);
   const suggestions = new Suggestions(switches, (method, params) => { server.notify(method, params); });
   const feed = new StatsFeed(server);
   const status = new Status(server, switches, feed);
@@ -33,14 +33,14 @@ export function activate(context: vscode.ExtensionContext): void {
   running = server;
   context.subscriptions.push(
     log, switches, suggestions, feed, status, statistics, new Focus(server),
-    registerCommands({ server, switches, status, statistics, environment, removal, log }),
+    registerCommands({ server, switches, status, statistics, installation, removal, log }),
     suggestions.onDidHappen((what) => {
       feed.refresh();
       if (what === "accepted") {
         setContext("hasAccepted", true);
       }
     }),
-    server.onDidFail((failure) => void offerRemedies(failure)),
+    server.onDidFail((failure) => void showFailure(failure)),
     server.onDidChange(({ phase }) => {
       setContext("ready", phase === "ready");
       if (phase === "ready" || phase === "failed") {
@@ -51,7 +51,7 @@ export function activate(context: vscode.ExtensionContext): void {
     }),
     runWhileEnabled(server, switches),
     ...watchWorkspace(server, switches),
-    ...obeyRemoval(server, removal, context.globalStorageUri),
+    ...watchRemoval(server, removal, context.globalStorageUri),
   );
   void openFirstTime(context.globalState);
 }
@@ -60,26 +60,26 @@ export async function deactivate(): Promise<void> {
   await running?.dispose();
 }
 
-/** Why there shall be no server now; undefined where there shall be one. */
-function reasonForNone(switches: Switches, removal: RemovalWord): string | undefined {
+/** The reason why the server must not run now, or undefined. */
+function reasonForNone(switches: Switches, removal: RemovalMark): string | undefined {
   if (!switches.isEnabled) {
-    return "Slipstream is switched off.";
+    return "Suggestions are switched off.";
   }
-  return removal.isSaid ? REMOVED : undefined;
+  return removal.isSet ? REMOVED : undefined;
 }
 
-/** Another window may remove everything: no server may write it anew. */
-function obeyRemoval(server: Server, removal: RemovalWord, storage: vscode.Uri): vscode.Disposable[] {
-  const watcher = vscode.workspace.createFileSystemWatcher(new vscode.RelativePattern(storage, RemovalWord.NAME));
+/** Stop the server when another window removes everything, so that it does not write files again. */
+function watchRemoval(server: Server, removal: RemovalMark, storage: vscode.Uri): vscode.Disposable[] {
+  const watcher = vscode.workspace.createFileSystemWatcher(new vscode.RelativePattern(storage, RemovalMark.NAME));
   const stop = (): void => {
-    if (removal.isSaid) {
+    if (removal.isSet) {
       void server.stop(REMOVED);
     }
   };
   return [watcher, watcher.onDidCreate(stop), watcher.onDidChange(stop)];
 }
 
-/** The server runs while suggestions are on, and a little longer. */
+/** Run the server while suggestions are on, and a little longer. */
 function runWhileEnabled(server: Server, switches: Switches): vscode.Disposable {
   let timer: NodeJS.Timeout | undefined;
   let wasEnabled = false;
@@ -101,7 +101,7 @@ function runWhileEnabled(server: Server, switches: Switches): vscode.Disposable 
 
 function watchWorkspace(server: Server, switches: Switches): vscode.Disposable[] {
   return [
-    // With trust the workspace's interpreter may run the server, and what held from its start is over.
+    // A trusted workspace's interpreter may run the server, and the limits of its start no longer apply.
     vscode.workspace.onDidGrantWorkspaceTrust(() => {
       if (switches.isEnabled) {
         void server.restart();

@@ -1,4 +1,4 @@
-// Owns how figures are written for people, in the status bar, the menus and the statistics page alike.
+// Owns the format of figures in the status bar, the menus and the statistics page, and the line that draws them.
 
 /** Milliseconds without false precision: "0.8 ms", "38 ms", "1.4 s". */
 export function milliseconds(ms: number): string {
@@ -8,10 +8,7 @@ export function milliseconds(ms: number): string {
   return `${ms >= 9.95 || ms === 0 ? Math.round(ms) : ms.toFixed(1)} ms`;
 }
 
-/**
- * Tokens that a pass of the model wrote; undefined when there was no pass. What was carried over from one
- * suggestion to the next is not counted again.
- */
+/** Tokens that one pass of the model wrote, without reused ones; undefined without a pass. */
 export function tokensPerPass(tokens: { readonly num_written?: number; readonly num_forwards?: number }): string | undefined {
   const { num_forwards: passes = 0, num_written: written = 0 } = tokens;
   return passes > 0 ? (written / passes).toFixed(1) : undefined;
@@ -22,7 +19,7 @@ export function numbered(number: number, one: string, several = `${one}s`): stri
   return `${count(number)} ${number === 1 ? one : several}`;
 }
 
-/** A share in whole percent; "–" when there is nothing to have a share of. */
+/** A share in whole percent, or "–" if the whole is 0. */
 export function share(part: number, whole: number): string {
   return whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–";
 }
@@ -32,4 +29,15 @@ export function count(value: number): string {
   return Math.round(value)
     .toString()
     .replace(/\B(?=(\d{3})+$)/g, "\u202f");
+}
+
+/** The points of `values` in a box of that size, oldest at the left, the largest at the top, zero at the bottom. */
+export function points(values: readonly number[], width: number, height: number): [number, number][] {
+  const top = Math.max(...values, 1);
+  const step = values.length > 1 ? width / (values.length - 1) : 0;
+  return values.map((value, index) => [round(index * step), round(height - (Math.max(value, 0) / top) * height)]);
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
 }

@@ -1,9 +1,9 @@
-// Owns what the server is told of where the user looks: it prepares for that place before a key is pressed.
+// Owns the notification of the cursor position, with which the server prepares before a key is pressed.
 import * as vscode from "vscode";
 import { SELECTOR, type Server } from "./client";
 
-// A cursor that rests this long has arrived.
-const SETTLED_MS = 100;
+// The server is notified of a cursor that rests this long.
+const REST_MS = 100;
 
 export class Focus implements vscode.Disposable {
   private readonly subscriptions: vscode.Disposable;
@@ -12,11 +12,11 @@ export class Focus implements vscode.Disposable {
 
   constructor(private readonly server: Server) {
     this.subscriptions = vscode.Disposable.from(
-      vscode.window.onDidChangeActiveTextEditor(() => { this.tell(); }),
+      vscode.window.onDidChangeActiveTextEditor(() => { this.send(); }),
       vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => { this.follow(textEditor.document); }),
       server.onDidChange(({ phase }) => {
         if (phase === "ready") {
-          this.tell();
+          this.send();
         }
       }),
     );
@@ -27,17 +27,17 @@ export class Focus implements vscode.Disposable {
     this.subscriptions.dispose();
   }
 
-  /** A cursor moved; where that was by typing, the suggestion is on its way already. */
+  /** A cursor moved. If a key moved it, the request for a suggestion is on its way. */
   private follow(document: vscode.TextDocument): void {
     clearTimeout(this.timer);
     const isTyped = document.version !== this.version;
     this.version = document.version;
     if (!isTyped) {
-      this.timer = setTimeout(() => { this.tell(); }, SETTLED_MS);
+      this.timer = setTimeout(() => { this.send(); }, REST_MS);
     }
   }
 
-  private tell(): void {
+  private send(): void {
     const editor = vscode.window.activeTextEditor;
     if (editor === undefined || SELECTOR.every(({ scheme }) => scheme !== editor.document.uri.scheme)) {
       return;

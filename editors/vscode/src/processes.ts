@@ -1,4 +1,4 @@
-// Owns running other programs to their end: their output line by line, their time limit, their cancellation.
+// Owns running other programs to their end, with their output by lines, a time limit and cancellation.
 import { spawn, type ChildProcess } from "node:child_process";
 
 /** How a program ended. `output` is its standard output, `lines` the last lines of both streams. */
@@ -9,7 +9,7 @@ export interface Outcome {
 }
 
 export interface RunOptions {
-  /** Programs never run in a workspace folder: Python would import what lies there. */
+  /** Never a workspace folder: Python would import modules from there. */
   readonly cwd: string;
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
@@ -19,14 +19,14 @@ export interface RunOptions {
 const NUM_LINES = 40;
 const MAX_OUTPUT = 1_000_000;
 
-/** Run `command` and wait for its end. Rejects when it cannot be started, runs too long or is cancelled. */
+/** Run `command` and wait for its end. Rejects if it cannot start, runs too long or is cancelled. */
 export async function run(command: readonly string[], options: RunOptions): Promise<Outcome> {
   const [program, ...args] = command;
   if (program === undefined) {
-    throw new Error("There is no program to run.");
+    throw new Error("The command is empty.");
   }
   options.signal?.throwIfAborted();
-  // A group of its own: pip's children end with it.
+  // A process group of its own, so that pip's children end with it.
   const child = spawn(program, args, {
     cwd: options.cwd,
     stdio: ["ignore", "pipe", "pipe"],

@@ -3,7 +3,7 @@
 export const ACCEPTED_COMMAND = "slipstream.accepted";
 export const PURGE_INDEX_COMMAND = "slipstream.purgeIndex";
 
-/** The title under which the server reports how far the model's loading is. */
+/** The title of the server's progress while it loads the model. */
 export const MODEL_PROGRESS = "Slipstream: model";
 
 export interface ServerStatus {
@@ -46,7 +46,7 @@ export interface IndexState {
   readonly problem: string;
 }
 
-/** What to show for the names in an answer. */
+/** The texts to show for the names in an answer. */
 export interface Texts {
   readonly rules: Readonly<Record<string, string>>;
   readonly sources: Readonly<Record<string, string>>;

@@ -1,9 +1,9 @@
-// Owns taking away what the extension's own server stored and where it is installed. Must not know the editor.
+// Owns removing the server that the extension installed, and all files that it stored. Does not import the editor.
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { all } from "./managed";
+import { all } from "./environmentSetup";
 import { type Outcome, run } from "./processes";
 
 const CODE = ["-P", "-c"] as const;
@@ -12,13 +12,12 @@ const UNINSTALL = [...CODE, "from lsp_server.cli import main; main()", "uninstal
 const CHECK_MS = 60_000;
 const TIMEOUT_MS = 120_000;
 
-/** What was removed: all, the environments alone as none of them runs, or nothing as there were none. */
+/** The removed parts: all, only the environments because none of them runs, or nothing because there were none. */
 export type Removed = "all" | "environments" | "nothing";
 
 /**
- * Have a server in one of our own environments remove all it stored, then remove the environments. Without such a
- * server there is nothing that we may run; what another installation stored is that one's. Rejects with the server's
- * own words where something stays.
+ * Run `uninstall` of a server in one of the extension's environments, then remove the environments. Files of other
+ * installations stay. Rejects with the server's last output if it could not remove everything.
  */
 export async function removeEverything(storage: string, log: (line: string) => void): Promise<Removed> {
   const root = path.join(storage, "environments");
@@ -52,44 +51,44 @@ async function firstThatRuns(
   return undefined;
 }
 
-/** Why there is no server in a window that obeys. */
-export const REMOVED = "Everything was removed. Restart the server to set it up again.";
+/** The reason why the server does not run after a removal. */
+export const REMOVED = "The server was removed. Restart it to install it again.";
 
-/** The sentences that tell the user what was removed. */
-export const TOLD: Readonly<Record<Removed, string>> = {
-  all: "All is removed. Now uninstall the extension.",
+/** What to show after a removal. */
+export const REMOVED_SENTENCES: Readonly<Record<Removed, string>> = {
+  all: "Slipstream removed everything. Now uninstall the extension.",
   environments:
-    "The extension's own server is removed. It could not be run any more, so its models, indexes, logs and settings stay: `slipstream uninstall` of any other installation removes them.",
+    "Slipstream removed its server. The server could not run any more, so its models, indexes, logs and settings stay. Another installation removes them with `slipstream uninstall`.",
   nothing:
-    "The extension had set up no server, so nothing was removed. One that you installed yourself has `slipstream uninstall`.",
+    "The extension had not installed a server, so nothing was removed. To remove a server that you installed, run `slipstream uninstall`.",
 };
 
 /**
- * The word to all windows that everything is being removed: a file with a new text each time. Windows that were there
- * before obey it. Those that start later know its text already, so that an extension that is installed anew works.
+ * Notifies all windows of a removal: a file with a new text each time. Open windows stop their server. Windows that open
+ * later start with the current text, so that an extension that is installed again works.
  */
-export class RemovalWord {
+export class RemovalMark {
   static readonly NAME = "removed";
   private readonly file: string;
   private known: string;
 
   constructor(private readonly storage: string) {
-    this.file = path.join(storage, RemovalWord.NAME);
+    this.file = path.join(storage, RemovalMark.NAME);
     this.known = this.read();
   }
 
-  /** Whether it was said since this window started, or since it was last forgotten. */
-  get isSaid(): boolean {
+  /** Whether a removal happened since this window opened, or since the last `clear`. */
+  get isSet(): boolean {
     return this.read() !== this.known;
   }
 
-  async say(): Promise<void> {
+  async set(): Promise<void> {
     await mkdir(this.storage, { recursive: true });
     await writeFile(this.file, randomUUID());
   }
 
-  /** The user wants a server again, in this window. */
-  forget(): void {
+  /** Allow the server in this window again. */
+  clear(): void {
     this.known = this.read();
   }
 

@@ -1,8 +1,8 @@
-// Owns the server's process: its start, its last words, its end.
+// Owns the server's process: its start, its last output, its end.
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import { createInterface } from "node:readline";
-import type { Launch } from "./search";
+import type { Launch } from "./serverSearch";
 import { SetupError } from "./setupError";
 
 const NUM_LINES = 6;
@@ -18,7 +18,7 @@ export class ServerProcess {
     });
   }
 
-  /** Rejects with a SetupError when the program cannot be started. */
+  /** Rejects with a SetupError if the program cannot start. */
   static async start(launch: Launch, cwd: string): Promise<ServerProcess> {
     const [program = "", ...args] = launch.command;
     const env = { ...process.env, ...launch.environment };
@@ -27,16 +27,16 @@ export class ServerProcess {
     await new Promise<void>((resolve, reject) => {
       child.once("spawn", resolve);
       child.once("error", (error: NodeJS.ErrnoException) => {
-        const reason = error.code === "ENOENT" ? "there is no such program" : error.message;
+        const reason = error.code === "ENOENT" ? "the program does not exist" : error.message;
         const place = path.isAbsolute(program) ? program : `"${program}"`;
-        const advice = `It comes from ${launch.origin}.`;
-        reject(new SetupError(`${place} cannot be started: ${reason}.`, advice, ["settings", "retry", "log"]));
+        const advice = `Its path comes from ${launch.origin}. Change it, or restart to search again.`;
+        reject(new SetupError(`Slipstream could not start ${place}: ${reason}.`, advice, ["settings", "retry", "log"]));
       });
     });
     return started;
   }
 
-  /** Read what the server says beside the protocol; `take` gets each line. */
+  /** Read the server's output beside the protocol. Calls `take` with each line. */
   readLines(stream: NodeJS.ReadableStream, take: (line: string) => void): void {
     createInterface({ input: stream, crlfDelay: Infinity }).on("line", (line) => {
       this.lines.push(line);
@@ -45,13 +45,13 @@ export class ServerProcess {
     });
   }
 
-  /** How it ended and what it said last, in words. */
+  /** Its exit code or signal, and its last lines. */
   get lastWords(): string {
     const words = this.lines.join("\n").trim();
     return `${this.exit ?? "its streams closed"}${words === "" ? "" : `: ${words}`}`;
   }
 
-  /** Make sure that it goes: on its own within the grace, if it is given one, or else by force. */
+  /** End it: by itself within the grace period if it has one, otherwise by force. */
   end(hasGrace = true): void {
     if (this.exit !== undefined) {
       return;

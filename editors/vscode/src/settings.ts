@@ -1,13 +1,13 @@
-// Owns the meaning of the settings: which go to the server, and where a completion is wanted.
-// Must not know the editor.
+// Owns the meaning of the settings: which ones the server gets, and where suggestions are on.
+// Does not import the editor.
 import { ADVANCED_KEYS, SHOWN_KEYS } from "./settingKeys";
 
-/** Which documents are completed, by where they lie. */
+/** The schemes of documents that get suggestions. */
 export const SCHEMES = ["file", "untitled", "vscode-notebook-cell"] as const;
 
 export type Languages = Readonly<Record<string, boolean>>;
 
-/** The value that was set for a key; undefined where nobody set one. */
+/** The value that was set for a key, or undefined. */
 export type Read = (key: string) => unknown;
 
 /**
@@ -21,7 +21,7 @@ export function serverSettings(readSet: Read, readOfUser: Read, isTrusted: boole
   return isTrusted ? set : { ...set, "index.enabled": false };
 }
 
-/** Whether suggestions are switched on for a language; `*` stands for those that are not named. */
+/** Whether suggestions are switched on for a language; `*` means every language that is not named. */
 export function isEnabledFor(languages: Languages, language: string): boolean {
   return languages[language] ?? languages["*"] ?? true;
 }

@@ -1,8 +1,8 @@
-// Owns the errors of finding and setting up a server, with what the user can do about each.
+// Owns the errors of finding and installing a server, with advice and buttons.
 
-export type Remedy = "settings" | "log" | "retry";
+export type Remedy = "settings" | "settings.json" | "log" | "retry";
 
-/** A sentence that says what is wrong, one that says what to do, and the buttons to offer. */
+/** What happened, what to do, and the buttons to offer. */
 export class SetupError extends Error {
   constructor(
     message: string,
@@ -16,7 +16,7 @@ export class SetupError extends Error {
 
 export class CancelledSetup extends SetupError {
   constructor() {
-    super("The set-up was cancelled.", "Restart the server to set it up.", ["retry"]);
+    super("You cancelled the installation of the server.", "Restart the server to install it.", ["retry"]);
     this.name = "CancelledSetup";
   }
 }

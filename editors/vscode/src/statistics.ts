@@ -1,9 +1,9 @@
-// Owns the statistics page's panel: what it is told and what it may ask for.
+// Owns the panel of the statistics page, and its messages.
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import type { Server } from "./client";
-import { parse, type ToPage } from "./messages";
-import { document } from "./page";
+import { parse, type ToPage } from "./statisticsPage";
+import { document } from "./statisticsPage";
 import type { Piece, Why } from "./protocol";
 import { label, open, originOf } from "./provenance";
 import type { StatsFeed } from "./statsFeed";
@@ -95,7 +95,7 @@ export class Statistics implements vscode.Disposable {
     await this.panel.webview.postMessage(state);
   }
 
-  /** Where the last suggestion came from; asked once for each. */
+  /** Request the parts of the last suggestion, once for each. */
   private async readPieces(id: string | undefined): Promise<void> {
     if (id === this.idOfPieces) {
       return;

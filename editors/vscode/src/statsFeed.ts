@@ -1,4 +1,4 @@
-// Owns when the server is asked how it does: a moment after something happened, and regularly while somebody looks.
+// Owns the requests for statistics: shortly after an event, and regularly while the page is visible.
 import * as vscode from "vscode";
 import type { Server } from "./client";
 import type { Stats } from "./protocol";
@@ -16,23 +16,23 @@ export class StatsFeed implements vscode.Disposable {
 
   constructor(private readonly server: Server) {}
 
-  /** The last figures; undefined before there are any, and for a new server. */
+  /** The last statistics, or undefined before the first answer of a server. */
   get latest(): Stats | undefined {
     return this.stats;
   }
 
-  /** Ask soon; many calls in a row ask once. */
+  /** Request them soon; many calls in a row send one request. */
   refresh(): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.ask(), DEBOUNCE_MS);
   }
 
-  /** The figures of a server that ended mean nothing for the next one. */
+  /** Discard the statistics of the previous server. */
   forget(): void {
     this.stats = undefined;
   }
 
-  /** Ask again and again while `isWatched`. */
+  /** Request them repeatedly while `isWatched`. */
   watch(isWatched: boolean): void {
     clearInterval(this.poll);
     this.poll = isWatched ? setInterval(() => void this.ask(), POLL_MS) : undefined;

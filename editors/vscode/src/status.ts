@@ -1,6 +1,8 @@
-// Owns the status bar's item.
+// Owns what a window shows of the server's state: the status bar's item, and the message about a failure.
 import * as vscode from "vscode";
 import type { Server } from "./client";
+import type { Failure } from "./serverLifecycle";
+import type { Remedy } from "./setupError";
 import type { StatsFeed } from "./statsFeed";
 import { describe, figures, type Situation, type Shown } from "./statusText";
 import type { Switches } from "./switches";
@@ -24,7 +26,7 @@ export class Status implements vscode.Disposable {
     this.item.show();
   }
 
-  /** What holds now, as the menu shows it too. */
+  /** The current situation, for the status bar and the menu. */
   get situation(): Situation {
     const { phase, message, percent } = this.server.current;
     return {
@@ -63,7 +65,24 @@ export class Status implements vscode.Disposable {
   }
 }
 
-/** A folder's name may hold anything. */
+/** Escapes Markdown, because a folder's name may contain any character. */
 function escapeCell(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+\-.!|<>~&]/g, "\\$&");
+}
+
+const BUTTONS: Readonly<Record<Remedy, { readonly title: string; readonly command: string; readonly args: string[] }>> = {
+  retry: { title: "Restart", command: "slipstream.restart", args: [] },
+  settings: { title: "Settings", command: "workbench.action.openSettings", args: ["@ext:slipstream.slipstream server"] },
+  "settings.json": { title: "Open settings.json", command: "workbench.action.openSettingsJson", args: [] },
+  log: { title: "Show Log", command: "slipstream.openLog", args: [] },
+};
+
+/** Show a failure with its buttons. */
+export async function showFailure({ message, remedies }: Failure): Promise<void> {
+  const buttons = remedies.map((remedy) => BUTTONS[remedy]);
+  const picked = await vscode.window.showErrorMessage(`Slipstream: ${message}`, ...buttons.map(({ title }) => title));
+  const button = buttons.find(({ title }) => title === picked);
+  if (button !== undefined) {
+    await vscode.commands.executeCommand(button.command, ...button.args);
+  }
 }

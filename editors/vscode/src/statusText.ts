@@ -1,17 +1,17 @@
-// Owns what the status bar says in each state. Must not know the editor.
+// Owns the text of the status bar in each state. Does not import the editor.
 import { count, milliseconds, numbered, share, tokensPerPass } from "./figures";
 import type { Stats } from "./protocol";
 
-/** What the extension and its server are at, in the order in which it becomes true. */
+/** The phases of the extension and its server, in their usual order. */
 export type Phase = "off" | "preparing" | "starting" | "loading" | "ready" | "waiting" | "failed";
 
 export interface Situation {
   readonly phase: Phase;
-  /** The step, the reason or the message that belongs to the phase; may be empty. */
+  /** The step, reason or message of the phase, maybe empty. */
   readonly message: string;
-  /** How far loading is, 0 to 100, where that is known. */
+  /** Progress of loading, 0 to 100, or undefined if unknown. */
   readonly percent: number | undefined;
-  /** The time until which nothing is suggested, as the user sees it: "14:05". */
+  /** The end of the snooze: "14:05". */
   readonly snoozedUntil: string | undefined;
   /** The language of the active document, if suggestions are off for it. */
   readonly silentLanguage: string | undefined;
@@ -29,16 +29,16 @@ export interface Shown {
 export function describe(situation: Situation): Shown {
   const { phase, message, percent, snoozedUntil, silentLanguage } = situation;
   if (phase === "failed") {
-    return { text: "$(error) Slipstream", isError: true, sentence: message || "The server does not run." };
+    return { text: "$(error) Slipstream", isError: true, sentence: message || "The server is not running." };
   }
   if (phase === "off") {
-    return paused(message || "Slipstream is switched off.");
+    return paused(message || "Suggestions are switched off.");
   }
   if (snoozedUntil !== undefined) {
-    return paused(`Snoozed until ${snoozedUntil}.`);
+    return paused(`Suggestions are snoozed until ${snoozedUntil}.`);
   }
   if (silentLanguage !== undefined) {
-    return paused(`Switched off for ${silentLanguage}.`);
+    return paused(`Suggestions are switched off for ${silentLanguage}.`);
   }
   if (phase === "ready") {
     return { text: readyText(situation.stats), isError: false, sentence: message || "Ready." };
@@ -48,10 +48,10 @@ export function describe(situation: Situation): Shown {
 }
 
 const WAITING = {
-  preparing: "Setting up the server.",
+  preparing: "Looking for the server.",
   starting: "Starting the server.",
   loading: "Loading the model.",
-  waiting: "The server ended and starts again.",
+  waiting: "The server crashed. Restarting it.",
 } as const;
 
 function paused(sentence: string): Shown {
@@ -68,12 +68,12 @@ function readyText(stats: Stats | undefined): string {
   return `$(zap) ${milliseconds(last.response_ms)}${perPass === undefined ? "" : ` · ${perPass}/pass`}`;
 }
 
-/** Rows of a name and a figure for the tooltip; empty before the first answer. */
+/** Rows of names and figures for the tooltip; empty before the first answer. */
 export function figures(stats: Stats): [string, string][] {
   const { response_ms: response, counters, tokens } = stats;
   const rows: [string, string][] = [];
   if (response.count > 0) {
-    rows.push(["Response, median", milliseconds(response.p50)], ["Response, 95 % within", milliseconds(response.p95)]);
+    rows.push(["Response time, median", milliseconds(response.p50)], ["Response time, 95th percentile", milliseconds(response.p95)]);
   }
   const perPass = tokensPerPass(tokens);
   if (perPass !== undefined) {
@@ -81,8 +81,8 @@ export function figures(stats: Stats): [string, string][] {
   }
   const accepted = counters.num_accepted ?? 0;
   if (response.count > 0) {
-    rows.push(["Accepted", `${accepted} of ${counters.num_shown ?? 0} (${share(accepted, counters.num_shown ?? 0)})`]);
-    rows.push(["Characters not typed", count(counters.num_accepted_chars ?? 0)]);
+    rows.push(["Accepted suggestions", `${accepted} of ${counters.num_shown ?? 0} (${share(accepted, counters.num_shown ?? 0)})`]);
+    rows.push(["Characters accepted", count(counters.num_accepted_chars ?? 0)]);
   }
   for (const { folder, state, num_files: numFiles, progress } of stats.index) {
     const name = folder.split(/[\\/]/).at(-1) ?? folder;

@@ -1,28 +1,28 @@
-// Owns the way of a suggestion through the editor: whether to ask, whether the answer still fits, what became of it.
+// Owns the requests for suggestions: whether to send one, whether its answer still fits, and which part was accepted.
 import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
 import * as configuration from "./configuration";
-import { partTaken, refit, type Spot } from "./fitting";
+import { partTaken, refit, type CursorLine } from "./itemFit";
 import { ACCEPTED_COMMAND, MODEL_PROGRESS } from "./protocol";
 import { isEnabledFor } from "./settings";
 import type { Switches } from "./switches";
 
-// Whoever asked and gets nothing is told so, for this long.
+// How long the status bar shows that an explicit request had no answer.
 const NOTICE_MS = 3_000;
 
-/** The item as the server answered it. */
+/** An item of the server's answer. */
 interface ProtocolItem {
   readonly insertText: string;
-  readonly range: { readonly start: Place; readonly end: Place };
+  readonly range: { readonly start: LspPosition; readonly end: LspPosition };
   readonly command: vscode.Command | undefined;
 }
 
-interface Place {
+interface LspPosition {
   readonly line: number;
   readonly character: number;
 }
 
-/** What is on the screen, and how much of it was taken piece by piece. */
+/** The visible suggestion, and the parts of it that were accepted. */
 interface OnScreen {
   readonly document: vscode.TextDocument;
   readonly item: ProtocolItem;
@@ -50,21 +50,21 @@ export class Suggestions implements vscode.Disposable {
     });
   }
 
-  /** What is hooked into the language client. */
+  /** The hooks in the language client. */
   middleware(): Middleware {
     return {
       provideInlineCompletionItems: async (document, position, context, token, next) => {
         if (!this.isWanted(document, context.triggerKind)) {
           return undefined;
         }
-        const asked = spotOf(document, position);
+        const asked = cursorLineOf(document, position);
         const answer = await unlessCancelled(async () => next(document, position, context, token));
         if (answer === undefined || token.isCancellationRequested) {
           return undefined;
         }
         const items = this.answered(document, position, asked, itemsOf(answer));
         if (items.length === 0 && context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke) {
-          vscode.window.setStatusBarMessage("Slipstream has nothing to suggest here", NOTICE_MS);
+          vscode.window.setStatusBarMessage("Slipstream has no suggestion here", NOTICE_MS);
         }
         return items;
       },
@@ -77,9 +77,9 @@ export class Suggestions implements vscode.Disposable {
         return result;
       },
       handleWorkDoneProgress: (token, params, next) => {
-        // The status bar's item shows how far the model's loading is; a second bar beside it says nothing more.
+        // The status bar's item shows the progress of loading the model, so the editor's progress bar is not needed.
         if (params.kind === "begin") {
-          // A server that starts again uses the same tokens again.
+          // A restarted server reuses the tokens.
           this.ownProgress.delete(token);
           if (params.title === MODEL_PROGRESS) {
             this.ownProgress.add(token);
@@ -110,15 +110,15 @@ export class Suggestions implements vscode.Disposable {
     return !isAutomatic || (!this.switches.isSnoozed && configuration.get<string>("trigger", "automatic") !== "manual");
   }
 
-  /** The items that still fit, and the news that the first of them is shown. */
+  /** The items that still fit. Notifies the server that the first of them is shown. */
   private answered(
     document: vscode.TextDocument,
     position: vscode.Position,
-    asked: Spot,
+    asked: CursorLine,
     items: readonly vscode.InlineCompletionItem[],
   ): vscode.InlineCompletionItem[] {
     this.events.fire("answered");
-    const now = spotOf(document, position);
+    const now = cursorLineOf(document, position);
     const fitting = items.filter((item) => {
       const { start, end } = rangeOf(item, position);
       const fit = refit({ text: textOf(item), start: start.character, end: end.character }, asked, now);
@@ -133,12 +133,12 @@ export class Suggestions implements vscode.Disposable {
     return fitting;
   }
 
-  /** The editor does not say what it shows, so an answer that fits counts as shown. */
+  /** The editor does not report what it shows, so an answer that fits counts as shown. */
   private shown(document: vscode.TextDocument, item: vscode.InlineCompletionItem, position: vscode.Position): void {
     const range = rangeOf(item, position);
     const shown: ProtocolItem = {
       insertText: textOf(item),
-      range: { start: placeOf(range.start), end: placeOf(range.end) },
+      range: { start: lspPositionOf(range.start), end: lspPositionOf(range.end) },
       command: item.command,
     };
     const numTyped = position.character - range.start.character;
@@ -146,7 +146,7 @@ export class Suggestions implements vscode.Disposable {
     this.notify("textDocument/didShowCompletion", { item: shown });
   }
 
-  /** Tell words and lines that were taken from what was typed. */
+  /** Tell accepted words and lines from typed text. */
   private follow({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
     const shown = this.onScreen;
     const change = contentChanges[0];
@@ -178,7 +178,7 @@ export class Suggestions implements vscode.Disposable {
 
 type Answer = vscode.InlineCompletionItem[] | vscode.InlineCompletionList | null | undefined;
 
-/** The answer, or undefined when a newer request took its place. */
+/** The answer, or undefined if a newer request replaced it. */
 async function unlessCancelled(ask: () => Promise<Answer>): Promise<Answer> {
   try {
     return await ask();
@@ -194,7 +194,7 @@ function itemsOf(answer: Answer): readonly vscode.InlineCompletionItem[] {
   return Array.isArray(answer) ? answer : (answer?.items ?? []);
 }
 
-function spotOf(document: vscode.TextDocument, { line, character }: vscode.Position): Spot {
+function cursorLineOf(document: vscode.TextDocument, { line, character }: vscode.Position): CursorLine {
   const text = line < document.lineCount ? document.lineAt(line).text : "";
   return { version: document.version, numLines: document.lineCount, text, column: character };
 }
@@ -207,6 +207,6 @@ function textOf(item: vscode.InlineCompletionItem): string {
   return typeof item.insertText === "string" ? item.insertText : item.insertText.value;
 }
 
-function placeOf({ line, character }: vscode.Position): Place {
+function lspPositionOf({ line, character }: vscode.Position): LspPosition {
   return { line, character };
 }

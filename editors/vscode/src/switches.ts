@@ -1,4 +1,4 @@
-// Owns whether suggestions are on: the global switch, the snooze that ends by itself, the active language.
+// Owns whether suggestions are on: the global switch, the snooze, the active language.
 import * as vscode from "vscode";
 import * as configuration from "./configuration";
 import { isEnabledFor, toggled } from "./settings";
@@ -35,7 +35,7 @@ export class Switches implements vscode.Disposable {
     return this.until > Date.now();
   }
 
-  /** The time at which the snooze ends, as people write it. */
+  /** The end of the snooze as text, or undefined. */
   get snoozedUntil(): string | undefined {
     const format = { hour: "2-digit", minute: "2-digit" } as const;
     return this.isSnoozed ? new Date(this.until).toLocaleTimeString(undefined, format) : undefined;
@@ -55,7 +55,7 @@ export class Switches implements vscode.Disposable {
     await configuration.set("languages", toggled(configuration.languages(), language));
   }
 
-  /** Suggest nothing for so many minutes; 0 resumes. */
+  /** Snooze suggestions for a number of minutes; 0 resumes them. */
   async snooze(minutes: number): Promise<void> {
     await this.memory.update(SNOOZED_UNTIL, minutes > 0 ? Date.now() + minutes * 60_000 : undefined);
     this.wakeLater();

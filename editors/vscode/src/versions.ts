@@ -1,19 +1,19 @@
-// Owns versions: of Python interpreters and of the server, and which of them will do.
+// Owns versions of Python interpreters and of the server, and which of them are suitable.
 
-/** The versions of Python 3 for which all that is locked has wheels. */
+/** The versions of Python 3 for which all locked packages have wheels. */
 export const OLDEST_MINOR = 11;
 export const NEWEST_MINOR = 14;
 export const PYTHONS = `Python 3.${OLDEST_MINOR} to 3.${NEWEST_MINOR}`;
 
-/** What an interpreter says of itself when it runs `PROBE`. */
+/** The answer of an interpreter to `PROBE`. */
 export interface Interpreter {
   readonly executable: string;
   readonly python: readonly [number, number];
-  /** The version of the server that is installed with it, if any. */
+  /** The version of its installed server, or undefined. */
   readonly server: string | undefined;
 }
 
-/** A program for an interpreter of any age: it answers with one line of JSON. */
+/** A program for any version of Python. It prints one line of JSON. */
 export const PROBE = `
 import json, sys
 server = None
@@ -26,7 +26,7 @@ except Exception:
 print(json.dumps({"executable": sys.executable, "python": list(sys.version_info[:2]), "server": server}))
 `;
 
-/** The interpreter that answered `output` to `PROBE`, or undefined when that is no such answer. */
+/** The interpreter that printed `output` for `PROBE`, or undefined if the output is not valid. */
 export function parseProbe(output: string): Interpreter | undefined {
   let answer: unknown;
   try {
@@ -53,12 +53,12 @@ export function isSupported([major, minor]: readonly [number, number]): boolean 
   return major === 3 && minor >= OLDEST_MINOR && minor <= NEWEST_MINOR;
 }
 
-/** The version in what `slipstream --version` prints; undefined for another program of that name. */
+/** The version in the output of `slipstream --version`, or undefined for another program of that name. */
 export function parseServerVersion(output: string): string | undefined {
   return /^slipstream (\d+\.\d+\.\d+\S*)\s*$/.exec(output)?.[1];
 }
 
-/** Whether a server of version `found` speaks with an extension of version `own`: not older, same series. */
+/** Whether a server of version `found` works with an extension of version `own`: not older, same series. */
 export function isCompatible(found: string, own: string): boolean {
   const [a, b] = [numbers(found), numbers(own)];
   if (a === undefined || b === undefined) {
@@ -74,11 +74,11 @@ function numbers(version: string): [number, number, number] | undefined {
   return match ? [Number(match[1]), Number(match[2]), Number(match[3])] : undefined;
 }
 
-/** The commands under which a platform keeps its interpreters, newest first: by their versions, then by their plain names. */
+/** The commands of a platform's interpreters, newest first: with versions, then the plain names. */
 export function interpreterCommands(platform: NodeJS.Platform): string[][] {
   const minors = Array.from({ length: NEWEST_MINOR - OLDEST_MINOR + 1 }, (_, index) => NEWEST_MINOR - index);
   if (platform === "win32") {
-    // Without a version the launcher takes the newest there is, which may be too new.
+    // Without a version the launcher starts the newest, which may be too new.
     return [...minors.map((minor) => ["py", `-3.${minor}`]), ["python"], ["python3"]];
   }
   return [...minors.map((minor) => [`python3.${minor}`]), ["python3"], ["python"]];

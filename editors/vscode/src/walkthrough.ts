@@ -1,4 +1,4 @@
-// Owns the first steps: the walkthrough, and that it opens by itself once.
+// Owns the walkthrough, which opens once by itself.
 import * as vscode from "vscode";
 
 const SEEN = "slipstream.walkthroughSeen";
@@ -7,7 +7,7 @@ export async function openWalkthrough(): Promise<void> {
   await vscode.commands.executeCommand("workbench.action.openWalkthrough", "slipstream.slipstream#start", false);
 }
 
-/** Open it on the first start ever, unless the user wants no walkthroughs. */
+/** Open it on the first start, unless the user switched walkthroughs off. */
 export async function openFirstTime(memory: vscode.Memento): Promise<void> {
   if (memory.get<boolean>(SEEN, false)) {
     return;

@@ -1,4 +1,4 @@
-// Owns the answer to "why this suggestion, or none?" at the cursor, as a list to pick from.
+// Owns the explanation of the suggestion at the cursor, as a list to pick from.
 import * as vscode from "vscode";
 import type { Server } from "./client";
 import { milliseconds, numbered, tokensPerPass } from "./figures";
@@ -7,13 +7,13 @@ import { label, open, originOf } from "./provenance";
 
 type Item = vscode.QuickPickItem & { readonly piece?: Piece };
 
-const SHORTEST_MS = 0.05; // what took less is no news
+const SHORTEST_MS = 0.05; // shorter stages are not shown
 
-/** Ask about the place at the cursor and show the answer. */
+/** Request the explanation of the cursor position and show it. */
 export async function explain(server: Server): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   if (editor === undefined) {
-    void vscode.window.showInformationMessage("Place the cursor in a document first.");
+    void vscode.window.showInformationMessage("Place the cursor in a document first, then ask again.");
     return;
   }
   const { line, character } = editor.selection.active;
@@ -21,12 +21,12 @@ export async function explain(server: Server): Promise<void> {
   const params = { textDocument: { uri }, position: { line, character } };
   const why = await server.request<Why>("slipstream/why", params);
   if (why === undefined) {
-    void vscode.window.showWarningMessage(`Slipstream does not answer. ${server.current.message}`.trim());
+    void vscode.window.showWarningMessage(`The server does not answer. ${server.current.message}`.trim());
     return;
   }
   const picked = await vscode.window.showQuickPick(items(why), {
-    title: `Slipstream at line ${line + 1}, column ${character + 1}`,
-    placeHolder: "Where a part was read from a file, choose it to go there",
+    title: `Suggestion at line ${line + 1}, column ${character + 1}`,
+    placeHolder: "Choose a part to open the file that it was read from",
     matchOnDescription: true,
   });
   const origin = picked?.piece && originOf(picked.piece);
@@ -37,11 +37,11 @@ export async function explain(server: Server): Promise<void> {
 
 function items(why: Why): Item[] {
   const result: Item[] = [];
-  const verdict = why.shown ? "$(check) Suggested" : "$(circle-slash) Nothing suggested";
+  const verdict = why.shown ? "$(check) Suggested" : "$(circle-slash) No suggestion";
   result.push({ label: verdict, detail: why.reason });
   const pieces = why.pieces ?? [];
   if (pieces.length > 0) {
-    result.push(separator("Where it came from"), ...pieces.map((piece) => pieceItem(piece, why.texts)));
+    result.push(separator("Sources"), ...pieces.map((piece) => pieceItem(piece, why.texts)));
   }
   const { stats } = why;
   if (stats !== undefined && stats.device !== "") {
@@ -49,7 +49,7 @@ function items(why: Why): Item[] {
     result.push(
       separator("Drafts"),
       ...drafts(stats, why.texts),
-      { label: `${numbered(stats.num_prompt_tokens, "token")} of prompt`, description: `${stats.num_cached_tokens} of them known already` },
+      { label: `${numbered(stats.num_prompt_tokens, "token")} in the prompt`, description: `${stats.num_cached_tokens} of them cached` },
       separator("Time"),
       ...spent.map(([stage, ms]) => ({ label: milliseconds(ms), description: why.texts.stages[stage] ?? stage })),
       separator("Model"),
@@ -59,18 +59,18 @@ function items(why: Why): Item[] {
   return result;
 }
 
-/** What the model wrote for this answer, and what it made of the drafts. */
+/** The model's work for this answer, and the drafts that it accepted. */
 function drafts(stats: NonNullable<Why["stats"]>, texts: Texts): Item[] {
   const { num_tokens: tokens, num_written: written, num_forwards: passes, num_drafted: drafted, num_accepted: accepted } = stats;
   if (passes === 0) {
-    return [{ label: tokens > 0 ? `${numbered(tokens, "token")}, known from an earlier answer` : "No pass of the model" }];
+    return [{ label: tokens > 0 ? `${numbered(tokens, "token")}, reused from an earlier answer` : "No pass of the model" }];
   }
   return [
     {
       label: `${numbered(tokens, "token")}, ${written} written in ${numbered(passes, "pass", "passes")}`,
       description: `${tokensPerPass(stats) ?? "0"} per pass`,
     },
-    { label: `${drafted} drafted, ${accepted} accepted`, description: bySource(stats.accepted_by_source, texts) },
+    { label: `${numbered(drafted, "draft token")}, ${accepted} accepted`, description: bySource(stats.accepted_by_source, texts) },
   ];
 }
 
@@ -81,7 +81,7 @@ function pieceItem(piece: Piece, { sources }: Texts): Item {
   return { label: `${origin === undefined ? "$(blank)" : "$(go-to-file)"} ${visible(piece.text)}`, description, piece };
 }
 
-/** Code on one line, with its line breaks to be seen. */
+/** Code on one line, with visible line breaks. */
 function visible(text: string): string {
   return text.replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥").replace(/\$\(/g, "$\u200b(");
 }

@@ -1,4 +1,4 @@
-// Owns a machine that tests play: its time stands still until it is told to go on.
+// Owns a machine that tests control: its time advances only when a test says so.
 import { setImmediate as turn } from "node:timers/promises";
 import type { Machine, Owner } from "../src/machine";
 
@@ -31,7 +31,7 @@ interface Beat {
 
 /** Windows on one computer: each has a machine of its own, so that one can stand still while another goes on. */
 export class Computer {
-  private static nextPid = 1000; // of all computers: no test takes one process for another
+  private static nextPid = 1000; // shared by all machines, so that no two processes have the same one
   private readonly living = new Set<number>();
 
   constructor(readonly host = "here") {}
@@ -90,7 +90,7 @@ export class PlayedMachine implements Machine {
     this.time += ms;
   }
 
-  /** Let time go by until `work` has ended, but no longer than `ms`. Whoever wakes comes to wait again, or to an end. */
+  /** Advance time until `work` has ended, but at most by `ms`. */
   async run(ms: number, work: Followed<unknown>): Promise<void> {
     await this.untilAsleep(work);
     for (const end = this.time + ms; this.time < end && !work.isOver; ) {
@@ -113,7 +113,7 @@ export class PlayedMachine implements Machine {
   private async untilAsleep(work: Followed<unknown>): Promise<void> {
     for (let turns = 0; this.sleepers.length === 0 && !work.isOver; turns++) {
       if (turns === MAX_TURNS) {
-        throw new Error("Nobody came to wait.");
+        throw new Error("No work is waiting.");
       }
       await turn();
     }

@@ -1,10 +1,10 @@
-// Owns the tests of what is taken away, with scripts in place of servers' interpreters, and of the word to all windows.
+// Owns the tests of removing everything, with scripts in place of interpreters, and of its mark for all windows.
 import assert from "node:assert/strict";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { RemovalWord, removeEverything } from "../src/removal";
+import { RemovalMark, removeEverything } from "../src/removal";
 
 let storage = "";
 
@@ -43,7 +43,7 @@ test("the server removes what it stored, then its environment goes", isPosix, as
   assert.deepEqual(said, ["it says"]);
 });
 
-test("where the server cannot remove something its environment stays, and its words are told", isPosix, async () => {
+test("if the server cannot remove something, its environment stays and the error has its output", isPosix, async () => {
   await server(1);
   await assert.rejects(removeEverything(storage, () => undefined), /it says/);
   assert.ok((await readdir(storage)).includes("environments"));
@@ -63,26 +63,26 @@ test("any environment that runs removes what was stored, though others do not", 
   assert.deepEqual(await readdir(storage), ["called"]);
 });
 
-test("where the extension set nothing up nothing is said to be removed", async () => {
+test("if the extension installed nothing, nothing counts as removed", async () => {
   assert.equal(await removeEverything(storage, () => undefined), "nothing");
 });
 
-test("windows that run obey the word of a removal, and those that start later do not", async () => {
-  const [one, other] = [new RemovalWord(storage), new RemovalWord(storage)];
-  assert.equal(other.isSaid, false);
-  await one.say();
-  assert.deepEqual([one.isSaid, other.isSaid], [true, true]);
-  const later = new RemovalWord(storage);
-  assert.equal(later.isSaid, false);
-  await one.say();
-  assert.equal(later.isSaid, true);
+test("open windows notice a removal, and those that open later do not", async () => {
+  const [one, other] = [new RemovalMark(storage), new RemovalMark(storage)];
+  assert.equal(other.isSet, false);
+  await one.set();
+  assert.deepEqual([one.isSet, other.isSet], [true, true]);
+  const later = new RemovalMark(storage);
+  assert.equal(later.isSet, false);
+  await one.set();
+  assert.equal(later.isSet, true);
 });
 
-test("a window whose user wants a server again obeys only the next word", async () => {
-  const [one, other] = [new RemovalWord(storage), new RemovalWord(storage)];
-  await one.say();
-  other.forget();
-  assert.deepEqual([one.isSaid, other.isSaid], [true, false]);
-  await one.say();
-  assert.equal(other.isSaid, true);
+test("a window whose user restarts the server notices only the next removal", async () => {
+  const [one, other] = [new RemovalMark(storage), new RemovalMark(storage)];
+  await one.set();
+  other.clear();
+  assert.deepEqual([one.isSet, other.isSet], [true, false]);
+  await one.set();
+  assert.equal(other.isSet, true);
 });

@@ -1,4 +1,4 @@
-// Owns the tests of what the server is told, and of which languages are on.
+// Owns the tests of the settings that the server gets, and of the languages that are on.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ADVANCED_KEYS } from "../src/settingKeys";

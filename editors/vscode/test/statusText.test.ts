@@ -1,4 +1,4 @@
-// Owns the tests of what the status bar says.
+// Owns the tests of the status bar's text.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { count, milliseconds, share } from "../src/figures";

@@ -1,4 +1,4 @@
-// Owns the tests of versions and of what interpreters say.
+// Owns the tests of versions and of the answers of interpreters.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { interpreterCommands, isCompatible, isSupported, parseProbe, parseServerVersion } from "../src/versions";

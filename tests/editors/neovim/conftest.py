@@ -108,7 +108,7 @@ def editor(served: Neovim) -> Neovim:
     served.call(
         """
         vim.cmd('silent! only | silent! %bwipeout!')
-        require('slipstream.gate').enable(true)
+        require('slipstream.switches').enable(true)
         Drawn.delays_ms, Drawn.history, Drawn.said = {}, {}, {}
         vim.cmd('messages clear')
         """

@@ -30,7 +30,7 @@ def editor(bare: Neovim) -> Neovim:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("{ gost = 'own' }", "there is no option gost. There are: auto_trigger, cmd,"),
+        ("{ gost = 'own' }", "there is no option gost. The options are: auto_trigger, cmd,"),
         ("{ ghost = 'mine' }", "ghost must be one of 'own', 'builtin', not \"mine\""),
         ("{ debounce_ms = -1 }", "debounce_ms must be a whole number of milliseconds, 0 or more, not -1"),
         ("{ keymaps = { acept = '<Tab>' } }", "there is no option keymaps.acept"),
@@ -41,7 +41,7 @@ def editor(bare: Neovim) -> Neovim:
         ("{ filetypes = { python = 'no' } }", "filetypes must be a table like { python = true"),
         ("{ cmd = {} }", "cmd must be a program's name, or a list"),
         ("{ restart = { max_attempts = 0.5 } }", "restart.max_attempts must be a whole number"),
-        ("3", "opts must be a table, not 3"),
+        ("3", "the options must be a table, not 3."),
     ],
 )
 def test_a_bad_option_is_named(editor: Neovim, options: str, said: str) -> None:
@@ -52,7 +52,7 @@ def test_a_bad_option_is_named(editor: Neovim, options: str, said: str) -> None:
 
 def test_a_program_that_is_not_there_is_told(editor: Neovim) -> None:
     editor.call("require('slipstream').setup({ cmd = '/nowhere/slipstream' })")
-    assert "there is no program /nowhere/slipstream" in editor.messages()
+    assert "the program /nowhere/slipstream does not exist." in editor.messages()
 
 
 def test_builtin_ghost_text_needs_the_newer_neovim(editor: Neovim, version: str) -> None:
@@ -73,7 +73,7 @@ def test_commands_complete_themselves_and_their_arguments(editor: Neovim) -> Non
 
 def test_an_unknown_command_is_told_with_those_there_are(editor: Neovim) -> None:
     editor.call("pcall(vim.cmd.Slipstream, 'frobnicate')")
-    assert "there is no command frobnicate. There are: accept, disable" in editor.messages()
+    assert "there is no command frobnicate. The commands are: accept, disable" in editor.messages()
 
 
 @pytest.fixture
@@ -180,15 +180,15 @@ def test_a_part_is_a_head_of_the_suggestion(editor: Neovim, text: str, part: str
 
 VIEW = """
 local line, col, item, encoding, now_lines, now_row, now_col = ...
-local suggestions, places = require('slipstream.suggestion'), require('slipstream.place')
+local suggestions, cursors = require('slipstream.suggestion'), require('slipstream.cursor')
 vim.api.nvim_buf_set_lines(0, 0, -1, false, { line })
 vim.o.virtualedit = 'onemore'
 vim.api.nvim_win_set_cursor(0, { 1, col })
-local suggestion = suggestions.from_item(item, { id = 1, offset_encoding = encoding }, places.here())
+local suggestion = suggestions.from_item(item, { id = 1, offset_encoding = encoding }, cursors.here())
 if not suggestion then return { is_understood = false } end
 vim.api.nvim_buf_set_lines(0, 0, -1, false, now_lines)
 vim.api.nvim_win_set_cursor(0, { now_row + 1, now_col })
-local view = suggestions.view(suggestion, places.here())
+local view = suggestions.view(suggestion, cursors.here())
 if not view then return { is_understood = true } end
 return {
   is_understood = true, text = view.text, num_replaced = view.num_replaced,
@@ -208,8 +208,8 @@ def viewed(editor: Neovim, before: str, item: dict[str, Any], now: str, encoding
 
 
 def item(text: str, start: int, end: int) -> dict[str, Any]:
-    places = [{"line": 0, "character": character} for character in (start, end)]
-    return {"insertText": text, "range": {"start": places[0], "end": places[1]}}
+    positions = [{"line": 0, "character": character} for character in (start, end)]
+    return {"insertText": text, "range": {"start": positions[0], "end": positions[1]}}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_nothing_is_left_when_something_else_was_typed(
 
 
 @pytest.mark.parametrize(("encoding", "column"), [("utf-8", 9), ("utf-16", 4), ("utf-32", 3)])
-def test_places_are_counted_in_the_servers_units(editor: Neovim, encoding: str, column: int) -> None:
+def test_positions_are_counted_in_the_servers_units(editor: Neovim, encoding: str, column: int) -> None:
     view = viewed(editor, "é🙂漢|)", item("x)", column, column + 1), "é🙂漢|)", encoding)
     assert (view["text"], view["num_replaced"]) == ("x)", 1)
 

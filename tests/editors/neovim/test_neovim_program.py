@@ -80,8 +80,11 @@ def test_the_end_of_a_snooze_switches_on_nothing_else(bare: Neovim) -> None:
     bare.vim.command("Slipstream disable")
     bare.vim.command("Slipstream snooze 30")
     bare.vim.command("Slipstream resume")
-    gate = "local gate = require('slipstream.gate') return { gate.is_enabled(), gate.snoozed_minutes() }"
-    assert bare.call(gate) == [False, 0]
+    switches = (
+        "local switches = require('slipstream.switches')"
+        "return { switches.is_enabled(), switches.snoozed_minutes() }"
+    )
+    assert bare.call(switches) == [False, 0]
     bare.vim.command("Slipstream enable")
 
 
@@ -142,7 +145,7 @@ def test_the_doctor_of_a_module_is_run_by_its_interpreter(
 def test_a_program_that_cannot_be_asked_has_its_doctor_in_a_shell(with_cmd: Callable[[Any], Neovim]) -> None:
     editor = with_cmd(["/opt/my-wrapper"])
     editor.vim.command("Slipstream doctor")
-    assert "Run it in a shell" in editor.messages()
+    assert "Run `slipstream doctor` in a shell" in editor.messages()
 
 
 @pytest.mark.parametrize(("says", "is_good"), [("slipstream 0.1.0", True), ("Python 3.12.1", False)])
@@ -152,5 +155,7 @@ def test_checkhealth_takes_no_other_program_for_slipstream(
     editor = with_cmd([str(played_program(tmp_path, says)), "-m", "lsp_server"])
     editor.vim.command("checkhealth slipstream")
     report = "\n".join(editor.lines())
-    assert f"OK {says}" in report if is_good else f"It is not Slipstream: it says {says}" in report
-    assert ("It is not Slipstream" in report) != is_good
+    assert (
+        f"OK {says}" in report if is_good else f"The program is not Slipstream. It printed: {says}" in report
+    )
+    assert ("The program is not Slipstream" in report) != is_good

@@ -60,7 +60,7 @@ def test_the_server_hears_of_a_filetype_that_is_off(editor: Neovim, write: Write
 def test_snoozing_ends_by_itself(editor: Neovim, write: Write, model_says: str) -> None:
     write("shapes.py", PERIMETER)
     editor.vim.command("Slipstream snooze 0.02")
-    assert "snoozed 1 min" in editor.call("return require('slipstream').status()")
+    assert "snoozed for 1 min" in editor.call("return require('slipstream').status()")
     stays_without(editor, "ret")
     assert editor.wait_ghost() == model_says
 
@@ -91,7 +91,7 @@ def test_checkhealth_has_no_error(editor: Neovim, write: Write) -> None:
     report = "\n".join(editor.lines())
     assert "ERROR" not in report
     assert "WARNING" not in report
-    for part in ("Neovim 0.1", "slipstream 0.", "attached to 1 buffers", "The model is", "Drawn by this"):
+    for part in ("Neovim 0.1", "slipstream 0.", "serves 1 of", "The model is", "This plugin draws"):
         assert part in report
 
 
@@ -108,8 +108,8 @@ def test_checkhealth_names_a_taken_key_and_a_second_drawer(
     report = "\n".join(editor.lines())
     if is_new:
         editor.call("vim.lsp.inline_completion.enable(false)")
-    assert "<Tab> in buffer" in report
-    assert ("ghost text shows twice" in report) == is_new
+    assert "Another mapping of <Tab> in buffer" in report
+    assert ("draws ghost text in buffer" in report) == is_new
 
 
 def test_why_explains_what_is_on_the_screen(editor: Neovim, write: Write, model_says: str) -> None:
@@ -121,11 +121,11 @@ def test_why_explains_what_is_on_the_screen(editor: Neovim, write: Write, model_
     page = editor.lines()
     assert page[:2] == ["Suggested", RULES["end-of-statement"]]
     assert model_says in page
-    assert "Where it came from" in page
-    origins = page[page.index("Where it came from") + 1 : page.index("How") - 1]
+    assert "Sources" in page
+    origins = page[page.index("Sources") + 1 : page.index("Work") - 1]
     listed = "".join(line.removeprefix("■ ")[:24] for line in origins)
     assert listed.replace(" ", "") == model_says.replace(" ", "")
-    assert re.match(r"\d+ tokens", page[page.index("How") + 1])
+    assert re.match(r"\d+ tokens", page[page.index("Work") + 1])
     editor.type("q")
     editor.until("return vim.bo.filetype == 'python'")
 
@@ -154,7 +154,7 @@ def test_a_piece_from_a_file_leads_there(editor: Neovim, write: Write, project: 
             {"text": "\nthree", "source": "ngram", "evidence": "", "file": str(source), "line": 2},
         ],
     }
-    editor.call("require('slipstream.window').open('why', require('slipstream.why').page(...))", answer)
+    editor.call("require('slipstream.info_window').open('why', require('slipstream.why').page(...))", answer)
     page = editor.lines()
     listed = next(number for number, line in enumerate(page) if line.endswith("origin.py:3"))
     for row in (page.index("three"), listed):
@@ -196,7 +196,7 @@ def test_the_statistics_window_shows_latencies(editor: Neovim, write: Write) -> 
     editor.until("return vim.bo.filetype == 'slipstream-info'")
     page = "\n".join(editor.lines())
     assert page.startswith("ready")
-    for part in ("answer", "verify", "asked for", "a pass", "Index"):
+    for part in ("answer", "verify", "requested", "per pass", "Index"):
         assert part in page
 
 

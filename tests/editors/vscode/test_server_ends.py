@@ -104,7 +104,7 @@ def test_a_removal_ends_the_servers_of_all_windows_and_says_what_stays(
     ):
         wait_for_walkthrough(one, other)
         until(lambda: len(servers.started()) == 2, what="server in each window")
-        one.run("Slipstream: Remove Everything It Installed and Stored")
+        one.run("Slipstream: Remove the Server and All Its Files")
         one.page.locator(".monaco-dialog-box").get_by_role("button", name="Remove Everything").click()
         until(lambda: servers.living() == [], what="end of both servers")
         until(lambda: "nothing was removed" in " ".join(one.notifications()), what="word on what stays")

@@ -153,7 +153,7 @@ def test_why_tells_what_ended_a_suggestion_in_a_sentence(window: Window) -> None
     window.open("why.py", STATISTICS)
     window.type("def mean(values):\n")
     window.ghost_text()
-    window.run("Slipstream: Why This Suggestion, or None?")
+    window.run("Slipstream: Explain the Suggestion Here")
     told = " ".join(window.choices())
     assert any(sentence in told for sentence in RULES.values())
     assert not any(rule in told for rule in RULES if "-" in rule)
@@ -161,16 +161,16 @@ def test_why_tells_what_ended_a_suggestion_in_a_sentence(window: Window) -> None
 
 def test_a_language_that_is_switched_off_says_so(window: Window) -> None:
     window.open("off.py", STATISTICS)
-    window.run("Slipstream: Switch On or Off for This Language")
+    window.run("Slipstream: Switch Suggestions On or Off for This Language")
     try:
         assert window.wait_for_status("circle-slash")
         window.type("def mean(values):\n")
         window.page.wait_for_timeout(1500)
         assert not window.has_ghost_text()
-        window.run("Slipstream: Why This Suggestion, or None?")
+        window.run("Slipstream: Explain the Suggestion Here")
         assert "Suggestions are switched off for this language." in " ".join(window.choices())
     finally:
-        window.run("Slipstream: Switch On or Off for This Language")
+        window.run("Slipstream: Switch Suggestions On or Off for This Language")
     window.wait_until_ready()
     window.type("return ")
     assert window.ghost_text()

@@ -1,4 +1,4 @@
---- What keys and commands can do, whoever draws the ghost text. Owns that choice and nothing else.
+--- The actions of keys and commands, for both ways to draw the ghost text.
 
 local config = require('slipstream.config')
 
@@ -13,7 +13,7 @@ function M.is_visible()
   if is_builtin() then
     return require('slipstream.builtin').is_visible()
   end
-  return require('slipstream.session').visible() ~= nil
+  return require('slipstream.current_suggestion').visible() ~= nil
 end
 
 ---@param part slipstream.Part
@@ -25,18 +25,18 @@ function M.accept(part)
   return require('slipstream.accept').accept(part)
 end
 
---- Shows another candidate; asks for them when they are not known, or when nothing is shown.
+--- Shows another candidate. Requests all candidates first, or one suggestion where none is visible.
 ---@param delta integer
 ---@return boolean
 function M.cycle(delta)
   if is_builtin() then
     return require('slipstream.builtin').cycle(delta)
   end
-  local session, request = require('slipstream.session'), require('slipstream.request')
-  if not session.visible() then
+  local current_suggestion, request = require('slipstream.current_suggestion'), require('slipstream.request')
+  if not current_suggestion.visible() then
     request.invoke()
-  elseif session.is_complete() then
-    session.step(delta)
+  elseif current_suggestion.is_complete() then
+    current_suggestion.step(delta)
   else
     request.all_candidates(delta)
   end
@@ -48,10 +48,10 @@ function M.dismiss()
   if is_builtin() then
     return require('slipstream.builtin').dismiss()
   end
-  local session = require('slipstream.session')
-  local was_visible = session.visible() ~= nil
+  local current_suggestion = require('slipstream.current_suggestion')
+  local was_visible = current_suggestion.visible() ~= nil
   require('slipstream.request').cancel()
-  session.clear()
+  current_suggestion.clear()
   return was_visible
 end
 

@@ -1,20 +1,20 @@
---- The other way to draw: Neovim 0.12's own `vim.lsp.inline_completion`. Owns every call into it.
+--- Drawing by `vim.lsp.inline_completion` of Neovim 0.12. The only module that calls it.
 
 local config = require('slipstream.config')
-local gate = require('slipstream.gate')
+local switches = require('slipstream.switches')
 local suggestions = require('slipstream.suggestion')
 
 local M = {}
 
---- Why the options cannot be met, or nil.
+--- The reason why this Neovim cannot do what the options ask for, or nil.
 ---@return string?
 function M.problem()
   if config.get().ghost == 'builtin' and not vim.lsp.inline_completion then
-    return "ghost = 'builtin' needs Neovim 0.12. Leave the option out: then the plugin draws by itself."
+    return "the option ghost = 'builtin' needs Neovim 0.12. Without it the plugin draws the ghost text."
   end
 end
 
---- Turns Neovim's inline completion on or off in attached buffers, as the switches say.
+--- Turns Neovim's inline completion on or off in attached buffers, according to the switches.
 ---@param buf integer? only this one
 function M.follow_switches(buf)
   local buffers = buf and { buf } or {}
@@ -24,7 +24,7 @@ function M.follow_switches(buf)
     end
   end
   for _, each in ipairs(buffers) do
-    vim.lsp.inline_completion.enable(gate.reason_off(each) == nil, { bufnr = each })
+    vim.lsp.inline_completion.enable(switches.reason_off(each) == nil, { bufnr = each })
   end
 end
 
@@ -38,7 +38,7 @@ function M.is_visible()
   return known ~= nil and #vim.api.nvim_buf_get_extmarks(0, known, 0, -1, { limit = 1 }) > 0
 end
 
---- The item with only the first part of what is not typed yet, and without its command.
+--- Shortens an item to the first part of the text that is not typed yet, and removes its command.
 ---@param item vim.lsp.inline_completion.Item
 ---@param part slipstream.Part
 local function shortened(item, part)
@@ -52,7 +52,7 @@ local function shortened(item, part)
   local head = suggestions.head(text:sub(typed + 1), part)
   if typed + #head < #text then
     item.insert_text, item.command = text:sub(1, typed + #head), nil
-    -- What the rest would have replaced stays.
+    -- The text that the rest would replace stays.
     local kept_end = math.min(end_col, col + typed)
     item.range = vim.range.extmark(item.range.buf, row, col, end_row, kept_end)
   end
@@ -85,7 +85,7 @@ function M.cycle(delta)
   return true
 end
 
---- Neovim can only switch it off and on again, which forgets the suggestion.
+--- Dismisses the suggestion. Neovim can only switch inline completion off and on again.
 ---@return boolean
 function M.dismiss()
   if not M.is_visible() then
@@ -97,9 +97,10 @@ function M.dismiss()
   return true
 end
 
---- Neovim asks by itself only; there is no public way to make it.
+--- Neovim has no public function that requests a suggestion.
 function M.trigger()
-  vim.notify("Slipstream: with ghost = 'builtin' Neovim decides when to ask.", vim.log.levels.INFO)
+  local message = "Slipstream: with the option ghost = 'builtin', Neovim decides when to suggest."
+  vim.notify(message, vim.log.levels.INFO)
 end
 
 return M

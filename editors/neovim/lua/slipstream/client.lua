@@ -1,24 +1,25 @@
---- The language server's process: how it is started, found, stopped, and started again after a crash.
+--- The language server: starts it, finds it, stops it, and restarts it after a crash.
 
 local config = require('slipstream.config')
-local keeper = require('slipstream.keeper')
-local places = require('slipstream.place')
+local change_tracking = require('slipstream.change_tracking')
+local cursors = require('slipstream.cursor')
 
 local M = {}
 
 local NAME = 'slipstream'
--- A server that ran this long was healthy: its crash is counted as the first.
+local RESTARTING = 'Restarting the server.'
+-- A crash after this time counts as the first one.
 local HEALTHY_MS = 60000
 
 local num_crashes = 0
----@type table<integer, integer> when each client's server answered, in milliseconds of vim.uv.now()
+---@type table<integer, integer> the time of each server's first answer, from vim.uv.now()
 local answered_ms = {}
----@type table<integer, boolean> clients that end because we asked them to
+---@type table<integer, boolean> clients that the plugin stopped
 local is_leaving = {}
----@type table<integer, boolean> clients whose process ended by itself
+---@type table<integer, boolean> clients whose process crashed
 local is_crashed = {}
 
---- The client that serves a buffer, once it answers.
+--- The client that serves a buffer, or nil before its server answers.
 ---@param buf integer
 ---@return vim.lsp.Client?
 function M.of(buf)
@@ -29,18 +30,19 @@ function M.of(buf)
   end
 end
 
---- The client that serves the current buffer, or else any.
+--- The client that serves the current buffer, or otherwise any client.
 ---@return vim.lsp.Client?
 function M.any()
   return M.of(vim.api.nvim_get_current_buf()) or vim.lsp.get_clients({ name = NAME })[1]
 end
 
---- Why the server cannot be started, or nil.
+--- The reason why the server cannot start, or nil.
 ---@return string?
 function M.problem()
   local program = config.command()[1]
   if vim.fn.executable(program) == 0 then
-    return ('there is no program %s. Install the server, or set `cmd` to where it is.'):format(program)
+    local message = 'the program %s does not exist. Install the server, or name its program in `cmd`.'
+    return message:format(program)
   end
 end
 
@@ -68,7 +70,7 @@ local function add_folder(client, folder)
   client:notify('workspace/didChangeWorkspaceFolders', { event = event })
 end
 
---- One server for everything: a second project becomes another folder of the server that runs.
+--- One server serves all projects: a second project becomes another folder of the running server.
 ---@param client vim.lsp.Client
 ---@param wanted vim.lsp.ClientConfig
 ---@return boolean
@@ -110,7 +112,7 @@ local function start(wanted, buffers)
   end
 end
 
---- Starts a crashed server again, later each time, and gives up with a word about it.
+--- Restarts a crashed server, with longer waits each time. Gives up with an error after some crashes.
 ---@param wanted vim.lsp.ClientConfig
 ---@param buffers integer[]
 ---@param was_healthy boolean
@@ -119,12 +121,13 @@ local function recover(wanted, buffers, was_healthy)
   num_crashes = was_healthy and 1 or num_crashes + 1
   local status = require('slipstream.status')
   if num_crashes > options.max_attempts then
-    local message = ('the server crashed %d times in a row. See :Slipstream log.'):format(num_crashes)
+    local reason = 'the server crashed %d times in a row. Run :Slipstream log for its output.'
+    local message = reason:format(num_crashes)
     status.set({ state = 'error', message = message, kind = 'Error', ending = 'error' })
     vim.notify('Slipstream: ' .. message, vim.log.levels.ERROR)
     return
   end
-  status.set({ state = 'loading', message = 'Restarting', kind = 'Warning', ending = 'restarting' })
+  status.set({ state = 'loading', message = RESTARTING, kind = 'Warning', ending = 'restarting' })
   vim.defer_fn(function()
     start(wanted, buffers)
   end, options.first_delay_ms * 2 ^ (num_crashes - 1))
@@ -154,24 +157,24 @@ local function on_exit(code, signal, client_id)
   end)
 end
 
---- Before Neovim takes a client from a buffer. What is typed between two events counts already: a key that
---- finds the buffer without any client is the last one that any client hears of.
+--- Called before Neovim detaches a client from a buffer. A key can arrive between two events: if it finds the
+--- buffer without a client, Neovim stops tracking changes.
 ---@param client_id integer
 ---@param buf integer
 function M.before_detach(client_id, buf)
   if is_crashed[client_id] and vim.v.exiting == vim.NIL then
-    keeper.hold({ buf })
+    change_tracking.hold({ buf })
   end
 end
 
---- What lsp/slipstream.lua returns.
+--- The configuration that lsp/slipstream.lua returns.
 ---@return vim.lsp.Config
 function M.lsp_config()
   return {
     cmd = config.command(),
     root_markers = config.get().root_markers,
     settings = { slipstream = config.server_settings() },
-    -- Neovim 0.11 does not announce it by itself, and without it the server offers list completion.
+    -- Neovim 0.11 does not announce this, and without it the server offers completion lists.
     capabilities = { textDocument = { inlineCompletion = { dynamicRegistration = false } } },
     handlers = {
       didChangeStatus = function(_, params)
@@ -184,7 +187,7 @@ function M.lsp_config()
   }
 end
 
---- Stops the server and starts it anew for the same buffers.
+--- Restarts the server for the same buffers.
 function M.restart()
   num_crashes = 0
   local problem = M.problem()
@@ -192,11 +195,11 @@ function M.restart()
     vim.notify('Slipstream: ' .. problem, vim.log.levels.ERROR)
     return
   end
-  require('slipstream.status').set({ state = 'loading', message = 'Restarting', kind = 'Warning' })
+  require('slipstream.status').set({ state = 'loading', message = RESTARTING, kind = 'Warning' })
   local running = vim.lsp.get_clients({ name = NAME })
   for _, client in ipairs(running) do
     is_leaving[client.id] = true
-    keeper.hold(vim.tbl_keys(client.attached_buffers))
+    change_tracking.hold(vim.tbl_keys(client.attached_buffers))
     client:stop(true)
   end
   local function start_again(num_left)
@@ -210,7 +213,7 @@ function M.restart()
   start_again(100)
 end
 
---- Gives the server the settings as they are now.
+--- Sends the current settings to the server.
 function M.push_settings()
   for _, client in ipairs(vim.lsp.get_clients({ name = NAME })) do
     client.settings = vim.tbl_extend('force', client.settings, { slipstream = config.server_settings() })
@@ -218,19 +221,19 @@ function M.push_settings()
   end
 end
 
---- Tells the server where the user looks: it prepares for that place before a key is pressed.
----@param place slipstream.Place
-function M.tell_focus(place)
-  local client = M.of(place.buf)
+--- Sends the cursor position to the server, so that it can prepare before a key is pressed.
+---@param cursor slipstream.Cursor
+function M.send_focus(cursor)
+  local client = M.of(cursor.buf)
   if client then
     client:notify('textDocument/didFocus', {
-      textDocument = { uri = vim.uri_from_bufnr(place.buf) },
-      position = places.position(place, client.offset_encoding),
+      textDocument = { uri = vim.uri_from_bufnr(cursor.buf) },
+      position = cursors.position(cursor, client.offset_encoding),
     })
   end
 end
 
---- Asks the server something for the person at the keyboard; problems are told, not raised.
+--- Sends a request on the user's behalf, and shows a message if it fails.
 ---@param method string
 ---@param params table
 ---@param on_answer fun(result: any)
@@ -238,7 +241,8 @@ end
 function M.ask(method, params, on_answer, buf)
   local client = M.any()
   if not client then
-    vim.notify('Slipstream: no server runs here. See :checkhealth slipstream.', vim.log.levels.WARN)
+    local message = 'Slipstream: the server is not running. Run :checkhealth slipstream for details.'
+    vim.notify(message, vim.log.levels.WARN)
     return
   end
   client:request(method, params, function(err, result)

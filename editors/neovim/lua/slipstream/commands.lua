@@ -1,4 +1,4 @@
---- `:Slipstream` and its subcommands: their words, their arguments and what each calls.
+--- `:Slipstream` and its subcommands.
 
 local M = {}
 
@@ -6,29 +6,29 @@ local M = {}
 ---@field run fun(argument: string?)
 ---@field arguments? string[]
 
----@param change fun(gate: table)
+---@param change fun(switches: table)
 local function switch(change)
-  change(require('slipstream.gate'))
+  change(require('slipstream.switches'))
   require('slipstream.events').apply_switches()
 end
 
 ---@param scope string?
----@param wanted boolean? nil turns it round
+---@param wanted boolean? nil switches over
 local function enable(scope, wanted)
-  switch(function(gate)
+  switch(function(switches)
     if scope == 'buffer' then
       local is_on = vim.b.slipstream_enabled
       if is_on == nil then
-        is_on = gate.is_enabled()
+        is_on = switches.is_enabled()
       end
       vim.b.slipstream_enabled = wanted == nil and not is_on or wanted or false
     elseif scope == 'filetype' then
       local filetype = vim.bo.filetype
-      local is_on = gate.is_filetype_enabled(filetype)
+      local is_on = switches.is_filetype_enabled(filetype)
       require('slipstream.config').get().filetypes[filetype] = wanted == nil and not is_on or wanted or false
       require('slipstream.client').push_settings()
     else
-      gate.enable(wanted == nil and not gate.is_enabled() or wanted or false)
+      switches.enable(wanted == nil and not switches.is_enabled() or wanted or false)
     end
   end)
 end
@@ -37,30 +37,32 @@ end
 local function snooze(argument)
   local minutes = tonumber(argument or 30)
   if not minutes or minutes <= 0 then
-    vim.notify(('Slipstream: %s is no number of minutes.'):format(argument), vim.log.levels.ERROR)
+    local message = 'Slipstream: %s is not a number of minutes. Example: :Slipstream snooze 30'
+    vim.notify(message:format(argument), vim.log.levels.ERROR)
     return
   end
-  switch(function(gate)
-    gate.snooze(minutes)
+  switch(function(switches)
+    switches.snooze(minutes)
   end)
   vim.defer_fn(require('slipstream.events').apply_switches, minutes * 60000 + 50)
 end
 
 local function purge()
-  local question = 'Forget the index of all open folders and build it again?'
+  local question = 'Delete the index of all open folders and build it again?'
   if vim.fn.confirm(question, '&Yes\n&No', 2) ~= 1 then
     return
   end
   local params = { command = 'slipstream.purgeIndex', arguments = {} }
   require('slipstream.client').ask('workspace/executeCommand', params, function(num_folders)
-    vim.notify(('Slipstream: the index of %d folders is being built again.'):format(num_folders))
+    local folders = num_folders == 1 and 'folder' or 'folders'
+    vim.notify(('Slipstream: rebuilding the index of %d %s.'):format(num_folders, folders))
   end)
 end
 
 local function doctor()
   local command = require('slipstream.config').command_for('doctor')
   if not command then
-    local message = 'Slipstream: `cmd` does not say how to run `slipstream doctor`. Run it in a shell.'
+    local message = 'Slipstream: `cmd` does not name the program. Run `slipstream doctor` in a shell.'
     vim.notify(message, vim.log.levels.WARN)
     return
   end
@@ -76,7 +78,7 @@ M.commands = {
   disable = { run = function(scope) enable(scope, false) end, arguments = SCOPES },
   toggle = { run = function(scope) enable(scope) end, arguments = SCOPES },
   snooze = { run = snooze, arguments = { '5', '30', '60' } },
-  resume = { run = function() switch(function(gate) gate.resume() end) end },
+  resume = { run = function() switch(function(switches) switches.resume() end) end },
   trigger = { run = function() require('slipstream').trigger() end },
   accept = {
     run = function(part) require('slipstream').accept(part --[[@as slipstream.Part]]) end,
@@ -100,13 +102,15 @@ function M.run(words)
   local command = M.commands[name]
   if not command then
     local known = table.concat(M.names(), ', ')
-    local message = 'Slipstream: there is no command %s. There are: %s'
+    local message = 'Slipstream: there is no command %s. The commands are: %s.'
     vim.notify(message:format(name, known), vim.log.levels.ERROR)
     return
   end
   local is_known = not argument or name == 'snooze' or vim.list_contains(command.arguments or {}, argument)
   if not is_known then
-    vim.notify(('Slipstream: %s takes no %s.'):format(name, argument), vim.log.levels.ERROR)
+    local choices = table.concat(command.arguments or { 'no argument' }, ', ')
+    local message = 'Slipstream: the command %s does not take %s. It takes: %s.'
+    vim.notify(message:format(name, argument, choices), vim.log.levels.ERROR)
     return
   end
   command.run(argument)
@@ -119,7 +123,7 @@ function M.names()
   return names
 end
 
---- What may follow on the command line.
+--- The words that complete a command line.
 ---@param lead string
 ---@param line string
 ---@return string[]

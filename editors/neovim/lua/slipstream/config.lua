@@ -64,7 +64,7 @@ local checks = {
 local entry_kinds = { keymaps = 'key', restart = 'count' }
 
 local function fail(name, wanted, value)
-  error(('slipstream.setup: %s must be %s, not %s'):format(name, wanted, vim.inspect(value)), 0)
+  error(('slipstream.setup: the option %s must be %s, not %s.'):format(name, wanted, vim.inspect(value)), 0)
 end
 
 local function reject_unknown(given, known, prefix)
@@ -73,7 +73,7 @@ local function reject_unknown(given, known, prefix)
       local names = vim.tbl_keys(known)
       table.sort(names)
       local list = table.concat(names, ', ')
-      error(('slipstream.setup: there is no option %s%s. There are: %s'):format(prefix, name, list), 0)
+      error(('slipstream.setup: there is no option %s%s. The options are: %s.'):format(prefix, name, list), 0)
     end
   end
 end
@@ -97,7 +97,7 @@ end
 ---@param opts slipstream.Options
 local function check(opts)
   if type(opts) ~= 'table' then
-    fail('opts', 'a table', opts)
+    error(('slipstream.setup: the options must be a table, not %s.'):format(vim.inspect(opts)), 0)
   end
   reject_unknown(opts, options.defaults, '')
   for name, value in pairs(opts) do
@@ -140,7 +140,7 @@ function M.command()
   return words
 end
 
---- The words that have the same program do something else than serve; nil where `cmd` does not tell.
+--- The command line that runs the same program with another argument, or nil if `cmd` does not name it.
 ---@param argument string
 ---@return string[]?
 function M.command_for(argument)
@@ -155,7 +155,7 @@ function M.command_for(argument)
   end
 end
 
---- What the server is told: the settings, with the filetypes that are switched on or off.
+--- The settings to send, with the filetypes that are switched on or off.
 ---@return table
 function M.server_settings()
   local settings = vim.deepcopy(current.settings)

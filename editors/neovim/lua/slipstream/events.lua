@@ -1,13 +1,13 @@
---- Which of the editor's events follow, ask and clear. Owns the autocommands of attached buffers.
+--- The autocommands of attached buffers: when to request a suggestion, fit it to the text, or hide it.
 
 local clients = require('slipstream.client')
 local config = require('slipstream.config')
-local gate = require('slipstream.gate')
-local keeper = require('slipstream.keeper')
+local switches = require('slipstream.switches')
+local change_tracking = require('slipstream.change_tracking')
 local keymaps = require('slipstream.keymaps')
-local places = require('slipstream.place')
+local cursors = require('slipstream.cursor')
 local request = require('slipstream.request')
-local session = require('slipstream.session')
+local current_suggestion = require('slipstream.current_suggestion')
 
 local M = {}
 
@@ -15,21 +15,21 @@ local group = vim.api.nvim_create_augroup('slipstream.events', {})
 
 local function clear()
   request.cancel()
-  session.clear()
+  current_suggestion.clear()
 end
 
---- Something may have changed: shows what still fits, and asks when something was typed.
----@param is_forced boolean? ask also when nothing was typed
+--- Fits the visible suggestion to the text, and requests a new one if the text changed.
+---@param is_forced boolean? request one in any case
 local function update(is_forced)
-  if not gate.is_open() then
+  if not switches.can_suggest() then
     return clear()
   end
-  local now = places.here()
-  local is_new, is_typed = session.observe(now)
+  local now = cursors.here()
+  local is_new, is_typed = current_suggestion.observe(now)
   if not (is_new or is_forced) then
     return
   end
-  session.follow(now)
+  current_suggestion.follow(now)
   if (is_typed or is_forced) and config.get().auto_trigger then
     request.after_typing()
   else
@@ -37,22 +37,22 @@ local function update(is_forced)
   end
 end
 
---- Asks again in the current buffer, for instance when the model has just become ready.
+--- Requests a suggestion again in the current buffer, for example when the model becomes ready.
 function M.refresh()
   if #vim.api.nvim_get_autocmds({ group = group, buffer = 0 }) > 0 then
     update(true)
   end
 end
 
--- A cursor that rests this long has arrived.
-local SETTLED_MS = 100
-local looking = assert(vim.uv.new_timer())
+-- The server is notified of a cursor that rests this long.
+local REST_MS = 100
+local focus_timer = assert(vim.uv.new_timer())
 
-local function look()
-  looking:start(SETTLED_MS, 0, vim.schedule_wrap(function()
-    -- Who types already is asking.
+local function send_focus_soon()
+  focus_timer:start(REST_MS, 0, vim.schedule_wrap(function()
+    -- In insert mode the requests themselves carry the position.
     if vim.api.nvim_get_mode().mode:sub(1, 1) ~= 'i' then
-      clients.tell_focus(places.here())
+      clients.send_focus(cursors.here())
     end
   end))
 end
@@ -70,24 +70,24 @@ local function watch(buf)
     update()
   end)
   on(buf, { 'CompleteChanged' }, function()
-    if not gate.is_open() then
+    if not switches.can_suggest() then
       clear()
     end
   end)
-  -- The menu is still there while this event runs.
+  -- The menu is still visible while this event runs.
   on(buf, { 'CompleteDone' }, vim.schedule_wrap(M.refresh))
-  on(buf, { 'BufEnter', 'CursorMoved' }, look)
+  on(buf, { 'BufEnter', 'CursorMoved' }, send_focus_soon)
   on(buf, { 'InsertLeave', 'BufLeave', 'WinLeave', 'BufUnload' }, clear)
 end
 
--- InsertEnter comes before the mode has changed, and select mode has no event of its own.
+-- InsertEnter runs before the mode changes, and select mode has no event of its own.
 vim.api.nvim_create_autocmd('ModeChanged', {
   group = group,
   callback = function(args)
     local from, to = args.match:match('^(.-):(.*)$')
     local was_insert, is_insert = from:sub(1, 1) == 'i', to:sub(1, 1) == 'i'
     if was_insert ~= is_insert then
-      gate.set_block_insert(from == '\22')
+      switches.set_block_insert(from == '\22')
     end
     if is_insert and not was_insert then
       M.refresh()
@@ -97,23 +97,23 @@ vim.api.nvim_create_autocmd('ModeChanged', {
   end,
 })
 
---- Begins with a buffer that the client has attached to.
+--- Starts suggesting in a buffer that the client attached to.
 ---@param buf integer
 function M.attach(buf)
   require('slipstream.highlights').define()
-  keeper.release(buf)
+  change_tracking.release(buf)
   vim.api.nvim_clear_autocmds({ group = group, buffer = buf })
   keymaps.set(buf)
   if config.get().ghost == 'builtin' then
     require('slipstream.builtin').follow_switches(buf)
   else
     watch(buf)
-    look()
+    send_focus_soon()
     M.refresh()
   end
 end
 
---- Ends with a buffer.
+--- Stops suggesting in a buffer.
 ---@param buf integer
 ---@param client_id integer
 function M.detach(buf, client_id)
@@ -125,11 +125,11 @@ function M.detach(buf, client_id)
   keymaps.remove(buf)
 end
 
---- Applies switches that have just changed.
+--- Applies changed switches.
 function M.apply_switches()
   if config.get().ghost == 'builtin' then
     require('slipstream.builtin').follow_switches()
-  elseif gate.is_open() then
+  elseif switches.can_suggest() then
     M.refresh()
   else
     clear()

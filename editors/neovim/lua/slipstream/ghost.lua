@@ -1,4 +1,4 @@
---- Draws what is left of a suggestion as ghost text. Owns the extmarks; decides nothing.
+--- Draws the rest of a suggestion as ghost text, with extmarks.
 
 local suggestions = require('slipstream.suggestion')
 
@@ -13,7 +13,7 @@ M.namespace = vim.api.nvim_create_namespace('slipstream.ghost')
 ---@type slipstream.Drawn?
 local drawn
 
---- Tabs as blanks: virtual text knows no tab stops.
+--- Replaces tabs by blanks, because virtual text has no tab stops.
 ---@param text string
 ---@param column integer the screen column where the text begins
 ---@param width integer the buffer's 'tabstop'
@@ -40,18 +40,18 @@ end
 ---@param first_line string
 ---@return slipstream.Mark[]
 local function inline_marks(view, first_line)
-  local place = view.place
-  local replaced = place.right:sub(1, view.num_replaced)
+  local cursor = view.cursor
+  local replaced = cursor.right:sub(1, view.num_replaced)
   local segments = suggestions.align(first_line, replaced)
-  local width = vim.bo[place.buf].tabstop
-  local column = vim.fn.strdisplaywidth(place.before)
+  local width = vim.bo[cursor.buf].tabstop
+  local column = vim.fn.strdisplaywidth(cursor.before)
   local marks = {} ---@type slipstream.Mark[]
   if not segments then
     segments = { { text = first_line, is_kept = false } }
-    local opts = { end_row = place.row, end_col = place.col + #replaced, hl_group = 'SlipstreamReplaced' }
-    marks[1] = { col = place.col, opts = opts }
+    local opts = { end_row = cursor.row, end_col = cursor.col + #replaced, hl_group = 'SlipstreamReplaced' }
+    marks[1] = { col = cursor.col, opts = opts }
   end
-  local col = place.col
+  local col = cursor.col
   for _, segment in ipairs(segments) do
     local shown = expand(segment.text, column, width)
     column = column + vim.fn.strdisplaywidth(shown)
@@ -77,36 +77,36 @@ local function virtual_lines(lines, width)
     :totable()
 end
 
---- Puts the view on the screen in place of what was there, without a moment in between.
+--- Draws the view in place of the previous one, in one redraw.
 ---@param view slipstream.View
----@param hint string? shown behind the text, for instance which candidate it is
+---@param hint string? drawn after the text, for example the number of the candidate
 function M.draw(view, hint)
-  local place = view.place
-  if drawn and drawn.buf ~= place.buf then
+  local cursor = view.cursor
+  if drawn and drawn.buf ~= cursor.buf then
     M.clear()
   end
   local lines = vim.split(view.text, '\n', { plain = true })
   local first_line = table.remove(lines, 1)
   local marks = inline_marks(view, first_line)
   if #lines > 0 then
-    local below = virtual_lines(lines, vim.bo[place.buf].tabstop)
-    marks[#marks + 1] = { col = place.col, opts = { virt_lines = below } }
+    local below = virtual_lines(lines, vim.bo[cursor.buf].tabstop)
+    marks[#marks + 1] = { col = cursor.col, opts = { virt_lines = below } }
   end
   if hint then
     local opts = { virt_text = { { hint, 'SlipstreamHint' } }, virt_text_pos = 'eol' }
-    marks[#marks + 1] = { col = place.col, opts = opts }
+    marks[#marks + 1] = { col = cursor.col, opts = opts }
   end
   for id, mark in ipairs(marks) do
     mark.opts.id = id
-    vim.api.nvim_buf_set_extmark(place.buf, M.namespace, place.row, mark.col, mark.opts)
+    vim.api.nvim_buf_set_extmark(cursor.buf, M.namespace, cursor.row, mark.col, mark.opts)
   end
   for id = #marks + 1, drawn and drawn.num_marks or 0 do
-    vim.api.nvim_buf_del_extmark(place.buf, M.namespace, id)
+    vim.api.nvim_buf_del_extmark(cursor.buf, M.namespace, id)
   end
-  drawn = { buf = place.buf, num_marks = #marks }
+  drawn = { buf = cursor.buf, num_marks = #marks }
 end
 
---- Takes everything off the screen.
+--- Removes the ghost text.
 function M.clear()
   if not drawn then
     return

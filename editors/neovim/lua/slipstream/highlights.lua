@@ -1,4 +1,4 @@
---- The highlight groups and what they look like unless a colour scheme or the user says otherwise.
+--- The highlight groups, with defaults that a colour scheme or the user can override.
 
 local M = {}
 
@@ -21,7 +21,7 @@ local function apply()
   vim.api.nvim_set_hl(0, 'SlipstreamReplaced', { strikethrough = true, default = true })
 end
 
---- Defines the groups now and after each change of the colour scheme.
+--- Defines the groups, and again after each change of the colour scheme.
 function M.define()
   apply()
   vim.api.nvim_create_autocmd('ColorScheme', {
@@ -30,7 +30,7 @@ function M.define()
   })
 end
 
---- The group for text that came from a source.
+--- The group for text from a source.
 ---@param source string
 ---@return string
 function M.of_source(source)

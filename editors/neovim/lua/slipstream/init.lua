@@ -1,14 +1,12 @@
---- The public face: `setup(opts)` and what a user may call from own mappings.
----
---- Owns no state. Everything here is documented in |slipstream.txt|.
+--- The public functions: `setup(opts)`, and those for mappings. All are documented in |slipstream.txt|.
 
 local M = {}
 
---- Takes the options, makes :Slipstream available and starts the language server for fitting buffers.
+--- Sets the options, defines :Slipstream and enables the language server.
 ---@param opts slipstream.Options?
 function M.setup(opts)
   require('slipstream.config').set(opts or {})
-  -- A plugin manager that adds the folder late sources no plugin/ file.
+  -- A plugin manager that adds the folder late does not source plugin/ files.
   vim.cmd.runtime('plugin/slipstream.lua')
   local problem = require('slipstream.builtin').problem() or require('slipstream.client').problem()
   if problem then
@@ -19,14 +17,14 @@ function M.setup(opts)
   vim.lsp.enable('slipstream')
 end
 
---- Inserts the visible suggestion, or a part of it. Returns false when there is none.
+--- Inserts the visible suggestion, or a part of it. Returns false without one.
 ---@param part slipstream.Part? 'all' (default), 'word' or 'line'
 ---@return boolean
 function M.accept(part)
   return require('slipstream.actions').accept(part or 'all')
 end
 
---- Shows the next candidate, asking for several the first time; without a suggestion it asks for one.
+--- Shows the next candidate, or requests a suggestion if none is visible.
 ---@return boolean
 function M.next()
   return require('slipstream.actions').cycle(1)
@@ -38,13 +36,13 @@ function M.previous()
   return require('slipstream.actions').cycle(-1)
 end
 
---- Takes the suggestion off the screen. Returns false when there is none.
+--- Dismisses the suggestion. Returns false without one.
 ---@return boolean
 function M.dismiss()
   return require('slipstream.actions').dismiss()
 end
 
---- Asks for a suggestion now, wherever automatic ones are off.
+--- Requests a suggestion now, also where automatic ones are off.
 function M.trigger()
   require('slipstream.actions').trigger()
 end
@@ -55,7 +53,7 @@ function M.is_visible()
   return require('slipstream.actions').is_visible()
 end
 
---- A short text for a status line.
+--- Returns a short text for a status line.
 ---@return string
 function M.status()
   return require('slipstream.status').component()

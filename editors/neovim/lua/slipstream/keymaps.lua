@@ -1,4 +1,4 @@
---- The insert mode keys of attached buffers. A key that has nothing to do does what it did before.
+--- The insert mode keys of attached buffers. A key that has nothing to do keeps its previous action.
 
 local config = require('slipstream.config')
 
@@ -6,7 +6,7 @@ local M = {}
 
 ---@class slipstream.SetKey
 ---@field lhs string
----@field prior table? the buffer's own mapping that was there, as from maparg()
+---@field prior table? the buffer's previous mapping, as from maparg()
 
 ---@type table<integer, slipstream.SetKey[]>
 local keys_of = {}
@@ -49,7 +49,7 @@ local function raw(lhs)
   return vim.keycode(lhs)
 end
 
---- The mapping of a key for all buffers, as it is at this moment.
+--- The current global mapping of a key.
 ---@param lhs string
 ---@return table?
 local function global_mapping(lhs)
@@ -60,7 +60,7 @@ local function global_mapping(lhs)
   end
 end
 
---- Gives a mapping a second name, under which it can be run whatever its own key is mapped to.
+--- Gives a mapping a second name, to run it while its key is mapped to something else.
 ---@param mapping table
 ---@param lhs string
 ---@return string keys
@@ -73,7 +73,7 @@ local function renamed(mapping, lhs)
   return keys
 end
 
---- Runs what the key would do without this plugin.
+--- Runs the action that the key has without this plugin.
 ---@param key slipstream.SetKey
 local function fall_back(key)
   local mapping = key.prior or global_mapping(key.lhs)
@@ -84,7 +84,7 @@ local function fall_back(key)
   local rhs = raw(mapping.rhs or '')
   local is_own_head = mapping.noremap == 0 and mapping.expr ~= 1 and vim.startswith(rhs, raw(key.lhs))
   if is_own_head then
-    -- As in any mapping, a right side that begins with the key itself means the bare key there.
+    -- A right side that begins with the key itself means the bare key, as in any mapping.
     vim.api.nvim_feedkeys(rhs:sub(#raw(key.lhs) + 1), 'im', false)
     vim.api.nvim_feedkeys(raw(key.lhs), 'in', false)
     return
@@ -103,7 +103,7 @@ local function buffer_mapping(buf, lhs)
   end
 end
 
---- All keys that the options name, with the action of each.
+--- All keys of the options, with the action of each.
 ---@return {lhs: string, action: string}[]
 function M.wanted()
   local wanted = {}
@@ -132,7 +132,7 @@ function M.set(buf)
   end
 end
 
---- Takes the keys away and puts back what was there.
+--- Removes the keys and restores the previous mappings.
 ---@param buf integer
 function M.remove(buf)
   local keys = keys_of[buf] or {}
@@ -153,7 +153,7 @@ function M.remove(buf)
   end
 end
 
---- Keys of a buffer that somebody else has mapped since.
+--- Keys of a buffer that another mapping replaced.
 ---@param buf integer
 ---@return string[]
 function M.taken(buf)

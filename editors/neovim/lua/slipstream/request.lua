@@ -1,10 +1,10 @@
---- When to ask the server and which answers are still good. At most one request is under way.
+--- The requests for suggestions, at most one at a time, and the choice of answers that are still valid.
 
 local clients = require('slipstream.client')
 local config = require('slipstream.config')
-local gate = require('slipstream.gate')
-local places = require('slipstream.place')
-local session = require('slipstream.session')
+local switches = require('slipstream.switches')
+local cursors = require('slipstream.cursor')
+local current_suggestion = require('slipstream.current_suggestion')
 local status = require('slipstream.status')
 local suggestions = require('slipstream.suggestion')
 
@@ -14,11 +14,11 @@ local METHOD = 'textDocument/inlineCompletion'
 local INVOKED, AUTOMATIC = 1, 2
 
 ---@class slipstream.Asked
----@field place slipstream.Place
+---@field cursor slipstream.Cursor
 ---@field client vim.lsp.Client
 ---@field number integer
 ---@field begin integer nanoseconds
----@field delta integer? for a request of all candidates: how far to go on from the one shown
+---@field delta integer? for all candidates: the number of steps from the visible one
 ---@field request_id integer?
 
 ---@type slipstream.Asked?
@@ -29,33 +29,33 @@ local timer = assert(vim.uv.new_timer())
 ---@param asked slipstream.Asked
 ---@param items table[]
 ---@return slipstream.Suggestion[]
-local function understood(asked, items)
+local function suggestions_in(asked, items)
   local found = {}
   for _, item in ipairs(items) do
-    found[#found + 1] = suggestions.from_item(item, asked.client, asked.place)
+    found[#found + 1] = suggestions.from_item(item, asked.client, asked.cursor)
   end
   return found
 end
 
---- The server ends a request that was cancelled or overtaken with an error; that is no news.
+--- Takes an answer. Errors are ignored: they end requests that were cancelled or superseded.
 ---@param asked slipstream.Asked
 ---@param result table?
 local function receive(asked, err, result)
   if pending == asked then
     pending = nil
   end
-  if err or asked.number < last_answered or not gate.is_open() then
+  if err or asked.number < last_answered or not switches.can_suggest() then
     return
   end
   last_answered = asked.number
-  local candidates = understood(asked, result and (result.items or result) or {})
-  local is_current = places.is_same(asked.place, places.here())
+  local candidates = suggestions_in(asked, result and (result.items or result) or {})
+  local is_current = cursors.is_same(asked.cursor, cursors.here())
   local ms = (vim.uv.hrtime() - asked.begin) / 1e6
   if asked.delta then
     if is_current then
-      session.offer_all(candidates, asked.delta)
+      current_suggestion.offer_all(candidates, asked.delta)
     end
-  elseif session.offer(candidates, is_current) then
+  elseif current_suggestion.offer(candidates, is_current) then
     status.note_shown(asked.client, ms)
   end
 end
@@ -64,29 +64,35 @@ end
 ---@param delta integer?
 local function ask(kind, delta)
   M.cancel()
-  local place = places.here()
-  local client = clients.of(place.buf)
-  if not client or not gate.is_open() then
+  local cursor = cursors.here()
+  local client = clients.of(cursor.buf)
+  if not client or not switches.can_suggest() then
     return
   end
   num_asked = num_asked + 1
-  local asked = { place = place, client = client, number = num_asked, begin = vim.uv.hrtime(), delta = delta }
+  local asked = {
+    cursor = cursor,
+    client = client,
+    number = num_asked,
+    begin = vim.uv.hrtime(),
+    delta = delta,
+  }
   pending = asked
   local params = {
-    textDocument = { uri = vim.uri_from_bufnr(place.buf) },
-    position = places.position(place, client.offset_encoding),
+    textDocument = { uri = vim.uri_from_bufnr(cursor.buf) },
+    position = cursors.position(cursor, client.offset_encoding),
     context = { triggerKind = kind },
   }
   local is_sent, request_id = client:request(METHOD, params, function(err, result)
     receive(asked, err, result)
-  end, place.buf)
+  end, cursor.buf)
   asked.request_id = is_sent and request_id or nil
 end
 
---- Asks after something was typed, at once or when typing pauses. On a new line typing has paused already.
+--- Requests a suggestion after a key, at once or when typing pauses. An empty line counts as a pause.
 function M.after_typing()
   local delay = config.get().debounce_ms
-  if delay == 0 or not places.here().before:find('%S') then
+  if delay == 0 or not cursors.here().before:find('%S') then
     ask(AUTOMATIC)
     return
   end
@@ -96,18 +102,18 @@ function M.after_typing()
   end))
 end
 
---- Asks because the user wants it.
+--- Requests a suggestion on the user's behalf.
 function M.invoke()
   ask(INVOKED)
 end
 
---- Asks for all candidates, to go `delta` on from the one that is shown.
+--- Requests all candidates, to show the one `delta` after the visible one.
 ---@param delta integer
 function M.all_candidates(delta)
   ask(INVOKED, delta)
 end
 
---- Ends the request under way; an answer that comes all the same is judged by the text it fits.
+--- Cancels the pending request. If its answer arrives all the same, it is shown only if it fits the text.
 function M.cancel()
   timer:stop()
   if pending and pending.request_id and not pending.client:is_stopped() then

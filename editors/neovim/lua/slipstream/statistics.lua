@@ -1,15 +1,15 @@
---- The window that shows how the server has done so far.
+--- The window with the server's latencies and counts.
 
 local client = require('slipstream.client')
 local highlights = require('slipstream.highlights')
-local window = require('slipstream.window')
+local window = require('slipstream.info_window')
 
 local M = {}
 
 local TIMES = {
   { 'answer', 'response_ms' },
-  { 'keystroke taken in', 'change_ms' },
-  { 'cancelled to idle', 'cancel_to_idle_ms' },
+  { 'keystroke processing', 'change_ms' },
+  { 'cancellation', 'cancel_to_idle_ms' },
 }
 local STAGES = { 'queue', 'prompt', 'prefill', 'draft', 'verify', 'postprocess', 'total' }
 
@@ -44,15 +44,15 @@ local function add_counts(page, stats)
     return counters['num_' .. name] or 0
   end
   page:line():line('Suggestions', 'SlipstreamTitle')
-  local asked = '  %d asked for, %d answered, %d empty, %d cancelled'
+  local asked = '  %d requested, %d answered, %d empty, %d cancelled'
   page:line(asked:format(count('requests'), count('answered'), count('empty'), count('cancelled')))
   local taken = '  %d shown, %d accepted, %d accepted in part, %d characters accepted'
   local partially = count('partially_accepted')
   page:line(taken:format(count('shown'), count('accepted'), partially, count('accepted_chars')))
   local num_written, num_forwards = tokens.num_written or 0, tokens.num_forwards or 0
-  local written = '  %d tokens written in %d passes: %.2f a pass'
+  local written = '  %d tokens in %d passes: %.2f per pass'
   page:line(written:format(num_written, num_forwards, num_written / math.max(1, num_forwards)))
-  page:line():line('Drafts accepted, in tokens', 'SlipstreamTitle')
+  page:line():line('Accepted draft tokens', 'SlipstreamTitle')
   for source, number in vim.spairs(stats.accepted_by_source or {}) do
     page:add('  ■ ', highlights.of_source(source))
     page:line(('%-36s%6d'):format(stats.texts.sources[source] or source, number))
@@ -72,7 +72,7 @@ local function add_index(page, stats)
   end
 end
 
---- Where the target is `auto`: why it is this model, what is done for a larger one, what that would cost.
+--- The model; with the target `auto` also the reason for it and the cost of the next larger one.
 ---@param page slipstream.Page
 ---@param stats table
 local function add_target(page, stats)
@@ -101,7 +101,7 @@ function M.page(stats)
   return page
 end
 
---- Asks the server and opens the window.
+--- Requests the statistics and opens the window.
 function M.open()
   client.ask('slipstream/stats', vim.empty_dict(), function(stats)
     window.open('Slipstream: statistics', M.page(stats))

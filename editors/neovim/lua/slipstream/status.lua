@@ -1,10 +1,10 @@
---- What the server last said of itself, in a few words for a status line.
+--- The last status of the server, and a short text of it for status lines.
 
-local gate = require('slipstream.gate')
+local switches = require('slipstream.switches')
 
 local M = {}
 
--- The server is asked for its figures only while a status line shows them, and no more often than this.
+-- Statistics are requested only while a status line shows them, at most once in this time.
 local REFRESH_MS = 1000
 local SHOWN_WITHIN_MS = 10000
 
@@ -14,7 +14,7 @@ local SHOWN_WITHIN_MS = 10000
 ---@field message? string
 ---@field kind? string
 ---@field busy? boolean
----@field ending? string what there is to say while no server runs
+---@field ending? string the text while the server is not running
 
 ---@type slipstream.Status
 local status = {}
@@ -46,7 +46,7 @@ local function rate_of_all(stats)
   return num_forwards > 0 and (tokens.num_written or 0) / num_forwards or nil
 end
 
---- Takes note of an answer that is on the screen, `ms` after it was asked for.
+--- Records a visible answer, which arrived `ms` after the request.
 ---@param client vim.lsp.Client
 ---@param ms number
 function M.note_shown(client, ms)
@@ -59,13 +59,13 @@ function M.note_shown(client, ms)
   client:request('slipstream/stats', vim.empty_dict(), function(_, stats)
     local last = type(stats) == 'table' and stats.last
     local rate = type(last) == 'table' and tonumber(last.tokens_per_pass) or 0
-    -- An answer that was ready beforehand took no pass: then the rate of all answers so far stands for it.
+    -- An answer that was ready before the request took no pass: use the rate of all answers.
     tokens_per_pass = rate > 0 and rate or rate_of_all(stats)
     redraw()
   end)
 end
 
---- The milliseconds that the last shown answer took, as seen from here.
+--- The latency of the last visible answer in milliseconds, measured in Neovim.
 ---@return number?
 function M.last_ms()
   return last_ms
@@ -93,9 +93,9 @@ end
 function M.component()
   used_at = vim.uv.now()
   local client = require('slipstream.client').any()
-  if gate.snoozed_minutes() > 0 then
-    return ('Slipstream: snoozed %.0f min'):format(math.ceil(gate.snoozed_minutes()))
-  elseif gate.reason_off(vim.api.nvim_get_current_buf()) then
+  if switches.snoozed_minutes() > 0 then
+    return ('Slipstream: snoozed for %.0f min'):format(math.ceil(switches.snoozed_minutes()))
+  elseif switches.reason_off(vim.api.nvim_get_current_buf()) then
     return 'Slipstream: off'
   elseif not client then
     return status.ending and 'Slipstream: ' .. status.ending or ''

@@ -1,33 +1,33 @@
---- What a suggestion is and how it fits the text: the algebra of typing along it and of what it replaces.
+--- A suggestion, and how it fits the text: reuse after typing, and the text that it replaces.
 ---
---- Reads buffers, draws nothing and asks nothing.
+--- Reads buffers. Draws nothing and sends no request.
 
 local M = {}
 
 ---@class slipstream.Suggestion
----@field item table the item as the server answered it
+---@field item table the item of the server's answer
 ---@field client_id integer
----@field place slipstream.Place where it begins
+---@field cursor slipstream.Cursor the cursor at its beginning
 ---@field text string with `\n` line ends
----@field num_replaced integer bytes right of the place that the text stands for
+---@field num_replaced integer bytes after the cursor that the text replaces
 
---- What is left of a suggestion at the place where the cursor is now.
+--- The rest of a suggestion at the current cursor.
 ---@class slipstream.View
 ---@field suggestion slipstream.Suggestion
----@field place slipstream.Place
----@field text string what is still to be written
----@field num_replaced integer bytes right of the cursor that `text` stands for
+---@field cursor slipstream.Cursor
+---@field text string the rest to insert
+---@field num_replaced integer bytes after the cursor that `text` replaces
 
 ---@class slipstream.Segment
 ---@field text string
----@field is_kept boolean whether it already stands in the buffer
+---@field is_kept boolean whether the buffer already contains it
 
---- The suggestion that an item means at the place it was asked for, or nil where it means another place.
+--- Converts an item of the answer, or returns nil if the item is for another position.
 ---@param item table
 ---@param client vim.lsp.Client
----@param place slipstream.Place
+---@param cursor slipstream.Cursor
 ---@return slipstream.Suggestion?
-function M.from_item(item, client, place)
+function M.from_item(item, client, cursor)
   local text = item.insertText
   if type(text) ~= 'string' or text == '' then
     return nil
@@ -36,24 +36,24 @@ function M.from_item(item, client, place)
   if item.range then
     local encoding = client.offset_encoding
     local from, to = item.range.start, item.range['end']
-    local column = vim.str_utfindex(place.before, encoding)
-    if from.line ~= place.row or to.line ~= place.row or from.character ~= column then
+    local column = vim.str_utfindex(cursor.before, encoding)
+    if from.line ~= cursor.row or to.line ~= cursor.row or from.character ~= column then
       return nil
     end
-    local line = place.before .. place.right
-    num_replaced = vim.str_byteindex(line, encoding, to.character, false) - place.col
+    local line = cursor.before .. cursor.right
+    num_replaced = vim.str_byteindex(line, encoding, to.character, false) - cursor.col
   end
   return {
     item = item,
     client_id = client.id,
-    place = place,
+    cursor = cursor,
     text = (text:gsub('\r\n', '\n')),
     num_replaced = num_replaced,
   }
 end
 
---- Splits a line of the suggestion into what is new and what already stands right of the cursor, in order.
---- Nil when the replaced text does not occur in it in that order.
+--- Splits a line of the suggestion into new text and text that already follows the cursor, in order.
+--- Returns nil if the line does not contain the replaced text in that order.
 ---@param line string
 ---@param replaced string
 ---@return slipstream.Segment[]?
@@ -77,13 +77,13 @@ function M.align(line, replaced)
   return segments
 end
 
---- How many bytes right of the cursor the rest stands for, or nil when the text there changed otherwise.
+--- Number of bytes after the cursor that the rest replaces, or nil if the text there changed otherwise.
 ---@param suggestion slipstream.Suggestion
 ---@param rest string
 ---@param right string
 ---@return integer?
 local function replaced_now(suggestion, rest, right)
-  local then_right, num_replaced = suggestion.place.right, suggestion.num_replaced
+  local then_right, num_replaced = suggestion.cursor.right, suggestion.num_replaced
   local num_added = #right - #then_right
   if num_added == 0 then
     return right == then_right and num_replaced or nil
@@ -92,7 +92,7 @@ local function replaced_now(suggestion, rest, right)
     local is_eaten = -num_added <= num_replaced and vim.endswith(then_right, right)
     return is_eaten and num_replaced + num_added or nil
   end
-  -- A plugin that closes brackets wrote the other half of what was typed.
+  -- A plugin that closes brackets inserted the other half of the typed pair.
   local added = right:sub(1, num_added)
   if not vim.endswith(right, then_right) or added:find('[^%)%]}>"\'`]') then
     return nil
@@ -102,12 +102,12 @@ local function replaced_now(suggestion, rest, right)
   return M.align(line, replaced) and num_added + num_replaced or nil
 end
 
---- What is left of the suggestion at a place; nil when something else was written or nothing is left.
+--- The rest of the suggestion at a cursor, or nil if other text was typed or nothing is left.
 ---@param suggestion slipstream.Suggestion
----@param now slipstream.Place
+---@param now slipstream.Cursor
 ---@return slipstream.View?
 function M.view(suggestion, now)
-  local start = suggestion.place
+  local start = suggestion.cursor
   local num_rows = now.row - start.row
   if now.buf ~= start.buf or num_rows < 0 or now.num_lines - start.num_lines ~= num_rows then
     return nil
@@ -126,10 +126,10 @@ function M.view(suggestion, now)
   if not num_replaced or rest == now.right:sub(1, num_replaced) then
     return nil
   end
-  return { suggestion = suggestion, place = now, text = rest, num_replaced = num_replaced }
+  return { suggestion = suggestion, cursor = now, text = rest, num_replaced = num_replaced }
 end
 
---- The head of `text` that a part means: a word with the blanks before it, or all up to the line's end.
+--- The beginning of `text` that a part names: a word with the blanks before it, or the rest of the line.
 ---@param text string
 ---@param part slipstream.Part
 ---@return string
@@ -142,7 +142,7 @@ function M.head(text, part)
   return text:match('^%s*[%w_\128-\255]+') or text:match('^%s*[^%w%s_\128-\255]+') or text
 end
 
---- How many bytes right of the cursor vanish when `head`, the first part of the view's text, is inserted.
+--- Number of bytes after the cursor that inserting `head`, the first part of the view's text, replaces.
 ---@param view slipstream.View
 ---@param head string
 ---@return integer
@@ -150,7 +150,7 @@ function M.num_consumed(view, head)
   if head == view.text then
     return view.num_replaced
   end
-  local replaced = view.place.right:sub(1, view.num_replaced)
+  local replaced = view.cursor.right:sub(1, view.num_replaced)
   local segments = M.align(view.text:match('^[^\n]*'), replaced) or {}
   local num_passed, num_consumed = 0, 0
   for _, segment in ipairs(segments) do
@@ -163,7 +163,7 @@ function M.num_consumed(view, head)
   return num_consumed
 end
 
---- How much of the item's text is written once `view` has shrunk by `head`, in UTF-16 units.
+--- Length of the item's text that is inserted after `head`, in UTF-16 units.
 ---@param view slipstream.View
 ---@param head string
 ---@return integer

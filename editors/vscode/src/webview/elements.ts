@@ -1,4 +1,4 @@
-// Owns making elements. Text goes in as text, never as markup.
+// Owns creating elements. Text is inserted as text, never as markup.
 
 export type Attributes = Readonly<Record<string, string>>;
 export type Child = Node | string | undefined;
@@ -33,7 +33,7 @@ export function swatch(source: string): HTMLElement {
 
 const KNOWN = new Set(["target", "ngram", "recycled", "neural", "selected"]);
 
-/** The source as part of a class name; what is not known looks like the model's own. */
+/** The source as part of a class name. An unknown source looks like the model's own text. */
 export function sourceClass(source: string): string {
   return KNOWN.has(source) ? source : "target";
 }

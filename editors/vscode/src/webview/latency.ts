@@ -1,5 +1,5 @@
 // Owns the part of the page about response times.
-import { points } from "../curve";
+import { points } from "../figures";
 import { milliseconds } from "../figures";
 import type { Stats } from "../protocol";
 import { element, section, svg } from "./elements";
@@ -14,8 +14,8 @@ export function latency(stats: Stats): Node | undefined {
   }
   const figures: [string, number | undefined][] = [
     ["Median", response.p50],
-    ["95 % within", response.p95],
-    ["99 % within", response.p99],
+    ["95th percentile", response.p95],
+    ["99th percentile", response.p99],
     ["Longest", response.max],
   ];
   const list = element("dl", { class: "figures" });
@@ -27,13 +27,13 @@ export function latency(stats: Stats): Node | undefined {
   return section("Response time", list, recent.length > 1 ? curve(recent) : undefined);
 }
 
-/** The last response times as a line; the dot is the newest. */
+/** The last response times as a line, with a dot at the newest. */
 function curve(values: readonly number[]): Node {
   const places = points(values, WIDTH, HEIGHT);
   const line = places.map(([x, y]) => `${x},${y}`).join(" ");
   const [x, y] = places.at(-1) ?? [0, 0];
   const longest = milliseconds(Math.max(...values));
-  const label = `The last ${values.length} response times, the longest ${longest}, the newest ${milliseconds(values.at(-1) ?? 0)}.`;
+  const label = `The last ${values.length} response times: longest ${longest}, newest ${milliseconds(values.at(-1) ?? 0)}.`;
   const drawing = svg(
     "svg",
     { viewBox: `-4 -4 ${WIDTH + 8} ${HEIGHT + 8}`, class: "curve", role: "img", "aria-label": label },
@@ -41,6 +41,6 @@ function curve(values: readonly number[]): Node {
     svg("polyline", { class: "line", points: line }),
     svg("circle", { class: "newest", cx: String(x), cy: String(y), r: "3.5" }),
   );
-  const caption = element("figcaption", {}, `the last ${values.length}, oldest first; the top is ${longest}`);
+  const caption = element("figcaption", {}, `The last ${values.length} suggestions, oldest first. The top is ${longest}.`);
   return element("figure", {}, drawing, caption);
 }

@@ -1,4 +1,4 @@
-// Owns the parts of the page that are figures and tables.
+// Owns the figures and tables of the page.
 import { count, numbered, share, tokensPerPass } from "../figures";
 import type { Stats } from "../protocol";
 import { element, section, sourceClass, swatch } from "./elements";
@@ -9,9 +9,9 @@ export function summary(stats: Stats): Node {
   const number = (name: string): number => counters[name] ?? 0;
   const perPass = tokensPerPass(tokens) ?? "–";
   const cards: [string, string, string][] = [
-    [count(number("num_answered")), "suggested", `nothing ${numbered(number("num_empty"), "time")}`],
+    [count(number("num_answered")), "suggestions", `${numbered(number("num_empty"), "empty answer")}`],
     [count(number("num_accepted")), "accepted", accepted(number("num_accepted"), number("num_shown"))],
-    [count(number("num_accepted_chars")), "characters saved", parts(number("num_partially_accepted"))],
+    [count(number("num_accepted_chars")), "characters accepted", parts(number("num_partially_accepted"))],
     [perPass, "tokens per pass", "of the model"],
   ];
   const list = element("dl", { class: "cards" });
@@ -23,7 +23,7 @@ export function summary(stats: Stats): Node {
   return element("div", {}, ...lines.map((line) => element("p", { class: "quiet" }, line)), list);
 }
 
-/** Where the target is `auto`: why it is this model, what is being done for a larger one, what that would cost. */
+/** With the target `auto`: the reason for the model, the current step, and the cost of the next larger one. */
 function choice(engine: Stats["engine"]): string[] {
   const auto = engine.auto as Readonly<Record<string, unknown>> | undefined;
   const said = ["reason", "step", "next"].map((name) => auto?.[name]);
@@ -35,12 +35,12 @@ function accepted(number: number, shown: number): string {
 }
 
 function parts(number: number): string {
-  return number === 0 ? "" : `${numbered(number, "part")} taken`;
+  return number === 0 ? "" : `${numbered(number, "part")} accepted`;
 }
 
-/** Whose drafts the model kept, as bars. */
+/** The accepted tokens by source, as bars. */
 export function bySource(stats: Stats): Node | undefined {
-  // Each pass of the model writes one token of its own beside the drafts that it keeps.
+  // Each pass writes one token of the model after the drafts that it accepts.
   const own = ["target", stats.tokens.num_forwards ?? 0] as const;
   const rows = [own, ...Object.entries(stats.accepted_by_source)].sort(([, a], [, b]) => b - a);
   const total = rows.reduce((sum, [, number]) => sum + number, 0);
@@ -52,17 +52,17 @@ export function bySource(stats: Stats): Node | undefined {
     const bar = element("meter", { class: `source-${sourceClass(source)}`, min: "0", max: String(total), value: String(number), "aria-label": name });
     return element("tr", {}, element("th", { scope: "row" }, swatch(source), name), element("td", { class: "wide" }, bar), cell(count(number)), cell(share(number, total)));
   });
-  return section("Who wrote the tokens", element("table", {}, element("tbody", {}, ...bars)), element("p", { class: "quiet" }, "Every draft was verified by the model: it would have written the same without them."));
+  return section("Sources of tokens", element("table", {}, element("tbody", {}, ...bars)), element("p", { class: "quiet" }, "The model verified every draft. It would have written the same text without drafts."));
 }
 
-/** Why nothing was shown, most frequent first. */
+/** The reasons for no suggestion, most frequent first. */
 export function reasons(stats: Stats): Node | undefined {
   const rows = Object.entries(stats.rules).sort(([, a], [, b]) => b - a);
   if (rows.length === 0) {
     return undefined;
   }
   const cells = rows.map(([rule, number]) => element("tr", {}, element("th", { scope: "row" }, stats.texts.rules[rule] ?? rule), cell(count(number))));
-  return section("Why nothing was shown", element("table", { class: "narrow" }, element("tbody", {}, ...cells)));
+  return section("Reasons for no suggestion", element("table", { class: "narrow" }, element("tbody", {}, ...cells)));
 }
 
 /** The state of each folder's index. */

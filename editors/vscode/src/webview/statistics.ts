@@ -1,5 +1,5 @@
-// Owns the statistics page: it draws what the extension tells it and asks to open places.
-import type { FromPage, PageState, ToPage } from "../messages";
+// Owns the script of the statistics page, which draws the extension's messages and asks it to open files.
+import type { FromPage, PageState, ToPage } from "../statisticsPage";
 import type { Stats } from "../protocol";
 import { latency } from "./latency";
 import { element } from "./elements";
@@ -16,7 +16,7 @@ const page = document.getElementById("page");
 let drawn = "";
 
 window.addEventListener("message", (event: MessageEvent<ToPage>) => {
-  // The same figures again would only disturb a selection or a screen reader.
+  // Drawing the same figures again would disturb selections and screen readers.
   const text = JSON.stringify(event.data);
   if (text !== drawn) {
     drawn = text;

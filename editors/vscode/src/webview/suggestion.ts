@@ -1,10 +1,10 @@
-// Owns the part of the page that shows the last suggestion and where each part of it came from.
+// Owns the section of the last suggestion, with the source of each part.
 import { milliseconds, numbered } from "../figures";
-import type { PieceView } from "../messages";
+import type { PieceView } from "../statisticsPage";
 import type { Stats, Texts } from "../protocol";
 import { element, section, sourceClass, swatch } from "./elements";
 
-/** `open` is called with a piece's number when the user wants to see its place. */
+/** `open` is called with the number of a part to open its file. */
 export function suggestion(stats: Stats, pieces: readonly PieceView[], open: (piece: number) => void): Node | undefined {
   const { last } = stats;
   if (!last) {
@@ -14,7 +14,7 @@ export function suggestion(stats: Stats, pieces: readonly PieceView[], open: (pi
   const code = element("pre", { tabindex: "0", "aria-label": "The last suggestion" });
   code.append(...shown.map((piece) => element("span", { class: `piece source-${sourceClass(piece.source)}`, title: described(piece, stats.texts) }, piece.text)));
   const { num_tokens: tokens, num_written: written, num_forwards: passes } = last;
-  const cost = passes === 0 ? "known from an earlier suggestion" : `· ${written} written in ${numbered(passes, "pass", "passes")} of the model`;
+  const cost = passes === 0 ? "· reused from an earlier suggestion" : `· ${written} written in ${numbered(passes, "pass", "passes")} of the model`;
   const caption = element("p", { class: "quiet" }, `${milliseconds(last.response_ms)} · ${numbered(tokens, "token")} ${cost}`);
   return section("Last suggestion", code, legend(shown, stats.texts), places(shown, open), caption);
 }
@@ -29,7 +29,7 @@ function legend(pieces: readonly PieceView[], texts: Texts): Node {
   return element("ul", { class: "legend", "aria-label": "Colours" }, ...entries);
 }
 
-/** A link for each piece that was read from a file. */
+/** A link for each part that was read from a file. */
 function places(pieces: readonly PieceView[], open: (piece: number) => void): Node | undefined {
   const links = pieces.flatMap((piece, index) => {
     if (piece.place === undefined) {
@@ -39,7 +39,7 @@ function places(pieces: readonly PieceView[], open: (piece: number) => void): No
     link.addEventListener("click", () => {
       open(index);
     });
-    return [element("li", {}, swatch(piece.source), element("code", {}, firstLine(piece.text)), " read from ", link)];
+    return [element("li", {}, swatch(piece.source), element("code", {}, firstLine(piece.text)), " from ", link)];
   });
   return links.length > 0 ? element("ul", { class: "places" }, ...links) : undefined;
 }

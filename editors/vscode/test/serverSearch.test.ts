@@ -4,10 +4,10 @@ import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, symlink, writeFile 
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { existing, type Installed, pipStep, readBundle, setUp } from "../src/managed";
+import { existing, type Installed, pipStep, readBundle, setUp } from "../src/environmentSetup";
 import { findProgram, isInside } from "../src/paths";
 import { run } from "../src/processes";
-import { findServer, interpreters, type Places } from "../src/search";
+import { findServer, interpreters, type SearchOptions } from "../src/serverSearch";
 import { ServerProcess } from "../src/serverProcess";
 import { CancelledSetup, SetupError } from "../src/setupError";
 import type { Interpreter } from "../src/versions";
@@ -26,7 +26,7 @@ afterEach(() => {
 
 const noProgress = (): Promise<Installed> => Promise.reject(new Error("nothing should be set up"));
 
-function places(changes: Partial<Places> = {}): Places {
+function places(changes: Partial<SearchOptions> = {}): SearchOptions {
   return {
     command: [],
     python: "",
@@ -71,17 +71,17 @@ test("an interpreter with the server runs it, away from what lies in the working
   assert.deepEqual(launch.command, [file, "-P", "-m", "lsp_server"]);
 });
 
-test("what pip needs on this machine is told to every server, for models come through pip too", async () => {
+test("every server gets the arguments for pip, because it downloads models with pip", async () => {
   const file = await python("env/bin", "0.1.2");
   const pipArguments = ["--proxy", "http://proxy:8080"];
-  const told = { SLIPSTREAM_PIP_ARGUMENTS: JSON.stringify(pipArguments) };
+  const expected = { SLIPSTREAM_PIP_ARGUMENTS: JSON.stringify(pipArguments) };
   for (const place of [{ python: file }, { command: ["/opt/slipstream", "serve"] }]) {
-    assert.deepEqual((await findServer(places({ ...place, pipArguments }), noProgress)).environment, told);
+    assert.deepEqual((await findServer(places({ ...place, pipArguments }), noProgress)).environment, expected);
     assert.deepEqual((await findServer(places(place), noProgress)).environment, {});
   }
 });
 
-test("a server's process gets what it is told beside the editor's environment", async () => {
+test("a server's process gets its variables beside the editor's environment", async () => {
   const file = await program("bin", "slipstream", 'echo "$SLIPSTREAM_PIP_ARGUMENTS in $PATH"');
   const launch = { command: [file], origin: "a test", environment: { SLIPSTREAM_PIP_ARGUMENTS: "[]" } };
   const { child } = await ServerProcess.start(launch, folder);
@@ -94,7 +94,7 @@ test("a server's process gets what it is told beside the editor's environment", 
 
 test("a stop ends a search while another extension does not answer, and while a program does not", { timeout: 30_000 }, async () => {
   const slow = await program("slow", "python3", "sleep 60");
-  const stuck: Partial<Places>[] = [{ activePython: () => new Promise(() => undefined) }, { python: slow }];
+  const stuck: Partial<SearchOptions>[] = [{ activePython: () => new Promise(() => undefined) }, { python: slow }];
   for (const place of stuck) {
     const controller = new AbortController();
     const found = findServer(places({ ...place, signal: controller.signal }), noProgress);

@@ -1,31 +1,31 @@
---- A floating window with lines, colours and places to go to. Knows nothing of what it shows.
+--- A floating window with coloured lines and links to files.
 
 local M = {}
 
 local namespace = vim.api.nvim_create_namespace('slipstream.window')
 
----@class slipstream.Goal
+---@class slipstream.Link
 ---@field file string
 ---@field line integer 0-based
 
 ---@class slipstream.Page
 ---@field lines string[]
 ---@field marks {row: integer, from: integer, to: integer, group: string}[]
----@field goals {row: integer, from: integer, to: integer, goal: slipstream.Goal}[]
+---@field links {row: integer, from: integer, to: integer, link: slipstream.Link}[]
 local Page = {}
 Page.__index = Page
 
 ---@return slipstream.Page
 function M.page()
-  return setmetatable({ lines = { '' }, marks = {}, goals = {} }, Page)
+  return setmetatable({ lines = { '' }, marks = {}, links = {} }, Page)
 end
 
---- Adds text at the end; line ends in it begin new lines.
+--- Adds text at the end; it may have several lines.
 ---@param text string
 ---@param group string?
----@param goal slipstream.Goal?
+---@param link slipstream.Link?
 ---@return slipstream.Page
-function Page:add(text, group, goal)
+function Page:add(text, group, link)
   for number, part in ipairs(vim.split(text, '\n', { plain = true })) do
     if number > 1 then
       self.lines[#self.lines + 1] = ''
@@ -36,8 +36,8 @@ function Page:add(text, group, goal)
     if group and part ~= '' then
       table.insert(self.marks, vim.tbl_extend('error', span, { group = group }))
     end
-    if goal then
-      table.insert(self.goals, vim.tbl_extend('error', span, { goal = goal }))
+    if link then
+      table.insert(self.links, vim.tbl_extend('error', span, { link = link }))
     end
   end
   return self
@@ -50,22 +50,22 @@ function Page:line(text, group)
   return self:add((text or '') .. '\n', group)
 end
 
----@param goal slipstream.Goal
-local function open_goal(goal)
-  vim.cmd.edit(vim.fn.fnameescape(goal.file))
+---@param link slipstream.Link
+local function open_link(link)
+  vim.cmd.edit(vim.fn.fnameescape(link.file))
   local num_lines = vim.api.nvim_buf_line_count(0)
-  vim.api.nvim_win_set_cursor(0, { math.min(goal.line + 1, num_lines), 0 })
+  vim.api.nvim_win_set_cursor(0, { math.min(link.line + 1, num_lines), 0 })
   vim.cmd.normal({ 'zz', bang = true })
 end
 
 ---@param page slipstream.Page
----@return slipstream.Goal?
-local function goal_under_cursor(page)
+---@return slipstream.Link?
+local function link_under_cursor(page)
   local cursor = vim.api.nvim_win_get_cursor(0)
-  for _, span in ipairs(page.goals) do
+  for _, span in ipairs(page.links) do
     local is_inside = cursor[2] >= span.from and cursor[2] < math.max(span.to, span.from + 1)
     if span.row == cursor[1] - 1 and is_inside then
-      return span.goal
+      return span.link
     end
   end
 end
@@ -85,7 +85,7 @@ local function filled_buffer(page)
   return buf
 end
 
---- Opens the page at the cursor. `q` and `<Esc>` close it, `<CR>` goes to the place under the cursor.
+--- Opens the page at the cursor. `q` and `<Esc>` close it, `<CR>` follows the link under the cursor.
 ---@param title string
 ---@param page slipstream.Page
 function M.open(title, page)
@@ -115,16 +115,16 @@ function M.open(title, page)
     end
   end
   for _, lhs in ipairs({ 'q', '<Esc>' }) do
-    vim.keymap.set('n', lhs, close, { buffer = buf, nowait = true, desc = 'Close' })
+    vim.keymap.set('n', lhs, close, { buffer = buf, nowait = true, desc = 'Close the window' })
   end
   vim.keymap.set('n', '<CR>', function()
-    local goal = goal_under_cursor(page)
-    if goal then
+    local link = link_under_cursor(page)
+    if link then
       close()
       vim.api.nvim_set_current_win(origin)
-      open_goal(goal)
+      open_link(link)
     end
-  end, { buffer = buf, nowait = true, desc = 'Go to the place this came from' })
+  end, { buffer = buf, nowait = true, desc = 'Go to the file of this part' })
 end
 
 return M

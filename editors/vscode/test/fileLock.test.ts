@@ -4,7 +4,7 @@ import { mkdtemp, readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
-import { acquire } from "../src/lock";
+import { acquire } from "../src/fileLock";
 import { Computer, Followed, type PlayedMachine } from "./playedMachine";
 
 const { signal } = new AbortController();

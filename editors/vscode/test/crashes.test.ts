@@ -1,7 +1,7 @@
 // Owns the tests of restarting after a crash.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Crashes, LONGEST_WAIT_MS } from "../src/backoff";
+import { Crashes, LONGEST_WAIT_MS } from "../src/serverLifecycle";
 
 const MINUTE = 60_000;
 

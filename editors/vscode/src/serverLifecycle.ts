@@ -1,13 +1,12 @@
-// Owns a server's life: start, stop, crash and restart, and what phase it is in. Must not know the editor.
-import { unlessAborted } from "./aborting";
-import { Crashes } from "./backoff";
-import type { Launch } from "./search";
+// Owns the lifecycle of a server: start, stop, crash, restart, and its phase. Does not import the editor.
+import { unlessAborted } from "./machine";
+import type { Launch } from "./serverSearch";
 import { type Remedy, SetupError } from "./setupError";
 import type { Phase } from "./statusText";
 
-// The process's end and its last lines arrive after the end of its streams.
+// The exit code and the last lines arrive after the end of the streams.
 const LAST_WORDS_MS = 200;
-// One that ended so often before it said anything does not come up by itself any more.
+// After this many ends before its first answer, the environment is replaced.
 const MAX_SILENT_ENDS = 3;
 
 export interface ServerPhase {
@@ -21,32 +20,32 @@ export interface Failure {
   readonly remedies: readonly Remedy[];
 }
 
-/** A server under way, from the start of its process to its end. */
+/** A running server, from the start of its process to its end. */
 export interface Connection {
-  /** Wait until it answers. */
+  /** Wait for its first answer. */
   open(): Promise<void>;
-  /** End it in good order, and by force where it does not listen. */
+  /** Shut it down, by force if it does not react. */
   close(): Promise<void>;
-  /** End it by force: at once, or after a moment in which it may end by itself. */
+  /** End it by force: at once, or after a moment to end by itself. */
   kill(when: "at once" | "soon"): void;
-  /** How it ended, in words. */
+  /** Its exit code or signal, and its last lines. */
   readonly lastWords: string;
 }
 
-/** What a life is made of. */
+/** The operations that a lifecycle calls. */
 export interface Parts<C extends Connection> {
-  /** Why there shall be no server now; undefined where there shall be one. */
+  /** The reason why the server must not run now, or undefined. */
   unwanted(): string | undefined;
   find(signal: AbortSignal): Promise<Launch>;
-  /** Start the process; `onEnd` is called when it ends by itself. */
+  /** Start the process. Calls `onEnd` when it ends by itself. */
   connect(launch: Launch, onEnd: () => void): Promise<C>;
-  /** Leave an installation that does not come up; whether the next `find` makes another one. */
+  /** Abandon an installation that does not start. True if the next `find` makes another one. */
   discard(launch: Launch): Promise<boolean>;
   changed(phase: ServerPhase): void;
   failed(failure: Failure): void;
-  /** Note what went wrong. */
+  /** Log an error. */
   log(error: unknown): void;
-  /** Call `work` later, unless the result is called before. */
+  /** Call `work` later, unless the returned function is called before. */
   after(ms: number, work: () => void): () => void;
   now(): number;
 }
@@ -57,11 +56,11 @@ interface Held<C> {
   hasAnswered: boolean;
 }
 
-export class Life<C extends Connection> {
+export class ServerLifecycle<C extends Connection> {
   private readonly crashes = new Crashes();
   private held: Held<C> | undefined;
   private work: Promise<void> = Promise.resolve();
-  /** Aborts every start that was asked for since the last stop. */
+  /** Aborts every start since the last stop. */
   private starts = new AbortController();
   private forgetRestart: () => void = () => undefined;
   private numSilentEnds = 0;
@@ -77,14 +76,14 @@ export class Life<C extends Connection> {
     return this.held?.connection;
   }
 
-  /** Start unless it runs. */
+  /** Start the server unless it runs. */
   start(): Promise<void> {
     this.forgetRestart();
     const { signal } = this.starts;
     return this.enqueue(() => this.open(signal));
   }
 
-  /** End it, also while it starts, and give its memory back. `why` is shown. */
+  /** Stop the server, also while it starts, and free its memory. The status shows `why`. */
   stop(why = ""): Promise<void> {
     this.forgetRestart();
     this.starts.abort();
@@ -92,7 +91,7 @@ export class Life<C extends Connection> {
     return this.enqueue(() => this.close(why));
   }
 
-  /** Begin anew, with all crashes forgotten. */
+  /** Restart the server and reset the count of crashes. */
   async restart(): Promise<void> {
     this.crashes.clear();
     void this.stop();
@@ -152,7 +151,7 @@ export class Life<C extends Connection> {
     }
   }
 
-  /** The connection ended by itself: start again a little later, or give up. */
+  /** The connection ended by itself: restart a little later, or give up. */
   private ended(held: Held<C>): void {
     if (this.held !== held) {
       return;
@@ -169,7 +168,7 @@ export class Life<C extends Connection> {
       }
     });
     if (wait !== undefined) {
-      this.set({ phase: "waiting", message: `The server ended and starts again in ${wait / 1000} s.` });
+      this.set({ phase: "waiting", message: `The server crashed. Restarting it in ${wait / 1000} s.` });
       this.forgetRestart = this.parts.after(wait, () => void this.start());
     }
   }
@@ -179,8 +178,8 @@ export class Life<C extends Connection> {
       return;
     }
     const isLeft = this.numSilentEnds >= MAX_SILENT_ENDS && (await this.parts.discard(launch));
-    const advice = isLeft ? "Restart makes a new environment for it." : "The log has all of it.";
-    this.fail(new SetupError(`The server ended again and again (${connection.lastWords}).`, advice, ["retry", "log"]));
+    const advice = isLeft ? "A restart installs it again." : "The log has its output.";
+    this.fail(new SetupError(`The server crashed repeatedly (${connection.lastWords}).`, advice, ["retry", "log"]));
   }
 
   private async close(why: string): Promise<void> {
@@ -205,5 +204,35 @@ export class Life<C extends Connection> {
     this.parts.log(message);
     this.set({ phase: "failed", message });
     this.parts.failed({ message, remedies: known?.remedies ?? ["retry", "log"] });
+  }
+}
+
+const MAX_CRASHES = 5;
+const WINDOW_MS = 3 * 60_000;
+export const LONGEST_WAIT_MS = 30_000;
+const FIRST_WAIT_MS = 1_000;
+// A crash after this time counts as the first one.
+const STABLE_MS = 10 * 60_000;
+
+/** The times of crashes, in milliseconds. */
+export class Crashes {
+  private times: number[] = [];
+
+  /** Record a crash at `now`. Returns the wait before the next start, or undefined to give up. */
+  add(now: number): number | undefined {
+    const last = this.times.at(-1);
+    if (last !== undefined && now - last > STABLE_MS) {
+      this.times = [];
+    }
+    this.times.push(now);
+    if (this.times.filter((time) => now - time < WINDOW_MS).length >= MAX_CRASHES) {
+      return undefined;
+    }
+    return Math.min(FIRST_WAIT_MS * 2 ** (this.times.length - 1), LONGEST_WAIT_MS);
+  }
+
+  /** Forget all crashes. */
+  clear(): void {
+    this.times = [];
   }
 }

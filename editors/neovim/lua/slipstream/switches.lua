@@ -1,5 +1,4 @@
---- Whether suggestions are wanted here and now: switches, snooze, and states of the editor in which
---- ghost text would be in the way. Owns the switches.
+--- The switches of suggestions, the snooze, and the states of the editor that suppress ghost text.
 
 local config = require('slipstream.config')
 
@@ -10,7 +9,7 @@ local is_enabled
 ---@type number? in milliseconds of vim.uv.now()
 local snoozed_until
 
--- What is typed in one line of a block is written in the others afterwards; an accepted text would not be.
+-- Neovim copies the typed text of a block insert to its other lines, but not an accepted text.
 local is_block_insert = false
 
 ---@param is_block boolean whether insert mode was entered from a visual block
@@ -37,12 +36,12 @@ function M.snooze(minutes)
   snoozed_until = vim.uv.now() + minutes * 60000
 end
 
---- Ends the snooze; what is switched off stays so.
+--- Ends the snooze. Other switches stay as they are.
 function M.resume()
   snoozed_until = nil
 end
 
---- Minutes of quiet that are left, 0 when none are.
+--- Minutes until the snooze ends, 0 without one.
 ---@return number
 function M.snoozed_minutes()
   return snoozed_until and math.max(0, snoozed_until - vim.uv.now()) / 60000 or 0
@@ -59,26 +58,26 @@ function M.is_filetype_enabled(filetype)
   return filetypes['*'] ~= false
 end
 
---- Why nothing is suggested in a buffer, or nil.
+--- The reason why a buffer has no suggestions, or nil.
 ---@param buf integer
 ---@return string?
 function M.reason_off(buf)
   if vim.b[buf].slipstream_enabled == false then
-    return 'Switched off in this buffer.'
+    return 'Suggestions are switched off in this buffer.'
   elseif vim.b[buf].slipstream_enabled == nil and not M.is_enabled() then
-    return 'Switched off.'
+    return 'Suggestions are switched off.'
   elseif not M.is_filetype_enabled(vim.bo[buf].filetype) then
-    return ('Switched off for the filetype %s.'):format(vim.bo[buf].filetype)
+    return ('Suggestions are switched off for the filetype %s.'):format(vim.bo[buf].filetype)
   elseif M.snoozed_minutes() > 0 then
-    return ('Snoozed for %.0f more minutes.'):format(math.ceil(M.snoozed_minutes()))
+    return ('Suggestions are snoozed for %.0f more minutes.'):format(math.ceil(M.snoozed_minutes()))
   elseif vim.bo[buf].buftype ~= '' or not vim.bo[buf].modifiable or vim.bo[buf].readonly then
-    return 'This buffer is not for writing.'
+    return 'This buffer cannot be edited.'
   end
 end
 
---- Whether the moment allows ghost text in the current window.
+--- Whether the current window may show ghost text now.
 ---@return boolean
-function M.is_open()
+function M.can_suggest()
   local mode = vim.api.nvim_get_mode().mode
   local options = config.get()
   if mode:sub(1, 1) ~= 'i' or is_block_insert or M.reason_off(vim.api.nvim_get_current_buf()) then

@@ -1,12 +1,12 @@
-// Owns what the editor knows about the machine's servers: settings, trust, the Python extension, the progress bar.
+// Owns finding or installing the server for this window: settings, trust, the Python extension, the progress bar.
 import * as vscode from "vscode";
 import * as configuration from "./configuration";
-import { unpublish } from "./environments";
-import type { Installed } from "./managed";
+import { unpublish } from "./environmentStore";
+import type { Installed } from "./environmentSetup";
 import { type Removed, removeEverything } from "./removal";
-import { findServer, type Launch, type Places, type WithProgress } from "./search";
+import { findServer, type Launch, type SearchOptions, type WithProgress } from "./serverSearch";
 
-/** The part of the Python extension's interface that is used here. */
+/** The used part of the Python extension's interface. */
 interface PythonExtension {
   readonly environments?: {
     getActiveEnvironmentPath(resource?: vscode.Uri): { readonly path: string };
@@ -16,23 +16,23 @@ interface PythonExtension {
   };
 }
 
-/** Finds the server for this window, and sets one up where there is none. */
-export class Environment {
+/** Finds the server for this window, and installs one if there is none. */
+export class ServerInstallation {
   constructor(
     private readonly context: vscode.ExtensionContext,
     private readonly log: vscode.LogOutputChannel,
     private readonly onStep: (step: string) => void,
   ) {}
 
-  /** Rejects with a SetupError. Aborting `signal` cancels a set-up. */
+  /** Rejects with a SetupError. Aborting `signal` cancels an installation. */
   async find(signal: AbortSignal): Promise<Launch> {
     await vscode.workspace.fs.createDirectory(this.context.globalStorageUri);
-    const launch = await findServer(this.places(signal), this.withProgress(signal));
+    const launch = await findServer(this.searchOptions(signal), this.withProgress(signal));
     this.log.info(`The server comes from ${launch.origin}: ${launch.command.join(" ")}`);
     return launch;
   }
 
-  /** Have the next search set up another environment in place of this launch's; false where it is not ours. */
+  /** Make the next search install another environment; false if this one does not belong to the extension. */
   async discard({ ownFolder }: Launch): Promise<boolean> {
     if (ownFolder !== undefined) {
       await unpublish(ownFolder);
@@ -40,19 +40,19 @@ export class Environment {
     return ownFolder !== undefined;
   }
 
-  /** Remove the servers that were set up here and all they stored. Rejects where something stays. */
+  /** Remove the installed servers and all their files. Rejects if something stays. */
   async removeEverything(): Promise<Removed> {
     return removeEverything(this.storage, (line) => {
       this.log.info(line);
     });
   }
 
-  /** Where programs run: never in a workspace folder. */
+  /** The working folder of programs, outside of all workspace folders. */
   get storage(): string {
     return this.context.globalStorageUri.fsPath;
   }
 
-  private places(signal: AbortSignal): Places {
+  private searchOptions(signal: AbortSignal): SearchOptions {
     const folders = vscode.workspace.workspaceFolders ?? [];
     return {
       command: configuration.get<string[]>("server.command", []),
@@ -75,7 +75,7 @@ export class Environment {
   private withProgress(outer: AbortSignal): WithProgress {
     const options = {
       location: vscode.ProgressLocation.Notification,
-      title: "Slipstream sets up its server",
+      title: "Slipstream is installing its server",
       cancellable: true,
     };
     return async (work) =>
@@ -93,7 +93,7 @@ export class Environment {
   }
 }
 
-/** A list of texts; what else stands in settings.json counts as an empty one. */
+/** A list of texts. Any other value in settings.json counts as an empty list. */
 function texts(value: unknown): string[] {
   return Array.isArray(value) && value.every((each) => typeof each === "string") ? value : [];
 }
@@ -109,7 +109,7 @@ async function activePython(): Promise<string | undefined> {
     const resolved = active && (await environments?.resolveEnvironment(active));
     return resolved?.executable.uri?.fsPath;
   } catch {
-    // It is the other extension's business; without its answer the search goes on.
+    // The search continues without the Python extension's answer.
     return undefined;
   }
 }

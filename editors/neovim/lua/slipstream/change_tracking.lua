@@ -1,13 +1,13 @@
---- Holds Neovim's change tracking of buffers while they have no server.
+--- Keeps Neovim tracking the changes of buffers while they have no server.
 ---
---- Without any client Neovim stops listening to a buffer's changes, and it does not begin again when the next
---- client attaches: that one would never hear what is typed. A client without a process stands in.
+--- Neovim stops tracking a buffer's changes when its last client detaches, and does not resume when the next
+--- one attaches. A client without a process fills the gap.
 
 local M = {}
 
-local NAME = 'slipstream-keeper'
+local NAME = 'slipstream-change-tracking'
 
---- A language server inside Neovim that can do nothing.
+--- A language server inside Neovim that does nothing.
 ---@param dispatchers vim.lsp.rpc.Dispatchers
 ---@return vim.lsp.rpc.PublicClient
 local function idle_server(dispatchers)
@@ -46,7 +46,7 @@ function M.hold(buffers)
   end
 end
 
---- Lets a buffer go once a server has it.
+--- Detaches from a buffer once a server is attached to it.
 ---@param buf integer
 function M.release(buf)
   for _, client in ipairs(vim.lsp.get_clients({ name = NAME, bufnr = buf })) do

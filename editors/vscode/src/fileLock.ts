@@ -1,14 +1,13 @@
-// Owns a lock between windows that saves them double work: a file that names its holder and changes while it is held.
-// It promises no more than that. A holder that stood still may come back while another works, so whoever holds it must
-// touch nothing that another may use.
+// Owns a lock that saves windows double work: a file that names its holder and changes while it is held. A paused holder
+// can resume after another one took over, so a holder must not touch files that another one may use.
 import { randomUUID } from "node:crypto";
 import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { isGone, type Machine, parseOwner, thisMachine } from "./machine";
 
 const BEAT_MS = 5_000;
 const POLL_MS = 500;
-// So often the file is looked at before its holder counts as standing still. Looks are counted, not time: while the
-// computer sleeps nobody looks, and clocks of two machines need not agree.
+// The holder counts as stopped after this many reads of an unchanged file. Reads are counted, not time, because
+// computers sleep and clocks of two machines differ.
 const MAX_LOOKS = 60;
 
 export interface Lock {
@@ -16,8 +15,8 @@ export interface Lock {
 }
 
 /**
- * Wait until the lock at `file` is ours. One whose holder has ended, or did not move while we looked for half a minute,
- * is taken over. `onWait` is called once when somebody else holds it. Rejects when `signal` aborts.
+ * Acquire the lock at `file`. Takes over from a holder that ended, or that did not change the file for half a minute.
+ * Calls `onWait` once if another process holds it. Rejects when `signal` aborts.
  */
 export async function acquire(
   file: string,
@@ -74,7 +73,7 @@ function held(file: string, token: string, machine: Machine): Lock {
         await rename(fresh, file);
       }
     } catch {
-      // Whoever takes it over only does work that was being done.
+      // If another process takes over meanwhile, it only repeats the work.
       await rm(fresh, { force: true }).catch(() => undefined);
     }
   };
@@ -83,7 +82,7 @@ function held(file: string, token: string, machine: Machine): Lock {
   return {
     async release() {
       stop();
-      // One that is under way would put the file back.
+      // A write that is in progress would restore the file.
       await beaten;
       if (await isOurs(file, token)) {
         await rm(file, { force: true });

@@ -1,26 +1,23 @@
-// Owns whether an answer still fits a document that changed since it was asked for, and what of an answer was taken.
-// Must not know the editor.
+// Owns whether an answer fits a document that changed since the request, and which part of it was accepted.
+// Does not import the editor.
 
-/** A line of a document with the cursor in it. */
-export interface Spot {
+/** The line of the cursor. */
+export interface CursorLine {
   readonly version: number;
   readonly numLines: number;
   readonly text: string;
   readonly column: number;
 }
 
-/** An answer's item: `text` is to replace the columns from `start` to `end` of the spot's line. */
+/** An item of an answer: `text` replaces the columns from `start` to `end` of the line. */
 export interface Item {
   readonly text: string;
   readonly start: number;
   readonly end: number;
 }
 
-/**
- * The item as it fits the line now, or undefined when it does not: it still fits when nothing happened but
- * the typing of its own beginning at the cursor.
- */
-export function refit(item: Item, asked: Spot, now: Omit<Spot, "column">): Item | undefined {
+/** The item for the current line, or undefined if the user did anything but type its beginning at the cursor. */
+export function refit(item: Item, asked: CursorLine, now: Omit<CursorLine, "column">): Item | undefined {
   if (now.version === asked.version) {
     return item;
   }
@@ -37,13 +34,12 @@ export function refit(item: Item, asked: Spot, now: Omit<Spot, "column">): Item 
   return item.text.startsWith(ahead + typed) ? { ...item, end: item.end + numTyped } : undefined;
 }
 
-// What editors write by themselves when the first half is typed.
+// Pairs that editors close when the first half is typed.
 const PAIRS = new Set(["()", "[]", "{}", "<>", '""', "''", "``"]);
 
 /**
- * How many characters of `text` are taken after a change that inserted `inserted` behind the first
- * `numTaken`; undefined when that was no taking of a part: typing, a pair of brackets, a new line with its
- * indentation, or other text.
+ * Number of characters of `text` that are accepted after a change that inserted `inserted` after the first `numTaken`.
+ * Undefined if the change did not accept a part: typing, a pair of brackets, a new line with indentation, other text.
  */
 export function partTaken(text: string, numTaken: number, inserted: string): number | undefined {
   const isTyped = inserted.length === 1 || PAIRS.has(inserted) || inserted.trim() === "";

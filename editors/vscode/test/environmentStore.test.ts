@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
-import { Environments, unpublish } from "../src/environments";
+import { EnvironmentStore, unpublish } from "../src/environmentStore";
 import { Computer, Followed, type PlayedMachine } from "./playedMachine";
 
 const NOW = "0123456789abcdef";
@@ -12,7 +12,7 @@ const LATER = "fedcba9876543210";
 const HOUR_MS = 60 * 60 * 1000;
 const { signal } = new AbortController();
 
-/** A window that sets its environment up, and says when to go on with what it builds. */
+/** A window that builds its environment, and waits for the test before each step. */
 class Builder {
   readonly done: Followed<string>;
   readonly begun: Followed<void>;
@@ -36,7 +36,7 @@ class Builder {
       await writeFile(path.join(folder, "second"), await readFile(path.join(folder, "first")));
     };
     const wanted = { fingerprint, build, isUsable: isWhole, onWait: () => undefined, signal };
-    this.done = new Followed(new Environments(root, machine).make(wanted));
+    this.done = new Followed(new EnvironmentStore(root, machine).make(wanted));
   }
 
   async end(): Promise<string> {
@@ -88,13 +88,13 @@ test("nothing that is half built is ever found", async () => {
   const computer = new Computer();
   const builder = new Builder(root, computer.window());
   await builder.begun.promise;
-  const seeker = new Environments(root, computer.window());
+  const seeker = new EnvironmentStore(root, computer.window());
   assert.equal(await seeker.find(NOW, () => Promise.resolve(true)), undefined);
   assert.equal(await seeker.find(NOW, () => Promise.resolve(true)), undefined);
   assert.equal(await builder.end(), await seeker.find(NOW, isWhole));
 });
 
-/** What another window leaves of `first` when it sets up the next version `hours` later. */
+/** The rest of `first` after another window set up the next version `hours` later. */
 async function afterwards(
   hours: number,
   from: (root: string, window: PlayedMachine) => Promise<void>,
@@ -152,7 +152,7 @@ test("using it anew keeps it for another week", async () => {
     await build(root, window);
     const again = new Computer().window();
     again.sleepThrough(5 * 24 * HOUR_MS);
-    assert.ok(await new Environments(root, again).find(NOW, isWhole));
+    assert.ok(await new EnvironmentStore(root, again).find(NOW, isWhole));
     again.end();
   });
   assert.equal(left.length, 1);
@@ -177,7 +177,7 @@ test("what fails leaves nothing, and the next one builds", async () => {
     onWait: () => undefined,
     signal,
   };
-  await assert.rejects(new Environments(root, computer.window()).make(failing), /no network/);
+  await assert.rejects(new EnvironmentStore(root, computer.window()).make(failing), /no network/);
   assert.deepEqual(await readdir(root), []);
   assert.equal(await isWhole(await new Builder(root, computer.window()).end()), true);
 });
@@ -197,9 +197,9 @@ test("one that is left by its user is not found again, and whoever runs from it 
   const computer = new Computer();
   const [leaving, running] = [computer.window(), computer.window()];
   const left = await new Builder(root, leaving).end();
-  assert.equal(await new Environments(root, running).find(NOW, isWhole), left);
+  assert.equal(await new EnvironmentStore(root, running).find(NOW, isWhole), left);
   await unpublish(left);
-  assert.equal(await new Environments(root, leaving).find(NOW, isWhole), undefined);
+  assert.equal(await new EnvironmentStore(root, leaving).find(NOW, isWhole), undefined);
   assert.notEqual(await new Builder(root, leaving).end(), left);
   assert.equal(await isWhole(left), true);
 });

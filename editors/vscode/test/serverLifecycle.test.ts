@@ -1,9 +1,9 @@
-// Owns the tests of a server's life: starts that never end, crashes, and servers that are not wanted any more.
+// Owns the tests of the server's lifecycle: starts that never end, crashes, and servers that are not wanted any more.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { type Connection, type Failure, Life, type ServerPhase } from "../src/life";
-import type { Launch } from "../src/search";
+import { type Connection, type Failure, ServerLifecycle, type ServerPhase } from "../src/serverLifecycle";
+import type { Launch } from "../src/serverSearch";
 
 const LAUNCH: Launch = { command: ["slipstream"], origin: "a test", environment: {} };
 
@@ -42,7 +42,7 @@ class PlayedConnection implements Connection {
   }
 }
 
-/** A life with servers that do what a test says, and a time that stands still until it is told to go on. */
+/** A lifecycle with servers that a test controls, and a time that advances only when the test says so. */
 class Play {
   readonly servers: PlayedConnection[] = [];
   readonly phases: ServerPhase[] = [];
@@ -50,12 +50,12 @@ class Play {
   readonly discarded: Launch[] = [];
   reason: string | undefined;
   find: () => Promise<Launch> = () => Promise.resolve(LAUNCH);
-  readonly life: Life<PlayedConnection>;
+  readonly life: ServerLifecycle<PlayedConnection>;
   private time = 0;
   private timers: { at: number; work: () => void }[] = [];
 
   constructor() {
-    this.life = new Life<PlayedConnection>({
+    this.life = new ServerLifecycle<PlayedConnection>({
       unwanted: () => this.reason,
       find: () => this.find(),
       connect: (_launch, onEnd) => {
@@ -118,7 +118,7 @@ async function quiet(): Promise<void> {
   }
 }
 
-// What is under test here would else be waited for without an end.
+// A failure of these tests would otherwise wait without an end.
 const isBounded = { timeout: 30_000 };
 
 const never = (): Promise<Launch> => new Promise(() => undefined);
@@ -178,7 +178,7 @@ test("a server that ends by itself starts again", async () => {
   assert.equal(play.servers.length, 2);
 });
 
-test("a server that ends when none is wanted any more stays away, and the reason is told", async () => {
+test("a server that ends when it is not wanted any more stays away, and the phase has the reason", async () => {
   const play = new Play();
   await play.begin();
   await play.last.answer();

@@ -1,9 +1,9 @@
-// Owns the managed environment: a virtual environment of our own with the server that the extension brings.
-// Must not know the editor.
+// Owns the extension's own virtual environment: making it, and installing the bundled server in it.
+// Does not import the editor.
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
-import { Environments } from "./environments";
+import { EnvironmentStore } from "./environmentStore";
 import { isExecutable } from "./paths";
 import { run } from "./processes";
 import { CancelledSetup, SetupError } from "./setupError";
@@ -12,39 +12,39 @@ import { type Interpreter, PYTHONS } from "./versions";
 const VENV = "venv";
 const SHOWN_LINES = 4;
 
-// pip says so each time that it cannot reach an index.
+// pip prints this each time that it cannot reach an index.
 const RETRYING = /\bRetrying \(Retry\(/;
 
 const INSTALLER = "install.py";
 const NEEDED = [INSTALLER, "requirements.lock", "requirements-torch.lock"];
 
-/** What the extension brings: the server's wheel, what it stands on by hash, and the program that installs both. */
+/** The bundled server: its wheel, the locks of its dependencies, and the program that installs both. */
 export interface Bundle {
   readonly folder: string;
   readonly wheel: string;
-  /** Changes whenever one of the files does. */
+  /** A hash of all its files. */
   readonly fingerprint: string;
 }
 
-/** An environment that is there, and the interpreter in it. */
+/** A complete environment and its interpreter. */
 export interface Installed {
   readonly folder: string;
   readonly python: string;
 }
 
 export interface SetupOptions {
-  /** Where environments lie. */
+  /** The folder of all environments. */
   readonly root: string;
   readonly bundle: Bundle;
   readonly pipArguments: readonly string[];
-  /** Interpreters that will do, best first; asked for only when one is needed. */
+  /** The suitable interpreters, best first. Called only when one is needed. */
   readonly interpreters: () => Promise<readonly Interpreter[]>;
   readonly report: (step: string) => void;
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
 }
 
-/** The bundle in `folder`; undefined where there is none. */
+/** The bundle in `folder`, or undefined if it is not complete. */
 export async function readBundle(folder: string): Promise<Bundle | undefined> {
   const names = await readdir(folder).catch((): string[] => []);
   const wheel = names.find((name) => name.endsWith(".whl"));
@@ -58,27 +58,27 @@ export async function readBundle(folder: string): Promise<Bundle | undefined> {
   return { folder, wheel: path.join(folder, wheel), fingerprint: hash.digest("hex").slice(0, 16) };
 }
 
-/** The environment that is already there for `bundle`; undefined when there is none. */
+/** The existing environment for `bundle`, or undefined. */
 export async function existing(root: string, bundle: Bundle): Promise<Installed | undefined> {
-  const folder = await new Environments(root).find(bundle.fingerprint, isUsable);
+  const folder = await new EnvironmentStore(root).find(bundle.fingerprint, isUsable);
   return folder === undefined ? undefined : { folder, python: interpreterOf(folder) };
 }
 
-/** The interpreters of all environments under `root`, of any version and in any state. */
+/** The interpreters of all environments in `root`, of any version and in any state. */
 export async function all(root: string): Promise<string[]> {
-  return (await new Environments(root).folders()).map(interpreterOf);
+  return (await new EnvironmentStore(root).folders()).map(interpreterOf);
 }
 
-/** A complete environment, made now unless another window made it meanwhile. */
+/** A complete environment: the one that another window made meanwhile, or a new one. */
 export async function setUp(options: SetupOptions): Promise<Installed> {
   const { bundle, report, root, signal } = options;
   try {
-    const folder = await new Environments(root).make({
+    const folder = await new EnvironmentStore(root).make({
       fingerprint: bundle.fingerprint,
       build: (empty) => fill(empty, options),
       isUsable,
       onWait: () => {
-        report("another window is setting it up");
+        report("waiting for another window that installs it");
       },
       signal,
     });
@@ -89,8 +89,8 @@ export async function setUp(options: SetupOptions): Promise<Installed> {
 }
 
 /**
- * A virtual environment with the server in `folder`, by the first interpreter that can: some systems split `venv` off,
- * and some indexes have no packages for each.
+ * Make a virtual environment with the server in `folder`, with the first interpreter that can. Some systems package
+ * `venv` apart, and some indexes lack packages for some versions.
  */
 async function fill(folder: string, options: SetupOptions): Promise<void> {
   options.report("looking for Python");
@@ -111,17 +111,17 @@ async function fill(folder: string, options: SetupOptions): Promise<void> {
   throw failure ?? noPython();
 }
 
-/** No index answers, which another interpreter would not change. */
+/** No index answers. Another interpreter would not help. */
 class Unreachable extends SetupError {}
 
 async function makeEnvironment(folder: string, { executable, python }: Interpreter, options: SetupOptions): Promise<void> {
-  options.report(`making an environment with Python ${python.join(".")}`);
-  options.log(`Making ${folder} with ${executable}`);
+  options.report(`creating an environment with Python ${python.join(".")}`);
+  options.log(`Creating ${folder} with ${executable}`);
   const command = [executable, "-I", "-m", "venv", "--clear", path.join(folder, VENV)];
   const outcome = await run(command, { cwd: options.root, signal: options.signal, onLine: options.log });
   if (outcome.code !== 0) {
     throw new SetupError(
-      `${executable} cannot make a virtual environment: ${lastLines(outcome.lines)}`,
+      `${executable} could not create a virtual environment: ${lastLines(outcome.lines)}`,
       "Install its venv module (python3-venv on Debian and Ubuntu), or name another interpreter in the setting slipstream.server.python.",
       ["retry", "settings", "log"],
     );
@@ -139,41 +139,41 @@ async function install(python: string, options: SetupOptions): Promise<void> {
       options.report(step);
     }
   };
-  options.report("asking for packages");
+  options.report("looking for packages");
   const pip = await run([...program, ...what], { cwd: root, signal, onLine });
   if (pip.code !== 0) {
     const Reason = pip.lines.some((line) => RETRYING.test(line)) ? Unreachable : SetupError;
     throw new Reason(
       `pip could not install the server: ${lastLines(pip.lines.filter((line) => !line.startsWith("[notice]")))}`,
-      "The log has all of it. Behind a proxy, or with packages elsewhere, set slipstream.server.pipArguments.",
-      ["retry", "log", "settings"],
+      "The log has pip's output. If pip needs a proxy or another index, set slipstream.server.pipArguments in settings.json.",
+      ["retry", "log", "settings.json"],
     );
   }
-  options.report("checking it");
+  options.report("checking the server");
   const check = await run([python, "-I", "-c", "import lsp_server.app"], { cwd: root, signal, onLine: options.log });
   if (check.code !== 0) {
     throw new SetupError(
       `The installed server does not start: ${lastLines(check.lines)}`,
-      "The log has all of it.",
+      "The log has its output.",
       ["retry", "log"],
     );
   }
 }
 
-/** No interpreter will do. */
+/** No interpreter is suitable. */
 export function noPython(): SetupError {
   return new SetupError(
-    `Slipstream needs ${PYTHONS}, and found none.`,
-    "Install one from python.org or with your system's packages, or name an interpreter in the setting slipstream.server.python.",
+    `Slipstream needs ${PYTHONS} and found none.`,
+    "Install Python from python.org or with your system's packages, or name an interpreter in the setting slipstream.server.python.",
     ["retry", "settings", "log"],
   );
 }
 
-/** What pip is doing, in a few words, from a line of its output. */
+/** The step in a line of pip's output, in a few words, or undefined. */
 export function pipStep(line: string): string | undefined {
   const download = /^\s*Downloading \S*?([A-Za-z0-9._]+?)-\d\S* \(([\d.]+ [kMG]B)\)/.exec(line);
   if (download) {
-    return `fetching ${download[1] ?? ""} (${download[2] ?? ""})`;
+    return `downloading ${download[1] ?? ""} (${download[2] ?? ""})`;
   }
   const packages = /^Installing collected packages: (.+)$/.exec(line);
   if (packages) {
@@ -193,5 +193,5 @@ function interpreterOf(folder: string): string {
 }
 
 function lastLines(lines: readonly string[]): string {
-  return lines.slice(-SHOWN_LINES).join("\n").trim() || "it says nothing.";
+  return lines.slice(-SHOWN_LINES).join("\n").trim() || "it printed nothing.";
 }

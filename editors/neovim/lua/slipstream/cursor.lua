@@ -1,8 +1,8 @@
---- Where the cursor stands: a frozen picture of one place, in bytes and in the protocol's units.
+--- The position of the cursor and the text around it, in bytes and in the protocol's units.
 
 local M = {}
 
----@class slipstream.Place
+---@class slipstream.Cursor
 ---@field buf integer
 ---@field tick integer the buffer's changedtick
 ---@field row integer 0-based line
@@ -11,8 +11,8 @@ local M = {}
 ---@field right string the line right of the cursor
 ---@field num_lines integer
 
---- The place of the cursor in the current window.
----@return slipstream.Place
+--- The cursor of the current window.
+---@return slipstream.Cursor
 function M.here()
   local buf = vim.api.nvim_get_current_buf()
   local cursor = vim.api.nvim_win_get_cursor(0)
@@ -29,19 +29,19 @@ function M.here()
   }
 end
 
---- Whether nothing was typed and the cursor did not move in between.
----@param a slipstream.Place?
----@param b slipstream.Place?
+--- Whether neither the text nor the position changed from one to the other.
+---@param a slipstream.Cursor?
+---@param b slipstream.Cursor?
 ---@return boolean
 function M.is_same(a, b)
   return a ~= nil and b ~= nil and a.buf == b.buf and a.tick == b.tick and a.row == b.row and a.col == b.col
 end
 
----@param place slipstream.Place
+---@param cursor slipstream.Cursor
 ---@param encoding string 'utf-8', 'utf-16' or 'utf-32'
 ---@return lsp.Position
-function M.position(place, encoding)
-  return { line = place.row, character = vim.str_utfindex(place.before, encoding) }
+function M.position(cursor, encoding)
+  return { line = cursor.row, character = vim.str_utfindex(cursor.before, encoding) }
 end
 
 return M

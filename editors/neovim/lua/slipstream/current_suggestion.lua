@@ -1,9 +1,9 @@
---- The suggestion that stands at the cursor: its candidates, which one is shown, and how typing shrinks it.
+--- The suggestion at the cursor: its candidates, the visible one, and how typing shortens it.
 ---
---- Owns that state. Asks nothing and inserts nothing.
+--- Sends no request and inserts nothing.
 
 local ghost = require('slipstream.ghost')
-local places = require('slipstream.place')
+local cursors = require('slipstream.cursor')
 local suggestions = require('slipstream.suggestion')
 
 local M = {}
@@ -11,29 +11,29 @@ local M = {}
 ---@class slipstream.Current
 ---@field candidates slipstream.Suggestion[]
 ---@field index integer
----@field is_complete boolean whether all candidates were asked for
+---@field is_complete boolean whether it has all candidates
 
 ---@type slipstream.Current?
 local current
----@type slipstream.Place?
+---@type slipstream.Cursor?
 local seen
----@type table<string, boolean> whether the server was told that an item was shown
-local told = setmetatable({}, { __mode = 'k' })
+---@type table<string, boolean> the items that the server knows to be shown
+local notified = setmetatable({}, { __mode = 'k' })
 
 ---@param suggestion slipstream.Suggestion
-local function tell_shown(suggestion)
-  if told[suggestion.item] then
+local function notify_shown(suggestion)
+  if notified[suggestion.item] then
     return
   end
-  told[suggestion.item] = true
+  notified[suggestion.item] = true
   local client = vim.lsp.get_client_by_id(suggestion.client_id)
   if client then
     client:notify('textDocument/didShowCompletion', { item = suggestion.item })
   end
 end
 
---- The candidates that still fit at a place, without those that say the same.
----@param now slipstream.Place
+--- The candidates that still fit at the cursor, without duplicates.
+---@param now slipstream.Cursor
 ---@return slipstream.View[], integer? index of the current one among them
 local function fitting(now)
   local views, index, known = {}, nil, {}
@@ -50,7 +50,7 @@ local function fitting(now)
   return views, index
 end
 
----@param now slipstream.Place
+---@param now slipstream.Cursor
 ---@return slipstream.View?
 local function current_view(now)
   local candidate = current and current.candidates[current.index]
@@ -61,25 +61,25 @@ end
 local function show(view)
   local hint
   if current and current.is_complete then
-    local views, index = fitting(view.place)
+    local views, index = fitting(view.cursor)
     hint = #views > 1 and (' %d/%d'):format(index, #views) or nil
   end
   ghost.draw(view, hint)
-  tell_shown(view.suggestion)
+  notify_shown(view.suggestion)
 end
 
---- Whether something was typed or moved since the last call; takes note of the place.
----@param now slipstream.Place
+--- Records the cursor, and returns whether the text or the position changed since the last call.
+---@param now slipstream.Cursor
 ---@return boolean is_new, boolean is_typed
 function M.observe(now)
   local before = seen
   seen = now
-  local is_new = not places.is_same(before, now)
+  local is_new = not cursors.is_same(before, now)
   return is_new, is_new and (not before or before.buf ~= now.buf or before.tick ~= now.tick)
 end
 
---- Fits what is shown to the place: shrinks it, or takes it away when it no longer fits.
----@param now slipstream.Place
+--- Shortens the visible suggestion to fit the cursor, or hides it if it no longer fits.
+---@param now slipstream.Cursor
 ---@return slipstream.View?
 function M.follow(now)
   local view = current_view(now)
@@ -91,18 +91,19 @@ function M.follow(now)
   return view
 end
 
---- What is on the screen, if it fits the text as it is at this moment.
+--- The visible suggestion, if it fits the current text.
 ---@return slipstream.View?
 function M.visible()
-  return current_view(places.here())
+  return current_view(cursors.here())
 end
 
---- Takes an answer. What no longer fits is left out; the same text, only cut shorter, changes nothing.
+--- Takes an answer without the candidates that no longer fit. A shorter version of the visible text changes
+--- nothing.
 ---@param candidates slipstream.Suggestion[]
----@param is_current boolean whether the answer was asked for exactly this place
+---@param is_current boolean whether the cursor is where it was at the request
 ---@return boolean is_shown
 function M.offer(candidates, is_current)
-  local now = places.here()
+  local now = cursors.here()
   local shown = current_view(now)
   local fits = vim.tbl_filter(function(candidate)
     return suggestions.view(candidate, now) ~= nil
@@ -122,11 +123,11 @@ function M.offer(candidates, is_current)
   return true
 end
 
---- Takes all candidates for the cursor's place and goes `delta` on from the one that is shown.
+--- Takes all candidates for the cursor and shows the one `delta` after the visible one.
 ---@param candidates slipstream.Suggestion[]
 ---@param delta integer
 function M.offer_all(candidates, delta)
-  local now = places.here()
+  local now = cursors.here()
   local shown = current_view(now)
   if shown then
     table.insert(candidates, 1, shown.suggestion)
@@ -142,10 +143,10 @@ function M.offer_all(candidates, delta)
   end
 end
 
---- Shows the candidate `delta` on, round and round.
+--- Shows the candidate `delta` after the visible one; the first follows the last.
 ---@param delta integer
 function M.step(delta)
-  local views, index = fitting(places.here())
+  local views, index = fitting(cursors.here())
   if not current or not index then
     return
   end
@@ -158,13 +159,13 @@ function M.step(delta)
   show(chosen)
 end
 
---- Whether all candidates are known.
+--- Whether it has all candidates.
 ---@return boolean
 function M.is_complete()
   return current ~= nil and current.is_complete
 end
 
---- Forgets the suggestion and takes it off the screen.
+--- Discards the suggestion and hides it.
 function M.clear()
   current = nil
   ghost.clear()

@@ -1,7 +1,7 @@
-// Owns the tests of answers that come late and of suggestions taken in parts.
+// Owns the tests of late answers and of suggestions accepted in parts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { partTaken, refit } from "../src/fitting";
+import { partTaken, refit } from "../src/itemFit";
 
 const asked = { version: 1, numLines: 10, text: "x = ret)", column: 7 };
 const item = { text: "urn_value", start: 7, end: 7 };

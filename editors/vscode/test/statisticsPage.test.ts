@@ -1,9 +1,9 @@
 // Owns the tests of the statistics page's document, its messages and its curve.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { points } from "../src/curve";
-import { parse } from "../src/messages";
-import { contentSecurityPolicy, document, escapeHtml } from "../src/page";
+import { points } from "../src/figures";
+import { parse } from "../src/statisticsPage";
+import { contentSecurityPolicy, document, escapeHtml } from "../src/statisticsPage";
 
 const parts = { nonce: "n0nce", source: "https://files", script: 'https://files/a"b.js', style: "https://files/c.css" };
 
