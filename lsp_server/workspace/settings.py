@@ -114,7 +114,7 @@ class Settings(BaseModel):
     languages: Annotated[
         dict[str, bool],
         About(
-            "Languages to switch on or off, by identifier. `*` stands for every language that is not named:"
+            "Languages to switch on or off, by identifier. `*` means every language that is not named:"
             ' `{"*": false, "python": true}`.',
             page="Suggestions",
             narrow="languages",

@@ -118,7 +118,7 @@ NEOVIM_OPTIONS = (
     NeovimOption(
         "filetypes",
         "table<string, boolean>",
-        "Filetypes to switch on or off. '*' stands for every filetype that is not named.",
+        "Filetypes to switch on or off. '*' means every filetype that is not named.",
         {},
         "switches",
         "filetypes = { ['*'] = false, python = true }",

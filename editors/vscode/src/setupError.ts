@@ -2,7 +2,7 @@
 
 export type Remedy = "settings" | "settings.json" | "log" | "retry";
 
-/** What happened, what to do, and the buttons to offer. */
+/** An error with a sentence about it, advice, and the buttons to offer. */
 export class SetupError extends Error {
   constructor(
     message: string,

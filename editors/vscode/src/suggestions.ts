@@ -7,7 +7,7 @@ import { ACCEPTED_COMMAND, MODEL_PROGRESS } from "./protocol";
 import { isEnabledFor } from "./settings";
 import type { Switches } from "./switches";
 
-// How long the status bar shows that an explicit request had no answer.
+// The status bar shows for this time that an explicit request had no answer.
 const NOTICE_MS = 3_000;
 
 /** An item of the server's answer. */

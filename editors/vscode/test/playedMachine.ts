@@ -1,4 +1,4 @@
-// Owns a machine that tests control: its time advances only when a test says so.
+// Owns a machine that tests control: its time advances only by a test's command.
 import { setImmediate as turn } from "node:timers/promises";
 import type { Machine, Owner } from "../src/machine";
 

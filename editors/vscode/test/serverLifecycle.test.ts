@@ -42,7 +42,7 @@ class PlayedConnection implements Connection {
   }
 }
 
-/** A lifecycle with servers that a test controls, and a time that advances only when the test says so. */
+/** A lifecycle with servers that a test controls, and a time that advances only by the test's command. */
 class Play {
   readonly servers: PlayedConnection[] = [];
   readonly phases: ServerPhase[] = [];
@@ -118,7 +118,7 @@ async function quiet(): Promise<void> {
   }
 }
 
-// A failure of these tests would otherwise wait without an end.
+// Otherwise a failing test would wait without an end.
 const isBounded = { timeout: 30_000 };
 
 const never = (): Promise<Launch> => new Promise(() => undefined);

@@ -9,7 +9,7 @@ export function summary(stats: Stats): Node {
   const number = (name: string): number => counters[name] ?? 0;
   const perPass = tokensPerPass(tokens) ?? "–";
   const cards: [string, string, string][] = [
-    [count(number("num_answered")), "suggestions", `${numbered(number("num_empty"), "empty answer")}`],
+    [count(number("num_answered")), "suggestions", numbered(number("num_empty"), "empty answer")],
     [count(number("num_accepted")), "accepted", accepted(number("num_accepted"), number("num_shown"))],
     [count(number("num_accepted_chars")), "characters accepted", parts(number("num_partially_accepted"))],
     [perPass, "tokens per pass", "of the model"],
