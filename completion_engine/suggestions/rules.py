@@ -52,7 +52,7 @@ RULES: dict[str, str] = {
     "does-not-fit-rest-of-line": "The suggestion would break the rest of the line.",
     "no-change": "The suggestion would change nothing.",
     "blank": "The suggestion would contain nothing but blanks.",
-    "out-of-time": "No part was ready in time. The settings deadlineMs and patienceMs say how long to wait.",
+    "out-of-time": "No part was ready within the time of the settings deadlineMs and patienceMs.",
     "nothing-to-add": "The model had nothing to add.",
     "unknown-name": "The next name is in neither this file nor the repository, so it is probably wrong.",
     "in-comment": "The cursor is in a comment, and the setting suggestInComments is off.",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from completion_engine.suggestions.rules import RULES
 from lsp_server.engine.work import EngineState
 
-# Why there is no suggestion, or why it ends where it does, by the rule that decided.
+# The reason for no suggestion, or for the end of one, by the rule that decided.
 REASONS: Mapping[str, str] = {
     **RULES,
     "engine-loading": "The model is still loading.",
@@ -23,7 +23,7 @@ REASONS: Mapping[str, str] = {
     "secret-at-cursor": "The text at the cursor looks like a secret, so your team's servers do not get it.",
     "language-disabled": "Suggestions are switched off for this language.",
     "trigger-manual": "The setting trigger is manual: suggestions appear only when you ask for them.",
-    "secret-file": "This file's name says that it holds secrets, so no model reads it.",
+    "secret-file": "Files of this name usually hold secrets, so no model reads them.",
     "unread-folder": "Slipstream has not read the settings of this folder yet.",
     "superseded": "A newer request replaced this one.",
     "document-changed": "The document changed before the suggestion was ready.",
@@ -33,10 +33,10 @@ REASONS: Mapping[str, str] = {
     "nothing": "The model had nothing to add.",
 }
 
-# Why a suggestion ends where it does, if no rule ended it.
+# The reason for the end of a suggestion that no rule ended.
 FINISH_REASONS: Mapping[str, str] = {
     "end": "The model ended the text here.",
-    "deadline": "The time was up. The setting deadlineMs says how long to wait.",
+    "deadline": "The time of the setting deadlineMs was over.",
     "length": "The suggestion has as many tokens as the setting maxTokens allows.",
 }
 
@@ -68,13 +68,13 @@ STAGES: Mapping[str, str] = {
 
 
 def reason_of(rule: str, finish_reason: str, *, is_shown: bool) -> str:
-    """Why a suggestion ends, or why there is none, by the rule or else by the end of the writing."""
+    """The reason for the end of a suggestion, or for none, by its rule or otherwise its finish reason."""
     if rule:
         return REASONS[rule]
     return FINISH_REASONS.get(finish_reason) or ("" if is_shown else REASONS["nothing"])
 
 
 def texts(rules: Iterable[str] = ()) -> dict[str, Mapping[str, str]]:
-    """What editors show for the names in an answer: rules, sources of drafts, and stages of the work."""
+    """The texts that editors show for the names in an answer: rules, sources of drafts, and stages."""
     known = {rule: REASONS[rule] for rule in rules if rule in REASONS}
     return {"rules": known, "sources": SOURCES, "stages": STAGES}

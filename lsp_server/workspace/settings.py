@@ -181,8 +181,8 @@ class Settings(BaseModel):
         float,
         Field(ge=0, allow_inf_nan=False),
         About(
-            "How long to continue when no part can be shown at the deadline (ms). At a new cursor position a"
-            " fifth of it is for reading the text.",
+            "The longest time to continue when no part can be shown at the deadline (ms). At a new cursor"
+            " position a fifth of it is for reading the text.",
             narrow="lower",
         ),
     ] = 1500.0
@@ -190,7 +190,7 @@ class Settings(BaseModel):
         int,
         Field(ge=1, le=8),
         About(
-            "How many different suggestions to offer when you ask for one. While you type there is one.",
+            "The number of suggestions to choose from when you ask for one. While you type there is one.",
             narrow="lower",
         ),
     ] = 3
@@ -284,7 +284,7 @@ class Settings(BaseModel):
     def refusal(self, language: str, *, is_invoked: bool) -> str:
         """The name of the rule that suppresses suggestions in `language`, or an empty string.
 
-        `is_invoked` says that the user asked for a suggestion.
+        `is_invoked` is true if the user asked for a suggestion.
         """
         if not self.is_enabled_for(language):
             return "language-disabled"
@@ -292,7 +292,7 @@ class Settings(BaseModel):
 
     @property
     def silent_in(self) -> frozenset[Surroundings]:
-        """Where automatic suggestions are suppressed."""
+        """The surroundings of the cursor that suppress automatic suggestions."""
         wanted: dict[Surroundings, bool] = {
             "comment": self.suggest_in_comments,
             "string": self.suggest_in_strings,

@@ -1,4 +1,4 @@
-"""What a settings model states about each of its fields, as rows from which pages and messages are made.
+"""The fields of a settings model as rows, from which pages and messages are made.
 
 Holds no setting.
 """
@@ -13,17 +13,17 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 Page = Literal["Suggestions", "Model", "Repository"]
-# What a repository may do to a setting: lower it or switch it off, exclude more files, switch languages off,
-# or choose this one value.
+# The changes that a repository may make to a setting: lower it or switch it off, exclude more files, switch
+# languages off, or choose this one value.
 Narrowing = Literal["lower", "exclude", "languages", "manual", "never", "off"]
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a person reads about a setting, and who may set it."""
+    """The text about a setting for people, and who may set it."""
 
     sentence: str
-    page: Page | None = None  # where the editors show it; None for an advanced setting of config.toml
+    page: Page | None = None  # its page in the editors, or None for an advanced setting of config.toml
     choices: Mapping[str, str] = field(default_factory=dict)  # a sentence for each value, where they are few
     is_machine_wide: bool = False  # names a model, a program, a path or a server: no workspace may set it
     narrow: Narrowing | None = None  # None keeps a repository from changing it

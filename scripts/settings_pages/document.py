@@ -49,7 +49,7 @@ def _meaning(row: Setting) -> str:
     if not choices and "enum" in row.schema:
         choices = [f"One of {', '.join(f'`{value}`' for value in row.schema['enum'])}."]
     if "enum" in row.schema.get("items", {}):
-        choices = [f"Out of {', '.join(f'`{value}`' for value in row.schema['items']['enum'])}."]
+        choices = [f"The values are {', '.join(f'`{value}`' for value in row.schema['items']['enum'])}."]
     return " ".join([row.about.sentence, *choices])
 
 

@@ -83,7 +83,7 @@ VSCODE_OPTIONS = (
     ),
     VSCodeOption(
         "trace.server",
-        "How much of the conversation with the server to log while the log level is Trace: `off`, `messages`,"
+        "The detail of the log of messages to and from the server at the log level Trace: `off`, `messages`,"
         " `compact` or `verbose`.",
         "messages",
         {"type": "string"},
@@ -203,7 +203,7 @@ NEOVIM_OPTIONS = (
     NeovimOption(
         "restart",
         "slipstream.Restart",
-        "How often in a row to restart a server that crashed, and how long to wait before the first restart."
+        "The number of restarts in a row after crashes, and the wait before the first one."
         " Each further wait is twice as long. A minute without a crash sets the count back.",
         {"max_attempts": 5, "first_delay_ms": 500},
         "restart",
@@ -212,5 +212,5 @@ NEOVIM_OPTIONS = (
     ),
 )
 
-# The server's settings that an option of the Neovim plugin stands for.
-NEOVIM_STANDS_FOR = {"trigger": "auto_trigger", "languages": "filetypes"}
+# The server's settings that an option of the Neovim plugin replaces.
+NEOVIM_REPLACES = {"trigger": "auto_trigger", "languages": "filetypes"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from lsp_server.workspace.settings_table import Setting
-from scripts.settings_pages.editor_options import NEOVIM_OPTIONS, NEOVIM_STANDS_FOR, NeovimOption
+from scripts.settings_pages.editor_options import NEOVIM_OPTIONS, NEOVIM_REPLACES, NeovimOption
 from scripts.settings_pages.generated import COMMAND, lua, replaced
 from scripts.settings_pages.vscode import shown
 
@@ -15,8 +15,8 @@ _TAG_COLUMN = 56
 
 
 def shown_settings() -> list[Setting]:
-    """The server's settings in the help: those of the pages that no option stands for."""
-    return [row for row in shown() if row.key not in NEOVIM_STANDS_FOR]
+    """The server's settings in the help: those of the pages that no option replaces."""
+    return [row for row in shown() if row.key not in NEOVIM_REPLACES]
 
 
 def options() -> str:

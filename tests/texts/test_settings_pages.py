@@ -9,7 +9,7 @@ import pytest
 from lsp_server.workspace.settings import all_settings
 from scripts.settings_pages import neovim, vscode
 from scripts.settings_pages.__main__ import generated
-from scripts.settings_pages.editor_options import NEOVIM_OPTIONS, NEOVIM_STANDS_FOR, VSCODE_OPTIONS
+from scripts.settings_pages.editor_options import NEOVIM_OPTIONS, NEOVIM_REPLACES, VSCODE_OPTIONS
 from scripts.settings_pages.generated import COMMAND, replaced
 
 MOST_SHOWN = 15
@@ -29,8 +29,8 @@ def test_a_person_sees_at_most_15_settings_in_each_editor() -> None:
 
 
 def test_what_neovim_has_an_option_for_is_a_setting_that_is_shown() -> None:
-    assert {row.key for row in vscode.shown()} >= {*NEOVIM_STANDS_FOR}
-    assert {option.name for option in NEOVIM_OPTIONS} >= {*NEOVIM_STANDS_FOR.values()}
+    assert {row.key for row in vscode.shown()} >= {*NEOVIM_REPLACES}
+    assert {option.name for option in NEOVIM_OPTIONS} >= {*NEOVIM_REPLACES.values()}
 
 
 def test_every_sentence_is_whole_and_fits_a_settings_page() -> None:

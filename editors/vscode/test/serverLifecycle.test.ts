@@ -168,7 +168,7 @@ test("a server that answered is ended in good order", async () => {
   assert.deepEqual(play.life.current, { phase: "off", message: "Everything was removed." });
 });
 
-test("a server that ends by itself starts again", async () => {
+test("a server that ends by itself is restarted", async () => {
   const play = new Play();
   await play.begin();
   await play.last.answer();
@@ -214,17 +214,17 @@ async function endUntilGivenUp(play: Play, answers: boolean): Promise<void> {
   }
 }
 
-test("one that ends again and again before it answers is left for a new installation", async () => {
+test("a server that crashes repeatedly before its first answer is replaced by a new installation", async () => {
   const play = new Play();
   await endUntilGivenUp(play, false);
   assert.equal(play.servers.length, 5);
   assert.deepEqual(play.discarded, [LAUNCH]);
-  assert.match(play.failures[0]?.message ?? "", /Restart makes a new environment/);
+  assert.match(play.failures[0]?.message ?? "", /A restart installs it again/);
 });
 
-test("one that ends again and again behind its first answer keeps its installation", async () => {
+test("a server that crashes repeatedly after its first answer keeps its installation", async () => {
   const play = new Play();
   await endUntilGivenUp(play, true);
   assert.deepEqual(play.discarded, []);
-  assert.match(play.failures[0]?.message ?? "", /again and again \(exit code 1\)/);
+  assert.match(play.failures[0]?.message ?? "", /crashed repeatedly \(exit code 1\)/);
 });

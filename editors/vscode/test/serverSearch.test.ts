@@ -115,7 +115,7 @@ test("windows that share an engine say so to every server that was found", async
   assert.deepEqual((await findServer(places({ isShared: true, command }), noProgress)).command, command);
 });
 
-test("a server of another series is passed over for the one on the PATH", async () => {
+test("a server of another series is skipped for the one on the PATH", async () => {
   const file = await python("env/bin", "0.2.0");
   const onPath = await program("bin", "slipstream", "echo slipstream 0.1.0");
   process.env.PATH = path.dirname(onPath);
@@ -128,7 +128,7 @@ test("an untrusted workspace's interpreter is not asked, and programs in it are 
   const file = await python("workspace/env", "0.1.0");
   process.env.PATH = path.dirname(inside);
   const untrusted = places({ isTrusted: false, python: file, activePython: () => assert.fail("it was asked") });
-  await assert.rejects(findServer(untrusted, noProgress), /brings no server/);
+  await assert.rejects(findServer(untrusted, noProgress), /does not contain the server/);
 });
 
 test("a link from elsewhere into an untrusted workspace is seen through", async () => {
@@ -252,8 +252,8 @@ test("a program that takes too long is ended with its children", async () => {
 test("pip's lines become steps", () => {
   const steps: [string, string | undefined][] = [
     ["Collecting torch==2.13.0 (from slipstream-completion)", "looking for torch"],
-    ["  Downloading torch-2.13.0%2Bcpu-cp311-cp311-linux_x86_64.whl (175.6 MB)", "fetching torch (175.6 MB)"],
-    ["  Downloading tree_sitter_c_sharp-0.23.1-cp310-abi3.whl (419 kB)", "fetching tree_sitter_c_sharp (419 kB)"],
+    ["  Downloading torch-2.13.0%2Bcpu-cp311-cp311-linux_x86_64.whl (175.6 MB)", "downloading torch (175.6 MB)"],
+    ["  Downloading tree_sitter_c_sharp-0.23.1-cp310-abi3.whl (419 kB)", "downloading tree_sitter_c_sharp (419 kB)"],
     ["Installing collected packages: a, b, c", "installing 3 packages"],
     ["Requirement already satisfied: pip", undefined],
   ];

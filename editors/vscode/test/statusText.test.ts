@@ -40,17 +40,17 @@ test("the status bar names the state", () => {
   }
 });
 
-test("a failure says its reason, and silence what caused it", () => {
+test("a failure shows its reason, and suppression its cause", () => {
   assert.equal(describe({ ...situation, phase: "failed", message: "No memory." }).sentence, "No memory.");
-  assert.equal(describe({ ...situation, silentLanguage: "markdown" }).sentence, "Switched off for markdown.");
-  assert.equal(describe({ ...situation, phase: "off" }).sentence, "Slipstream is switched off.");
+  assert.equal(describe({ ...situation, silentLanguage: "markdown" }).sentence, "Suggestions are switched off for markdown.");
+  assert.equal(describe({ ...situation, phase: "off" }).sentence, "Suggestions are switched off.");
   assert.equal(describe({ ...situation, phase: "off", message: "Everything was removed." }).sentence, "Everything was removed.");
 });
 
 test("the tooltip's figures hold latency, acceptance and the index that is built", () => {
   const rows = Object.fromEntries(figures(stats));
-  assert.equal(rows["Response, median"], "38 ms");
-  assert.equal(rows.Accepted, "2 of 8 (25 %)");
+  assert.equal(rows["Response time, median"], "38 ms");
+  assert.equal(rows["Accepted suggestions"], "2 of 8 (25 %)");
   assert.equal(rows["Tokens per pass"], "3.4");
   assert.equal(rows["Index of shop"], "25 %");
 });
