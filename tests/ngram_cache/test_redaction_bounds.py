@@ -16,8 +16,8 @@ from tests.growth import cpu_s, growth
 
 RULES = (*COMMANDS, *NAMES)
 _MAX_BOUND = 1 << 16
-_SHORT, _LONG = 15_000, 60_000
-_WORTH_A_LOOK_S = 0.15
+_SHORT, _LONG = 5_000, 20_000
+_WORTH_A_LOOK_S = 0.015
 
 # Text that triggers a rule again and again, or keeps one busy without ever satisfying it.
 HOSTILE = [

@@ -112,12 +112,8 @@ def ordinary_lines(num_lines: int, seed: int = 0) -> list[tuple[str, int, str]]:
 
 def false_findings(lines: list[tuple[str, int, str]]) -> list[tuple[str, str]]:
     """The lines that redaction changes in their files, each with what is left of it."""
-    found = []
-    for text, at, line in lines:
-        left = blank_secrets(text).split("\n")[at]
-        if left != line:
-            found.append((line, left))
-    return found
+    redacted = {text: blank_secrets(text).split("\n") for text in {text for text, _, _ in lines}}
+    return [(line, left) for text, at, line in lines if (left := redacted[text][at]) != line]
 
 
 def _files(folder: str, pattern: str) -> Iterator[Path]:

@@ -12,6 +12,7 @@ import tomllib
 import venv
 import zipfile
 from collections.abc import Callable
+from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -208,15 +209,22 @@ def write_wheel(folder: Path, name: str, version: str) -> Path:
     return path
 
 
-class Installation:
-    """A new environment, a folder of wheels as the only index, and locks of them."""
+PROJECTS = {"part", "torch", "project"}
 
-    def __init__(self, folder: Path) -> None:
-        self.wheels, self.locks, self.env = folder / "wheels", folder / "locks", folder / "env"
+
+class Installation:
+    """An environment without these projects, a folder of wheels as the only index, and locks of them."""
+
+    def __init__(self, folder: Path, env: Path) -> None:
+        self.wheels, self.locks = folder / "wheels", folder / "locks"
         for path in (self.wheels, self.locks):
             path.mkdir()
-        venv.create(self.env, with_pip=True)
-        self.python = str(self.env / "bin" / "python")
+        self.python = str(env / "bin" / "python")
+        (self.packages,) = env.glob("lib/python*/site-packages")
+        for path in self.packages.iterdir():
+            if path.name.partition("-")[0].removesuffix(".py") in PROJECTS:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        assert self.installed() == {}
         self.lock("requirements", write_wheel(self.wheels, "part", "1.0"))
         self.lock("requirements-torch", write_wheel(self.wheels, "torch", "2.0"))
         self.project = write_wheel(folder, "project", "1.0")
@@ -235,16 +243,21 @@ class Installation:
         )
 
     def installed(self) -> dict[str, str]:
-        done = subprocess.run(
-            [self.python, "-m", "pip", "list", "--format=json"], capture_output=True, text=True, check=True
-        )
-        names = {"part", "torch", "project"}
-        return {one["name"]: one["version"] for one in json.loads(done.stdout) if one["name"] in names}
+        found = metadata.distributions(path=[str(self.packages)])
+        return {one.name: one.version for one in found if one.name in PROJECTS}
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with pip."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True)
+    return folder
 
 
 @pytest.fixture
-def installation(tmp_path: Path) -> Installation:
-    return Installation(tmp_path)
+def installation(tmp_path: Path, environment: Path) -> Installation:
+    return Installation(tmp_path, environment)
 
 
 pytestmark = pytest.mark.skipif(
