@@ -51,7 +51,10 @@ def test_a_new_user_gets_a_suggestion_without_setting_up_anything(
         open_window(started, folder) as window,
     ):
         until(lambda: "Get Started with Slipstream" in window.text(), what="walkthrough")
-        until(lambda: "is installing its server" in " ".join(window.notifications()), what="notification of the installation")
+        until(
+            lambda: "is installing its server" in " ".join(window.notifications()),
+            what="notification of the installation",
+        )
         said = window.wait_until_ready(timeout_s=SETUP_TIMEOUT_S)
         assert all(one.startswith("$(loading~spin) Slipstream") for one in said[:-1])
         window.open("mean.py", '"""Statistics of samples."""\n\n\n')
