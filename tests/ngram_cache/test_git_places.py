@@ -12,7 +12,7 @@ from pathlib import Path, PureWindowsPath
 
 import pytest
 
-from ngram_cache import confined, rules
+from ngram_cache import confined, folder_rules
 from ngram_cache.git_places import (
     MAX_CONFIG_BYTES,
     MAX_CONFIG_FILES,
@@ -138,7 +138,7 @@ def test_git_agrees_that_a_folder_without_a_head_is_none_of_its_own(root: Path) 
 def test_of_more_work_trees_than_are_followed_the_rest_is_left_out(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rules, "MAX_WORK_TREES", 2)
+    monkeypatch.setattr(folder_rules, "MAX_WORK_TREES", 2)
     for number in range(4):
         put(root / f"work{number}/.git/HEAD")
         put(root / f"work{number}/a.py")

@@ -11,7 +11,8 @@ import uuid
 import pytest
 
 from ngram_cache.file_names import FileKind, is_in_secret_folder, is_secret_path, kind_of
-from ngram_cache.redaction import blank_secrets, fingerprint, has_private_key, looks_random
+from ngram_cache.fingerprint import rules_fingerprint
+from ngram_cache.redaction import blank_secrets, has_private_key, looks_random
 
 _WORD = string.ascii_letters + string.digits
 _LOWER = string.ascii_lowercase + string.digits
@@ -213,5 +214,5 @@ def test_folders_that_hold_nothing_but_secrets_are_known(path: str, *, is_secret
 
 
 def test_the_fingerprint_names_the_rules() -> None:
-    assert fingerprint() == fingerprint()
-    assert len(fingerprint()) == 64
+    assert rules_fingerprint() == rules_fingerprint()
+    assert len(rules_fingerprint()) == 64
