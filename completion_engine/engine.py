@@ -180,7 +180,7 @@ class CompletionEngine:
             self._preparation.take_over(like._preparation, request.document, prompt)
         self.prepare(request, prompt)
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """Prefetch for a request that is likely soon: `idle` computes the prompt that it would get.
 
         Where it `writes`, its completion is written next. The whole prompt comes last.

@@ -19,8 +19,8 @@ from completion_engine.choice.choice import Choice
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.request import CancelledError, Progress
 from completion_engine.runtime import seldom_collected
+from lsp_server.engine.engine_types import Completer, Load, OnTokens
 from lsp_server.engine.pool import EnginePool, engine_config, remote_config, tokenizer_folder
-from lsp_server.engine.work import Completer, Load, OnTokens
 from lsp_server.handlers import register
 from lsp_server.protocol.client_streams import ByteSink, claim_stdio
 from lsp_server.server import SlipstreamServer

@@ -20,9 +20,9 @@ from pygls.lsp.server import LanguageServer
 
 from completion_engine.errors import SlipstreamError
 from completion_engine.request import Cancellation
+from lsp_server.engine.engine_types import EngineStatus, EngineUser, Notice
 from lsp_server.engine.pool import EnginePool
-from lsp_server.engine.scheduling import Scheduler
-from lsp_server.engine.work import EngineStatus, EngineUser, Notice
+from lsp_server.engine.scheduler import Scheduler
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.adapter import SlipstreamProtocol, converter
 from lsp_server.protocol.client_process import ClientProcess
@@ -31,11 +31,11 @@ from lsp_server.protocol.notifications import Messages, StatusLine, WorkDone
 from lsp_server.protocol.parsing import parse
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
-from lsp_server.workspace.folder_report import FolderReport
+from lsp_server.workspace.folder_indexes import FolderIndexes
+from lsp_server.workspace.folder_worker import FolderReport
 from lsp_server.workspace.folders import FolderReadings
-from lsp_server.workspace.foresight import Foresight
-from lsp_server.workspace.indexing_job import IndexingJobs
 from lsp_server.workspace.leave_rules import LeaveRules
+from lsp_server.workspace.prefetch import PrefetchTimer
 from lsp_server.workspace.session import Session
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class SlipstreamServer(LanguageServer):
 
     protocol: SlipstreamProtocol
     scheduler: Scheduler
-    indexing: IndexingJobs
+    indexing: FolderIndexes
     contexts: ContextJobs
     has_ended = False
     has_stopped = False
@@ -72,7 +72,7 @@ class SlipstreamServer(LanguageServer):
         self._watch: asyncio.Task[None] | None = None
         self.readings = FolderReadings()
         self.leave_rules = LeaveRules()
-        self.foresight = Foresight()
+        self.prefetch_timer = PrefetchTimer()
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
         """Answer messages until the client goes; returns the exit code, 0 after a proper `shutdown`."""
@@ -118,7 +118,7 @@ class SlipstreamServer(LanguageServer):
         self._hang_up()
 
     def _begin(self) -> None:
-        self.indexing = IndexingJobs(
+        self.indexes = FolderIndexes(
             on_report=self._from_thread(self._on_index_report),
             is_engine_busy=lambda: self._engines.is_busy,
         )
@@ -127,7 +127,7 @@ class SlipstreamServer(LanguageServer):
             self.session.measurements,
             self._engines,
             EngineUser(self._on_engine_status, self._on_failure, self._on_notice),
-            self.indexing.set_tokens,
+            self.indexes.set_tokens,
         )
 
     def _from_thread(self, function: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -156,7 +156,7 @@ class SlipstreamServer(LanguageServer):
         settings = self.session.configuration.settings
         self.scheduler.use(settings)
         self.contexts.clear()
-        self.indexing.set_folders(
+        self.indexes.set_folders(
             {folder: self.session.index_settings(folder) for folder in self.session.folders.paths}
         )
         self.show_status()
@@ -212,7 +212,7 @@ class SlipstreamServer(LanguageServer):
         """A document's context is another one: an idle engine prepares it, unless somebody typed."""
         if not self.has_ended and wish.is_current():
             context = self.contexts.of(wish.request)
-            self.scheduler.expect(replace(wish.request, context=context, cancellation=Cancellation()))
+            self.scheduler.prefetch(replace(wish.request, context=context, cancellation=Cancellation()))
 
     def _on_index_report(self, report: FolderReport) -> None:
         if self.has_ended:
@@ -237,7 +237,7 @@ class SlipstreamServer(LanguageServer):
     async def _end(self) -> None:
         """Stop everything that works, within seconds; nothing begins after this."""
         self.has_ended = True
-        self.foresight.stop()
+        self.prefetch_timer.stop()
         self._status_line.stop()
         self.messages.stop()
         await self.protocol.end(END_S)
@@ -245,4 +245,4 @@ class SlipstreamServer(LanguageServer):
             self.scheduler.forget(self.session.document_key(uri))
         self.scheduler.close()
         has_ended = await on_own_thread(self.contexts.stop)
-        self.has_stopped = await on_own_thread(self.indexing.stop) and has_ended
+        self.has_stopped = await on_own_thread(self.indexes.stop) and has_ended

@@ -19,9 +19,9 @@ from typing import Any
 
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
-from lsp_server.engine.automatic import Chooser
+from lsp_server.engine.auto_target import Chooser
+from lsp_server.engine.engine_types import Completer, Load, OnTokens
 from lsp_server.engine.pool import EnginePool
-from lsp_server.engine.work import Completer, Load, OnTokens
 from lsp_server.handlers import register
 from lsp_server.protocol.framing import encode, read_message
 from lsp_server.server import SlipstreamServer
@@ -59,7 +59,7 @@ class ScriptedEngine:
                 raise CancelledError
         return Completion(f"{line}!", 0, CompletionStats())
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         del request
 
     def idle(self, cancellation: Cancellation) -> bool:

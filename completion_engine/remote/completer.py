@@ -111,7 +111,7 @@ class RemoteCompleter:
         with woken_by(self._servers.waker, request.cancellation):
             return self._complete(request)
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """Do nothing: servers are not asked before a request waits."""
 
     def idle(self, cancellation: Cancellation) -> bool:

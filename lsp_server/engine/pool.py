@@ -18,10 +18,10 @@ from typing import Any
 from completion_engine.config import AUTO, DEFAULT_TARGET, DRAFTERS, EngineConfig
 from completion_engine.remote.endpoint import RemoteConfig
 from completion_engine.request import CancelledError, Progress
-from lsp_server.engine.automatic import Automatic, Chooser
-from lsp_server.engine.pooled import EngineKey, PooledEngine
+from lsp_server.engine.auto_target import AutoTarget, Chooser
+from lsp_server.engine.engine_types import Completer, EngineUser, Load, LoadFor, OnTokens
+from lsp_server.engine.shared_engine import EngineKey, SharedEngine
 from lsp_server.engine.thread import EngineThread
-from lsp_server.engine.work import Completer, EngineUser, Load, LoadFor, OnTokens
 from lsp_server.workspace.settings import Settings
 
 # A new engine waits this long for the memory of one that is given up.
@@ -113,8 +113,8 @@ class EnginePool:
         self._load_for = load_for
         self._chooser = chooser
         self._linger_s = linger_s
-        self._entries: dict[EngineKey, PooledEngine] = {}
-        self._used: dict[EngineUser, PooledEngine] = {}
+        self._entries: dict[EngineKey, SharedEngine] = {}
+        self._used: dict[EngineUser, SharedEngine] = {}
         self._leaving: list[EngineThread] = []
         self._places = _Places()
 
@@ -128,7 +128,7 @@ class EnginePool:
         """Whether an engine is in a state that only a new process would end."""
         return any(entry.thread.is_sick for entry in self._entries.values())
 
-    def use(self, settings: Settings, user: EngineUser, on_tokens: OnTokens) -> PooledEngine:
+    def use(self, settings: Settings, user: EngineUser, on_tokens: OnTokens) -> SharedEngine:
         """The engine for these settings, in place of the one that `user` used before.
 
         One that could not be loaded is tried again, for all who use it. `on_tokens` is called on any thread.
@@ -184,16 +184,16 @@ class EnginePool:
             for entry in self._entries.values()
         ]
 
-    def _open(self, key: EngineKey, settings: Settings) -> PooledEngine:
+    def _open(self, key: EngineKey, settings: Settings) -> SharedEngine:
         if settings.remote.url:
-            entry = PooledEngine(key, None, lambda _thread, load: load, is_remote=True)
+            entry = SharedEngine(key, None, lambda _thread, load: load, is_remote=True)
             entry.start(self._load_for(settings, entry.set_tokens))
             self._entries[key] = entry
             return entry
         automatic = None
         if settings.target == AUTO and self._chooser is not None:
-            automatic = Automatic(settings, self._chooser, self._load_for)
-        entry = PooledEngine(key, automatic, partial(_with_place, self._places))
+            automatic = AutoTarget(settings, self._chooser, self._load_for)
+        entry = SharedEngine(key, automatic, partial(_with_place, self._places))
         load_for = automatic.load_first if automatic else partial(self._load_for, settings)
         self._leaving = [thread for thread in self._all_leaving() if not thread.join(0)]
         entry.start(_after(tuple(self._leaving), load_for(entry.set_tokens)))
@@ -204,12 +204,12 @@ class EnginePool:
         """Threads that were told to end, and may hold an engine still."""
         return [*self._leaving, *(thread for entry in self._entries.values() for thread in entry.left)]
 
-    def _drop_unused(self, but: PooledEngine | None) -> None:
+    def _drop_unused(self, but: SharedEngine | None) -> None:
         for entry in tuple(self._entries.values()):
             if not entry.num_users and entry is not but:
                 self._drop(entry)
 
-    def _drop(self, entry: PooledEngine) -> None:
+    def _drop(self, entry: SharedEngine) -> None:
         if entry.timer is not None:
             entry.timer.cancel()
         del self._entries[entry.key]

@@ -18,9 +18,9 @@ from completion_engine.errors import RemoteError
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion
 from lsp_server.engine.availability import Availability
+from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser, Notice, OnTokens, empty
 from lsp_server.engine.pool import EnginePool
-from lsp_server.engine.pooled import PooledEngine
-from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, Notice, OnTokens, empty
+from lsp_server.engine.shared_engine import SharedEngine
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.settings import RemoteSettings, Settings
 
@@ -43,7 +43,7 @@ class RemoteFirst:
         self._languages: dict[str, None] = {}
         self._probe: asyncio.TimerHandle | None = None
         self._release: asyncio.TimerHandle | None = None
-        self._local: PooledEngine | None = None
+        self._local: SharedEngine | None = None
         self._has_closed = False
         self._probing: Literal["", "asked", "loading"] = ""
         self._remote_user = replace(user, on_status=lambda status: self._call(self._on_remote, status))
@@ -81,10 +81,10 @@ class RemoteFirst:
             job.request.cancellation.when_cancelled(attempt.cancel)
             self._remote.submit(attempt)
 
-    def expect(self, _user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, _user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """The local engine prepares for it, where it answers; the servers are not asked in vain."""
         if self._local is not None and (self._availability.is_down or not request.may_leave):
-            self._local.expect(self._local_user, request, writes=writes)
+            self._local.prefetch(self._local_user, request, writes=writes)
 
     def open(self, language: str) -> None:
         """See `EngineThread`."""
@@ -107,7 +107,7 @@ class RemoteFirst:
         self._let_local_go()
 
     @property
-    def _all(self) -> list[PooledEngine]:
+    def _all(self) -> list[SharedEngine]:
         return [self._remote, *([self._local] if self._local else [])]
 
     def _ask_local(self, job: EngineJob) -> None:
@@ -180,7 +180,7 @@ class RemoteFirst:
         if not self._availability.is_down:
             self._release = self._loop.call_later(KEEP_LOCAL_S, self._let_local_go)
 
-    def _with_local(self) -> PooledEngine:
+    def _with_local(self) -> SharedEngine:
         """The local engine, which is loaded where it was not needed before."""
         self._keep_local()
         if self._local is None:

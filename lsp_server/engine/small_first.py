@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from completion_engine.errors import SlipstreamError
 from completion_engine.request import Cancellation, CompletionRequest, Progress
 from completion_engine.stats import Completion
-from lsp_server.engine.work import Completer, Load
+from lsp_server.engine.engine_types import Completer, Load
 
 _MEMORY = ("num_weight_bytes", "num_cache_bytes", "num_drafter_bytes")
 
@@ -42,28 +42,28 @@ class SmallFirst:
     small: Completer
     large: TimedCompleter
     _is_small_behind: bool = False  # it has something to prepare that comes before the larger one's work
-    _expected: CompletionRequest | None = None  # what the larger one is to prepare
+    _to_prefetch: CompletionRequest | None = None  # what the larger one is to prepare
     _prepared: CompletionRequest | None = None  # what it prepares, and is not in time for yet
 
     def complete(self, request: CompletionRequest) -> Completion:
         """See `Completer`."""
-        self._expected = self._prepared = None
+        self._to_prefetch = self._prepared = None
         if self.large.is_in_time(request):
             return self.large.complete(request)
-        self._expected, self._is_small_behind = request, True
+        self._to_prefetch, self._is_small_behind = request, True
         completion = self.small.complete(request)
         self._is_small_behind = completion.stats.is_unfinished
         completion.stats.is_provisional = True
         return completion
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """See `Completer`; who would answer is ready first."""
         if writes and self.large.is_in_time(request):
-            self._expected, self._prepared, self._is_small_behind = None, None, False
-            self.large.expect(request, writes=True)
+            self._to_prefetch, self._prepared, self._is_small_behind = None, None, False
+            self.large.prefetch(request, writes=True)
             return
-        self.small.expect(request, writes=writes)
-        self._expected, self._is_small_behind = request, True
+        self.small.prefetch(request, writes=writes)
+        self._to_prefetch, self._is_small_behind = request, True
 
     def idle(self, cancellation: Cancellation) -> bool:
         """See `Completer`; the larger one's work begins once the smaller one is ready for the same place."""
@@ -72,9 +72,9 @@ class SmallFirst:
         if self._is_small_behind:
             self._is_small_behind = self.small.idle(cancellation)
             return True
-        if self._expected is not None:
-            self._prepared, self._expected = self._expected, None
-            self.large.expect(self._prepared)
+        if self._to_prefetch is not None:
+            self._prepared, self._to_prefetch = self._to_prefetch, None
+            self.large.prefetch(self._prepared)
         if self._prepared is not None and self.large.is_in_time(self._prepared):
             self._prepared = None
         is_late = self._prepared is not None
@@ -87,8 +87,8 @@ class SmallFirst:
 
     def forget(self, document: str) -> None:
         """See `Completer`."""
-        if self._expected is not None and self._expected.document == document:
-            self._expected = None
+        if self._to_prefetch is not None and self._to_prefetch.document == document:
+            self._to_prefetch = None
         if self._prepared is not None and self._prepared.document == document:
             self._prepared = None
         self.small.forget(document)

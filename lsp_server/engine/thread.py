@@ -14,9 +14,9 @@ from collections.abc import Callable
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.runtime import give_back
 from completion_engine.stats import Completion
-from lsp_server.engine.agenda import Agenda, Expectation
-from lsp_server.engine.guarded import GuardedEngine
-from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, Load, failed_status
+from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser, Load, failed_status
+from lsp_server.engine.guarded_engine import GuardedEngine
+from lsp_server.engine.request_queue import Prefetch, RequestQueue
 from lsp_server.supervision import SupervisedThread
 
 # Background work waits this long after the last completion, so that it does not meet the next keystroke.
@@ -37,7 +37,7 @@ class EngineThread:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._users: list[EngineUser] = []
-        self._agenda = Agenda()
+        self._queue = RequestQueue()
         self._load: Load | None = None
         self._job: EngineJob | None = None
         self._interrupt = Cancellation()
@@ -51,14 +51,14 @@ class EngineThread:
     @property
     def is_busy(self) -> bool:
         """Whether a completion waits or is under way. May be read from any thread."""
-        return self._job is not None or self._agenda.has_jobs
+        return self._job is not None or self._queue.has_jobs
 
     @property
     def is_quiet(self) -> bool:
         """Whether it is ready and has nothing to do, nor to prepare."""
         with self._changed:
             is_ready = self.status.state == "ready"
-            return is_ready and not (self.is_busy or self._may_idle or self._agenda.expected)
+            return is_ready and not (self.is_busy or self._may_idle or self._queue.next_prefetch)
 
     @property
     def is_sick(self) -> bool:
@@ -82,7 +82,7 @@ class EngineThread:
         """Somebody uses the engine no more: what it asked for is dropped, and its documents are closed."""
         with self._changed:
             self._users = [other for other in self._users if other is not user]
-            self._agenda.leave(user)
+            self._queue.leave(user)
             self._changed.notify()
 
     def load(self, load: Load) -> None:
@@ -100,12 +100,12 @@ class EngineThread:
         What another user's takes now is asked to give way.
         """
         with self._changed:
-            self._agenda.submit(job)
+            self._queue.submit(job)
             if self._job is not None and self._job.user is not job.user:
                 self._job.request.cancellation.give_way()
             self._wake(job.request)
 
-    def expect(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """Work ahead for a request that may come soon, once nothing else was heard for a moment.
 
         What it will get is written too, as soon as no request is under way, where it `writes`: a key was
@@ -113,7 +113,7 @@ class EngineThread:
         """
         from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
         with self._changed:
-            self._agenda.expect(user, Expectation(request, writes, from_s))
+            self._queue.prefetch(user, Prefetch(request, writes, from_s))
             if writes:
                 self._interrupt.cancel(request)
             self._changed.notify()
@@ -121,13 +121,13 @@ class EngineThread:
     def open(self, language: str) -> None:
         """Tell the engine, once there is one and it has a moment, that a document of a language is open."""
         with self._changed:
-            self._agenda.open(language)
+            self._queue.open(language)
             self._changed.notify()
 
     def forget(self, document: str) -> None:
         """Tell the engine, if there is one, that a document is closed, when it has a moment."""
         with self._changed:
-            self._agenda.close(document)
+            self._queue.close(document)
             self._changed.notify()
 
     def stop(self) -> None:
@@ -153,7 +153,7 @@ class EngineThread:
     def _on_crash(self, error: BaseException, is_final: bool) -> None:
         """The thread's own work failed, outside of the engine: whoever waits is answered."""
         with self._changed:
-            held = [job for job in (self._job, *(self._agenda.take_all() if is_final else ())) if job]
+            held = [job for job in (self._job, *(self._queue.take_all() if is_final else ())) if job]
             self._job = None
             if is_final:
                 self._engine.give_up()
@@ -173,14 +173,14 @@ class EngineThread:
                 if (load := self._load) is not None:
                     self._load = None
                     return lambda: self._do_load(load)
-                if (document := self._agenda.take_closed()) is not None:
+                if (document := self._queue.take_closed()) is not None:
                     return lambda: self._engine.call(lambda engine: engine.forget(document))
-                if (job := self._agenda.take_job()) is not None:
+                if (job := self._queue.take_job()) is not None:
                     self._job = job
-                    if self._agenda.has_jobs:
+                    if self._queue.has_jobs:
                         job.request.cancellation.give_way()
                     return lambda: self._do_complete(job)
-                if self._engine.is_there and (language := self._agenda.take_language()) is not None:
+                if self._engine.is_there and (language := self._queue.take_language()) is not None:
                     return lambda: self._engine.call(lambda engine: engine.open(language))
                 pause_s = self._pause_s()
                 if pause_s is not None and pause_s <= 0:
@@ -189,21 +189,21 @@ class EngineThread:
 
     def _pause_s(self) -> float | None:
         """How long until work ahead begins or goes on; None where there is none."""
-        expected = self._agenda.expected
-        if not self._engine.is_there or not (expected or self._may_idle):
+        prefetch = self._queue.next_prefetch
+        if not self._engine.is_there or not (prefetch or self._may_idle):
             return None
-        return (expected.from_s if expected else self._idle_from_s) - time.perf_counter()
+        return (prefetch.from_s if prefetch else self._idle_from_s) - time.perf_counter()
 
     def _idle_task(self) -> Callable[[], None]:
         """One step of work ahead; the first one of what was expected, where something was."""
         self._interrupt = Cancellation()
-        if self._agenda.is_shared:
+        if self._queue.is_shared:
             self._interrupt.give_way()
         self._may_idle = True  # until it turns out that nothing is left
-        expected = self._agenda.take_expected()
-        if expected is not None:
-            self._idle_from_s = expected.from_s  # the pause of an answer is no pause for this
-        return lambda: self._do_idle(expected)
+        prefetch = self._queue.take_prefetch()
+        if prefetch is not None:
+            self._idle_from_s = prefetch.from_s  # the pause of an answer is no pause for this
+        return lambda: self._do_idle(prefetch)
 
     def _do_load(self, load: Load) -> None:
         self._engine.let_go()
@@ -236,9 +236,9 @@ class EngineThread:
         may_read = isinstance(answer, Completion) and not answer.stats.is_unfinished
         self._idle_from_s = time.perf_counter() + (READING_PAUSE_S if may_read else IDLE_PAUSE_S)
 
-    def _do_idle(self, expected: Expectation | None) -> None:
-        if expected is not None:
-            self._engine.call(lambda engine: engine.expect(expected.request, writes=expected.writes))
+    def _do_idle(self, prefetch: Prefetch | None) -> None:
+        if prefetch is not None:
+            self._engine.call(lambda engine: engine.prefetch(prefetch.request, writes=prefetch.writes))
         more = self._engine.call(lambda engine: engine.idle(self._interrupt))
         self._may_idle = bool(more) or self._interrupt.is_cancelled
         if not self._may_idle:

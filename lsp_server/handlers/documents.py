@@ -9,7 +9,7 @@ from lsprotocol import types
 
 from completion_engine.languages.identifiers import canonical_language
 from lsp_server.handlers.files import files_changed
-from lsp_server.handlers.suggesting import foresee
+from lsp_server.handlers.inline_completion import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.parsing import CUT
 from lsp_server.server import SlipstreamServer
@@ -48,7 +48,7 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
         _take(server, num_chars, lambda: _changed(twin, version, changes, session.encoding))
     else:
         _put(server, _changed(document, version, changes, session.encoding))
-    foresee(server, uri, _typed(changes))
+    prefetch_after_edit(server, uri, _typed(changes))
     session.measurements.add_change((time.perf_counter() - begin) * 1000)
 
 
@@ -69,7 +69,7 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     server.scheduler.forget(server.session.document_key(uri))
     server.contexts.forget(server.session.document_key(uri))
     if location.file is not None:
-        server.indexing.document_closed(location.file)
+        server.indexes.document_closed(location.file)
 
 
 def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]) -> None:
@@ -128,6 +128,6 @@ def show_to_index(server: SlipstreamServer, location: DocumentLocation) -> None:
     if location.file is None:
         return
     if document is None or location.folder is None or location.is_secret:
-        server.indexing.document_closed(location.file)
+        server.indexes.document_closed(location.file)
     else:
-        server.indexing.document_changed(location.folder, location.file, document.lines)
+        server.indexes.document_changed(location.folder, location.file, document.lines)

@@ -33,7 +33,7 @@ async def _purge_index(server: SlipstreamServer, _arguments: Sequence[Any]) -> i
     """
     folders = server.session.folders.paths
     try:
-        await server.indexing.purge(folders)
+        await server.indexes.purge(folders)
     except OSError as error:
         raise JsonRpcInternalError(f"The index cannot be deleted: {error}.") from error
     server.apply_settings()

@@ -26,7 +26,7 @@ async def did_change_watched_files(
 
 async def files_changed(server: SlipstreamServer, paths: Sequence[Path]) -> None:
     """Bring the indexes up to date; a folder's own settings file is read again."""
-    server.indexing.files_changed(paths)
+    server.indexes.files_changed(paths)
     await settings_may_have_changed(server, paths)
 
 
@@ -61,4 +61,4 @@ def watch_files(server: SlipstreamServer) -> None:
         with contextlib.suppress(RuntimeError):  # the loop may have ended
             loop.call_soon_threadsafe(read, paths)
 
-    server.indexing.watch_files(seen)
+    server.indexes.watch_files(seen)

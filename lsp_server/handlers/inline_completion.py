@@ -1,22 +1,50 @@
-"""`textDocument/inlineCompletion`, and `textDocument/completion` for clients that know no better."""
+"""`textDocument/inlineCompletion`, and `textDocument/completion` for clients without it.
+
+A request is checked against the settings, completed by the scheduler, and offered if the document still fits.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from lsprotocol import types
 
-from lsp_server.engine.scheduling import SupersededError
-from lsp_server.handlers.suggesting import Selected, TriggerKind, suggest
+from completion_engine.request import CompletionRequest
+from completion_engine.stats import Completion, CompletionSegment
+from completion_engine.text_window import TextWindow
+from lsp_server.engine.engine_types import empty
+from lsp_server.engine.scheduler import SupersededError
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.server import SlipstreamServer
+from lsp_server.workspace.context_jobs import ContextWish
+from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn, plain_newlines
+from lsp_server.workspace.measurements import Answered
+from lsp_server.workspace.positions import encodable
+from lsp_server.workspace.prefetch import cursor_after
+from lsp_server.workspace.session import CompletionRecord, Offer
+from lsp_server.workspace.settings import Settings
+
+# The editor while the user types, the user or the editor where a client does not say, the user for certain.
+TriggerKind = Literal["by typing", "maybe", "to choose"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The selected item of the editor's own completion list, whose `text` replaces a range."""
+
+    start: LineColumn
+    end: LineColumn
+    text: str
 
 
 async def inline_completion(
     server: SlipstreamServer, params: types.InlineCompletionParams
 ) -> types.InlineCompletionList:
-    """One suggestion or none; a choice where the user asked."""
+    """Return at most one suggestion, or several for an explicit request."""
     is_invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
     asked: TriggerKind = "to choose" if is_invoked else "by typing"
     uri, place = params.text_document.uri, line_column_of(params.position)
@@ -26,16 +54,16 @@ async def inline_completion(
     try:
         offers = await suggest(server, uri, place, asked, selected)
     except SupersededError:
-        # Nobody waits for this one: it ends as one that the client cancelled itself.
+        # A newer request replaced this one, which ends as if the client had cancelled it.
         raise asyncio.CancelledError from None
     return lsp_conversion.inline_completions(offers, server.session.encoding)
 
 
 async def completion(server: SlipstreamServer, params: types.CompletionParams) -> types.CompletionList:
-    """The same as items of the completion list."""
+    """Return the same suggestions as items of the completion list."""
     kind = params.context.trigger_kind if params.context else types.CompletionTriggerKind.Invoked
     uri, place = params.text_document.uri, line_column_of(params.position)
-    # Typing a word asks with `Invoked` too: only behind something else was it certainly the user.
+    # Typing a word requests with `Invoked` too: only after other characters it is certainly the user.
     asked: TriggerKind = "by typing"
     if kind == types.CompletionTriggerKind.Invoked:
         asked = "maybe" if server.session.is_behind_word(uri, place) else "to choose"
@@ -44,3 +72,199 @@ async def completion(server: SlipstreamServer, params: types.CompletionParams) -
     except SupersededError:
         raise asyncio.CancelledError from None
     return lsp_conversion.completions(offers, server.session.encoding)
+
+
+async def suggest(
+    server: SlipstreamServer,
+    uri: str,
+    place: LineColumn,
+    asked: TriggerKind,
+    selected: Selected | None = None,
+) -> tuple[Offer, ...]:
+    """Return the suggestions at a cursor, best first; they continue the `selected` item.
+
+    Raises SupersededError when a newer request came, CancelledError when the client cancelled.
+    """
+    begin = time.perf_counter()
+    session = server.session
+    session.measurements.num_requests += 1
+    server.prefetch_timer.requested(by_itself=asked == "by typing", has_selection=selected is not None)
+    snapshot = session.snapshot(uri, place)
+    if snapshot is None:
+        return ()
+    settings = session.settings_for(uri)
+    if rule := session.refusal(uri, snapshot.language, is_invoked=asked != "by typing"):
+        _remember(server, [CompletionRecord(session.next_id(), snapshot, empty(rule), is_triggered=False)])
+        return ()
+    ahead = _rest_of(server, selected, snapshot) if selected else ""
+    request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
+    request = _as_asked(request, asked, settings)
+    turn = server.scheduler.take_turn()
+    if settings.remote.url:
+        location, exclude = session.location_of(uri), settings.index.exclude
+        request = replace(request, may_leave=await server.leave_rules.allow(location, exclude))
+        if uri not in session.documents:
+            return ()  # it was closed meanwhile
+    completion = await _complete(server, snapshot, request, turn)
+    _want_context(server, snapshot, request)
+    offers = _offers(server, snapshot, completion, ahead)
+    _measure(server, offers, completion, (time.perf_counter() - begin) * 1000)
+    return offers
+
+
+def _as_asked(request: CompletionRequest, asked: TriggerKind, settings: Settings) -> CompletionRequest:
+    """Suppress automatic suggestions where settings say so; an explicit request gets several, unfiltered."""
+    if asked == "by typing":
+        return replace(request, suppressed_in=settings.silent_in)
+    if asked == "to choose":
+        return replace(request, num_candidates=settings.candidates, eagerness=1.0)
+    return request
+
+
+async def _complete(
+    server: SlipstreamServer, snapshot: DocumentSnapshot, request: CompletionRequest, turn: int
+) -> Completion:
+    """Return the engine's completion. Raises as `suggest`, after noting a superseded request."""
+    session = server.session
+    try:
+        return await server.scheduler.complete(request, turn)
+    except SupersededError:
+        session.remember(
+            CompletionRecord(session.next_id(), snapshot, empty("superseded"), outcome="superseded")
+        )
+        raise
+
+
+def _measure(
+    server: SlipstreamServer, offers: tuple[Offer, ...], completion: Completion, response_ms: float
+) -> None:
+    server.session.measurements.response_ms.append(response_ms)
+    if offers:
+        best = offers[0]
+        server.session.measurements.last = Answered(best.id, best.text, response_ms, completion.stats)
+
+
+def prefetch_after_edit(server: SlipstreamServer, uri: str, edit: Edit | None) -> None:
+    """Prefetch after a typed `edit`: the editor is likely to request a suggestion in a moment."""
+    place = cursor_after(edit, server.session.encoding) if edit else None
+    server.prefetch_timer.document_changed(
+        (lambda: prefetch(server, uri, place, writes=True)) if place else None
+    )
+
+
+def prefetch(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: bool = False) -> None:
+    """Compute the prompt at a cursor in the background, and the suggestion too where it `writes`.
+
+    Nothing is computed while it is unknown whether a team's servers or this machine will answer.
+    """
+    snapshot = server.session.snapshot(uri, place)
+    if snapshot is None:
+        return
+    settings = server.session.settings_for(uri)
+    location = server.session.location_of(uri)
+    may_leave = server.leave_rules.known(location, settings.index.exclude) if settings.remote.url else False
+    if may_leave is not None and not server.session.refusal(uri, snapshot.language, is_invoked=False):
+        request = request_for(server, snapshot, settings)
+        request = replace(request, suppressed_in=settings.silent_in, may_leave=may_leave)
+        server.scheduler.prefetch(request, writes=writes)
+        _want_context(server, snapshot, request)
+
+
+def _want_context(server: SlipstreamServer, snapshot: DocumentSnapshot, request: CompletionRequest) -> None:
+    """Have repository context chosen for this cursor, once it rests there."""
+    folder, tokens = server.session.location_of(snapshot.uri).folder, server.indexes.tokens
+    engine = server.scheduler.status.details
+    num_tokens = engine.get("num_context_tokens", 0)
+    is_wanted = server.session.settings_for(snapshot.uri).context and num_tokens
+    if folder is None or tokens is None or request.index is None or not is_wanted:
+        return
+
+    def is_current() -> bool:
+        document = server.session.documents.get(snapshot.uri)
+        return document is not None and document.version == snapshot.version
+
+    window = TextWindow(*engine["window_chars"])
+    server.contexts.want(ContextWish(request, folder, tokens, num_tokens, window, is_current))
+
+
+def request_for(
+    server: SlipstreamServer, snapshot: DocumentSnapshot, settings: Settings
+) -> CompletionRequest:
+    """Return the engine's request for this cursor."""
+    location = server.session.location_of(snapshot.uri)
+    # A cell does not show names of other cells, and beside an index they would count as unknown.
+    indexed = None if location.is_cell else location.folder
+    request = CompletionRequest(
+        prefix=snapshot.prefix,
+        suffix=snapshot.suffix,
+        language=snapshot.language,
+        document=server.session.document_key(snapshot.uri),
+        indexed_as=location.indexed_as,
+        recent_scope=server.session.recent_scope(location, is_shared=server.indexes.is_shared(location)),
+        index=server.indexes.index_of(indexed) if indexed else None,
+        max_tokens=settings.max_tokens,
+        deadline_ms=settings.deadline_ms,
+        patience_ms=settings.patience_ms,
+        multiline=settings.multiline,
+        temperature=settings.temperature,
+        id=f"{server.session.window}.{server.session.measurements.num_requests}",
+        shadow=settings.shadow,
+        repository_memory=settings.repository_memory,
+        eagerness=settings.eagerness,
+    )
+    return replace(request, context=server.contexts.of(request)) if settings.context else request
+
+
+def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: DocumentSnapshot) -> str:
+    """Return the text that the selected item adds to the typed text; nothing where it would change that."""
+    document, encoding = server.session.documents[snapshot.uri], server.session.encoding
+    start, end = document.place(selected.start, encoding), document.place(selected.end, encoding)
+    if end != (snapshot.line, snapshot.column) or start[0] != snapshot.line:
+        return ""
+    typed = document.content(snapshot.line)[start[1] : snapshot.column]
+    rest = selected.text.removeprefix(typed) if selected.text.startswith(typed) else ""
+    return encodable(plain_newlines(rest))
+
+
+def _after(ahead: str, completion: Completion) -> Completion:
+    """Return `completion` with the rest of the selected item in front of it."""
+    if not ahead or not completion.text:
+        return completion
+    segments = (CompletionSegment(ahead, "selected"), *completion.segments)
+    return replace(completion, text=ahead + completion.text, segments=segments)
+
+
+def _offers(
+    server: SlipstreamServer, snapshot: DocumentSnapshot, completion: Completion, ahead: str
+) -> tuple[Offer, ...]:
+    """Return the distinct candidates that fit the document now; each is remembered by its own id."""
+    session = server.session
+    offers: dict[str, Offer] = {}
+    records: list[CompletionRecord] = []
+    for rank, candidate in enumerate((completion, *completion.alternatives)):
+        whole = _after(ahead, replace(candidate, alternatives=()))
+        record = CompletionRecord(session.next_id(), snapshot, whole, rank=rank)
+        offer = session.offer(record.id, snapshot, whole)
+        if offer is not None:
+            record = replace(record, text=offer.text)
+            offers.setdefault(offer.text, offer)
+        elif whole.text:
+            record = replace(record, outcome="document-changed")
+        records.append(record)
+    _remember(server, records)
+    return tuple(offers.values())
+
+
+def _remember(server: SlipstreamServer, records: list[CompletionRecord]) -> None:
+    """Remember the candidates of one request, best first, and count the request."""
+    for record in records:
+        server.session.remember(record)
+    best, measurements = records[0], server.session.measurements
+    if best.completion.stats.device:
+        measurements.add_completion(best.completion.stats)
+    if any(record.text for record in records):
+        measurements.num_answered += 1
+        return
+    measurements.num_empty += 1
+    measurements.num_outdated += best.outcome == "document-changed"
+    measurements.rules[best.outcome or best.completion.rule or "nothing"] += 1

@@ -16,5 +16,5 @@ def stats(server: SlipstreamServer, _params: Any) -> dict[str, Any]:
         **server.session.measurements.as_dict(),
         "texts": texts(server.session.measurements.rules),
         "num_documents": len(server.session.documents),
-        "index": [lsp_conversion.index_state(report) for report in server.indexing.reports()],
+        "index": [lsp_conversion.index_state(report) for report in server.indexes.reports()],
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from lsp_server.handlers.suggesting import expect
+from lsp_server.handlers.inline_completion import prefetch
 from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.server import SlipstreamServer
 
@@ -33,7 +33,7 @@ def did_focus(server: SlipstreamServer, params: Any) -> None:
     server.session.focused_uri = uri if isinstance(uri, str) else ""
     server.show_status()
     with contextlib.suppress(LookupError, TypeError):  # most clients name no position
-        expect(server, *read_position(params))
+        prefetch(server, *read_position(params))
 
 
 def _id_of(item: object) -> object:

@@ -7,8 +7,8 @@ from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
-from lsp_server.engine.scheduling import SupersededError
-from lsp_server.handlers.suggesting import suggest
+from lsp_server.engine.scheduler import SupersededError
+from lsp_server.handlers.inline_completion import suggest
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.server import SlipstreamServer

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from completion_engine.suggestions.rules import RULES
-from lsp_server.engine.work import EngineState
+from lsp_server.engine.engine_types import EngineState
 
 # The reason for no suggestion, or for the end of one, by the rule that decided.
 REASONS: Mapping[str, str] = {

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from lsp_server.supervision import SupervisedThread
 from lsp_server.workspace.documents import plain_newlines
-from lsp_server.workspace.folder_report import FolderReport
 from lsp_server.workspace.positions import encodable
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
@@ -41,6 +41,23 @@ MAX_FAILURES = 3
 
 # How long a worker waits for the one before it, which ends within a second.
 PREDECESSOR_S = 10.0
+
+
+IndexState = Literal["waiting", "building", "ready", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderReport:
+    """A folder's index as others see it: `done` of `total` files while it is built."""
+
+    folder: Path
+    state: IndexState = "waiting"
+    path: str = ""
+    done: int = 0
+    total: int = 0
+    num_files: int = 0
+    num_tokens: int = 0
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

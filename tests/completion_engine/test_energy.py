@@ -106,7 +106,7 @@ def test_tokens_count_once_where_they_are_written_be_it_in_idle_time(
     domain(tmp_path, "intel-rapl:0", "package-0", 5)
     engine.energy = find_meter("cpu", tmp_path)
     request = CompletionRequest("def add(first, second):\n    ret", "\n", "python", "a.py", deadline_ms=0.0)
-    engine.expect(request, writes=True)
+    engine.prefetch(request, writes=True)
     while engine.idle(Cancellation()):
         pass
     foreseen = engine.describe()["energy"]["num_tokens"]

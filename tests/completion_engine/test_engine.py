@@ -181,7 +181,7 @@ def test_a_place_is_in_time_once_its_prompt_is_computed(make_engine: Make) -> No
     engine = make_engine()
     asked = hurried(engine)
     assert not engine.is_in_time(asked)
-    engine.expect(asked)
+    engine.prefetch(asked)
     while engine.idle(Cancellation()):
         pass
     assert engine.is_in_time(asked)
@@ -242,7 +242,7 @@ def test_who_waits_for_an_answer_does_not_wait_for_what_is_prepared_behind_it(ma
 def test_places_of_which_nothing_is_computed_take_one_cache(make_engine: Make) -> None:
     engine = make_engine()
     for document in ("a.py", "b.py", "c.py"):
-        engine.expect(replace(request(CODE), document=document))
+        engine.prefetch(replace(request(CODE), document=document))
     shape = engine.target.cache_shape
     assert engine.describe()["num_cache_bytes"] - engine.target.num_branch_bytes == shape.num_bytes
 
@@ -254,7 +254,7 @@ def test_who_comes_ends_a_pass_that_is_no_use_to_him_and_no_other(
     engine, asked = make_engine(), request(CODE)
     if not isinstance(engine.target.decoder, Int8Decoder):
         pytest.skip("No pass ends early here.")
-    engine.expect(asked, writes=True)
+    engine.prefetch(asked, writes=True)
     come, runs = Cancellation(), Program.run
 
     def pressed(program: Program, brake: Brake | None = None) -> None:
@@ -292,7 +292,7 @@ def test_a_pass_goes_on_for_who_needs_what_it_finds(
     if is_answered:
         text = engine.complete(asked).text
     else:
-        engine.expect(asked, writes=True)
+        engine.prefetch(asked, writes=True)
         while not (text := written_ahead(engine)):
             assert engine.idle(Cancellation())
     assert engine._background
@@ -348,7 +348,7 @@ def test_documents_keep_their_caches_apart_up_to_the_number_of_slots(make_engine
 def test_what_is_expected_is_computed_in_idle_moments_and_changes_no_answer(make_engine: Make) -> None:
     expecting, other = make_engine(), make_engine()
     wanted = request(CODE * 8 + "        res")
-    expecting.expect(wanted)
+    expecting.prefetch(wanted)
     while expecting.idle(Cancellation()):
         pass
     completion = expecting.complete(wanted)
@@ -359,7 +359,7 @@ def test_what_is_expected_is_computed_in_idle_moments_and_changes_no_answer(make
 def test_what_is_written_before_somebody_asks_is_what_would_be_written_then(make_engine: Make) -> None:
     ahead, other = make_engine(), make_engine()
     asked = request(CODE * 8 + "        res", max_tokens=12)
-    ahead.expect(asked, writes=True)
+    ahead.prefetch(asked, writes=True)
     while ahead.idle(Cancellation()):
         pass
     completion = ahead.complete(asked)
@@ -371,7 +371,7 @@ def test_what_is_written_before_somebody_asks_is_what_would_be_written_then(make
 def test_who_asks_while_it_is_being_written_gets_the_rest_too(make_engine: Make, num_steps: int) -> None:
     ahead = make_engine()
     asked = request(CODE + "        res", max_tokens=24)
-    ahead.expect(asked, writes=True)
+    ahead.prefetch(asked, writes=True)
     for _ in range(num_steps):
         ahead.idle(Cancellation())
     assert ahead.complete(asked).text == make_engine().complete(asked).text
@@ -380,7 +380,7 @@ def test_who_asks_while_it_is_being_written_gets_the_rest_too(make_engine: Make,
 def test_nothing_is_written_ahead_where_nothing_would_be_shown(make_engine: Make) -> None:
     engine = make_engine()
     asked = request(CODE + "# a note", suppressed_in=frozenset({"comment"}))
-    engine.expect(asked, writes=True)
+    engine.prefetch(asked, writes=True)
     while engine.idle(Cancellation()):
         pass
     assert engine.write(replace(asked, suppressed_in=frozenset()), NoRules(), 4).stats.num_forwards > 0

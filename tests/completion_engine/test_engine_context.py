@@ -40,7 +40,7 @@ def ask(engine: CompletionEngine, asked: CompletionRequest) -> tuple[int, int]:
 
 def rest(engine: CompletionEngine, asked: CompletionRequest) -> None:
     """Somebody looks at a place until nothing is left to do."""
-    engine.expect(asked)
+    engine.prefetch(asked)
     while engine.idle(Cancellation()):
         pass
 
@@ -88,7 +88,7 @@ def test_what_another_engine_has_computed_of_a_prompt_is_taken_over(
 def test_an_interrupted_rest_goes_on_where_it_was(engine: CompletionEngine) -> None:
     num_plain, _ = ask(engine, request(context=SECOND))
     for num_typed in range(1, 30):
-        engine.expect(request(CODE + "x" * num_typed, context=SECOND))
+        engine.prefetch(request(CODE + "x" * num_typed, context=SECOND))
         for _ in range(2):  # what the document has now, then a step of what it is to have
             engine.idle(Cancellation())
         num_tokens, num_new = ask(engine, request(CODE + "x" * num_typed, context=SECOND))

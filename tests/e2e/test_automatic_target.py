@@ -21,7 +21,7 @@ import pytest
 from completion_engine.models import ModelSpec, ModelStore
 from completion_engine.request import Progress
 from lsp_server.app import MachineModels
-from lsp_server.engine.work import Completer, Load, OnTokens
+from lsp_server.engine.engine_types import Completer, Load, OnTokens
 from lsp_server.workspace.settings import Settings
 from tests.model_index import only_index, write_gguf
 from tests.windows import Window, Windows, insertion, windows_on

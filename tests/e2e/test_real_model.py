@@ -90,7 +90,7 @@ def test_a_keystroke_beside_the_suggestion_costs_few_passes(engine: CompletionEn
 def test_a_deadline_shows_what_is_whole_by_then(engine: CompletionEngine) -> None:
     """The first whole piece of a suggestion that the deadline cuts short is shown, not lost."""
     text = "def area(width, height):\n    return width * height\n\n\ndef perimeter(width, height):\n    ret"
-    engine.expect(request(text, "\n"))
+    engine.prefetch(request(text, "\n"))
     while engine.idle(Cancellation()):  # an answer that waits for its prompt would get more time
         pass
     hurried = engine.complete(replace(request(text, "\n"), deadline_ms=1.0))

@@ -96,17 +96,17 @@ def inject(faults: list[str]) -> None:
 
 def end_engine_thread_once() -> None:
     """An error of our own, outside of the engine, at the first request."""
-    from lsp_server.engine.agenda import Agenda
+    from lsp_server.engine.request_queue import RequestQueue
     from tests.windows import Panic
 
-    take, endings = Agenda.take_job, [Panic()]
+    take, endings = RequestQueue.take_job, [Panic()]
 
-    def take_job(agenda: Agenda) -> Any:
-        if agenda.has_jobs and endings:
+    def take_job(queue: RequestQueue) -> Any:
+        if queue.has_jobs and endings:
             raise endings.pop()
-        return take(agenda)
+        return take(queue)
 
-    Agenda.take_job = take_job  # type: ignore[method-assign]
+    RequestQueue.take_job = take_job  # type: ignore[method-assign]
 
 
 def cut_model_once() -> None:

@@ -55,7 +55,7 @@ class _InstantEngine:
     def complete(self, request: CompletionRequest) -> Completion:
         return Completion(f"v{len(request.prefix)}", 0, CompletionStats(device="cpu"))
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         del request
 
     def idle(self, _cancellation: Cancellation) -> bool:

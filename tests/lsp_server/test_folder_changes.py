@@ -29,8 +29,8 @@ class Workplace:
     def overlaid(self, folder: Path) -> list[str] | None:
         """The documents that stand over their files in the index of a folder; None while there is none."""
         (server,) = self.windows.servers
-        index = server.indexing.index_of(folder)
-        is_ready = any((one.folder, one.state) == (folder, "ready") for one in server.indexing.reports())
+        index = server.indexes.index_of(folder)
+        is_ready = any((one.folder, one.state) == (folder, "ready") for one in server.indexes.reports())
         return list(index.overlaid) if index and is_ready else None
 
     def change(self, *, added: list[Path], removed: list[Path]) -> None:

@@ -14,8 +14,8 @@ import pytest
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import CompletionRequest
 from lsp_server.app import MachineModels
-from lsp_server.engine.pooled import PooledEngine
-from lsp_server.engine.work import EngineUser, Load, OnTokens
+from lsp_server.engine.engine_types import EngineUser, Load, OnTokens
+from lsp_server.engine.shared_engine import SharedEngine
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.context_jobs import ContextWish
 from lsp_server.workspace.leave_rules import LeaveRules
@@ -174,14 +174,14 @@ async def test_what_the_servers_will_be_asked_for_is_not_written_here(
 ) -> None:
     expected: set[str] = set()
 
-    def expect(
-        _: PooledEngine, _user: EngineUser, request: CompletionRequest, *, writes: bool = False
+    def prefetch(
+        _: SharedEngine, _user: EngineUser, request: CompletionRequest, *, writes: bool = False
     ) -> None:
         del writes
         expected.add(request.indexed_as)
 
-    monkeypatch.setattr(PooledEngine, "expect", expect)
-    monkeypatch.setattr("lsp_server.workspace.foresight.PAUSE_S", 0.0)
+    monkeypatch.setattr(SharedEngine, "prefetch", prefetch)
+    monkeypatch.setattr("lsp_server.workspace.prefetch.PAUSE_S", 0.0)
     for name in ("ignored/private.py", "loans.py", ".gitignore"):  # the first one loads the local engine
         uri = (root / name).as_uri()
         window.open(uri, "x = ")

@@ -13,14 +13,14 @@ import pytest
 
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
+from lsp_server.engine.engine_types import EngineUser
 from lsp_server.engine.pool import EnginePool
-from lsp_server.engine.scheduling import Scheduler
-from lsp_server.engine.work import EngineUser
+from lsp_server.engine.scheduler import Scheduler
 from lsp_server.handlers import register
 from lsp_server.protocol.parsing import parse
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.context_jobs import ContextJobs
-from lsp_server.workspace.indexing_job import IndexingJobs
+from lsp_server.workspace.folder_indexes import FolderIndexes
 
 NUM_ROUNDS, NUM_KEYSTROKES = 10, 50
 NUMBERS = itertools.count(2)
@@ -68,7 +68,7 @@ async def server() -> AsyncIterator[tuple[SlipstreamServer, Sent]]:
     sent = Sent()
     server.protocol.set_writer(sent)
     server.scheduler = Scheduler(server.session.measurements, engines, EngineUser(), lambda _tokens: None)
-    server.indexing = IndexingJobs(lambda _report: None, lambda: False)
+    server.indexes = FolderIndexes(lambda _report: None, lambda: False)
     server.contexts = ContextJobs(lambda _chosen: None)
     server.protocol.receive(message("initialize", 1, capabilities={}, processId=None, rootUri=None))
     server.apply_settings()

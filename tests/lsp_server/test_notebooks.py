@@ -9,7 +9,7 @@ import pytest
 
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion
-from lsp_server.engine.work import Load, OnTokens
+from lsp_server.engine.engine_types import Load, OnTokens
 from lsp_server.workspace.settings import Settings
 from tests.windows import ScriptedEngine, load_scripted, windows_on
 

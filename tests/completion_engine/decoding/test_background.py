@@ -112,14 +112,14 @@ def test_of_text_that_is_given_up_no_secret_is_kept(
 ) -> None:
     drafter = Keeping()
     engine = CompletionEngine(EngineConfig(target="tiny"), target, tokenizer, {"keeping": drafter})
-    engine.expect(request(prefix), writes=True)
+    engine.prefetch(request(prefix), writes=True)
     while engine.idle(Cancellation()) and not engine._background.num_written:  # type: ignore[union-attr]
         pass
     if is_closed:
         engine.forget("a.py")
         assert drafter.log == ["enter a.py", kept, "forget a.py"]
     else:
-        engine.expect(replace(request("x = "), document="b.py"))
+        engine.prefetch(replace(request("x = "), document="b.py"))
         assert drafter.log == ["enter a.py", kept]
         engine.complete(replace(request("x = "), document="b.py"))
         assert drafter.log == ["enter a.py", kept, "enter b.py", "keep"]
@@ -142,8 +142,8 @@ def test_of_a_prompt_that_was_only_computed_nothing_is_kept(
 ) -> None:
     drafter = Keeping()
     engine = CompletionEngine(EngineConfig(target="tiny"), target, tokenizer, {"keeping": drafter})
-    engine.expect(request(PLACE), writes=True)
-    engine.expect(request(PLACE))
+    engine.prefetch(request(PLACE), writes=True)
+    engine.prefetch(request(PLACE))
     engine.idle(Cancellation())
     engine.forget("a.py")
     assert drafter.log == ["forget a.py"]
@@ -193,7 +193,7 @@ def test_a_text_is_begun_behind_no_more_of_its_prompt_than_a_step_has_time_for(
     monkeypatch.setattr(engine.target, "rows_within", lambda ms: ROWS if ms < 100 else PREFILL_ROWS)
     cancellation = Cancellation()
     cancellation.give_way()
-    engine.expect(request(HEAD), writes=True)
+    engine.prefetch(request(HEAD), writes=True)
     decoding = engine._background.decoding  # type: ignore[union-attr]
     num_pending = [decoding.num_pending]
     while num_pending[-1] > 1:

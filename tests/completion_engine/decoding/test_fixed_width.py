@@ -117,7 +117,7 @@ class Typist:
             return
         elif step == "cancel":
             for engine in self.engines:
-                engine.expect(self.request(1))  # given up before it is whole
+                engine.prefetch(self.request(1))  # given up before it is whole
             return
         self.ask(3 if step == "candidates" else 1)
 

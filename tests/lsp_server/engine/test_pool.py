@@ -15,10 +15,10 @@ from completion_engine.errors import MachineError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine import thread as engine_thread
-from lsp_server.engine.guarded import MAX_FAILURES, GuardedEngine
+from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, Notice, OnTokens
+from lsp_server.engine.guarded_engine import MAX_FAILURES, GuardedEngine
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool, engine_config
-from lsp_server.engine.scheduling import Scheduler, SupersededError
-from lsp_server.engine.work import EngineStatus, EngineUser, Load, Notice, OnTokens
+from lsp_server.engine.scheduler import Scheduler, SupersededError
 from lsp_server.supervision import MAX_CRASHES
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.measurements import Measurements
@@ -55,7 +55,7 @@ class ScriptedEngine:
             raise self.failure
         return Completion(f"{request.prefix} by {self.target}", 0, CompletionStats())
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         del request
 
     def idle(self, cancellation: Cancellation) -> bool:
@@ -216,7 +216,7 @@ async def test_typing_in_one_window_leaves_the_others_request_alone(host: Host, 
         answer = asyncio.create_task(waiting.ask("patient"))
         await asyncio.sleep(0)
     for number in range(3):
-        typing.scheduler.expect(CompletionRequest("next", ""))
+        typing.scheduler.prefetch(CompletionRequest("next", ""))
         next_key = asyncio.create_task(typing.ask(f"next key {number}"))
         with pytest.raises(SupersededError):
             await key
@@ -233,7 +233,7 @@ async def test_who_leaves_an_engine_takes_its_documents_along(host: Host, is_mov
     await stays.use("a")
     await goes.use("a")
     await goes.scheduler.complete(CompletionRequest("x", "", document="1 asked.py"))
-    goes.scheduler.expect(CompletionRequest("x", "", document="1 looked at.py"))
+    goes.scheduler.prefetch(CompletionRequest("x", "", document="1 looked at.py"))
     if is_moving:
         await goes.use("b")
     else:

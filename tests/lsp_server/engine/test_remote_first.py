@@ -14,9 +14,9 @@ from completion_engine.errors import RemoteError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine import availability
+from lsp_server.engine.engine_types import Completer, EngineStatus, EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.pool import EnginePool
-from lsp_server.engine.scheduling import Scheduler, SupersededError
-from lsp_server.engine.work import Completer, EngineStatus, EngineUser, Load, Notice, OnTokens
+from lsp_server.engine.scheduler import Scheduler, SupersededError
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import RemoteSettings, Settings
 
@@ -42,7 +42,7 @@ class Engine:
                 raise CancelledError
         return Completion(f"{request.prefix} by {self.name}", 0, CompletionStats())
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         pass
 
     def idle(self, cancellation: Cancellation) -> bool:

@@ -11,8 +11,8 @@ import pytest
 from completion_engine.errors import DataError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
+from lsp_server.engine.engine_types import Completer, Load
 from lsp_server.engine.small_first import SmallFirst, small_first
-from lsp_server.engine.work import Completer, Load
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Scripted:
             self._left = request.prefix, self.num_steps
         return Completion(f"{request.prefix} by {self.name}", 0, stats)
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         self._left = f"{request.prefix}{'!' if writes else ''}", self.num_steps
 
     def idle(self, cancellation: Cancellation, *, is_late: bool = False) -> bool:
@@ -94,7 +94,7 @@ def test_who_comes_does_not_wait_for_what_the_larger_one_prepares_but_for_what_i
     both.complete(request("x"))
     idle(both)
     assert (log, large.num_late) == (["large x", "large x"], 2)
-    both.expect(request("x"), writes=True)
+    both.prefetch(request("x"), writes=True)
     idle(both)
     assert (log[2:], large.num_late) == (["large x!", "large x!"], 2)
 
@@ -108,7 +108,7 @@ def test_a_cut_answer_is_finished_before_the_larger_one_prepares() -> None:
 
 def test_a_place_that_is_looked_at_is_prepared_by_both() -> None:
     both, log = pair()
-    both.expect(request("x"))
+    both.prefetch(request("x"))
     idle(both)
     assert log == ["small x", "large x", "large x"]
     assert both.complete(request("x")).stats.target == "large"
@@ -174,9 +174,9 @@ def test_without_the_small_one_the_larger_answers_alone() -> None:
 
 def test_before_somebody_asks_the_one_that_would_answer_writes() -> None:
     both, log = pair()
-    both.expect(request("x"), writes=True)
+    both.prefetch(request("x"), writes=True)
     idle(both)
     assert log == ["small x!", "large x", "large x"]
-    both.expect(request("x"), writes=True)
+    both.prefetch(request("x"), writes=True)
     idle(both)
     assert log[3:] == ["large x!", "large x!"]

@@ -1,4 +1,4 @@
-"""What one engine's thread does next: no pause for text that is foreseen, nothing for what is closed."""
+"""What one engine's thread does next: no pause for text that is prefetched, nothing for what is closed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.engine import thread as thread_module
+from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser
 from lsp_server.engine.thread import EngineThread
-from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser
 
 PATIENCE_S = 60.0
 
@@ -46,7 +46,7 @@ class Engine:
             raise CancelledError
         return Completion("x", 0, CompletionStats(finish_reason="stop"))
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         self.say(f"{'write' if writes else 'prepare'} {request.document}")
         self._num_steps = 2
 
@@ -121,13 +121,13 @@ def endless_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("endless_pauses")
 @pytest.mark.parametrize("is_cancelled", [True, False])
-def test_what_is_foreseen_while_a_request_runs_is_written_as_soon_as_that_is_over(
+def test_what_is_prefetched_while_a_request_runs_is_written_as_soon_as_that_is_over(
     engine: Engine, thread: EngineThread, users: list[EngineUser], is_cancelled: bool
 ) -> None:
     under_way = job(users[0], "before")
     thread.submit(under_way)
     assert engine.has_said("begin before")
-    thread.expect(users[0], request("typed"), writes=True)
+    thread.prefetch(users[0], request("typed"), writes=True)
     if is_cancelled:
         under_way.cancel()
     engine.may_answer.set()
@@ -156,7 +156,7 @@ class Dreaming(Engine):
 def test_work_ahead_is_told_for_whom_it_is_to_end(
     engine: Dreaming, thread: EngineThread, users: list[EngineUser]
 ) -> None:
-    thread.expect(users[0], request("typed"), writes=True)
+    thread.prefetch(users[0], request("typed"), writes=True)
     assert engine.has_said("dream")
     thread.submit(job(users[0], "come"))
     assert engine.has_said("begin come")
@@ -164,11 +164,11 @@ def test_work_ahead_is_told_for_whom_it_is_to_end(
 
 
 @pytest.mark.parametrize("engine", [Dreaming()])
-def test_work_ahead_gives_way_to_text_that_is_foreseen(
+def test_work_ahead_gives_way_to_text_that_is_prefetched(
     engine: Dreaming, thread: EngineThread, users: list[EngineUser]
 ) -> None:
     for user, typed, woken in zip(users, ("one", "two"), ("dream", "wake for two"), strict=True):
-        thread.expect(user, request(typed), writes=True)
+        thread.prefetch(user, request(typed), writes=True)
         assert engine.has_said(woken)
     assert engine.has_said("write two")
     thread.submit(job(users[0], "come"))  # which ends what goes on
@@ -176,13 +176,13 @@ def test_work_ahead_gives_way_to_text_that_is_foreseen(
 
 
 @pytest.mark.usefixtures("endless_pauses")
-def test_neither_anothers_answer_nor_its_focus_delays_what_is_foreseen(
+def test_neither_anothers_answer_nor_its_focus_delays_what_is_prefetched(
     engine: Engine, thread: EngineThread, users: list[EngineUser]
 ) -> None:
     thread.submit(job(users[1], "theirs"))
     assert engine.has_said("begin theirs")
-    thread.expect(users[0], request("mine"), writes=True)
-    thread.expect(users[1], request("their focus"))
+    thread.prefetch(users[0], request("mine"), writes=True)
+    thread.prefetch(users[1], request("their focus"))
     engine.may_answer.set()
     assert engine.has_said("step, 0 left")
     assert engine.log == ["begin theirs", "write mine", "step, 1 left", "step, 0 left"]
@@ -200,12 +200,12 @@ def test_a_document_that_is_closed_while_the_engine_loads_is_never_prepared(
 
     thread.load(load)
     assert is_loading.wait(PATIENCE_S)
-    thread.expect(users[0], request("closed"), writes=True)
+    thread.prefetch(users[0], request("closed"), writes=True)
     thread.forget("closed")
     thread.open("python")
     may_load.set()
     assert engine.has_said("open python")  # which comes before what is expected
-    thread.expect(users[1], request("open"))
+    thread.prefetch(users[1], request("open"))
     assert engine.has_said("prepare open")
     assert "write closed" not in engine.log
 
@@ -216,7 +216,7 @@ def test_a_document_that_is_closed_behind_anothers_request_is_never_prepared(
 ) -> None:
     thread.submit(job(users[1], "theirs"))
     assert engine.has_said("begin theirs")
-    thread.expect(users[0], request("closed"), writes=True)
+    thread.prefetch(users[0], request("closed"), writes=True)
     if has_left:
         thread.leave(users[0])
     else:
@@ -233,6 +233,6 @@ def test_work_ahead_gives_way_where_others_may_ask(
     engine.may_answer.set()
     for user in users[:num_askers]:
         thread.submit(job(user, "asked"))
-    thread.expect(users[0], request("looked at"))
+    thread.prefetch(users[0], request("looked at"))
     assert engine.has_said("step, 0 left")
     assert engine.gives_way == (num_askers == 2)

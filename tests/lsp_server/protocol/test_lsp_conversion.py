@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from completion_engine.stats import Completion, CompletionSegment, CompletionStats
 from completion_engine.suggestions.rules import RULES
-from lsp_server.engine.work import EngineStatus
+from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol import lsp_conversion
 from lsp_server.workspace.documents import Document
 from lsp_server.workspace.positions import PositionEncoding

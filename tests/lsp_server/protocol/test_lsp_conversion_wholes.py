@@ -8,11 +8,11 @@ import pytest
 from lsprotocol import types
 
 from completion_engine.stats import Completion, CompletionStats
-from lsp_server.engine.work import EngineStatus
+from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.reasons import texts
 from lsp_server.workspace.documents import Document
-from lsp_server.workspace.folder_report import FolderReport
+from lsp_server.workspace.folder_worker import FolderReport
 from lsp_server.workspace.session import CompletionRecord, Offer
 
 ACCEPTED = types.Command("Slipstream: accepted", command="slipstream.accepted", arguments=["7"])

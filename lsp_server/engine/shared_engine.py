@@ -12,9 +12,9 @@ import threading
 from collections.abc import Callable
 
 from completion_engine.request import CompletionRequest
-from lsp_server.engine.automatic import Automatic
+from lsp_server.engine.auto_target import AutoTarget
+from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser, Load, OnTokens
 from lsp_server.engine.thread import EngineThread
-from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, Load, OnTokens
 from lsp_server.workspace.folder_worker import TokenSource
 
 EngineKey = tuple[object, ...]
@@ -25,11 +25,11 @@ MOVE_STEP_S = 0.02
 MAX_MOVE_STEPS = 500
 
 
-class PooledEngine:
+class SharedEngine:
     """One configuration's engine. With `automatic` its model may change, for all users at once."""
 
     def __init__(
-        self, key: EngineKey, automatic: Automatic | None, with_place: WithPlace, *, is_remote: bool = False
+        self, key: EngineKey, automatic: AutoTarget | None, with_place: WithPlace, *, is_remote: bool = False
     ) -> None:
         self.key = key
         self.is_remote = is_remote
@@ -119,13 +119,13 @@ class PooledEngine:
         """See `EngineThread`; a larger model that is about to take over prepares for the same place."""
         self.thread.submit(job)
         if self._next is not None:
-            self._next.thread.expect(job.user, job.request)
+            self._next.thread.prefetch(job.user, job.request)
 
-    def expect(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """See `EngineThread`; a larger model that is about to take over only prepares."""
-        self.thread.expect(user, request, writes=writes)
+        self.thread.prefetch(user, request, writes=writes)
         if self._next is not None:
-            self._next.thread.expect(user, request)
+            self._next.thread.prefetch(user, request)
 
     def open(self, language: str) -> None:
         """See `EngineThread`."""

@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from lsp_server.workspace.folder_report import FolderReport
-from lsp_server.workspace.folder_worker import FolderWorker, TokenSource
+from lsp_server.workspace.folder_worker import FolderReport, FolderWorker, TokenSource
 from lsp_server.workspace.locations import DocumentLocation
 from lsp_server.workspace.settings import IndexSettings
 from lsp_server.workspace.watching import FolderWatches
@@ -26,7 +25,7 @@ from ngram_cache.saved_index import forget
 BUFFER_QUIET_S = 0.3
 
 
-class IndexingJobs:
+class FolderIndexes:
     """The folders' workers. Used on the event loop, except where a method says otherwise.
 
     `on_report` is called on a worker's thread; `is_engine_busy` must be safe to call there. All of its

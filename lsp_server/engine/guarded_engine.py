@@ -14,7 +14,7 @@ from typing import Any
 from completion_engine.errors import RemoteError, SlipstreamError
 from completion_engine.request import CancelledError, Progress
 from completion_engine.stats import Completion
-from lsp_server.engine.work import (
+from lsp_server.engine.engine_types import (
     Closable,
     Completer,
     EngineJob,

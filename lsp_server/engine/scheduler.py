@@ -14,10 +14,10 @@ from completion_engine.errors import SlipstreamError
 from completion_engine.grammars import LANGUAGES
 from completion_engine.request import CancelledError, CompletionRequest
 from completion_engine.stats import Completion
+from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser, NoEngineError, OnTokens, empty
 from lsp_server.engine.pool import EnginePool, engine_key
-from lsp_server.engine.pooled import EngineKey, PooledEngine
 from lsp_server.engine.remote_first import RemoteFirst
-from lsp_server.engine.work import EngineJob, EngineStatus, EngineUser, NoEngineError, OnTokens, empty
+from lsp_server.engine.shared_engine import EngineKey, SharedEngine
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 
@@ -48,7 +48,7 @@ class Scheduler:
         self._loop = asyncio.get_running_loop()
         self._current: tuple[EngineJob, asyncio.Future[Completion]] | None = None
         self._num_turns = self._newest_turn = 0
-        self._engine: PooledEngine | RemoteFirst | None = None
+        self._engine: SharedEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
         self._languages: dict[str, None] = {}  # of documents that were opened, those with a grammar
         self._user = EngineUser(
@@ -114,10 +114,10 @@ class Scheduler:
             if self._current is not None and self._current[0] is job:
                 self._current = None
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """The request may come soon: an idle engine prepares for it, and `writes` its text."""
         if self._engine is not None:
-            self._engine.expect(self._user, request, writes=writes)
+            self._engine.prefetch(self._user, request, writes=writes)
 
     def open(self, language: str) -> None:
         """A document of a language is open: this engine, and each one to come, is told so."""
@@ -139,7 +139,7 @@ class Scheduler:
         self._leave()
         self._engine = None
 
-    def _engine_of(self, settings: Settings) -> PooledEngine | RemoteFirst:
+    def _engine_of(self, settings: Settings) -> SharedEngine | RemoteFirst:
         if settings.remote.url:
             return RemoteFirst(self._engines, settings, self._user, self._on_tokens)
         return self._engines.use(settings, self._user, self._on_tokens)

@@ -14,10 +14,10 @@ from completion_engine.choice.choice import Choice
 from completion_engine.errors import DataError, MachineError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
-from lsp_server.engine.guarded import GuardedEngine
+from lsp_server.engine.engine_types import EngineUser, Load, Notice, OnTokens
+from lsp_server.engine.guarded_engine import GuardedEngine
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool
-from lsp_server.engine.scheduling import Scheduler
-from lsp_server.engine.work import EngineUser, Load, Notice, OnTokens
+from lsp_server.engine.scheduler import Scheduler
 from lsp_server.supervision import MAX_CRASHES
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.measurements import Measurements
@@ -89,7 +89,7 @@ class Scripted:
     def is_in_time(self, request: CompletionRequest) -> bool:
         return self.machine.is_warm
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         self.expected = request.prefix
 
     def idle(self, cancellation: Cancellation) -> bool:

@@ -25,7 +25,7 @@ class Completer(Protocol):
         """One completion; raises CancelledError when its cancellation is set."""
         ...
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """The request may come soon; what it takes is for `idle`, which `writes` its text too."""
         ...
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from lsp_server.workspace import indexing_job
+from lsp_server.workspace import folder_indexes
+from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.folder_worker import (
     MAX_FAILURES,
     MAX_PAUSE_S,
@@ -20,7 +21,6 @@ from lsp_server.workspace.folder_worker import (
     FolderWorker,
     TokenSource,
 )
-from lsp_server.workspace.indexing_job import IndexingJobs
 from lsp_server.workspace.settings import IndexSettings
 from ngram_cache import snapshot
 from ngram_cache.indexing import Indexer
@@ -49,7 +49,7 @@ class Place:
         self.root = root
         self.is_engine_busy = False
         self.reports: list[FolderReport] = []
-        self.jobs = IndexingJobs(self.reports.append, lambda: self.is_engine_busy)
+        self.jobs = FolderIndexes(self.reports.append, lambda: self.is_engine_busy)
 
     def folder(self, name: str = "a") -> Path:
         folder = self.root / name
@@ -80,7 +80,7 @@ async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 @pytest.fixture
 async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock by which alone a buffer becomes still."""
-    monkeypatch.setattr(indexing_job, "BUFFER_QUIET_S", QUIET_S)
+    monkeypatch.setattr(folder_indexes, "BUFFER_QUIET_S", QUIET_S)
     return Clock()
 
 

@@ -15,10 +15,10 @@ import pytest
 from completion_engine.errors import DataError, UserError
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
+from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, OnTokens
 from lsp_server.engine.pool import EnginePool
-from lsp_server.engine.scheduling import Scheduler, SupersededError
+from lsp_server.engine.scheduler import Scheduler, SupersededError
 from lsp_server.engine.thread import EngineThread
-from lsp_server.engine.work import EngineStatus, EngineUser, Load, OnTokens
 from lsp_server.protocol.lsp_conversion import unknown
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
@@ -60,7 +60,7 @@ class ScriptedEngine:
         self.log.append(f"end {request.prefix}")
         return Completion(f"{request.prefix}!", 0, CompletionStats())
 
-    def expect(self, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         self.log.append(f"{'write' if writes else 'expect'} {request.prefix}")
 
     def idle(self, cancellation: Cancellation) -> bool:
@@ -314,7 +314,7 @@ async def test_of_places_that_were_looked_at_only_the_last_is_prepared_for(workp
     task = asyncio.create_task(workplace.scheduler.complete(request("typed")))
     await until(lambda: engine.log == ["begin typed"])
     for place in "abc":
-        workplace.scheduler.expect(request(place))
+        workplace.scheduler.prefetch(request(place))
     engine.may_step.set()
     await task
     await until(lambda: len(engine.log) > 2)
@@ -324,7 +324,7 @@ async def test_of_places_that_were_looked_at_only_the_last_is_prepared_for(workp
 async def test_what_will_be_asked_for_in_a_moment_is_begun_at_once(workplace: Workplace) -> None:
     engine = ScriptedEngine()
     await workplace.load(engine)
-    workplace.scheduler.expect(request("typed"), writes=True)
+    workplace.scheduler.prefetch(request("typed"), writes=True)
     await until(lambda: engine.log == ["write typed"])
 
 
@@ -338,7 +338,7 @@ async def test_a_place_looked_at_while_the_engine_loads_is_prepared_for_when_it_
         return engine
 
     workplace.begin(load)
-    workplace.scheduler.expect(request("early"))
+    workplace.scheduler.prefetch(request("early"))
     may_load.set()
     await until(lambda: engine.log == ["expect early"])
 
@@ -349,7 +349,7 @@ async def test_a_request_makes_what_was_expected_before_it_worthless(workplace: 
     engine.may_step.clear()
     tasks = [asyncio.create_task(workplace.scheduler.complete(request("before")))]
     await until(lambda: engine.log == ["begin before"])
-    workplace.scheduler.expect(request("looked at"))
+    workplace.scheduler.prefetch(request("looked at"))
     engine.num_idle_steps = 2
     tasks.append(asyncio.create_task(workplace.scheduler.complete(request("typed"))))
     await until(lambda: workplace.measurements.num_superseded == 1)

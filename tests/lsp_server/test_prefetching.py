@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from completion_engine.request import CompletionRequest
-from lsp_server.engine.scheduling import Scheduler
+from lsp_server.engine.scheduler import Scheduler
 from tests.windows import insertion, place, windows_on
 
 URI = "file:///a.py"
@@ -18,7 +18,7 @@ SELECTED = {
 
 
 @pytest.mark.parametrize(
-    ("context", "foreseen"),
+    ("context", "prefetched"),
     [
         pytest.param({"triggerKind": 2}, ["pr"], id="behind a key"),
         pytest.param({"triggerKind": 1}, [], id="who asked by hand does so again"),
@@ -27,17 +27,17 @@ SELECTED = {
         ),
     ],
 )
-async def test_the_next_request_is_foreseen_as_the_last_one_was(
-    monkeypatch: pytest.MonkeyPatch, context: dict[str, Any], foreseen: list[str]
+async def test_the_next_request_is_prefetched_as_the_last_one_was(
+    monkeypatch: pytest.MonkeyPatch, context: dict[str, Any], prefetched: list[str]
 ) -> None:
     expected: list[str] = []
 
-    def expect(_: Scheduler, request: CompletionRequest, *, writes: bool = False) -> None:
+    def prefetch(_: Scheduler, request: CompletionRequest, *, writes: bool = False) -> None:
         assert writes
         expected.append(request.prefix)
 
-    monkeypatch.setattr(Scheduler, "expect", expect)
-    monkeypatch.setattr("lsp_server.workspace.foresight.PAUSE_S", 0.0)
+    monkeypatch.setattr(Scheduler, "prefetch", prefetch)
+    monkeypatch.setattr("lsp_server.workspace.prefetch.PAUSE_S", 0.0)
     async with windows_on() as windows:
         window = await windows.open()
         await window.begin()
@@ -46,5 +46,5 @@ async def test_the_next_request_is_foreseen_as_the_last_one_was(
         window.change(URI, insertion(0, 1, "r"))
         for _ in range(2):
             await window.request("slipstream/stats")  # which is answered behind the change
-        assert expected == foreseen
+        assert expected == prefetched
         await window.end()

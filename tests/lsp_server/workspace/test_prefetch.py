@@ -1,4 +1,4 @@
-"""Where and when the next request is foreseen: behind keys, for clients that ask by themselves and late."""
+"""Where and when to prefetch: after keys, for clients that wait before they request a suggestion."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ import asyncio
 import pytest
 
 from lsp_server.workspace.documents import Edit, LineColumn
-from lsp_server.workspace.foresight import MAX_TYPED_CHARS, MAX_UNASKED, Foresight, cursor_after
 from lsp_server.workspace.positions import PositionEncoding
+from lsp_server.workspace.prefetch import (
+    MAX_KEYS_WITHOUT_REQUEST,
+    MAX_TYPED_CHARS,
+    PrefetchTimer,
+    cursor_after,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,89 +39,89 @@ def test_columns_are_the_clients(encoding: PositionEncoding, column: int) -> Non
 
 
 class Window:
-    """A window's keys and requests, and how often the next request was foreseen."""
+    """A window's keys and requests, and how often a prefetch began."""
 
     def __init__(self) -> None:
-        self.foresight = Foresight()
-        self.num_foreseen = 0
-        self.has_foreseen = asyncio.Event()
+        self.prefetch_timer = PrefetchTimer()
+        self.num_prefetched = 0
+        self.has_prefetched = asyncio.Event()
 
     def press(self) -> None:
-        self.foresight.changed(self._foresee)
+        self.prefetch_timer.document_changed(self._prefetch)
 
-    def _foresee(self) -> None:
-        self.num_foreseen += 1
-        self.has_foreseen.set()
+    def _prefetch(self) -> None:
+        self.num_prefetched += 1
+        self.has_prefetched.set()
 
-    async def is_foreseen(self) -> bool:
-        """Whether the last key led to anything; a later timer of the loop fires behind an earlier one."""
+    async def is_prefetched(self) -> bool:
+        """Whether the last key led to anything; a later timer of the loop fires after an earlier one."""
         later = asyncio.Event()
         asyncio.get_running_loop().call_later(0.05, later.set)
-        self.has_foreseen.clear()
-        before = self.num_foreseen
+        self.has_prefetched.clear()
+        before = self.num_prefetched
         await later.wait()
-        return self.num_foreseen > before
+        return self.num_prefetched > before
 
 
 @pytest.fixture
 async def window() -> Window:
     found = Window()
-    found.foresight.asked(by_itself=True)
+    found.prefetch_timer.requested(by_itself=True)
     return found
 
 
-async def test_a_request_is_foreseen_behind_a_key(window: Window) -> None:
+async def test_a_request_is_prefetched_after_a_key(window: Window) -> None:
     window.press()
     async with asyncio.timeout(60):
-        await window.has_foreseen.wait()
-    assert window.num_foreseen == 1
+        await window.has_prefetched.wait()
+    assert window.num_prefetched == 1
 
 
 async def test_of_keys_in_a_row_the_last_one_counts(window: Window) -> None:
     for _ in range(5):
         window.press()
-    assert await window.is_foreseen()
-    assert window.num_foreseen == 1
+    assert await window.is_prefetched()
+    assert window.num_prefetched == 1
 
 
 @pytest.mark.parametrize("by_itself", [True, False])
-async def test_a_request_that_has_come_is_foreseen_no_more(window: Window, *, by_itself: bool) -> None:
+async def test_a_request_that_has_come_is_prefetched_no_more(window: Window, *, by_itself: bool) -> None:
     window.press()
-    window.foresight.asked(by_itself=by_itself)
-    assert not await window.is_foreseen()
+    window.prefetch_timer.requested(by_itself=by_itself)
+    assert not await window.is_prefetched()
 
 
 async def test_neither_is_one_behind_a_change_that_no_key_made(window: Window) -> None:
     window.press()
-    window.foresight.changed(None)
-    assert not await window.is_foreseen()
+    window.prefetch_timer.document_changed(None)
+    assert not await window.is_prefetched()
 
 
 async def test_a_client_that_never_asked_by_itself_is_not_expected_to() -> None:
     window = Window()
-    window.foresight.asked(by_itself=False)
+    window.prefetch_timer.requested(by_itself=False)
     window.press()
-    assert not await window.is_foreseen()
+    assert not await window.is_prefetched()
 
 
-async def test_nothing_is_foreseen_while_an_item_of_a_list_is_selected(window: Window) -> None:
-    window.foresight.asked(by_itself=True, has_selection=True)
+async def test_nothing_is_prefetched_while_an_item_of_a_list_is_selected(window: Window) -> None:
+    window.prefetch_timer.requested(by_itself=True, has_selection=True)
     window.press()
-    assert not await window.is_foreseen()
-    window.foresight.asked(by_itself=True)
+    assert not await window.is_prefetched()
+    window.prefetch_timer.requested(by_itself=True)
     window.press()
-    assert await window.is_foreseen()
+    assert await window.is_prefetched()
 
 
 async def test_one_that_stopped_asking_is_believed_after_some_keys(window: Window) -> None:
-    for _ in range(MAX_UNASKED):
+    for _ in range(MAX_KEYS_WITHOUT_REQUEST):
         window.press()
-    assert await window.is_foreseen()
+    assert await window.is_prefetched()
     window.press()
-    assert not await window.is_foreseen()
+    assert not await window.is_prefetched()
 
 
-async def test_nothing_is_foreseen_once_the_window_has_gone(window: Window) -> None:
+async def test_nothing_is_prefetched_once_the_window_has_gone(window: Window) -> None:
     window.press()
-    window.foresight.stop()
-    assert not await window.is_foreseen()
+    window.prefetch_timer.stop()
+    assert not await window.is_prefetched()

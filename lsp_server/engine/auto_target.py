@@ -13,8 +13,8 @@ from completion_engine.choice.choice import Choice
 from completion_engine.config import AUTO
 from completion_engine.errors import MachineError, SlipstreamError
 from completion_engine.request import CancelledError, Progress
+from lsp_server.engine.engine_types import Completer, Load, LoadFor, Notice, OnTokens
 from lsp_server.engine.small_first import small_first
-from lsp_server.engine.work import Completer, Load, LoadFor, Notice, OnTokens
 from lsp_server.workspace.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Chooser(Protocol):
         ...
 
 
-class Automatic:
+class AutoTarget:
     """Chooses at a start, and again once passes are measured. What could not be loaded is not tried again."""
 
     def __init__(self, settings: Settings, chooser: Chooser, load_for: LoadFor) -> None:

@@ -1,6 +1,6 @@
-"""What the users of one engine want of it, and in which order: of each its newest request, all in turns.
+"""The waiting requests of one engine's users: the newest of each, served in turns, and what to prefetch.
 
-Owns the waiting work. Must not know threads, nor how any of it is done.
+Does not depend on threads, nor on how requests are answered.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from completion_engine.request import CompletionRequest
-from lsp_server.engine.work import EngineJob, EngineUser
+from lsp_server.engine.engine_types import EngineJob, EngineUser
 
 
-class Expectation(NamedTuple):
-    """A request that may come soon, and whether its text is to be written before it comes.
+class Prefetch(NamedTuple):
+    """A request that may come soon. Its completion is written before it comes where it `writes`.
 
     Work for it begins at `from_s`, in `time.perf_counter()` seconds.
     """
@@ -22,10 +22,10 @@ class Expectation(NamedTuple):
     from_s: float = 0.0
 
 
-class Agenda:
-    """At most one request of each user, the one place that was looked at last, what was opened and closed.
+class RequestQueue:
+    """At most one request of each user, one prefetch, and the documents that were opened and closed.
 
-    Who was served longest ago is next, and who is new comes behind all: nobody waits for more than one
+    The user that was served longest ago is next, and a new user comes last: a request waits for at most one
     request of each other user, however many they make.
     """
 
@@ -33,7 +33,7 @@ class Agenda:
         self._jobs: dict[EngineUser, EngineJob] = {}
         self._turns: dict[EngineUser, int] = {}
         self._num_turns = 0
-        self._expected: tuple[EngineUser, Expectation] | None = None
+        self._prefetch: tuple[EngineUser, Prefetch] | None = None
         self._closed: dict[str, None] = {}
         self._known: dict[EngineUser, set[str]] = {}  # documents that the engine may keep something of
         self._languages: dict[str, None] = {}
@@ -49,24 +49,24 @@ class Agenda:
         return len(self._known) > 1
 
     @property
-    def expected(self) -> Expectation | None:
+    def next_prefetch(self) -> Prefetch | None:
         """The request that may come soon."""
-        return self._expected[1] if self._expected else None
+        return self._prefetch[1] if self._prefetch else None
 
     def submit(self, job: EngineJob) -> None:
-        """Take a user's request in place of the one that still waits, and of the one that was expected."""
-        self._drop_expected(job.user)
+        """Take a user's request in place of its older one, and of its prefetch."""
+        self._drop_prefetch(job.user)
         self._know(job.user, job.request)
         self._jobs[job.user] = job
         if job.user not in self._turns:
             self._turns[job.user] = self._next_turn()
 
-    def expect(self, user: EngineUser, expectation: Expectation) -> None:
-        """A user may soon make this request. No other's place comes before text that is to be written."""
-        self._know(user, expectation.request)
-        by, waiting = self._expected or (user, expectation)
-        if by is user or expectation.writes or not waiting.writes:
-            self._expected = (user, expectation)
+    def prefetch(self, user: EngineUser, prefetch: Prefetch) -> None:
+        """Note a request that a user may soon make; one that does not write never replaces one that does."""
+        self._know(user, prefetch.request)
+        by, waiting = self._prefetch or (user, prefetch)
+        if by is user or prefetch.writes or not waiting.writes:
+            self._prefetch = (user, prefetch)
 
     def open(self, language: str) -> None:
         """A document of this language is open."""
@@ -78,14 +78,14 @@ class Agenda:
             if document in known:
                 known.discard(document)
                 self._closed[document] = None
-        if self.expected is not None and self.expected.request.document == document:
-            self._expected = None
+        if self.next_prefetch is not None and self.next_prefetch.request.document == document:
+            self._prefetch = None
 
     def leave(self, user: EngineUser) -> None:
         """A user has gone: nothing that it asked for is wanted, and its documents are closed."""
         for document in self._known.pop(user, ()):
             self._closed[document] = None
-        self._drop_expected(user)
+        self._drop_prefetch(user)
         self._jobs.pop(user, None)
         self._turns.pop(user, None)
 
@@ -116,10 +116,10 @@ class Agenda:
         jobs, self._jobs = list(self._jobs.values()), {}
         return jobs
 
-    def take_expected(self) -> Expectation | None:
-        """The request that may come soon, which is waited for no more."""
-        expected, self._expected = self.expected, None
-        return expected
+    def take_prefetch(self) -> Prefetch | None:
+        """Remove and return the request that may come soon."""
+        prefetch, self._prefetch = self.next_prefetch, None
+        return prefetch
 
     def _next_turn(self) -> int:
         self._num_turns += 1
@@ -128,6 +128,6 @@ class Agenda:
     def _know(self, user: EngineUser, request: CompletionRequest) -> None:
         self._known.setdefault(user, set()).add(request.document)
 
-    def _drop_expected(self, user: EngineUser) -> None:
-        if self._expected is not None and self._expected[0] is user:
-            self._expected = None
+    def _drop_prefetch(self, user: EngineUser) -> None:
+        if self._prefetch is not None and self._prefetch[0] is user:
+            self._prefetch = None
