@@ -44,7 +44,7 @@ class EngineConfig:
         if unknown:
             raise UserError(
                 f"Unknown drafter {unknown[0]!r}.",
-                advice=f"Choose out of: {', '.join(DRAFTERS)}; an empty list is plain decoding.",
+                advice=f"Choose from: {', '.join(DRAFTERS)}. An empty list decodes without drafts.",
             )
         if self.draft_model == self.target:
             raise UserError(

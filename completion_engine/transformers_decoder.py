@@ -90,8 +90,8 @@ class TransformersDecoder:
             model.set_attn_implementation(_NAME)
         except ValueError as error:
             raise UserError(
-                f"Models of the kind {config.model_type!r} bring attention of their own and cannot run here.",
-                advice="Choose a model whose attention transformers lets be replaced.",
+                f"Models of the kind {config.model_type!r} have their own attention and cannot run here.",
+                advice="Choose a model whose attention transformers can replace.",
             ) from error
         self._model = model
         self.brake = Brake()

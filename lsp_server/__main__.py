@@ -27,7 +27,7 @@ def host(name: str) -> None:
 
     place = find_address(os.environ)
     if place.name != name:
-        sys.exit("slipstream: the editor's server is another install than the one that Python finds.")
+        sys.exit("slipstream: the editor starts another installation than the one that Python finds.")
     watchdog.start()  # first of all: it shares no file and no thread with the host
     if (listener := open_listener(place)) is not None:
         from lsp_server.app import serve_windows  # noqa: PLC0415 - as above
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--host"] and len(arguments) == 2:
         host(arguments[1])
     elif unknown := [argument for argument in arguments if argument not in _KNOWN]:
-        sys.exit(f"slipstream: {unknown[0]!r} is no argument here. `slipstream --help` lists commands.")
+        sys.exit(f"slipstream: {unknown[0]!r} is not an argument. Run `slipstream --help` for the commands.")
     elif "--shared" in arguments:
         from lsp_server.sharing.relay import serve_shared  # noqa: PLC0415 - as above
 

@@ -49,7 +49,9 @@ def options(
 @app.command()
 def serve(
     *,
-    stdio: Annotated[bool, typer.Option("--stdio", help="Speak on stdin and stdout (the default).")] = True,
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Communicate over stdin and stdout (the default).")
+    ] = True,
     shared: Annotated[
         bool, typer.Option("--shared", help="Share one engine with your other editor windows.")
     ] = False,

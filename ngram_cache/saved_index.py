@@ -65,7 +65,7 @@ class SavedIndex:
         except FileNotFoundError:
             return {}, ""
         except (snapshot.SnapshotError, ValueError, OSError) as error:
-            return {}, f"The saved index is built anew: {error}."
+            return {}, f"Slipstream builds the saved index again: {error}."
         return loaded.files, ""
 
     def write(self, stored: Stored, files: dict[str, FileRecord]) -> None:

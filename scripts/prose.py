@@ -79,17 +79,33 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
 def findings(path: Path, rules: list[Rule]) -> Iterator[Finding]:
     """Every sentence of a file that matches a rule."""
     for line, text in texts_of(path):
-        plain = _LINK_TARGET.sub("]", _INLINE_CODE.sub("code", text))
+        plain = _plain(text)
         start = 0
         for part in _SENTENCE_END.split(plain):
             at = plain.find(part, start)
             start = at + len(part)
             sentence = _MARKUP.sub("", part).strip()
-            for rule in rules:
-                if found := rule.pattern.search(sentence):
-                    matched = " ".join(found[0].split())[:40]
-                    number = line + plain.count("\n", 0, at)
-                    yield Finding(path.relative_to(_ROOT), number, matched, rule.instead, sentence)
+            for matched, rule in _matched(sentence, rules):
+                number = line + plain.count("\n", 0, at)
+                yield Finding(path.relative_to(_ROOT), number, matched, rule.instead, sentence)
+
+
+def matches(text: str, rules: list[Rule]) -> list[str]:
+    """The parts of one text that match a rule, each with the words to write instead."""
+    sentences = (_MARKUP.sub("", part).strip() for part in _SENTENCE_END.split(_plain(text)))
+    found = (each for sentence in sentences for each in _matched(sentence, rules))
+    return [f"'{matched}' (write: {rule.instead})" for matched, rule in found]
+
+
+def _plain(text: str) -> str:
+    """A text with a word in place of code and without the targets of links."""
+    return _LINK_TARGET.sub("]", _INLINE_CODE.sub("code", text))
+
+
+def _matched(sentence: str, rules: list[Rule]) -> Iterator[tuple[str, Rule]]:
+    for rule in rules:
+        if found := rule.pattern.search(sentence):
+            yield " ".join(found[0].split())[:40], rule
 
 
 def _python_texts(source: str) -> Iterator[tuple[int, str]]:

@@ -47,7 +47,7 @@ class Attempts:
     def refused(self, targets: list[str]) -> dict[str, str]:
         """The models whose loading ended the process again and again lately, and that it did."""
         return {
-            target: "loading it ended the process twice"
+            target: "loading it crashed the process twice"
             for target in targets
             if sum(map(_is_fresh, self._never_ended(target))) >= _MAX_ATTEMPTS
         }

@@ -63,7 +63,10 @@ class AutomaticTarget:
         catalogue = [model.spec for model in stored]
         out = self._attempts.refused([spec.id for spec in catalogue]) | dict(refused or {})
         if config.draft_model:
-            out |= {spec.id: "the setting draftModel is for a target that is named" for spec in catalogue[1:]}
+            out |= {
+                spec.id: "the setting draftModel works only with a target other than auto"
+                for spec in catalogue[1:]
+            }
         passes = self._log.of(_setting(device.type, precision.name))
         choice = choose(machine, catalogue, passes, out)
         return choice if device.type == "cpu" else replace(choice, beside="")  # a GPU is soon warm anywhere

@@ -68,7 +68,7 @@ class Price:
     def __str__(self) -> str:
         """As a person reads it."""
         disk = f", {_gigabytes(self.disk_bytes)} of disk" if self.disk_bytes else ""
-        fetch = f" ({_gigabytes(self.fetch_bytes)} to fetch)" if self.fetch_bytes else ""
+        fetch = f" ({_gigabytes(self.fetch_bytes)} to download)" if self.fetch_bytes else ""
         time = "an unknown time" if self.p95_ms is None else f"up to {self.p95_ms:.0f} ms for an answer"
         return f"{self.target} needs {_gigabytes(self.memory_bytes)} of memory{disk}{fetch} and {time}"
 
@@ -185,15 +185,15 @@ class _Judge:
         machine = self.machine
         if price.memory_bytes + HEADROOM_BYTES > machine.free_memory_bytes:
             free, spare = _gigabytes(machine.free_memory_bytes), _gigabytes(HEADROOM_BYTES)
-            yield f"{free} of memory are free, of which {spare} are left to others"
+            yield f"{free} of memory is free, and {spare} of it is reserved for other programs"
         if price.disk_bytes and price.disk_bytes + DISK_MARGIN_BYTES > machine.free_disk_bytes:
-            yield f"{_gigabytes(machine.free_disk_bytes)} of disk are free"
+            yield f"{_gigabytes(machine.free_disk_bytes)} of disk is free"
 
     def _slowness(self, price: Price) -> Iterator[str]:
         if price.p95_ms is None:
-            yield "how quick this machine is becomes known when a first model runs"
+            yield "the speed of this machine is unknown until a first model runs"
         elif price.p95_ms > BUDGET_P95_MS:
-            drafter = "" if price.has_drafter else ", and no trained drafter comes with it"
+            drafter = "" if price.has_drafter else ", and it has no trained drafter"
             yield f"its answers take longer than {BUDGET_P95_MS:.0f} ms{drafter}"
 
 
@@ -214,7 +214,7 @@ def _reason(price: Price, next_up: Price | None, machine: Machine) -> str:
     if price.obstacles:
         runs = "runs already" if price.target == machine.running else "is the smallest"
         return f"{price.target} {runs}; {price.obstacles[0]}"
-    size = "the largest there is" if next_up is None else "the largest that this machine carries"
+    size = "the largest model" if next_up is None else "the largest that this machine can run"
     return (
         f"{price.target} is {size}: up to {price.p95_ms:.0f} of {BUDGET_P95_MS:.0f} ms for an answer, "
         f"{_gigabytes(price.memory_bytes)} of memory"

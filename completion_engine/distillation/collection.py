@@ -55,8 +55,8 @@ class Collection:
         told = json.dumps(asdict(plan))
         if facts.is_file() and facts.read_text(encoding="utf-8") != told:
             raise UserError(
-                f"{folder} holds states of other code, another target or other settings.",
-                advice="Name another --out, or delete that folder.",
+                f"{folder} was made with other code, another target or other settings.",
+                advice="Choose another --out, or delete that folder.",
             )
         folder.mkdir(parents=True, exist_ok=True)
         facts.write_text(told, encoding="utf-8")

@@ -210,7 +210,7 @@ class Trainer:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
         if json.loads(told["plan"]) != asdict(self.plan):
             raise UserError(
-                f"Training in {self._folder} was begun with other settings.",
+                f"Training in {self._folder} started with other settings.",
                 advice=f"Use the same settings, or delete {path}.",
             )
         self.network.take({name: tensors[f"network.{name}"] for name in self.network.weights})

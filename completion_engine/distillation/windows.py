@@ -109,7 +109,7 @@ def _draw(texts: Sequence[str], tokenizer: Tokenizer, num_tokens: int, rng: rand
         window = _lay_out(tokenizer, pieces, room)
         if len(window.tokens) - window.num_prompt >= 2 and len(window.tokens) <= num_tokens:
             return window  # a suffix of dense text may fill more than a window by itself
-    raise UserError("The code holds no text to learn from.", advice="Name a folder with source code.")
+    raise UserError("The code has no text to learn from.", advice="Name a folder with source code.")
 
 
 def _lay_out(tokenizer: Tokenizer, pieces: Sequence[list[int]], room: int) -> Window:

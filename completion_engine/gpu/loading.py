@@ -47,7 +47,7 @@ def has_kernels(config: Config, precision: Precision, device: torch.device) -> b
         from completion_engine.gpu.selftest import fault_of_kernels  # noqa: PLC0415 - needs triton
 
         fault = fault_of_kernels(device, precision.dtype, BITS[precision.kind], _head_size(config))
-        reason = f"of the kernels, {fault}" if fault else ""
+        reason = f"the kernels fail: {fault}" if fault else ""
     if reason and precision.kind != "float":
         raise UserError(
             f"Weights in {precision.kind} cannot be used here: {reason}.", advice="Set dtype to auto."

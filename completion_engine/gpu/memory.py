@@ -149,7 +149,7 @@ def advise(plan: MemoryPlan, geometry: Geometry, free_bytes: int) -> str:
         if plan_memory(known, plan.bits, plan.capacity, plan.num_slots).num_bytes <= free_bytes
     ]
     if sizes:
-        return f"Choose a smaller target: a model of {sizes[-1]} would fit as it is."
+        return f"Choose a smaller target: a model of {sizes[-1]} fits."
     return "Free GPU memory that other programs hold, or set device to cpu."
 
 

@@ -97,7 +97,7 @@ def _read(folder: Path) -> Iterator[None]:
 def _damaged(folder: Path, error: Exception) -> DataError:
     return DataError(
         f"The model in {folder} cannot be loaded: {error}",
-        advice="Fetch it again with `slipstream models pull`.",
+        advice="Download it again with `slipstream models pull`.",
     )
 
 
@@ -154,6 +154,6 @@ def _built(folder: Path, dtype: torch.dtype) -> Any:
     except Exception as error:  # whatever its checks and those of the libraries below raise
         raise DataError(
             f"The model in {folder} cannot be built: {error}",
-            advice="Fetch it again with `slipstream models pull`, or choose another target.",
+            advice="Download it again with `slipstream models pull`, or choose another target.",
         ) from error
     return model.eval().requires_grad_(False)

@@ -20,7 +20,7 @@ def choose_device(name: str) -> torch.device:
         raise UserError(f"Unknown device {name!r}.", advice="Choose auto, cpu or cuda.")
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError(
-            "The device cuda was asked for, but torch finds no usable GPU.",
+            "The setting device is cuda, but torch finds no usable GPU.",
             advice="Set device to auto or cpu, or install a torch build for your GPU.",
         )
     return torch.device(name)
@@ -39,7 +39,7 @@ def choose_precision(name: str, device: torch.device) -> Precision:
     has_bytes = can_quantise(torch.empty(1, 1, device=device))
     if name == "int8" and not has_bytes:
         raise UserError(
-            "This machine does not multiply bytes fast (int8 needs an x86 CPU with AVX2, FMA and F16C, or an "
+            "This processor cannot run int8 (it needs an x86 CPU with AVX2, FMA and F16C, or an "
             "ARM one with FEAT_DotProd).",
             advice="Set dtype to auto.",
         )

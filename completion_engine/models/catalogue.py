@@ -126,7 +126,7 @@ _SPECS = (
     ),
     ModelSpec(
         id="qwen2.5-coder-1.5b",
-        description="Qwen2.5-Coder 1.5B Instruct; better suggestions, wants a fast CPU or a GPU",
+        description="Qwen2.5-Coder 1.5B Instruct; better suggestions, needs a fast CPU or a GPU",
         licence="Apache-2.0",
         file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         num_bytes=1117320768,
@@ -170,7 +170,7 @@ def find_spec(model_id: str, catalogue: Mapping[str, ModelSpec] = CATALOGUE) -> 
     hint = f"Did you mean {close[0]}? " if close else ""
     raise UserError(
         f"There is no model called {model_id!r}.",
-        advice=f"{hint}Known: {', '.join(catalogue)}; or give a path that begins with ./, ~ or /, "
+        advice=f"{hint}Choose from {', '.join(catalogue)}, or give a path that begins with ./, ~ or /, "
         "or owner/name of a hub repository.",
     )
 

@@ -83,7 +83,7 @@ def _explain(source: Path, outcome: ProgramOutcome) -> SlipstreamError:
     if failed and failed[-1]["fault"] == "data":
         return DataError(
             f"{source.name} could not be converted: {failed[-1]['error']}.",
-            advice="Usable are undamaged GGUF files of causal language models that transformers knows.",
+            advice="Use an undamaged GGUF file of a causal language model that transformers supports.",
         )
     if failed:
         return MachineError(
@@ -91,16 +91,16 @@ def _explain(source: Path, outcome: ProgramOutcome) -> SlipstreamError:
             advice="Free some space or memory and try again.",
         )
     if outcome.is_stalled:
-        return MachineError(f"Converting {source.name} stood still and was ended.", advice="Try again.")
+        return MachineError(f"Converting {source.name} made no progress and was ended.", advice="Try again.")
     if outcome.exit_code < 0:
         return MachineError(
             f"Converting {source.name} was ended by the system (signal {-outcome.exit_code}).",
-            advice="Most often the memory is too small: close other programs, or choose a smaller model.",
+            advice="This usually means too little memory. Close other programs, or choose a smaller model.",
         )
     lines = outcome.stderr.strip().splitlines() or ["no output"]
     return MachineError(
         f"The program that converts {source.name} failed: {lines[-1][:300]}",
-        advice="The installation may be damaged; `slipstream doctor` looks for what is missing.",
+        advice="The installation may be damaged. Run `slipstream doctor` for details.",
     )
 
 
@@ -108,6 +108,4 @@ def _check(source: Path, folder: Path) -> None:
     missing = [name for name in NEEDED if not (folder / name).is_file()]
     damage = f"{', '.join(missing)} missing" if missing else header_damage(folder / WEIGHTS)
     if damage:
-        raise DataError(
-            f"{source.name} was converted into something incomplete: {damage}.", advice="Try again."
-        )
+        raise DataError(f"{source.name} was converted incompletely: {damage}.", advice="Try again.")

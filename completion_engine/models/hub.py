@@ -106,8 +106,8 @@ def download_model(
     folder = Path(_run_worker([repository, revision], repository, work, job, on_plan))
     if flaw := find_flaw(folder):
         raise UserError(
-            f"{repository} is no model that can be loaded: {flaw}.",
-            advice="Choose a repository that holds safetensors weights and a tokenizer.",
+            f"{repository} is not a usable model: {flaw}.",
+            advice="Choose a repository with safetensors weights and a tokenizer.",
         )
     return folder
 
@@ -163,5 +163,5 @@ def _explain(name: str, outcome: ProgramOutcome, message: dict[str, Any]) -> Sli
         return MachineError(f"The disk is full: {name} could not be stored.", advice="Free some space.")
     return MachineError(
         f"{name} could not be downloaded from the Hugging Face hub: {reason}.",
-        advice="Check the network and try again; what has arrived is kept.",
+        advice="Check the network and try again. Slipstream keeps the downloaded parts.",
     )

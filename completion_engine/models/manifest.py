@@ -77,7 +77,7 @@ def header_damage(path: Path) -> str:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= min(_MAX_HEADER_BYTES, num_bytes - 8):
-            return f"{path.name} is no safetensors file, or cut short"
+            return f"{path.name} is not a complete safetensors file"
         raw = file.read(length)
     try:
         header = parse_json(raw)

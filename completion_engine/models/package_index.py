@@ -35,8 +35,8 @@ _NETWORK = re.compile(
     re.IGNORECASE,
 )
 _HOW_TO_GO_ON = (
-    "What has arrived so far is kept. "
-    "Another way: put the model's file anywhere and give its path as the target."
+    "Slipstream keeps the downloaded parts."
+    " You can also download the model's file yourself and set target to its path."
 )
 
 
@@ -97,8 +97,8 @@ def reaching_the_index(environment: Mapping[str, str]) -> list[str]:
         given = None
     if not isinstance(given, list) or not all(isinstance(argument, str) for argument in given):
         raise UserError(
-            f"{PIP_VARIABLE} is no list of arguments.",
-            advice='Write it in JSON, as in ["--proxy", "http://proxy:8080"].',
+            f"{PIP_VARIABLE} is not a list of arguments.",
+            advice='Write it as JSON, for example ["--proxy", "http://proxy:8080"].',
         )
     return list(_about_the_index(iter(given)))
 
@@ -134,8 +134,8 @@ def explain(requirement: str, outcome: ProgramOutcome) -> SlipstreamError:
     detail = _last_error(said)
     if "No module named pip" in said:
         return MachineError(
-            f"{sys.executable} has no pip, so the package index cannot be asked for {requirement}.",
-            advice=f"Install it with: {sys.executable} -m ensurepip. {_HOW_TO_GO_ON}",
+            f"{sys.executable} has no pip, so Slipstream cannot download {requirement}.",
+            advice=f"Install pip with: {sys.executable} -m ensurepip. {_HOW_TO_GO_ON}",
         )
     if "No space left on device" in said:
         return MachineError(
@@ -153,8 +153,8 @@ def explain(requirement: str, outcome: ProgramOutcome) -> SlipstreamError:
         )
     if "No matching distribution" in said:
         return MachineError(
-            f"{requirement} was not found in the package index that pip is set up to use.",
-            advice=f"See `pip config list`; without a network nothing is found either. {_HOW_TO_GO_ON}",
+            f"{requirement} is not in the package index that pip uses.",
+            advice=f"Check `pip config list` and the network. {_HOW_TO_GO_ON}",
         )
     return MachineError(
         f"pip could not download {requirement} ({detail}).", advice=f"Try again. {_HOW_TO_GO_ON}"

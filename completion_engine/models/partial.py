@@ -139,6 +139,6 @@ def _difference(expected: Slice, num_bytes: int, sha256: str) -> str:
 
 def _not_that(name: str, difference: str) -> DataError:
     return DataError(
-        f"What was delivered as {name} is not that file: {difference}.",
-        advice="It was refused and removed. Try again; if it stays so, look at mirrors and proxies.",
+        f"The download of {name} is not the expected file: {difference}.",
+        advice="Slipstream deleted it. Try again. If it fails again, check mirrors and proxies.",
     )

@@ -19,5 +19,5 @@ def path_of(name: str) -> Path | None:
     try:
         path = Path(name).expanduser()
     except RuntimeError as error:
-        raise UserError(f"{name} is in the home folder of nobody.", advice="Check the path.") from error
+        raise UserError(f"{name} names a user that does not exist.", advice="Check the path.") from error
     return path.absolute() if path.is_absolute() or name.startswith(".") else None

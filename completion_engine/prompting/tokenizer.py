@@ -188,12 +188,12 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         raise
     except BaseException as error:  # the Rust side raises bare Exception, and its panics are not even that
         raise DataError(
-            f"The tokenizer {path} cannot be read ({error}).", advice="Fetch the model again."
+            f"The tokenizer {path} cannot be read ({error}).", advice="Download the model again."
         ) from error
     if tokenizer.num_tokens > _MAX_TOKENS:
         raise DataError(
-            f"The tokenizer {path} numbers its tokens up to {tokenizer.num_tokens}.",
-            advice="Fetch the model again.",
+            f"The tokenizer {path} has token ids up to {tokenizer.num_tokens}.",
+            advice="Download the model again.",
         )
     return tokenizer
 

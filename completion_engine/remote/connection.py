@@ -179,7 +179,7 @@ class Connection:
             stream.has_ended = True
             del self._streams[stream.number]
         elif isinstance(event, events.StreamReset):
-            stream.fault = RemoteError("truncated", f"{self._authority} broke the answer off.")
+            stream.fault = RemoteError("truncated", f"{self._authority} stopped in the middle of an answer.")
             del self._streams[stream.number]
         return False
 
@@ -191,7 +191,7 @@ class Connection:
         stream.chunks.append((data, num_window))
         stream.num_bytes += len(data)
         if stream.num_bytes > MAX_BODY_BYTES:
-            stream.fault = _rubbish(self._authority, "an answer without end")
+            stream.fault = _rubbish(self._authority, "it does not end")
             self.reset(stream)
         return True
 
@@ -199,7 +199,7 @@ class Connection:
         """Count more frames without data, or less."""
         self._num_empty = max(0, self._num_empty + num_frames)
         if self._num_empty > MAX_EMPTY_FRAMES:
-            raise _rubbish(self._authority, "frames without end that carry nothing")
+            raise _rubbish(self._authority, "it has too many empty frames")
 
     def _lost(self, fault: RemoteError) -> None:
         """Close the transport, and end all streams with `fault`."""
@@ -236,7 +236,9 @@ class Connection:
             raise RemoteError("busy", f"{self._authority} takes no further requests now.") from error
         except NoAvailableStreamIDError as error:
             self._is_leaving = True
-            raise RemoteError("truncated", f"The connection to {self._authority} is used up.") from error
+            raise RemoteError(
+                "truncated", f"The connection to {self._authority} has no further streams."
+            ) from error
         except (H2Error, FrameError) as error:
             fault = _rubbish(self._authority, str(error) or type(error).__name__)
             self._lost(fault)
@@ -254,6 +256,6 @@ def _status(text: str) -> int:
 def _rubbish(authority: str, what: str) -> RemoteError:
     return RemoteError(
         "rubbish",
-        f"{authority} does not send valid HTTP/2: {what[:200]}.",
-        advice="Check remote.url, and ask who runs the servers.",
+        f"{authority} sent an answer that is not valid HTTP/2: {what[:200]}.",
+        advice="Check the setting remote.url, or ask the administrator of the servers.",
     )

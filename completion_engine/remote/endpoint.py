@@ -74,12 +74,12 @@ class Endpoint:
 
 def _parsed(url: str) -> tuple[str, int, str, bool]:
     """Return host, port, path and whether TLS is used."""
-    advice = "Set remote.url to something like https://models.example.org."
+    advice = "Set remote.url to an address like https://models.example.org."
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise UserError(f"remote.url {url[:100]!r} is no URL: {error}.", advice=advice) from error
+        raise UserError(f"remote.url {url[:100]!r} is not a URL: {error}.", advice=advice) from error
     host = parts.hostname or ""
     is_plain = not (parts.query or parts.fragment or parts.username or parts.password)
     if parts.scheme not in _PORTS or not host or not is_plain or not host.isascii():
@@ -89,7 +89,7 @@ def _parsed(url: str) -> tuple[str, int, str, bool]:
     if parts.scheme == "http" and not _is_loopback(host):
         raise UserError(
             f"remote.url {_shown(url)!r} would send your text unencrypted.",
-            advice="Use https://; http:// is for this machine itself.",
+            advice="Use https://. Plain http:// is only for servers on this machine.",
         )
     path = parts.path.rstrip("/").removesuffix("/v1")
     return host, _PORTS[parts.scheme] if port is None else port, path, parts.scheme == "https"
@@ -139,7 +139,7 @@ def _check_private(path: Path, facts: os.stat_result) -> None:
         raise UserError(f"The token file {path} belongs to another user.", advice="Make a copy of your own.")
     if facts.st_mode & 0o077:
         raise UserError(
-            f"Others may read the token file {path} (mode {stat.S_IMODE(facts.st_mode):04o}).",
+            f"Other users can read the token file {path} (mode {stat.S_IMODE(facts.st_mode):04o}).",
             advice=f"Run: chmod 600 {path}",
         )
 

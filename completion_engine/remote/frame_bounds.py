@@ -46,5 +46,5 @@ class FrameBounds:
         num_bytes, kind = int.from_bytes(self._header[:3], "big"), self._header[3]
         self._header.clear()
         if num_bytes > MAX_FRAME_BYTES or (not self._has_begun and kind != _SETTINGS_TYPE):
-            raise FrameError("bytes that are no frames")
+            raise FrameError("it has bytes that are not frames")
         self._has_begun, self._num_left, self._is_goodbye = True, num_bytes, kind == _GOAWAY_TYPE

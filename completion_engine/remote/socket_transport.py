@@ -22,6 +22,7 @@ from completion_engine.request import Cancellation, CancelledError, ShouldStop
 CONNECT_S = 5.0
 _MAX_RECEIVED = 64 << 10
 _MAX_ADDRESSES = 4
+_UNREACHABLE = "Check remote.url and the network. Meanwhile, Slipstream uses the model of this machine."
 _POLL_S, _LONGEST_S = 0.1, 3600.0
 Address = tuple[int, tuple[Any, ...]]  # a family, and its form of an address
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -207,7 +208,7 @@ class Transport:
             raise RemoteError(
                 "rubbish",
                 f"{self._endpoint.authority} does not speak HTTP/2.",
-                advice="The servers must offer h2 by ALPN; ask who runs them.",
+                advice="The servers must offer h2 by ALPN. Ask their administrator.",
             )
 
     def _wait(self, mask: int, wait: Wait) -> None:
@@ -247,7 +248,7 @@ class Transport:
             raise RemoteError(
                 "unreachable",
                 f"{authority} cannot be reached: {reason}.",
-                advice="Check remote.url and the network; suggestions come from this machine meanwhile.",
+                advice=_UNREACHABLE,
             ) from error
 
 
@@ -256,7 +257,7 @@ def silent(authority: str) -> RemoteError:
     return RemoteError(
         "silent",
         f"{authority} does not answer.",
-        advice="Check the network and the servers; suggestions come from this machine meanwhile.",
+        advice="Check the network and the servers. Meanwhile, Slipstream uses the model of this machine.",
     )
 
 
@@ -267,8 +268,8 @@ def addresses_of(endpoint: Endpoint) -> list[Address]:
     except (OSError, UnicodeError) as error:
         raise RemoteError(
             "unreachable",
-            f"The server {endpoint.host} was not found: {getattr(error, 'strerror', None) or error}.",
-            advice="Check remote.url and the network; suggestions come from this machine meanwhile.",
+            f"There is no server called {endpoint.host}: {getattr(error, 'strerror', None) or error}.",
+            advice=_UNREACHABLE,
         ) from error
     places: list[Address] = [(family, place) for family, _, _, _, place in found]
     return places[:_MAX_ADDRESSES]

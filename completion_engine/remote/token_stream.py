@@ -26,12 +26,12 @@ _ID_PREFIX = "token_id:"  # and the token's number, by return_tokens_as_token_id
 _LEAST_LOGPROB = -20.0  # a token that was written is not impossible
 _UNKNOWN_TOKEN = (
     "does not accept the token",
-    "Check remote.tokenFile, or ask who runs the servers for a token.",
+    "Check the setting remote.tokenFile, or ask the administrator of the servers for a token.",
 )
 _REFUSALS = {
     401: _UNKNOWN_TOKEN,
     403: _UNKNOWN_TOKEN,
-    404: ("has no such model or address", "Check remote.url and remote.model."),
+    404: ("has no such model or address", "Check the settings remote.url and remote.model."),
 }
 
 
@@ -92,7 +92,7 @@ class TokenStream:
         if status != 200:
             raise fault_of(self._stream, self._authority, wait)
         if not self._stream.headers.get("content-type", "").startswith("text/event-stream"):
-            raise self._rubbish("an answer that is no stream of events")
+            raise self._rubbish("it is not a stream of events")
         return True
 
     def _take(self, data: bytes) -> None:
@@ -108,13 +108,16 @@ class TokenStream:
 
     def _take_chunk(self, fields: dict[str, Any] | None) -> None:
         if fields is None:
-            raise self._rubbish("an event that is no JSON object")
+            raise self._rubbish("an event is not a JSON object")
         if "error" in fields:
-            raise RemoteError("truncated", f"{self._authority} broke off: {_said(fields['error'])}.")
+            raise RemoteError(
+                "truncated",
+                f"{self._authority} stopped in the middle of an answer: {_said(fields['error'])}.",
+            )
         self._take_usage(fields.get("usage"))
         choices = fields.get("choices")
         if not isinstance(choices, list) or len(choices) > 1:
-            raise self._rubbish("an event without a choice")
+            raise self._rubbish("an event has no choice")
         if choices:
             self._take_choice(choices[0])
 
@@ -124,12 +127,14 @@ class TokenStream:
         if tokens is None and not fields.get("text"):
             tokens = []
         if not isinstance(tokens, list) or not all(type(token) is int and token >= 0 for token in tokens):
-            raise self._rubbish("text without token ids; the servers must run a vLLM with return_token_ids")
+            raise self._rubbish(
+                "its text has no token ids, so the servers must run a vLLM with return_token_ids"
+            )
         if not isinstance(reason, str) or reason not in _FINISHED:
             raise truncated(self._authority)
         self._num_left -= len(tokens)
         if self._num_left < 0:
-            raise self._rubbish("more tokens than were asked for")
+            raise self._rubbish("it has more tokens than requested")
         if tokens or reason:
             self._chunks.append(
                 Chunk(tuple(tokens), reason, probabilities_of(fields.get("logprobs"), tokens))
@@ -188,7 +193,7 @@ def whole_body(stream: Stream, authority: str, wait: Wait, max_bytes: int) -> by
         body += data
         if len(body) > max_bytes:
             stream.reset()
-            raise rubbish(authority, "an answer without end")
+            raise rubbish(authority, "it does not end")
         if wait.is_over:  # many small parts may have arrived already
             break
     if data != b"":
@@ -211,8 +216,8 @@ def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
     if status == 429:
         return RemoteError(
             "busy",
-            f"{authority} has no room for more requests now (429).",
-            advice="It is asked again in a moment.",
+            f"{authority} has no room for more requests (429).",
+            advice="Slipstream asks it again in a moment.",
             retry_s=_retry_s(stream.headers.get("retry-after", "")),
         )
     if 400 <= status < 599:
@@ -221,15 +226,17 @@ def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
         return RemoteError(
             "unavailable",
             f"{authority} {who} ({status}{f': {reason}' if reason else ''}).",
-            advice="Suggestions come from this machine when it goes on; ask who runs the servers.",
+            advice="Meanwhile, Slipstream uses the model of this machine. Ask the servers' administrator.",
         )
-    return rubbish(authority, f"the status {status}")
+    return rubbish(authority, f"its status is {status}")
 
 
 def truncated(authority: str) -> RemoteError:
     """Return the error for an answer that ended without `[DONE]`."""
     return RemoteError(
-        "truncated", f"{authority} broke an answer off.", advice="It is asked again, for the rest."
+        "truncated",
+        f"{authority} stopped in the middle of an answer.",
+        advice="Slipstream requests the rest.",
     )
 
 
@@ -237,8 +244,8 @@ def rubbish(authority: str, what: str) -> RemoteError:
     """Return the error for data that is not an answer."""
     return RemoteError(
         "rubbish",
-        f"{authority} answers with rubbish: {what}.",
-        advice="Check remote.url: it must be a vLLM server's, or its proxy's.",
+        f"{authority} sent an answer that is not valid: {what}.",
+        advice="Check that remote.url names a vLLM server or its proxy.",
     )
 
 

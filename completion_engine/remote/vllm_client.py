@@ -51,7 +51,7 @@ class VllmClient:
         """Return the servers' models by name, with the tokens that each takes. Raises RemoteError."""
         entries = self._whole("GET", MODELS, b"", wait).get("data")
         if not isinstance(entries, list):
-            raise rubbish(self.endpoint.authority, "no list of models")
+            raise rubbish(self.endpoint.authority, "it is not a list of models")
         models: dict[str, int] = {}
         for entry in entries[:_MAX_MODELS]:
             fields = entry if isinstance(entry, dict) else {}
@@ -64,7 +64,7 @@ class VllmClient:
         """Return the servers' tokens of a text. Raises RemoteError."""
         tokens = self._whole("POST", TOKENIZE, tokenize_body(model, text), wait).get("tokens")
         if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
-            raise rubbish(self.endpoint.authority, "no token ids of a text")
+            raise rubbish(self.endpoint.authority, "it has no token ids")
         return tokens
 
     def complete(self, question: CompletionQuery, model: str, wait: Wait) -> TokenStream:
@@ -100,9 +100,9 @@ class VllmClient:
         try:
             value = json.loads(whole_body(stream, authority, wait, _MAX_WHOLE_BYTES))
         except (ValueError, RecursionError) as error:
-            raise rubbish(authority, "no JSON") from error
+            raise rubbish(authority, "it is not JSON") from error
         if not isinstance(value, dict):
-            raise rubbish(authority, "JSON that is not an object")
+            raise rubbish(authority, "it is not a JSON object")
         return value
 
     def _request(self, method: str, path: str, body: bytes, more: Mapping[str, str], wait: Wait) -> Stream:

@@ -37,7 +37,7 @@ def check_sizes(config: Mapping[str, Any]) -> None:
     _check_numbers(config)
     for group in _ROPE:
         if not isinstance(inner := config.get(group) or {}, Mapping):
-            _refuse(f"its config.json says {group} = {_short(inner)}, which is no group")
+            _refuse(f"its config.json says {group} = {_short(inner)}, which is not a group")
         _check_numbers(inner)
     num_heads, num_kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     if num_heads % num_kv_heads:
@@ -49,7 +49,7 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
         value = config.get(name, 1.0)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 < value < _MAX_NUMBER:
-            _refuse(f"its config.json says {name} = {_short(value)}, which is no positive number")
+            _refuse(f"its config.json says {name} = {_short(value)}, which is not a positive number")
 
 
 def check_head(size: int) -> None:
@@ -70,7 +70,7 @@ def num_positions(config: Mapping[str, Any]) -> int | None:
 def _checked_size(config: Mapping[str, Any], name: str, largest: int) -> int:
     value = config.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= largest:
-        _refuse(f"its config.json says {name} = {_short(value)}, which is no whole number up to {largest}")
+        _refuse(f"its config.json says {name} = {_short(value)}, which is not a whole number up to {largest}")
     return value
 
 
@@ -88,5 +88,5 @@ def _short(value: object) -> str:
 
 def _refuse(reason: str) -> NoReturn:
     raise DataError(
-        f"The model is damaged: {reason}.", advice="Fetch it again with `slipstream models pull`."
+        f"The model is damaged: {reason}.", advice="Download it again with `slipstream models pull`."
     )

@@ -42,7 +42,7 @@ def complete(
     elif completion.text:
         write(completion.text + "\n")
     else:
-        sys.stderr.write("Nothing is worth suggesting there.\n")
+        sys.stderr.write("Slipstream has no suggestion there.\n")
 
 
 def _completion(file: Path, sides: tuple[str, str], settings: Settings, report: Progress) -> Completion:

@@ -31,7 +31,7 @@ NAMES = {
     "target": "written by the target",
     "ngram": "drafted from the repository and this file",
     "neural": "drafted by a small network",
-    "recycled": "drafted from the target's own earlier runners-up",
+    "recycled": "drafted from earlier alternatives of the target",
 }
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -81,7 +81,7 @@ async def _show_typing(root: Path, path: Path, text: str, target: str) -> None:
 
 def _begin(path: Path, engine: dict[str, Any]) -> None:
     _print(f"\nTyping {path} with {engine['target']} on {engine['device']}.")
-    _print("Milliseconds from key to answer, new tokens in verifications, the line with its suggestion:")
+    _print("Milliseconds from key to answer, tokens in verification passes, the line with its suggestion:")
     width = max(map(len, NAMES))
     for source, meaning in NAMES.items():
         _print(Text.assemble((f"  {source:{width}}", COLOURS[source]), f"  {meaning}"))

@@ -24,23 +24,34 @@ _DEFAULTS = DistillPlan(DEFAULT_TARGET)
 
 app = typer.Typer(add_completion=False)
 
-Code = Annotated[Path, typer.Argument(metavar="FOLDER", help="Code to learn from, best by project.")]
-Out = Annotated[Path, typer.Option("--out", help="Where the drafter goes, and what is not finished yet.")]
+Code = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", help="Code to learn from, one subfolder for each project if possible."),
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the drafter and for unfinished work.")]
 HeldOut = Annotated[
-    Path | None, typer.Option("--held-out", help="Code to measure on, not a twentieth of FOLDER's files.")
+    Path | None,
+    typer.Option("--held-out", help="Code to measure on. Default: a twentieth of FOLDER's files."),
 ]
 BeginWith = Annotated[
-    Path | None, typer.Option("--from", help="A drafter of this command to begin with; keeps its vocabulary.")
+    Path | None,
+    typer.Option("--from", help="A drafter of this command to start from. Its vocabulary stays."),
 ]
 Target = Annotated[str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)]
-Tokens = Annotated[int, typer.Option("--tokens", min=1, help="Positions of the target to learn from.")]
-Steps = Annotated[int, typer.Option("--steps", min=1, help="Steps of training.")]
-Window = Annotated[int, typer.Option("--window", min=4 * ROWS, help="Tokens of one window.")]
-Vocabulary = Annotated[int, typer.Option("--vocabulary", min=2, help="Tokens that the drafter can guess.")]
-Places = Annotated[int, typer.Option("--places", min=1, help="Places to measure at.")]
+Tokens = Annotated[int, typer.Option("--tokens", min=1, help="Number of target positions to learn from.")]
+Steps = Annotated[int, typer.Option("--steps", min=1, help="Number of training steps.")]
+Window = Annotated[int, typer.Option("--window", min=4 * ROWS, help="Number of tokens in one window.")]
+Vocabulary = Annotated[
+    int, typer.Option("--vocabulary", min=2, help="Number of tokens in the drafter's vocabulary.")
+]
+Places = Annotated[int, typer.Option("--places", min=1, help="Number of cursor positions to measure.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 Dtype = Annotated[
-    str, typer.Option("--dtype", help="Precision of the target; bfloat16 is several times as fast with AMX.")
+    str,
+    typer.Option(
+        "--dtype",
+        help="Number format of the target during training. bfloat16 is several times faster with AMX.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 

@@ -19,7 +19,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A model's id, as `slipstream models list` shows it.")]
 Target = Annotated[
-    str, typer.Argument(metavar="ID", help="A model's id; a folder, a .gguf file or owner/name works too.")
+    str,
+    typer.Argument(
+        metavar="ID", help="A model's id, a folder, a .gguf file, or owner/name of a hub repository."
+    ),
 ]
 
 
@@ -56,8 +59,10 @@ def verify(model: Id) -> None:
     with progress_bar() as report:
         result = ModelStore().verify(model, report)
     if result.damaged:
-        advice = f"Build it again: slipstream models pull {model}"
-        raise DataError(f"Damaged and removed: {', '.join(result.damaged)}.", advice=advice)
+        raise DataError(
+            f"Slipstream removed damaged files: {', '.join(result.damaged)}.",
+            advice=f"Download them again: slipstream models pull {model}",
+        )
     write(f"{model} is intact: {', '.join(result.checked)}\n")
 
 
@@ -66,7 +71,8 @@ def path(
     model: Id,
     *,
     converted: Annotated[
-        bool, typer.Option("--converted", help="The folder with safetensors instead of the official file.")
+        bool,
+        typer.Option("--converted", help="Print the folder of safetensors instead of the official file."),
     ] = False,
 ) -> None:
     """Print the path of a model's official file."""
@@ -86,7 +92,7 @@ def _state(model: StoredModel) -> str:
         return "ready"
     if model.has_file:
         return "fetched"
-    return "partly fetched" if model.num_bytes_on_disk else "-"
+    return "partly downloaded" if model.num_bytes_on_disk else "-"
 
 
 def _gigabytes(num_bytes: int) -> str:

@@ -32,10 +32,16 @@ START_SHARE = 0.3  # of a file stands above what is typed, as in most of a day's
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Source files.", show_default=False)]
-Keystrokes = Annotated[int, typer.Option("--limit-keystrokes", min=1, help="Number of keys to type in all.")]
-StartLine = Annotated[int | None, typer.Option("--start-line", min=0, help="First line to type, from 0.")]
-Pace = Annotated[float, typer.Option("--pace", min=0, help="Milliseconds between keys; 0 awaits answers.")]
-Seed = Annotated[int, typer.Option("--seed", help="Another seed gives other typing errors.")]
+Keystrokes = Annotated[
+    int, typer.Option("--limit-keystrokes", min=1, help="Approximate number of keys to type.")
+]
+StartLine = Annotated[
+    int | None, typer.Option("--start-line", min=0, help="First line to type, counted from 0.")
+]
+Pace = Annotated[
+    float, typer.Option("--pace", min=0, help="Milliseconds between keys. 0 waits for each answer.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the typing errors.")]
 Target = Annotated[str, typer.Option("--target", help="Model to use instead of the configured one.")]
 Given = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting; repeatable.")

@@ -31,12 +31,12 @@ def index(
         Path, typer.Argument(metavar="[DIR]", help="The repository.", show_default=False)
     ] = Path(),
     *,
-    files: Annotated[bool, typer.Option("--files", help="Print the indexed paths, one a line.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="Print the indexed paths, one per line.")] = False,
     purge: Annotated[bool, typer.Option("--purge", help="Delete the repository's index.")] = False,
 ) -> None:
     """Build or update the index of the repository in DIR."""
     if files and purge:
-        raise typer.BadParameter("--files and --purge exclude each other.")
+        raise typer.BadParameter("Use either --files or --purge.")
     if purge:
         _purge(directory.resolve())  # a folder that is gone may still have an index
         return
@@ -70,7 +70,7 @@ def _update(root: Path) -> list[str]:
         tokenizer = load_tokenizer(ModelStore().ensure(settings.target, report))
         summary, updated = build_index(root, tokenizer, settings.index, report)
     skipped = ", ".join(f"{count} {reason}" for reason, count in summary.skipped.most_common())
-    counts = f"{summary.num_documents} files, {summary.num_tokens} tokens; {summary.num_encoded} read anew."
+    counts = f"{summary.num_documents} files, {summary.num_tokens} tokens; {summary.num_encoded} read again."
     lines = (counts, f"Left out: {skipped}." if skipped else "", summary.message)
     sys.stderr.write("".join(f"{line}\n" for line in lines if line))
     return updated.paths

@@ -64,9 +64,11 @@ def _answer_check(completer: RemoteCompleter, patience_ms: float) -> Check:
     except SlipstreamError as error:
         return Check("their answers", "missing", error.message, error.advice)
     is_told = any(probability < 1 for probability in answer.forecast.probabilities)
-    told = "tell how likely they are" if is_told else "come without probabilities: eagerness does nothing"
+    told = "return probabilities" if is_told else "return no probabilities, so eagerness has no effect"
     found = f"take {took_ms:.0f} ms for a few tokens, and {told}"
     if took_ms <= patience_ms:
         return Check("their answers", "ok", found)
-    advice = f"Requests wait for patienceMs, {patience_ms:.0f}: ask who runs the servers, or raise it."
+    advice = (
+        f"Requests wait at most {patience_ms:.0f} ms. Raise patienceMs, or ask the servers' administrator."
+    )
     return Check("their answers", "slow", found, advice)

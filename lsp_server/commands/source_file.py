@@ -56,7 +56,7 @@ def split_at(text: str, line: int, column: int) -> tuple[str, str]:
         advice = f"Lines count from 0, so the last one is {len(lines) - 1}."
         raise UserError(f"There is no line {line}: the file has {len(lines)} lines.", advice=advice)
     if not 0 <= column <= (num_chars := len(lines[line])):
-        advice = "Columns count characters from 0; the one after the last character is allowed."
+        advice = "Columns count characters from 0, up to the end of the line."
         message = f"There is no column {column} in line {line}: it has {num_chars} characters."
         raise UserError(message, advice=advice)
     before = "\n".join([*lines[:line], lines[line][:column]])

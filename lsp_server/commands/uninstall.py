@@ -55,7 +55,10 @@ def uninstall(*, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")]
         return
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError("Nothing was removed, because nobody could be asked.", advice="Say --yes.")
+            raise UserError(
+                "Slipstream removed nothing, because it could not ask for confirmation.",
+                advice="Run it in a terminal, or add --yes.",
+            )
         typer.confirm("Remove all of it? Close your editors first.", abort=True)
     _end(hosts)
     for stored in found:
@@ -69,9 +72,11 @@ def next_step(environment: Path) -> str:
         if (environment / mark).is_file():
             return f"Now remove the program: {tool} uninstall {_PROGRAM}"
     command = f"Now remove the program: pip uninstall {_PROGRAM}"
-    if not (environment / "pyvenv.cfg").is_file():
-        return command
-    return f"{command}\nWhat it needed stays in {environment}: delete that folder if it serves nothing else."
+    if (environment / "pyvenv.cfg").is_file():
+        return (
+            f"{command}\nIts dependencies stay in {environment}. Delete that folder if nothing else uses it."
+        )
+    return command
 
 
 def _stored(environment: Mapping[str, str]) -> Iterator[Stored]:

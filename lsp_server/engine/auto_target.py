@@ -96,7 +96,7 @@ class AutoTarget:
         self.running, self.choice = target, self._after_move
         reason = self.choice.reason if self.choice else target
         self.notice = Notice(
-            f"Suggestions now come from a larger model: {reason}. The setting target pins one."
+            f"Suggestions now come from a larger model: {reason}. Set target to keep one model."
         )
 
     def take_notice(self) -> Notice | None:
@@ -151,7 +151,7 @@ class AutoTarget:
 
 
 def _cannot(target: str, running: str, error: BaseException) -> Notice:
-    return Notice(f"{target} cannot be loaded, so {running} goes on: {_said(error)}", is_problem=True)
+    return Notice(f"{target} cannot be loaded, so {running} stays in use: {_said(error)}", is_problem=True)
 
 
 def _said(error: BaseException) -> str:

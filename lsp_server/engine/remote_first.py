@@ -214,4 +214,6 @@ def _with_what_leaves(status: EngineStatus) -> EngineStatus:
     said = status.details.get("remote")
     if status.state != "ready" or not said:
         return status
-    return replace(status, message=f"Suggestions come from {said['servers']}, which sees {said['leaves']}.")
+    return replace(
+        status, message=f"Suggestions come from {said['servers']}, which receives {said['leaves']}."
+    )

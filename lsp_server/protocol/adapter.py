@@ -91,7 +91,7 @@ class SlipstreamProtocol(LanguageServerProtocol):
         if isinstance(message, Unparsed):
             self._refuse(None, JsonRpcParseError(f"The message is not JSON: {message.reason}"))
         elif not isinstance(message, dict) or message.get("jsonrpc") != self.VERSION:
-            self._refuse(None, JsonRpcInvalidRequest("The message is no JSON-RPC 2.0 object."))
+            self._refuse(None, JsonRpcInvalidRequest("The message is not a JSON-RPC 2.0 object."))
         elif not isinstance(message.get("id", 0), int | str):
             self._refuse(None, JsonRpcInvalidRequest("A message's id is a number or a string."))
         elif "method" not in message:

@@ -81,7 +81,7 @@ class FrameHeader:
             case b"content-type":
                 pass
             case _:  # the protocol has no other: somebody prints
-                raise FrameError(f"This is no message header: {line[:80]!r}.")
+                raise FrameError(f"This is not a message header: {line[:80]!r}.")
 
 
 def _checked_length(digits: bytes) -> int:

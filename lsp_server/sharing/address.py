@@ -74,7 +74,7 @@ def find_address(environment: Mapping[str, str]) -> HostAddress:
     for folder in folders(environment):
         address = HostAddress(folder, name, is_loopback)
         if not is_loopback and len(os.fsencode(address.socket_path)) >= MAX_PATH_BYTES:
-            problems.append(f"{folder} is too long a path for a socket")
+            problems.append(f"{folder} has a path that is too long for a socket")
         elif problem := make_private(folder):
             problems.append(problem)
         else:
@@ -137,7 +137,7 @@ def make_private(folder: Path) -> str:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        return f"{folder} cannot be made: {error.strerror}"
+        return f"{folder} cannot be created: {error.strerror}"
     return _problem(folder)
 
 
@@ -146,9 +146,9 @@ def _problem(folder: Path) -> str:
     try:
         facts = folder.lstat()
     except OSError as error:
-        return f"{folder} cannot be looked at: {error.strerror}"
+        return f"{folder} cannot be examined: {error.strerror}"
     if not stat.S_ISDIR(facts.st_mode):
-        return f"{folder} is no folder"
+        return f"{folder} is not a folder"
     if user_id() is None:
         return ""  # the profile lets nobody else in
     if facts.st_uid != user_id():

@@ -43,7 +43,7 @@ def serve_shared(serve_alone: Callable[[], None]) -> None:
     try:
         connection = connect(os.environ)
     except SharingError as error:
-        sys.stderr.write(f"slipstream: this window gets an engine of its own: {error}.\n")
+        sys.stderr.write(f"slipstream: this window starts its own engine: {error}.\n")
         sys.stderr.flush()
         serve_alone()
         return
@@ -132,7 +132,9 @@ def relay(connection: socket.socket) -> int:
         except OSError:
             return 1
     if not reader.was_told:
-        sys.stderr.write("slipstream: the shared process is lost; the log says why.\n")
+        sys.stderr.write(
+            "slipstream: the connection to the shared process is lost. The log has the reason.\n"
+        )
         sys.stderr.flush()
     return reader.exit_code
 

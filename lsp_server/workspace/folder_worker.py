@@ -209,7 +209,9 @@ class FolderWorker:
             with self._changed:
                 self._built = None
             return
-        problem = f"The index of {self.folder} failed {MAX_FAILURES} times and is left alone: {error!r}"
+        problem = (
+            f"The index of {self.folder} failed {MAX_FAILURES} times, so Slipstream stopped trying: {error!r}"
+        )
         self._publish(FolderReport(self.folder, "error", problem=problem[:500]))
 
     def _end(self) -> None:
@@ -280,7 +282,7 @@ class FolderWorker:
     def _ready(self, summary: IndexSummary) -> None:
         problem = summary.message
         if not summary.num_documents and summary.skipped["unreadable"]:
-            problem = f"{self.folder} cannot be read, so nothing of it is indexed. {problem}".strip()
+            problem = f"{self.folder} cannot be read, so it is not indexed. {problem}".strip()
         self._is_unsaved = True
         self._publish(FolderReport(self.folder, "ready", problem=problem))
 

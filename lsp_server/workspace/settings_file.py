@@ -43,7 +43,7 @@ def read_user_file(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
         path = path.resolve()
     except (OSError, RuntimeError):
-        return {}, (f"{path} is ignored: it is a link that leads nowhere.",)
+        return {}, (f"{path} is ignored: it is a link without a target.",)
     return _read(path.parent, path.name)
 
 

@@ -60,7 +60,7 @@ class Setting:
         low, high = self.schema.get("minimum"), self.schema.get("maximum")
         if high is not None:
             return f" from {low:,} to {high:,}"
-        return "" if low is None else f" of at least {low:,}"
+        return "" if low is None else f", {low:,} or more"
 
     @property
     def _expected_text(self) -> str:

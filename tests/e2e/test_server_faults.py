@@ -32,7 +32,7 @@ async def test_malformed_settings_are_named_one_by_one_and_the_rest_holds(
     async with start_editor(tmp_path, bad, env=env) as editor:
         await editor.until_state("ready")
         said = "\n".join(shown(editor))
-        assert 'deadlineMs must be a number of at least 0, not "soon". Slipstream uses 100.' in said
+        assert 'deadlineMs must be a number, 0 or more, not "soon". Slipstream uses 100.' in said
         assert "Did you mean multiline?" in said
         assert "index.maxFiles must be a whole number from 0 to 1,000,000, not -1." in said
         assert "a repository may not set target" in said

@@ -171,7 +171,7 @@ async def test_an_argument_that_it_does_not_know_ends_the_server_with_its_name(
         subprocess.run, argv, input=b"", capture_output=True, cwd=REPOSITORY, timeout=300
     )
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.startswith(f"slipstream: {arguments[-1]!r} is no argument".encode())
+    assert done.stderr.startswith(f"slipstream: {arguments[-1]!r} is not an argument".encode())
 
 
 NOISE = """

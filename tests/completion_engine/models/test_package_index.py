@@ -37,7 +37,7 @@ NOTHING_FOUND = (
         ("ERROR: HTTP error 503 while getting http://mirror/toy.whl\n", "No network"),
         (
             "WARNING: Location 'file:///none/' is ignored\n" + NOTHING_FOUND,
-            "was not found in the package index",
+            "is not in the package index",
         ),
         ("ERROR: Something new\n", r"pip could not download toy==1.0 \(Something new\)"),
         ("", "no output"),
@@ -87,7 +87,7 @@ def test_pip_is_told_how_the_index_is_reached_and_not_how_to_install(
 
 @pytest.mark.parametrize("text", ["--proxy http://proxy", "{}", "[1]", "no", "[" * 200_000])
 def test_what_is_no_list_of_arguments_is_told(text: str) -> None:
-    with pytest.raises(UserError, match=f"{PIP_VARIABLE} is no list") as raised:
+    with pytest.raises(UserError, match=f"{PIP_VARIABLE} is not a list") as raised:
         reaching_the_index({PIP_VARIABLE: text})
     assert "JSON" in raised.value.advice
 

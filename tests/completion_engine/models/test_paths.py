@@ -90,5 +90,5 @@ def test_a_path_is_told_by_its_looks(name: str, is_path: bool) -> None:
 
 
 def test_the_home_of_nobody_is_named() -> None:
-    with pytest.raises(UserError, match="home folder of nobody"):
+    with pytest.raises(UserError, match="names a user that does not exist"):
         path_of("~nobody-of-that-name/model")

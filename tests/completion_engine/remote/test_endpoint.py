@@ -34,8 +34,8 @@ def test_what_a_url_says(url: str, found: tuple[str, int, str, str]) -> None:
         ("models.example.org", "is not https://HOST"),
         ("https://someone:password@models.example.org", "is not https://HOST"),
         ("https://models.example.org?token=1", "is not https://HOST"),
-        ("https://models.example.org:99999", "is no URL"),
-        ("https://[::1", "is no URL"),
+        ("https://models.example.org:99999", "is not a URL"),
+        ("https://[::1", "is not a URL"),
     ],
 )
 def test_a_url_that_is_refused(url: str, said: str) -> None:

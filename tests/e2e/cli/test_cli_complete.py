@@ -26,7 +26,7 @@ def test_text_is_the_same_as_in_json(run_cli: RunCli, repository: Path) -> None:
     text = run_cli(*arguments, "--json").json()["text"]
     told = run_cli(*arguments)
     assert told.out == (f"{text}\n" if text else "")
-    assert ("Nothing is worth suggesting there." in told.err) == (not text)
+    assert ("Slipstream has no suggestion there." in told.err) == (not text)
 
 
 def test_the_index_is_drafted_from_but_changes_no_text(run_cli: RunCli, repository: Path) -> None:

@@ -51,7 +51,7 @@ def test_servers_that_answer(server: RemoteServer, folder: Path) -> None:
     assert "serves tiny, with our tokenizer" in servers[2]
     assert "the text around the cursor" in leaves[2]
     assert answers[:2] == ("their answers", "ok")
-    assert answers[2].endswith("and tell how likely they are")
+    assert answers[2].endswith("and return probabilities")
     first, second = server.completions
     assert first.json["prompt"] == second.json["prompt"]
     assert first.healed == b" ad"
@@ -60,7 +60,7 @@ def test_servers_that_answer(server: RemoteServer, folder: Path) -> None:
 def test_servers_that_do_not_say_how_sure_they_are(server: RemoteServer, folder: Path) -> None:
     server.brain = lambda *_: load_tokenizer(folder).encode(" add(1, 2)")
     _, answers, _ = checked(url=server.url, tokenizer=str(folder))
-    assert answers[2].endswith("eagerness does nothing")
+    assert answers[2].endswith("eagerness has no effect")
 
 
 def test_servers_whose_answers_come_too_late(server: RemoteServer, folder: Path) -> None:
@@ -86,7 +86,7 @@ def test_what_is_wrong_is_named_with_what_to_do(server: RemoteServer, folder: Pa
     named = {"url": server.url, "tokenizer": str(folder)}
     server.token = "abc-123"  # noqa: S105 - a test's
     for more, said, advice in (
-        ({"token_file": str(token)}, "Others may read", "chmod 600"),
+        ({"token_file": str(token)}, "Other users can read", "chmod 600"),
         ({}, "does not accept the token (401)", "remote.tokenFile"),
         ({"url": "http://example.org"}, "unencrypted", "https://"),
         ({"tokenizer": str(folder / "none")}, "cannot be read", "Fetch"),

@@ -109,7 +109,7 @@ def test_a_folder_that_others_can_enter_is_refused(folder: Path, mode: int, word
 def test_a_link_is_refused_wherever_it_leads(folder: Path) -> None:
     (folder / "real").mkdir(mode=0o700)
     (folder / f"slipstream-{os.getuid()}").symlink_to(folder / "real")
-    with pytest.raises(SharingError, match="is no folder"):
+    with pytest.raises(SharingError, match="is not a folder"):
         find_address({"TMPDIR": str(folder)})
 
 

@@ -108,7 +108,7 @@ def test_without_a_host_the_window_is_served_alone_and_the_user_is_told(
     relay.serve_shared(lambda: served.append(True))
     assert served == [True]
     assert capsys.readouterr().err == (
-        "slipstream: this window gets an engine of its own: there is no place for a socket.\n"
+        "slipstream: this window starts its own engine: there is no place for a socket.\n"
     )
 
 

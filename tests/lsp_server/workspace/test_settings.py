@@ -50,7 +50,7 @@ def test_good_values_are_taken() -> None:
         ({"maxTokens": "many"}, 'maxTokens must be a whole number from 1 to 1,024, not "many".'),
         ({"maxTokens": True}, "maxTokens must be a whole number from 1 to 1,024, not true."),
         ({"maxTokens": 0}, "not 0. Slipstream uses 64."),
-        ({"deadlineMs": -1}, "deadlineMs must be a number of at least 0, not -1. Slipstream uses 100."),
+        ({"deadlineMs": -1}, "deadlineMs must be a number, 0 or more, not -1. Slipstream uses 100."),
         ({"shadow": 1.5}, "shadow must be a number from 0 to 1, not 1.5."),
         ({"multiline": "sometimes"}, 'multiline must be one of auto, never, always, not "sometimes".'),
         ({"drafters": ["magic"]}, "drafters must be a list out of ngram, recycled, neural, lookahead, not"),

@@ -12,7 +12,7 @@ export function summary(stats: Stats): Node {
     [count(number("num_answered")), "suggestions", numbered(number("num_empty"), "empty answer")],
     [count(number("num_accepted")), "accepted", accepted(number("num_accepted"), number("num_shown"))],
     [count(number("num_accepted_chars")), "characters accepted", parts(number("num_partially_accepted"))],
-    [perPass, "tokens per pass", "of the model"],
+    [perPass, "tokens per pass", "written by the model"],
   ];
   const list = element("dl", { class: "cards" });
   for (const [figure, name, note] of cards) {
