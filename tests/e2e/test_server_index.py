@@ -183,4 +183,4 @@ async def test_a_corrupt_saved_index_is_built_anew_with_a_message(
     async with start_editor(root, env=env) as editor:
         index = await ready_index(editor)
         assert index["num_files"] == 1
-        assert "built anew" in index["problem"]
+        assert "builds the saved index again" in index["problem"]

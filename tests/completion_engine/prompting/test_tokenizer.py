@@ -53,7 +53,7 @@ def test_the_fingerprint_tells_tokenizers_apart(
 def test_a_folder_without_a_tokenizer_is_a_clear_error(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "tokenizer.json").write_text(content)
-    with pytest.raises(DataError, match=r"cannot be read.*Fetch the model again"):
+    with pytest.raises(DataError, match=r"cannot be read.*Download the model again"):
         load_tokenizer(tmp_path)
 
 

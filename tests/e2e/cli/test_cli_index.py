@@ -28,7 +28,7 @@ def test_deleted_files_are_forgotten_and_others_not_read_again(run_cli: RunCli, 
     (repository / "sizes.py").unlink()
     done = run_cli("index", repository, "--files")
     assert done.out == "shapes.py\n"
-    assert "0 read anew" in done.err
+    assert "0 read again" in done.err
 
 
 def test_purge_forgets_it_all(run_cli: RunCli, repository: Path) -> None:

@@ -100,7 +100,7 @@ def test_nothing_of_ours_is_left_and_nothing_of_others_is_gone(
     assert everything(tmp_path) > before
     unasked = run(environment, *SLIPSTREAM)
     assert unasked.returncode == 1
-    assert "Say --yes" in unasked.stderr
+    assert "add --yes" in unasked.stderr
     assert everything(tmp_path) > before
     done = run(environment, *SLIPSTREAM, "--yes")
     assert done.returncode == 0, done.stderr

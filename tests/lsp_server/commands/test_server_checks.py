@@ -89,7 +89,7 @@ def test_what_is_wrong_is_named_with_what_to_do(server: RemoteServer, folder: Pa
         ({"token_file": str(token)}, "Other users can read", "chmod 600"),
         ({}, "does not accept the token (401)", "remote.tokenFile"),
         ({"url": "http://example.org"}, "unencrypted", "https://"),
-        ({"tokenizer": str(folder / "none")}, "cannot be read", "Fetch"),
+        ({"tokenizer": str(folder / "none")}, "cannot be read", "Download"),
     ):
         ((name, state, found, what_to_do),) = checked(**{**named, **more})
         assert (name, state) == ("servers", "missing")
