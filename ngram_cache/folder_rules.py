@@ -118,7 +118,7 @@ class FolderRules:
         layers = (*above, *self._work_tree_layers(path), *self._own_layers(self._folder, path, base=path))
         if sum(layer.num_bytes for layer in layers) > MAX_BYTES_IN_FORCE:
             where = path or str(self._folder.root)
-            raise _too_large(where, f"all rules that hold there exceed {MAX_BYTES_IN_FORCE >> 10} kB")
+            raise _too_large(where, f"its ignore rules exceed {MAX_BYTES_IN_FORCE >> 10} kB")
         return layers
 
     def at(self, path: str, known: KnownLayers | None = None) -> Layers:
@@ -183,7 +183,7 @@ class FolderRules:
         if not path or not (path in self._outer or os.path.lexists(self._folder.root / path / ".git")):
             return ()
         if path not in self._outer and len(self._outer) > MAX_WORK_TREES:
-            raise _too_large(path, f"more than {MAX_WORK_TREES:,} work trees lie in the folder")
+            raise _too_large(path, f"more than {MAX_WORK_TREES:,} work trees are in the folder")
         # Layers may be large, so whoever asks reads them. What was known first stays for `have_changed`.
         outer = self._read_outer(path)
         self._outer.setdefault(path, replace(outer, layers=()))
@@ -282,5 +282,5 @@ def is_rule_file(path: str) -> bool:
 
 
 def _too_large(source: str, reason: str) -> SkippedFileError:
-    detail = f"What {source} speaks of is not indexed: {reason}."
+    detail = f"Slipstream does not index the files that {source} concerns: {reason}."
     return SkippedFileError("ignore rules too large", detail)

@@ -85,8 +85,8 @@ def distill(
     target, tokenizer = parts
     if target.rotary is None:
         raise UserError(
-            "A target of this architecture cannot be given a drafter.",
-            advice="Distillation serves Llama, Qwen2, Qwen3 and Mistral models.",
+            "Slipstream cannot train a drafter for this architecture.",
+            advice="Choose a Llama, Qwen2, Qwen3 or Mistral model.",
         )
     begun = _read_begun(plan.begin_with, target) if plan.begin_with else None
     corpus = read_corpus(folder, plan.held_out, report)

@@ -233,7 +233,7 @@ class Connection:
         try:
             yield
         except TooManyStreamsError as error:
-            raise RemoteError("busy", f"{self._authority} takes no further requests now.") from error
+            raise RemoteError("busy", f"{self._authority} accepts no further requests.") from error
         except NoAvailableStreamIDError as error:
             self._is_leaving = True
             raise RemoteError(

@@ -36,7 +36,7 @@ def prove(servers: VllmClient, wanted: str, tokenizer: Tokenizer, wait: Wait) ->
     if servers.tokenize(served.name, PROBE, wait) != tokenizer.encode(PROBE):
         raise RemoteError(
             "tokenizer",
-            f"{servers.endpoint.authority} serves {served.name!r}, whose tokenizer is another one.",
+            f"{servers.endpoint.authority} serves {served.name!r}, which has another tokenizer.",
             advice="Set remote.tokenizer to a folder with that model's tokenizer.json, or remote.model.",
         )
     return served
@@ -55,7 +55,7 @@ def _served(servers: VllmClient, wanted: str, wait: Wait) -> Served:
         raise RemoteError(
             "unavailable",
             f"{servers.endpoint.authority} serves no model.",
-            advice="Ask who runs the servers.",
+            advice="Ask the servers' administrator.",
         )
     name = wanted or next(iter(models))
     num_positions = models[name] or _USUAL_POSITIONS

@@ -55,7 +55,7 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
 def check_head(size: int) -> None:
     """Raises DataError where a head of so many numbers has no halves to turn against each other."""
     if size < 1 or size % 2:
-        _refuse(f"heads of {size} numbers cannot be turned")
+        _refuse(f"the size of its heads is {size}, which is not an even number")
 
 
 def num_positions(config: Mapping[str, Any]) -> int | None:

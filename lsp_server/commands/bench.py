@@ -52,7 +52,7 @@ def exactness(
     with interruptible(), progress_bar(quiet=json) as report:
         engine, index = _loaded(root, settings, report)
         found = measure_exactness(engine, samples, index, wish, report)
-    show_figures(found, title="Drafters on against off, same target, token by token", json=json)
+    show_figures(found, title="With and without drafters, same target, token by token", json=json)
     if not found["is_exact"]:
         raise typer.Exit(1)
 

@@ -53,7 +53,7 @@ def exactness(
         report("Indexing the sources", 0, 0)
         index = repository_index(root, engine.tokenizer.encode_many)
         found = measure_exactness(engine, samples, index, wish, report)
-    show_figures(found, title="Drafters on against off, same target, token by token", json=json)
+    show_figures(found, title="With and without drafters, same target, token by token", json=json)
     if not found["is_exact"]:
         raise typer.Exit(1)
 

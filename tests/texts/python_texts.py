@@ -30,7 +30,7 @@ DATA = (
 )
 NEVERTHELESS = ("lsp_server/workspace/settings_", "completion_engine/cpu/kernels/kernel_cache.py")
 _WORD = re.compile(r"[A-Za-z]{2,}")
-_CODE = re.compile(r"^(?:def|import|from|class) |\n|\$\d")
+_CODE = re.compile(r"^(?:def|import|from|class) |\n|\$\d|%\(|^\w+ \| \w+$")
 _SILENT_OWNERS = {"logger", "logging", "re", "warnings"}
 _SILENT_KEYWORDS = {"name", "metavar", "rich_help_panel"}
 
@@ -92,10 +92,16 @@ def others(prefixes: Sequence[str]) -> list[str]:
     return found
 
 
+@cache
+def _literals() -> frozenset[str]:
+    """The values of every Literal type."""
+    nodes = (node for tree in trees().values() for node in ast.walk(tree))
+    return frozenset(text_of(each) for node in nodes for each in _literal_values(node))
+
+
 def _silent(tree: ast.Module) -> set[int]:
     """The nodes whose texts no person reads, or that are read as a part of another one."""
-    literals = {text_of(each) for node in ast.walk(tree) for each in _literal_values(node)}
-    silent = {id(node) for node in ast.walk(tree) if text_of(node) in literals | {""}}
+    silent = {id(node) for node in ast.walk(tree) if text_of(node) in _literals() | {""}}
     for node in ast.walk(tree):
         for dropped in _dropped(node):
             silent |= {id(each) for each in ast.walk(dropped)}
@@ -118,8 +124,8 @@ def _dropped(node: ast.AST) -> Iterator[ast.AST]:
         yield node.value
     elif isinstance(node, ast.Call):
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        is_error = _name(node.func).endswith(("Error", "Exception"))
-        if is_error or (isinstance(owner, ast.Name) and owner.id in _SILENT_OWNERS):
+        is_silent = _name(node.func).endswith(("Error", "Exception"))
+        if is_silent or (isinstance(owner, ast.Name) and owner.id in _SILENT_OWNERS):
             yield from [*node.args, *node.keywords]
 
 
