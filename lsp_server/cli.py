@@ -86,7 +86,7 @@ _add("bench", "bench", "Measure exactness and speed on your own code.")
 _add("index", "repository_index", "Build or update the index of the repository in DIR.")
 _add("models", "models", "List, fetch, check and remove models.")
 _add("distill", "distill", "Train a small drafter for a target.")
-_add("doctor", "doctor", "Say what is missing or slow here, and what to do about it.")
+_add("doctor", "doctor", "Report what is missing or slow on this machine, and what to do about it.")
 _add("uninstall", "uninstall", "Remove models, kernels, indexes, logs and settings; end the shared process.")
 _add("demo", "demo", "Fetch the model, index a repository, and type a new module into it.", hidden=True)
 

@@ -37,7 +37,7 @@ _SLOW_LOAD_S = 30.0
 def doctor(
     *, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False
 ) -> None:
-    """Say what is missing or slow here, and what to do about it."""
+    """Report what is missing or slow on this machine, and what to do about it."""
     with progress_bar(quiet=as_json) as report:
         report("Checking the machine", 0, 0)
         checks = [*guarded("machine", machine.machine_checks)]
@@ -132,8 +132,8 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
     size = f" ({num_bytes / 1e6:.0f} MB)" if num_bytes else ""
     yield Check("drafters", "ok", f"{names or 'none: plain decoding'}{size}")
     num_saved = num_saved_bytes(root, loaded.tokenizer.fingerprint)
-    found = f"{num_saved / 1e6:.1f} MB for {root}" if num_saved else f"{root} has none yet"
-    advice = f"An editor builds it by itself; or run: slipstream index {root}"
+    found = f"{num_saved / 1e6:.1f} MB for {root}" if num_saved else f"{root} has no index yet"
+    advice = f"An editor builds it. Or run: slipstream index {root}"
     yield rated("index", found, num_saved, advice)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from lsp_server.protocol import reasons
@@ -16,6 +17,7 @@ _HEAD = f"""Every text that a user of Slipstream can see; … is a value. Made b
 Each says what happened and what to do, in plain English."""
 
 
+@cache
 def sections() -> dict[str, list[str]]:
     """The texts of each section, in the order in which they are listed."""
     return {

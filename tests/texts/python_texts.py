@@ -26,7 +26,7 @@ DATA = (
     "completion_engine/cpu/kernels/",
     "completion_engine/gpu/kernels/",
     "ngram_cache/redaction/",
-    "ngram_cache/file_kinds.py",
+    "ngram_cache/file_names.py",
 )
 NEVERTHELESS = ("lsp_server/workspace/settings_", "completion_engine/cpu/kernels/kernel_cache.py")
 _WORD = re.compile(r"[A-Za-z]{2,}")
