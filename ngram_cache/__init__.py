@@ -1,4 +1,4 @@
-"""The repository's n-gram index: token ids in, token ids out. Knows no torch, no tokenizer, no editor."""
+"""The repository's n-gram index: token ids in, token ids out. Does not use torch, tokenizers or editors."""
 
 from ngram_cache.buffer import TokenBuffer
 from ngram_cache.index import NgramIndex

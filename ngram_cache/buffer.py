@@ -1,4 +1,4 @@
-"""Owns a growing run of tokens that is searched as it is, unsorted. Knows no documents and no repository."""
+"""A growing run of tokens, searched without sorting. Has no access to documents or the repository."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TokenBuffer:
         return self._padded[MAX_CONTEXT : MAX_CONTEXT + self._num_tokens].copy()
 
     def extend(self, tokens: Sequence[int] | npt.NDArray[np.integer]) -> None:
-        """Append token ids; ValueError when one is no token id."""
+        """Append token ids. Raises ValueError for a value that is not a token id."""
         added = as_tokens(tokens)
         end = MAX_CONTEXT + self._num_tokens
         if end + len(added) + MAX_DEPTH > len(self._padded):
@@ -73,7 +73,7 @@ class TokenBuffer:
     ) -> Lookup:
         """The continuations of the longest suffix of `context` that occurs here, as in the index.
 
-        Of more than `MAX_OCCURRENCES` occurrences the most recent are looked at.
+        Reads the most recent `MAX_OCCURRENCES` occurrences only.
         """
         tail = context[-MAX_CONTEXT:]
         query = (tail.tolist() if isinstance(tail, np.ndarray) else list(tail))[::-1]

@@ -53,7 +53,7 @@ def look_at(
     folders: frozenset[str],
     checkpoint: Callable[[], None],
 ) -> Change:
-    """What became of `names`, where these paths are `indexed` and these `folders` are read."""
+    """Return the changes of `names`, given that these paths are `indexed` and these `folders` are read."""
     places = Places(names)
     walks = _walks(repository, places, checkpoint)
     files = {file.path: file for walk in walks for file in walk.files}
@@ -67,7 +67,7 @@ def look_at(
 
 
 def _walks(repository: Repository, places: Places, checkpoint: Callable[[], None]) -> list[Walk]:
-    """What there is at each of the places, as far as there is time for one walk."""
+    """Walk the places, as many as the time for one walk allows."""
     known: KnownLayers = {}
     walks: list[Walk] = []
     until = time.monotonic() + repository.limits.max_walk_s

@@ -1,7 +1,7 @@
-"""Owns opening what lies inside one folder: no link is followed, nothing but plain files is read.
+"""Opens files inside one folder: follows no link, and reads regular files only.
 
-Where the platform can, every step goes down from an open folder, so that a folder that is swapped for a
-link meanwhile leads nowhere. Elsewhere the resolved path is compared. Knows no rules of what is read.
+Where the platform can, every step goes down from an open folder. A folder that is swapped for a link
+meanwhile then leads nowhere. Elsewhere the resolved path is compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class NoPlainFileError(OSError):
-    """What is there is no plain file: a link, a folder, a pipe or a device."""
+    """A path that is not a regular file: a link, a folder, a pipe or a device."""
 
 
 class TooLargeError(OSError):
@@ -38,7 +38,7 @@ class TooLargeError(OSError):
 class ConfinedFolder:
     """A folder that may be read, by paths relative to it with forward slashes; empty for itself.
 
-    All methods raise OSError for what is not there, lies behind a link or on another file system.
+    All methods raise OSError for a missing path, a path below a link, or one on another file system.
     """
 
     def __init__(self, root: Path) -> None:
@@ -48,7 +48,7 @@ class ConfinedFolder:
     def ignores_case(self) -> bool:
         """Whether names in other letters are the same files here."""
         swapped = self.root.parent / self.root.name.swapcase()
-        if swapped == self.root:  # no letters, or a system whose paths say so by themselves
+        if swapped == self.root:  # no letters, or a system whose paths ignore case
             return sys.platform in {"win32", "darwin"}
         with suppress(OSError):
             return self.root.samefile(swapped)
@@ -78,7 +78,7 @@ class ConfinedFolder:
         return b"".join(pieces)
 
     def status(self, path: str) -> os.stat_result:
-        """What is at `path`, a link itself and not where it leads."""
+        """Return the status of `path`. A link is not followed."""
         folder, _, name = path.rpartition("/")
         with self._opened(folder) as parent:
             if parent is None:
@@ -106,12 +106,12 @@ class ConfinedFolder:
             device = os.fstat(handle).st_dev
             for name in path.split("/") if path else []:
                 if name in {"", ".", ".."}:
-                    raise NoPlainFileError(f"{path} is no path inside of a folder")
+                    raise NoPlainFileError(f"{path} is not a path inside a folder")
                 inner = os.open(name, _FOLDER, dir_fd=handle)
                 os.close(handle)
                 handle = inner
                 if os.fstat(handle).st_dev != device:
-                    raise NoPlainFileError(f"{path} lies on another file system")
+                    raise NoPlainFileError(f"{path} is on another file system")
             yield handle
         finally:
             os.close(handle)
@@ -119,11 +119,11 @@ class ConfinedFolder:
 
 def _check_plain(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise NoPlainFileError("a symbolic link" if stat.S_ISLNK(status.st_mode) else "no plain file")
+        raise NoPlainFileError("a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")
 
 
 def _check_resolved(root: Path, path: str) -> None:
     if ".." in path.split("/") or os.path.realpath(root / path) != os.path.normpath(root / path):
-        raise NoPlainFileError(f"{path} lies behind a link")
+        raise NoPlainFileError(f"{path} is below a link")
     if path and os.path.ismount(root / path):
-        raise NoPlainFileError(f"{path} lies on another file system")
+        raise NoPlainFileError(f"{path} is on another file system")

@@ -17,7 +17,7 @@ _SAMPLES_PER_CUT = 32
 
 
 def never_stop() -> None:
-    """The checkpoint of work that nobody ends."""
+    """A checkpoint that never stops."""
 
 
 def sort_contexts(
@@ -25,14 +25,14 @@ def sort_contexts(
 ) -> IntArray:
     """Sort the positions `r` of `reversed_tokens` [n] by `reversed_tokens[r:r + MAX_CONTEXT]`.
 
-    The array holds text backwards, so what follows `r` here is what stands before it in the text, and
-    `r - 1` is its continuation. Only positions where neither the token nor its continuation is
-    `boundary` are returned. How contexts compare beyond a boundary is unspecified.
+    The array holds text backwards, so what follows `r` here is what stands before it in the text, and `r - 1`
+    is its continuation. Only positions where neither the token nor its continuation is `boundary` are
+    returned. How contexts compare beyond a boundary is unspecified.
 
-    Prefix doubling (Manber and Myers 1993): a first sort by as many tokens as one machine word packs,
-    then each round doubles the sorted width, over those positions only that still share their rank.
+    Prefix doubling (Manber and Myers 1993): a first sort by as many tokens as one machine word packs, then
+    each round doubles the sorted width, over those positions only that still share their rank.
 
-    `checkpoint` is called between passes over the array, none of which sorts all of it, and may raise.
+    `checkpoint` is called between passes over the array and may raise. No pass sorts the whole array.
     """
     num_tokens = len(reversed_tokens)
     if num_tokens >= 1 << 31:

@@ -1,4 +1,4 @@
-"""Owns how files' texts become tokens: many at once, and alone where the tokenizer fails. Knows no index."""
+"""Turns files' texts into tokens: many at once, and one by one if the tokenizer fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EncodeMany = Callable[[list[str]], Sequence[Sequence[int]]]
 
 
 def digest(text: str) -> bytes:
-    """What tells one text from another, in 16 bytes."""
+    """Digest of a text, 16 bytes."""
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 

@@ -1,6 +1,6 @@
-"""File names: what kind of file a name stands for, which names hold secrets, a path as seen from a folder.
+"""File names: kinds of files, names of secrets, and paths relative to a folder.
 
-Reads no disk.
+Does not read the disk.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Owns which rules hold in which folder: ignore files on the way down, the user's own, names of secrets.
+"""The rules that hold in each folder: its ignore files, the user's own, and names of secrets.
 
-Reads ignore files and what says where they lie; knows neither what is indexed nor how a folder is walked.
+Reads ignore files and git's configuration only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_WORK_TREES = 1_000  # that lie in one folder
 Layers = tuple[IgnoreLayer, ...]
 
 
-# What holds in folders, or why nothing of them is read, for as long as somebody may believe it.
+# The rules of folders, or the reason that a folder is not read, while a caller may rely on them.
 KnownLayers = dict[str, "Layers | SkippedFileError"]
 
 
@@ -73,7 +73,7 @@ class FolderRules:
         self.checkpoint = checkpoint
         self._exclude = "\n".join(exclude).encode("utf-8", "surrogatepass")
         self._excluded: Layers | None = None
-        self._outer: dict[str, _Outer] = {}  # of the folder itself, and of the work trees in it
+        self._outer: dict[str, _Outer] = {}  # the folder itself, and the work trees in it
 
     @property
     def outer_files(self) -> frozenset[Path]:
@@ -122,9 +122,9 @@ class FolderRules:
         return layers
 
     def at(self, path: str, known: KnownLayers | None = None) -> Layers:
-        """The layers that hold inside of `path`. SkippedFileError when the rules keep it out.
+        """Return the layers that hold inside `path`. Raises SkippedFileError if the rules exclude it.
 
-        What is `known` is not read again, and what is read is noted there.
+        Takes layers from `known`, and adds those that it reads.
         """
         known = {} if known is None else known
         layers = _once(known, "", self.top)
@@ -156,7 +156,7 @@ class FolderRules:
             raise SkippedFileError("secret")
 
     def check_reachable(self, path: str) -> None:
-        """SkippedFileError when `path` is a link or lies behind one. It may be missing."""
+        """Raise SkippedFileError if `path` is a link or is below one. It may be missing."""
         try:
             status = self._folder.status(path)
         except FileNotFoundError:
@@ -179,12 +179,12 @@ class FolderRules:
                 yield self._parsed(data, str(folder.root / file), base=base)
 
     def _work_tree_layers(self, path: str) -> Layers:
-        """What git keeps elsewhere for a work tree that begins in a folder below the root; else nothing."""
+        """Rules that git keeps elsewhere for a work tree below the root; otherwise empty."""
         if not path or not (path in self._outer or os.path.lexists(self._folder.root / path / ".git")):
             return ()
         if path not in self._outer and len(self._outer) > MAX_WORK_TREES:
             raise _too_large(path, f"more than {MAX_WORK_TREES:,} work trees are in the folder")
-        # Layers may be large, so whoever asks reads them. What was known first stays for `have_changed`.
+        # Layers may be large, so the caller reads them. The first version stays for `have_changed`.
         outer = self._read_outer(path)
         self._outer.setdefault(path, replace(outer, layers=()))
         return outer.layers
@@ -221,9 +221,9 @@ class FolderRules:
             raise SkippedFileError("unreadable") from error
 
     def _read(self, folder: ConfinedFolder, path: str, *, may_be_closed: bool = False) -> bytes | None:
-        """One file's rules; None where there is no such plain file.
+        """Read the rules of one file; None if it is not a regular file.
 
-        SkippedFileError beyond the limits, and where nobody knows what the file says.
+        Raises SkippedFileError beyond the limits, and if the file cannot be read.
         """
         self.checkpoint()
         try:

@@ -1,7 +1,7 @@
-"""Owns where git keeps rules of a folder outside of it: its work tree, its git folder, the user's own files.
+"""Finds git's rules for a folder outside of it: in the work tree, the git folder, the user's own files.
 
-Asks no git. What `.git` files and git's configuration say may be hostile: of so many plain files so much is
-read, and no more. Knows no patterns.
+Does not run git. `.git` files and git's configuration may be hostile, so the number and size of the files
+that are read are bounded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_CONFIG_FILES = 16
 MAX_EXCLUDE_FILES = 8
 
 _SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s*"(?:[^"\\]|\\.)*")?\s*\]', re.ASCII)
-# A value goes on behind a line that ends with a backslash, a comment does not.
+# A value continues after a line that ends with a backslash, a comment does not.
 _VARIABLE = re.compile(
     r"""([A-Za-z][A-Za-z0-9-]*)[ \t]*=((?:[^"\\\n#;]|\\(?:.|\n)|"(?:[^"\\\n]|\\(?:.|\n))*+"?)*+)"""
 )
@@ -35,8 +35,8 @@ Stamp = tuple[int, int, int] | None
 class GitPlaces:
     """The work tree that a folder lies in, None for none, and what holds in all of it, the weakest first.
 
-    `user_files` are those that configuration names, `exclude` is the repository's own. `stamps` are of all
-    files that say so, missing ones included.
+    `user_files` are those that configuration names, `exclude` is the repository's own. `stamps` cover all
+    files that this depends on, missing ones included.
     """
 
     top: Path | None
@@ -60,7 +60,7 @@ class _Reading:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """What tells a file from another version of it; None where there is none to see."""
+    """Identify a version of a file; None if it cannot be seen."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -69,10 +69,10 @@ def stamp_of(path: Path) -> Stamp:
 
 
 def find_places(root: Path, checkpoint: Callable[[], None] = never_stop) -> GitPlaces:
-    """Where the rules of `root`, a resolved path, lie.
+    """Find the places of the rules of `root`, a resolved path.
 
-    OSError where what says so is there and cannot be read. Of several files of rules that are named git
-    takes the last, and here all count: that leaves out more, never less.
+    Raises OSError if a file exists and cannot be read. If several rule files are named, git takes the last.
+    Here all count: that excludes more, never less.
     """
     reading = _Reading(root, checkpoint)
     top = _work_tree(reading)
@@ -96,7 +96,7 @@ def find_places(root: Path, checkpoint: Callable[[], None] = never_stop) -> GitP
 
 
 def opened(path: Path) -> tuple[ConfinedFolder, str]:
-    """The folder and the name behind which `path`, which may be a link, lies."""
+    """Open the folder of `path` and return it with the name. `path` may be a link."""
     place = Path(os.path.realpath(path))
     return ConfinedFolder(place.parent), place.name
 
@@ -109,7 +109,7 @@ def is_on_another_share(path: PurePath, root: PurePath) -> bool:
 def _work_tree(reading: _Reading) -> Path | None:
     """The innermost folder around the root, or the root itself, that git knows.
 
-    Git passes over a folder `.git` that is none of its own; where there is no other one its rules count here.
+    Git passes over a folder `.git` that is none of its own; if there is no other one, its rules count here.
     """
     passed: Path | None = None
     for top in (reading.root, *reading.root.parents):
@@ -205,7 +205,7 @@ def _variables(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    """Where a pattern that matches anywhere ends."""
+    """Return the end of the first match of a pattern, from `at` on."""
     found = pattern.match(text, at)
     return at if found is None else found.end()
 

@@ -1,4 +1,4 @@
-"""Owns what one line of an ignore file means, as an expression for RE2 over bytes. Pure; knows no files.
+"""Translates one line of an ignore file into an RE2 expression over bytes. Pure.
 
 Follows git's own matcher: a line is bytes, `*` and `?` stop at a slash, `**` between slashes does not. Where
 versions of git differ, more is ignored.
@@ -38,7 +38,7 @@ _FOLDERS = rb"(?:.*/)?"
 class Rule:
     """One pattern: `expression` matches whole paths, a folder's with a slash at its end.
 
-    `keeps` says that what matches is taken back from rules before this one.
+    `keeps` takes matches back from the rules before this one.
     """
 
     expression: bytes
@@ -50,7 +50,7 @@ class _NeverMatchesError(Exception):
 
 
 def translate(line: bytes) -> Rule | None:
-    """The meaning of a line without its end; None for one that says nothing."""
+    """Translate a line without its end. None for a line without a pattern."""
     if line.startswith(b"#"):
         return None
     pattern = _without_trailing_spaces(line.partition(b"\0")[0])
@@ -71,7 +71,7 @@ def translate(line: bytes) -> Rule | None:
 
 
 def _without_trailing_spaces(line: bytes) -> bytes:
-    """`line` up to its last byte that is no space, or is one behind a backslash."""
+    """`line` up to its last byte that is not a space, or is a space after a backslash."""
     end = at = 0
     while at < len(line):
         if line[at] == ord("\\"):
@@ -124,8 +124,8 @@ class _Translation:
         is_double = self._at - first > 1 and not self._is_name
         is_first = first == 0 or self._pattern[first - 1] == _SLASH
         rest = self._pattern[self._at : self._at + 2]
-        # Before 2.52 git compares what stands before the first special byte by itself: its matcher begins
-        # behind it, and `a**/b` matches `ab`. What either of the two leaves out is left out.
+        # Before 2.52 git compares what stands before the first special byte by itself: its matcher starts
+        # after it, and `a**/b` matches `ab`. Here a path is excluded if either version excludes it.
         is_first_special = not self._keeps and not _SPECIAL & set(self._pattern[:first])
         spans_folders = is_double and (is_first or is_first_special)
         if spans_folders and not rest:
@@ -140,7 +140,7 @@ class _Translation:
             self._pieces.append(_NAME if is_whole else _PART)
 
     def _members(self) -> frozenset[int]:
-        """The bytes that a bracket stands for, whose `[` was taken."""
+        """The bytes that a bracket matches, after its `[`."""
         is_negated = self._peek() in {b"!", b"^"}
         self._at += is_negated
         found: set[int] = set()
@@ -164,7 +164,7 @@ class _Translation:
                 return _ALL - found if is_negated else _ALL & found
 
     def _named(self) -> frozenset[int] | None:
-        """The class whose `[:` begins here; None when it is no class. Raises _NeverMatchesError."""
+        """The class that begins with `[:` here, or None. Raises _NeverMatchesError."""
         end = self._pattern.find(b"]", self._at + 1)
         if end < 0:
             raise _NeverMatchesError

@@ -1,7 +1,7 @@
-"""Owns what ignore files mean: git's rules over nested pattern files. Pure: reads no disk.
+"""The meaning of ignore files: git's rules over nested pattern files. Pure: reads no disk.
 
-Patterns are matched by RE2, in time that grows with pattern and path and in bounded memory: both are
-written by whoever wrote the repository.
+RE2 matches patterns, in time that grows with pattern and path and in bounded memory: the author of the
+repository writes both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IGNORE_FILES = (".gitignore", ".ignore")
 MAX_RULE_BYTES = 256 << 10
 MAX_RULES = 10_000
 MAX_LINE_BYTES = 4 << 10
-MAX_BYTES_IN_FORCE = 512 << 10  # of one folder's rules and those above it
+MAX_BYTES_IN_FORCE = 512 << 10  # the rules of one folder and those above it
 
 # One call of the matcher cannot be interrupted: this bounds it to some tenths of a second for any rules.
 _CHUNK_BYTES = 16 << 10
@@ -28,12 +28,12 @@ _ALWAYS = b".*"
 
 
 class RulesTooLargeError(Exception):
-    """Rules that nobody can judge within bounds; what they speak of has to be left out."""
+    """Rules that exceed the bounds. The paths that they cover must be left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Rules in their order, matched at once: `keeps[i]` says whether rule `i` takes a path back."""
+    """Rules in their order, matched at once. If `keeps[i]`, rule `i` takes a path back."""
 
     matcher: re2.Set
     keeps: tuple[bool, ...]
@@ -51,8 +51,8 @@ class IgnoreLayer:
     """The patterns of one file, which speak of paths below the folder that the file lies in.
 
     `base` is that folder relative to the root (empty for the root itself); `above` is the root's own path
-    below the folder where that one lies outside. `num_bytes` is the size of the rules. Where they
-    `only_ignore` they take back nothing that another file ignores.
+    below the folder where that one lies outside. `num_bytes` is the size of the rules. If they `only_ignore`,
+    they take back nothing that another file ignores.
     """
 
     chunks: tuple[_Chunk, ...]
@@ -71,7 +71,7 @@ class IgnoreLayer:
         *,
         ignores_case: bool = False,
     ) -> IgnoreLayer:
-        """Lines that are no valid pattern are passed over, as git does. RulesTooLargeError beyond the limits.
+        """Lines that are not valid patterns are skipped, as git does. RulesTooLargeError beyond the limits.
 
         `ignores_case` is what git calls core.ignorecase.
 
@@ -94,7 +94,7 @@ class IgnoreLayer:
     def verdict(
         self, path: str, *, is_folder: bool, checkpoint: Callable[[], None] = never_stop
     ) -> bool | None:
-        """Whether this file's patterns ignore `path` (True), keep it (False) or say nothing (None).
+        """Return True if the patterns ignore `path`, False if they keep it, None if none matches.
 
         `checkpoint` is called every some tenths of a second at most, and may raise.
         """

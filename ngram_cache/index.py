@@ -59,9 +59,9 @@ class NgramIndex:
     ) -> Lookup:
         """The most probable continuations of the longest suffix of `context` [n] that occurs.
 
-        At most `max_nodes` nodes, none deeper than `max_depth` tokens; nothing when the match is
-        shorter than `min_match` tokens. Nothing of the path `exclude` is drafted from, be it stored or
-        an overlay. ValueError when the context holds something that is no token id.
+        At most `max_nodes` nodes, none deeper than `max_depth` tokens; nothing when the match is shorter than
+        `min_match` tokens. Nothing of the path `exclude` is drafted from, be it stored or an overlay. Raises
+        ValueError if the context holds a value that is not a token id.
         """
         limits = TreeLimits(max_nodes, max_depth, min_match)
         parts, hidden = self._live.without(exclude)
@@ -93,7 +93,7 @@ class NgramIndex:
         return self.tokens_before(-1 if version is None else version, _ALL_TOKENS)
 
     def find(self, tokens: Tokens, *, max_occurrences: int, exclude: str = "") -> Counter[str]:
-        """How often a sequence occurs, by path; see `count_documents`. `exclude` as in `lookup`."""
+        """Count the occurrences of a sequence, by path; see `count_documents`. `exclude` as in `lookup`."""
         parts, hidden = self._live.without(exclude)
         found = count_documents(parts, tokens, hidden, max_occurrences)
         return Counter(
@@ -187,8 +187,8 @@ class NgramIndex:
     def maintain(self, max_segments: int = _MAX_PARTS, checkpoint: Callable[[], None] = never_stop) -> None:
         """Merge segments until `max_segments` are left, and drop what most of is dead.
 
-        May take seconds; lookups and writers go on meanwhile. `checkpoint` is called between the steps; what
-        it raises leaves the index as it was before the last merge.
+        May take seconds; lookups and writers go on meanwhile. `checkpoint` is called between the steps; If it
+        raises, the index stays as it was before the last merge.
         """
         with self._compaction:
             self._drop_dead()

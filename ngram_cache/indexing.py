@@ -1,7 +1,7 @@
-"""Owns bringing an index in step with a folder: what to read, encode, forget and save. Knows no tokenizer.
+"""Brings an index in step with a folder: reads, encodes, removes and saves.
 
-The tokenizer comes in as a function and a fingerprint. All methods but `set_overlay`, `drop_overlay`
-and `is_shared` belong to one indexing thread; the index they fill may be read from anywhere meanwhile.
+The tokenizer is given as a function and a fingerprint. All methods but `set_overlay`, `drop_overlay` and
+`is_shared` belong to one indexing thread. The index that they fill may be read from any thread meanwhile.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class Indexer:
         return self._folders
 
     def build(self) -> IndexSummary:
-        """Load what was saved, read what is new or changed since, forget what is gone, save.
+        """Load the saved index, read new and changed files, remove missing ones, save.
 
-        Once the hooks say so it stops between any two small steps, and its summary is not complete.
+        When the hooks ask for it, it stops between two small steps, and its summary is not complete.
         """
         summary = IndexSummary()
         if not self._is_loaded:
@@ -123,9 +123,9 @@ class Indexer:
         self._synchronise(change.files, change.scope, names, summary)
 
     def save(self) -> str:
-        """Save if anything changed since the last time; returns what went wrong, empty when nothing did.
+        """Save if anything changed since the last time. Returns the problem, or an empty string.
 
-        What the hooks forbid, or do not leave the time for, stays unsaved.
+        If the hooks forbid it, or leave no time for it, nothing is saved.
         """
         if not self._has_changed:
             return ""
@@ -195,7 +195,7 @@ class Indexer:
         return left
 
     def _encode(self, files: list[FoundFile], summary: IndexSummary) -> None:
-        """Read, encode and publish `files`, batch by batch; what is published stays when it is stopped."""
+        """Read, encode and publish `files`, batch by batch. If it is stopped, published batches stay."""
         encoder = FileEncoder(self._encode_many, self._checkpoint)
         pending: list[tuple[str, Sequence[int]]] = []
         done = 0

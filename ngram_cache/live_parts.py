@@ -24,7 +24,7 @@ class LiveParts:
         self._table = table
 
     def without(self, path: str) -> tuple[tuple[Part, ...], frozenset[int]]:
-        """What is drafted from, and of that the versions of `path`, which are not to be: of one moment."""
+        """One consistent view: the parts to draft from, and the versions of `path`, which are excluded."""
         while True:
             parts, own = self.parts, self._table.own(path) if path else frozenset()
             if parts is self.parts:
@@ -121,7 +121,7 @@ def choose_small(parts: Sequence[Part], max_parts: int, max_tokens: int) -> list
 
 
 def is_mostly_dead(segment: Segment, keep: Sequence[bool]) -> bool:
-    """Whether so many tokens are of forgotten documents that the segment should be written anew."""
+    """Whether enough tokens belong to removed documents that the segment should be rewritten."""
     num_kept = sum(length for length, kept in zip(segment.lengths, keep, strict=True) if kept)
     return num_kept < (1 - _MAX_DEAD_SHARE) * segment.num_tokens
 

@@ -1,4 +1,4 @@
-"""Owns the answer of a lookup and how evidence becomes a tree. Knows no index, no text, no tokenizer."""
+"""The answer of a lookup, and the tree that is made from its evidence."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class DraftNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What is known about the continuation of a context.
+    """The continuations of a context.
 
-    `match_length` is the longest suffix of the context that occurs, 0 when none does. Up to
-    `MAX_OCCURRENCES` stored occurrences `num_occurrences` is exact, beyond it is an estimate from a
-    sample. `nodes` are the best by probability, best first; a parent comes before its children.
+    `match_length` is the longest suffix of the context that occurs, 0 when none does. Up to `MAX_OCCURRENCES`
+    stored occurrences `num_occurrences` is exact, beyond it is an estimate from a sample. `nodes` are the
+    best by probability, best first; a parent comes before its children.
     """
 
     match_length: int
@@ -56,7 +56,8 @@ NOTHING = Lookup(0, 0, ())
 class Successors:
     """The tokens that followed the longest suffix of a context that occurs, which is `match_length` long.
 
-    `counts` says how many of the sampled occurrences each token followed; `num_occurrences` as in `Lookup`.
+    `counts` holds the number of sampled occurrences that each token followed; `num_occurrences` as in
+    `Lookup`.
     """
 
     match_length: int
@@ -99,7 +100,7 @@ _NO_OCCURRENCES: list[Occurrence] = []  # never written to
 
 
 def counted(occurrences: list[Occurrence]) -> dict[int, int]:
-    """How many of the occurrences each token follows, the lowest token first."""
+    """Number of occurrences before each token, the lowest token first."""
     groups = _by_word(occurrences, 0)
     return {int.from_bytes(word, "big") - 1: len(groups[word]) for word in sorted(groups)}
 
@@ -116,7 +117,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """How far counts are trusted: pseudo-occurrences that speak for "something else"."""
+    """Trust in counts: the number of pseudo-occurrences of "something else"."""
 
     escape: float = 0.9
     shorter_escape: float = 2.0
@@ -180,9 +181,9 @@ def _drafted(branch: _Branch, evidence: Evidence) -> DraftNode:
 
 
 def _branches(node: _Branch, parent: int, smoothing: Smoothing, numbers: Iterator[int]) -> Iterator[_Branch]:
-    """The children of a node that stands at `parent` in the tree.
+    """The children of a node that is at `parent` in the tree.
 
-    Of equally probable ones those that the longest match knows come first, then the most recent.
+    Among equally probable ones, those of the longest match come first, then the most recent.
     """
     depth = node.depth + 1
     num_longest, num_shorter = len(node.longest), len(node.shorter)

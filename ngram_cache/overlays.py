@@ -1,6 +1,6 @@
-"""Owns which open buffers are drafted from in place of their files. Knows neither disk nor what is saved.
+"""Open buffers that are drafted from in place of their files. Has no access to the disk.
 
-`set`, `drop` and `is_shared` may be called from anywhere; `follow_rules` belongs to the indexing thread.
+`set`, `drop` and `is_shared` may be called from any thread; `follow_rules` belongs to the indexing thread.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Overlays:
         return self._is_allowed.get(name, False)
 
     def follow_rules(self) -> None:
-        """The rules have changed: what they leave out now is hidden."""
+        """Hide the buffers that the changed rules exclude."""
         before, self._is_allowed = self._is_allowed, {}
         for name in {*before, *self._index.overlaid}:
             if not self._may_be_shown(name):

@@ -81,10 +81,10 @@ def make_plan(
     named: Set[str],
     max_files: int,
 ) -> IndexingPlan:
-    """What makes an index hold `files` (oldest first) in place of the recorded paths in `scope`.
+    """Plan how to make an index hold `files` (oldest first) in place of the recorded paths in `scope`.
 
-    Files whose size and time are as recorded are left alone, unless they are `named`. New files are
-    taken while there is room for them, the newest first.
+    Files whose size and time are as recorded are left alone, unless they are `named`. New files are taken
+    while there is room for them, the newest first.
     """
     gone = frozenset(scope) - {file.path for file in files}
     room = max_files - len(records.keys() - gone)

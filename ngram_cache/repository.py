@@ -1,6 +1,7 @@
-"""Owns what of a folder may be indexed, and reads it. Knows no tokens, no index.
+"""The files of a folder that may be indexed, and reading them.
 
-Never follows a symbolic link, never raises for what it finds: what is left out is counted by reason.
+Never follows a symbolic link and never raises for what it finds. Files that are left out are counted by
+reason.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ class StoppedError(Exception):
 
 
 class Repository:
-    """One folder and the rules that say what of it is read.
+    """One folder, and the rules that select its files.
 
-    `should_stop` is asked between any two small steps; StoppedError once it says yes.
+    `should_stop` is called between two small steps. If it returns True, StoppedError is raised.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Repository:
 
     @property
     def limits(self) -> WalkLimits:
-        """How much is looked at in one go."""
+        """Limits of one look at the folder."""
         return self._options.limits
 
     def walk(self, folder: str = "", known: KnownLayers | None = None) -> Walk:
@@ -92,9 +93,9 @@ class Repository:
         return search.run(folder, layers)
 
     def look(self, path: str, known: KnownLayers | None = None) -> Walk:
-        """What may be indexed at `path`, be it a file, a folder or nothing at all.
+        """Find the files to index at `path`, be it a file, a folder or nothing at all.
 
-        Who looks at many places at once hands one dict to all: the rules on their way are read once.
+        If many paths are looked at, pass one dict for all: the rules on their way are then read once.
         """
         walk = Walk()
         try:
@@ -118,7 +119,7 @@ class Repository:
         except TooLargeError as error:
             raise SkippedFileError("too large") from error
         except NoPlainFileError as error:
-            raise SkippedFileError("no plain file") from error
+            raise SkippedFileError("not a regular file") from error
         except (OSError, ValueError) as error:
             raise SkippedFileError("unreadable") from error
         if b"\0" in data:
@@ -163,7 +164,7 @@ class Repository:
         return None
 
     def document_path(self, path: Path | str) -> str:
-        """The name of a file in the index, also behind a link; for one outside of the root its whole path."""
+        """Return the name of a file in the index, also for a link; for a file outside, its whole path."""
         if (name := self.inner_path(path)) is not None:
             return name
         absolute = Path(os.path.normpath(self.root / path))
@@ -203,7 +204,7 @@ class Repository:
 
     def _check_file(self, path: str, status: os.stat_result) -> FoundFile:
         if not stat.S_ISREG(status.st_mode):
-            raise SkippedFileError("symbolic link" if stat.S_ISLNK(status.st_mode) else "no plain file")
+            raise SkippedFileError("symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")
         name = path.rpartition("/")[2]
         kind = kind_of(name)
         if kind is FileKind.GENERATED:

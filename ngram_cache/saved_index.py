@@ -1,4 +1,4 @@
-"""Owns where a folder's index is saved, and until when it may be. Knows no files of the folder, no tokens."""
+"""The place of a folder's saved index, and its lifetime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ngram_cache.repository import StoppedError
 from ngram_cache.snapshot import FileRecord, Snapshot
 from ngram_cache.versions import Stored
 
-# What was indexed until somebody wants it to stop is saved within this time, or not at all.
+# After a request to stop, the index is saved within this time, or not at all.
 _LAST_SAVE_S = 0.5
 
 # As `snapshot_path` names it, and as it is named until it is whole.
@@ -27,7 +27,7 @@ def forget(root: Path, directory: Path | None = None) -> int:
 
 
 def saved_in(directory: Path) -> list[Path]:
-    """What is saved there about any folder, what was left half-written too; other files are others'."""
+    """All files that were saved there for any folder, half-written ones included; no other files."""
     return sorted(file for file in directory.glob("*.index*") if _FILE_NAME.fullmatch(file.name))
 
 

@@ -89,7 +89,7 @@ def search(
 
 
 def successors(parts: Sequence[Part], context: Sequence[int], hidden: Set[int], min_match: int) -> Successors:
-    """The tokens behind the longest suffix of `context`, found as in `search`; none below `min_match`."""
+    """The tokens after the longest suffix of `context`, found as in `search`; none below `min_match`."""
     query = as_query(context)
     cursors = [_LiveCursor(part, hidden, query, 1) for part in parts] if query else []
     length, longest, num_occurrences = _longest_match(cursors, max(1, min_match))
@@ -102,9 +102,9 @@ def count_documents(
     hidden: Set[int],
     max_occurrences: int,
 ) -> Counter[int]:
-    """In which live, not hidden documents a sequence occurs, and how often.
+    """Count the occurrences of a sequence in live, visible documents.
 
-    Of more than `max_occurrences` in a segment so many are looked at, evenly spread ones.
+    If a segment has more than `max_occurrences`, that many evenly spread ones are read.
     """
     query = as_query(sequence)
     found: Counter[int] = Counter()

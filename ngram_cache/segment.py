@@ -1,4 +1,4 @@
-"""Owns one immutable, sorted run of documents and its search. Knows no paths, no liveness, no files."""
+"""One immutable, sorted run of documents and its search. Has no access to paths or files."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Segment:
         return replace(self, documents=documents)
 
     def cursor(self, query: bytes) -> Cursor:
-        """Where `query` (from `as_query`) stands in the sorted order."""
+        """Find the range of `query` (from `as_query`) in the sorted order."""
         data, base = self.data, self.base
 
         def context(position: int) -> bytes:

@@ -1,10 +1,10 @@
-"""Owns the index's file: its format, its checks, its place. The only module that knows msgpack.
+"""The index's file: its format, its checks, its place. The only module that uses msgpack.
 
-The file is read into memory, not mapped: a mapped file that somebody cuts short ends the process.
+The file is read into memory, not mapped: truncating a mapped file ends the process.
 
-A stream of msgpack objects: `[magic, version, header length, header CRC-32]`, the header (a map), then
-for every segment its words and its positions as 32-bit `bin` objects. Nothing is trusted before its
-length was compared with the file's and its checksum with the one above it.
+A stream of msgpack objects: `[magic, version, header length, header CRC-32]`, the header (a map), then for
+every segment its words and its positions as 32-bit `bin` objects. Nothing is trusted before its length was
+compared with the file's and its checksum with the one above it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ForeignSnapshotError(SnapshotError):
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What a file was when it was indexed. `digest` is of the text that was tokenized."""
+    """A file as it was indexed. `digest` is of the text that was tokenized."""
 
     size: int
     mtime_ns: int
@@ -75,7 +75,7 @@ class Snapshot:
 
 
 def index_directory() -> Path:
-    """Where indexes lie: `SLIPSTREAM_INDEX_DIR`, else the platform's cache folder."""
+    """The folder of indexes: `SLIPSTREAM_INDEX_DIR`, or a folder in the platform's cache."""
     chosen = os.environ.get("SLIPSTREAM_INDEX_DIR")
     return Path(chosen) if chosen else platformdirs.user_cache_path("slipstream", appauthor=False) / "index"
 
@@ -94,9 +94,9 @@ def purge(directory: Path, root: Path) -> int:
 
 
 def save(path: Path, snapshot: Snapshot, checkpoint: Callable[[], None] = never_stop) -> None:
-    """Write atomically, readable by the user alone. OSError when the disk does not take it.
+    """Write atomically, readable by the user alone. Raises OSError if the disk does not take it.
 
-    `checkpoint` is called between pieces; what it raises leaves the old file as it is.
+    `checkpoint` is called between parts of the file. If it raises, the old file stays as it is.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.parent.stat().st_mode & 0o077:
@@ -186,7 +186,7 @@ def _read(path: Path) -> bytes:
     with os.fdopen(handle, "rb", buffering=0) as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise CorruptSnapshotError("the index file is no plain file")
+            raise CorruptSnapshotError("the index file is not a regular file")
         if not _PREAMBLE_BYTES <= status.st_size <= MAX_FILE_BYTES:
             raise CorruptSnapshotError(f"the index file has a size of {status.st_size} bytes")
         return file.readall()

@@ -1,4 +1,4 @@
-"""Owns which version of which path is drafted from. Knows ids and names, no tokens, no search."""
+"""The version of each path that is drafted from. Has no access to tokens or search."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Entry:
 class VersionTable:
     """Paths to versions and back. Writers take turns; single reads are safe from any thread.
 
-    What a path loses is remembered as its own until `settle`, for those who may still see it.
+    Lost versions stay recorded for their path until `settle`, because readers may still see them.
     """
 
     def __init__(self) -> None:
@@ -81,11 +81,12 @@ class VersionTable:
 
     def own(self, path: str) -> frozenset[int]:
         """The versions of a path, and those that it lost lately."""
-        kept = self.entry(path).kept  # read first: what it loses meanwhile is remembered before
+        # read first: read first: versions that are lost meanwhile are recorded before
+        kept = self.entry(path).kept
         return frozenset(kept).union(self._lost.get(path, ()))
 
     def settle(self) -> None:
-        """Nobody sees any more what was lost."""
+        """Forget lost versions. No reader sees them any more."""
         self._lost = {}
 
     def path_of(self, version: int) -> str:

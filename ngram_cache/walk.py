@@ -1,6 +1,6 @@
-"""Owns going through a folder: what is looked at, in what order, and where it ends. Knows no file's text.
+"""The walk through a folder: which files, in what order, and where it ends. Reads no file's text.
 
-Every loop ends at a limit, and as soon as its caller wants it to.
+Every loop ends at a limit, and as soon as its caller asks for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ngram_cache.folder_rules import FolderRules, Layers, SkippedFileError
 
 @dataclass(frozen=True, slots=True)
 class WalkLimits:
-    """How much of a folder is looked at; what lies beyond is counted as left out.
+    """Bounds of one walk. Files beyond them are counted as left out.
 
     `max_text_bytes` is of all files that are taken together, the newest first.
     """
@@ -43,7 +43,9 @@ class FoundFile:
 
 @dataclass(slots=True)
 class Walk:
-    """What a walk found, oldest first, and how often what was left out; `folders` are those looked into.
+    """The files that a walk found, oldest first, and the number of files left out by reason.
+
+    `folders` are those looked into.
 
     `problem` is a sentence about what a user may not expect to be left out; usually empty.
     """
@@ -60,10 +62,10 @@ class Walk:
 
 
 class FolderWalk:
-    """One way through what lies below a folder. Of more than `max_files` files the newest are kept.
+    """One walk through a folder. If there are more than `max_files` files, the newest are kept.
 
-    `check_file` says what a file is, or raises SkippedFileError. The checkpoint of `rules` is called between
-    any two small steps.
+    `check_file` describes a file, or raises SkippedFileError. The checkpoint of `rules` is called between any
+    two small steps.
     """
 
     def __init__(

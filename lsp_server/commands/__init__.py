@@ -1,1 +1,4 @@
-"""The commands of the `slipstream` program, one module each; what is heavy is imported when one runs."""
+"""The commands of the `slipstream` program, one module each.
+
+Heavy modules are imported when a command runs.
+"""

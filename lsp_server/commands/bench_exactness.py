@@ -114,9 +114,9 @@ def compare(  # noqa: PLR0913 - engines, prompts, and how they are continued
 ) -> dict[str, ExactnessReport]:
     """Decode every sample with all engines, which share one target, in turn, and compare the tokens.
 
-    With an `index`, its snippets stand in front of each prompt. A prompt's keys and values are computed
-    once and copied. Ctrl+C ends it with what is compared by then. Raises ValueError where `plain` is among
-    the others: the second time it would answer from its cache.
+    With an `index`, its snippets go in front of each prompt. A prompt's keys and values are computed once and
+    copied. Ctrl+C ends it with what is compared by then. Raises ValueError where `plain` is among the others:
+    the second time it would answer from its cache.
     """
     if any(engine is plain for engine in drafted.values()):
         raise ValueError("an engine cannot be compared with itself; take another one on the same target")

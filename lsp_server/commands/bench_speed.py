@@ -31,7 +31,8 @@ _MAX_PROMPT_TOKENS = 600
 _SPARE_POSITIONS = 8
 _WARM_UP = "def add(left, right):\n    return "
 
-# Continues the token ids of a prompt by so many; milliseconds per token after the first pass, 0 without one.
+# Continues the token ids of a prompt by a number of tokens. Returns milliseconds per token after the first
+# pass, or 0 without one.
 Continue = Callable[[list[int], Sample, int], float]
 
 
@@ -71,7 +72,9 @@ def measure_speed(
             contenders[name] = load(engine, _MAX_PROMPT_TOKENS + max_tokens + _SPARE_POSITIONS)
         except (UserError, ImportError, OSError, ValueError) as error:
             absent[name] = str(error)
-    short = engine.tokenizer.encode(_WARM_UP)  # of its own: a prompt seen before is drafted from its answer
+    # a prompt of its own: a prompt seen before is drafted from its answer a prompt seen before is drafted
+    # from its answer
+    short = engine.tokenizer.encode(_WARM_UP)
     for go_on in contenders.values():
         go_on(short, samples[0], max_tokens)
     num_tokens = min(_MAX_PROMPT_TOKENS, engine.target.capacity // 2)

@@ -25,7 +25,9 @@ _MAX_TRIES = 1_000  # per sample: lines that are too short or not code are drawn
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One cursor in one real file. `expected` is the text that stood there: the rest of the line.
+    """One cursor in one real file. `expected` is the original text: the rest of the line.
+
+    the rest of the line.
 
     `document` names the file as the index does, so that no draft is read from the file itself.
     """
@@ -84,7 +86,7 @@ def context_of(
     repository: str,
     ingredients: Collection[str] = INGREDIENTS,
 ) -> RepositoryContext | None:
-    """Snippets that stand in front of a document after a moment of rest; None without an index."""
+    """Snippets in front of a document after a moment of rest; None without an index."""
     if request.index is None:
         return None
     path, tokenizer = request.indexed_as or request.document, engine.tokenizer

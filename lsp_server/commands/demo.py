@@ -52,7 +52,7 @@ def demo(
     if not root.is_dir():
         advice = "Run it in a checkout of Slipstream, or name --repository and --source."
         raise UserError(f"There is no folder {repository} here.", advice=advice)
-    text = read_source(source)  # before a model is fetched in vain
+    text = read_source(source)  # fails before a model is downloaded
     settings = with_target(reported_settings(root))
     with progress_bar() as report, compiled_meanwhile(engine_config(settings), report):
         ModelStore().ensure(settings.target, report)

@@ -1,6 +1,6 @@
-"""`slipstream doctor`: what is here, what is slow or missing, and what to do about it.
+"""`slipstream doctor`: the state of the machine, and what to do about problems.
 
-Must not change anything on the machine, except that a load stores what it measured.
+Must not change anything on the machine, except that a load stores its measurements.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A language client: starts a server as a child process and speaks the protocol with it over its streams.
 
-Owns the child process, request ids and document versions. Must not know what the server computes, nor pygls:
-it is the other end of the wire, as an editor is.
+Owns the child process, request ids and document versions. Like an editor, it is the other end of the wire, so
+it does not use the server's code or pygls.
 """
 
 from __future__ import annotations

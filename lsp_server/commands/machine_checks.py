@@ -38,7 +38,7 @@ CHECK_STATES: tuple[CheckState, ...] = ("ok", "slow", "missing")  # the worst la
 
 
 class Check(NamedTuple):
-    """One row: what was looked at, its state, what was found, and what to do if it is not `ok`."""
+    """One row: the subject, its state, the finding, and the advice if the state is not `ok`."""
 
     name: str
     state: CheckState
@@ -52,7 +52,7 @@ def rated(name: str, found: str, is_ok: object, advice: str) -> Check:
 
 
 def guarded(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
-    """The checks that `look` yields; if it fails, those before and one that says how it failed."""
+    """Return the checks that `look` yields. If it fails, the last one reports the failure."""
     found: list[Check] = []
     try:
         found.extend(look())
@@ -97,7 +97,9 @@ def _library_checks(package: str) -> list[Check]:
 
 
 def gpu_checks(num_free_bytes: int, *, has_triton: bool) -> list[Check]:
-    """What fits on a GPU with `num_free_bytes`, and whether its kernels can run; nothing without a GPU."""
+    """The largest target for a GPU with `num_free_bytes`, and whether its kernels can run; nothing without a
+    GPU.
+    """
     if not num_free_bytes:
         return []
     from completion_engine.gpu.memory import largest_fitting  # noqa: PLC0415 - loads torch

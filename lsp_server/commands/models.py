@@ -1,6 +1,6 @@
 """`slipstream models`: lists, fetches, checks and removes models.
 
-Owns how the model store's answers look in a terminal. Must not know where models come from.
+Owns the output in a terminal. The model store owns where models come from.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ class Answer:
     """The answer to one request, as the client received it.
 
     `ms` is the time from the key press to the answer; for a cancelled request, from the cancellation to the
-    answer. `why` is the server's explanation: rule, pieces, stats. `num_taken_chars` were accepted: the
-    whole suggestion or its first words.
+    answer. `why` is the server's explanation: the rule, the parts, the statistics. `num_taken_chars` were
+    accepted: the whole suggestion or its first words.
     """
 
     outcome: Literal["shown", "empty", "cancelled", "failed"]

@@ -27,7 +27,7 @@ from lsp_server.workspace.settings_reading import merge
 
 OnReady = Callable[[dict[str, Any]], None]
 
-START_SHARE = 0.3  # of a file stands above what is typed, as in most of a day's work
+START_SHARE = 0.3  # share of a file above the typed text, as in most of a day's work
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -103,7 +103,7 @@ def show(result: Mapping[str, Any]) -> None:
 
 
 def facts(result: Mapping[str, Any]) -> dict[str, str]:
-    """What the report says besides latencies, for people."""
+    """The counts of the report, in words."""
     tokens = result["tokens"]
     sources = ", ".join(f"{name} {count}" for name, count in tokens["accepted_by_source"].items() if count)
     return {

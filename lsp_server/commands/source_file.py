@@ -1,4 +1,4 @@
-"""A source file from disk and a cursor in it, for the commands. Must not know models or the protocol."""
+"""A source file from disk and a cursor in it, for the commands. Has no access to models or the protocol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_FILE_BYTES = 5 * 1024 * 1024
 
 
 def language_id(path: Path) -> str:
-    """The protocol's name of a file's language, by its ending; `plaintext` if that says nothing."""
+    """The protocol's name of a file's language, by its ending; `plaintext` if the ending is unknown."""
     return language_of_path(path.name)
 
 

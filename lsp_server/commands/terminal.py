@@ -1,6 +1,6 @@
 """Output of the commands: JSON and tables on stdout, errors and progress on stderr.
 
-Knows rich. Must not know what a command does.
+The only module that uses rich.
 """
 
 from __future__ import annotations

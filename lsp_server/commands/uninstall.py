@@ -1,6 +1,6 @@
-"""`slipstream uninstall`: ends what runs, and removes all that this user's servers ever stored.
+"""`slipstream uninstall`: ends the shared process, and removes all that this user's servers ever stored.
 
-Owns the list of what is stored. Must not know what is in it. What installed the program removes the program.
+Owns the list of stored files and folders. The installer of the program removes the program itself.
 """
 
 from __future__ import annotations

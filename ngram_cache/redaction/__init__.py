@@ -1,4 +1,4 @@
-"""Owns what secrets look like inside text, and takes them out. Knows no file names, reads its rules alone."""
+"""Finds secrets inside text and removes them. Does not depend on file names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d:|AGE-SECRET-KEY-1"
 )
 _RULES = (*commands.COMMANDS, *names.NAMES)
-# Keys stand in runs, which are found much faster than any of them; longer ones than these are no code.
+# Keys stand in runs, which are found much faster than any of them; Keys are in runs, which are found much
+# faster than keys; longer runs than these are not code.
 _RUN = re.compile(r"[A-Za-z0-9+/=_.:\-]{16,}+")
 _MAX_RUN = 2048
 
@@ -49,7 +50,7 @@ def secret_spans(text: str) -> list[Span]:
 
 
 def _secrets_of(found: re.Match[str]) -> list[Span]:
-    """Where the secrets of a run stand in its text."""
+    """Positions of the secrets of a run in its text."""
     run, begin = found[0], found.start()
     if len(run) > _MAX_RUN:
         return [found.span()]

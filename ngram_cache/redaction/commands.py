@@ -1,4 +1,4 @@
-"""Owns how secrets stand in commands, addresses, queries, calls and headers. Knows no services' keys."""
+"""Secrets in commands, addresses, queries, calls and headers. The keys of services are elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ENTRIES = (
     r"[ \t\r]{0,60}+(?P<bare>(?:\n[ \t\r]{0,60}+(?=\n)){0,16}+\n(?P<indent>[ \t]{1,60}+)[^\n]{1,65536}+"
     r"(?:\n(?:(?P=indent)[^\n]{0,65536}+|[ \t\r]{0,60}+(?=\n))){0,16384}+)"
 )
-# What a cluster exports has its kind below its data.
+# The export of a cluster has its kind below its data.
 _KIND_BELOW = r"(?=\n(?:[^\0]{0,2000}?\n)?kind:[ \t]{1,4}+[\"']?Secret\b)"
 _HEX_LINES = r"(?P<bare>(?:\n[ \t]{0,40}+[0-9a-f]{2,80}+(?=\n|\Z)){1,4096}+)"
 
@@ -56,7 +56,7 @@ COMMANDS: tuple[Rule, ...] = (
     *(_rule(call, rf"[ \t]{{0,4}}[\"'][^\"'\n]{{0,80}}[\"'][ \t]{{0,4}},\s{{0,40}}{_QUOTED}")
       for call in ("auth=(", "auth = (", "basicauth(", "credential(", "credentials(", ".login(",
                    "authenticate(", "passwordauthentication(", "basic_auth(")),
-    # postgres://app:tulip@host, of which the last @ ends the password
+    # postgres://app:tulip@host: the last @ ends the password
     _rule("://", r"[^\s:/@\"'<>]{0,80}+:(?P<bare>[^\s\"'<>`]{1,256})@", judge=is_no_port),
     _rule("@tcp(", behind=r"[\w.\-]{1,60}:(?P<bare>[^\s:\"']{1,80})"),
     _rule("@unix(", behind=r"[\w.\-]{1,60}:(?P<bare>[^\s:\"']{1,80})"),
@@ -66,7 +66,7 @@ COMMANDS: tuple[Rule, ...] = (
     *(_rule(scheme, r"(?P<bare>[A-Za-z0-9./$=,+\-]{16,400}+)", judge=always)
       for scheme in ("$apr1$", "$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$argon2", "{sha}",
                      "{ssha}", "pbkdf2_sha", "$pbkdf2", "$scrypt")),
-    # What follows the head of a private key, up to its end.
+    # The text after the head of a private key, up to its end.
     _rule("private key", r"(?: BLOCK)?-----(?P<bare>[^\-]{1,65536}+)", judge=always),
     _rule("putty-user-key-file-", r"(?P<bare>[^\0]{1,65536}+)", judge=always),
     _rule("$ansible_vault;", rf"[^\n]{{0,80}}+{_HEX_LINES}", judge=always),

@@ -1,4 +1,4 @@
-"""Owns the names that speak of secrets, and how a value stands beside a name. Knows no services."""
+"""The names of secrets, and the forms in which a value follows a name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ngram_cache.redaction.rule import LINES_BELOW, Judge, Rule, Shape
 from ngram_cache.redaction.values import is_key, is_password, is_token
 
-# What may follow a name and leave it what it was.
+# Suffixes that do not change the meaning of a name.
 _REST = (
     r"(?P<rest>(?:[_\-]?(?i:[0-9]{1,3}|prod|production|dev|test|staging|live|value|default|old|new|string|text"
     r"|plain|admin|root|user|master|main|db|base64|encoded|current|again|confirmation|key|seed|s)(?![A-Za-z0-9]))?+)"
@@ -34,7 +34,7 @@ _ATTRIBUTE = r"\bvalue=([\"'])(?P<quoted>[^\"'\n]{1,80})\1[^<>\n]{0,40}\b(?:name
 
 _GAP = r"[ \t]{0,8}+"
 _SPACE = r"[ \t]{1,8}+"
-_MORE = r"[\w.\-]{0,32}+"  # of a name
+_MORE = r"[\w.\-]{0,32}+"  # the rest of a name
 _OR = r"(?:\|\||\?\?|\?:|\bor\b|\.unwrap_or\w{0,8}+\()"
 _DEFAULT = rf"\{{[^{{}}]{{0,400}}?\bdefault[ \t]{{0,16}}=[ \t]{{0,8}}{_QUOTED}"
 _GIVEN = r"(?P<mark>[\"']?)(?P<quoted>(?!-)[^\s\"'<>|)\]]{1,200}+)"

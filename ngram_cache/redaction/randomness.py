@@ -1,4 +1,4 @@
-"""Owns what random letters look like: keys, hashes and tokens in no known form. Knows no names."""
+"""Random letters: keys, hashes and tokens in no known form."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from ngram_cache.redaction.rule import Span, restored, without
 
 _PIECE = re.compile(r"[A-Za-z0-9+]{16,}+")
-# A commit's hash in an address is no secret.
+# A commit's hash in an address is not a secret.
 _COMMIT = re.compile(r"/(?:commit|blob|tree|raw)/[0-9a-f]{40}(?![0-9a-f])")
 _HEX = re.compile(r"(?<![A-Za-z0-9])(?:0[xX])?[0-9a-fA-F][0-9a-fA-F\-]{23,4000}+(?![A-Za-z0-9])")
 _RANDOM_RUN = re.compile(r"[A-Za-z0-9+/_\-]{20,}+={0,2}+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _MIN_LETTERS = 16
 _MIN_BARE_LETTERS = 24  # without a digit
-# Letters to a word at most: of mixed, small and capital letters, and of mixed ones without a digit.
+# Most letters per word: mixed, small and capital letters, and mixed ones without a digit.
 _MIXED, _SMALL, _CAPITAL, _NO_DIGIT = 2.9, 4.0, 6.0, 3.3
 _BEHIND_NAME = 4.5  # which tells that a key may follow
 
@@ -59,14 +59,14 @@ def looks_random(run: str) -> bool:
 
 
 def falls_apart(value: str) -> bool:
-    """Whether mere letters behind a telling name are no name themselves: it would have longer words."""
+    """Whether a value of letters after a secret's name is random: a name has longer words."""
     words = _WORD.findall(value)
     is_mixed = value not in (value.lower(), value.upper())
     return is_mixed and value.isalpha() and _MIN_BARE_LETTERS <= len(value) <= _BEHIND_NAME * len(words)
 
 
 def _random_in(pattern: re.Pattern[str], run: str) -> list[Span]:
-    """Which matches of a pattern read like a key, or which pieces of them."""
+    """The matches of a pattern that read like a key, or the parts of them that do."""
     spans: list[Span] = []
     for found in pattern.finditer(run):
         if looks_random(found[0]):

@@ -1,9 +1,9 @@
-"""Rules: what a rule is, how rules find spans in a text, and how spans are cut out of it.
+"""Rules: how they find spans in a text, and how spans are cut out of it.
 
 Holds no secret and no name of one.
 
-The time grows with the text alone: a rule looks at a bounded piece of text on either side of its trigger, its
-repeats are bounded, and what it blanks is not looked at again.
+The time grows with the text alone: a rule reads a bounded part of the text on either side of its trigger, its
+repeats are bounded, and blanked text is not read again.
 """
 
 from __future__ import annotations
@@ -150,7 +150,9 @@ def restored(text: str, lost: Iterable[Span], found: Iterable[Span]) -> list[Spa
     lost, found = merged(lost), list(found)
     if not lost or not found:
         return lost or merged(found)
-    starts, shifts = [0], [0]  # of each piece that is left: where it begins now, and how far it was moved
+    # for each part that is left: its new beginning, and how far it was moved where it begins now, and how far
+    # it was moved
+    starts, shifts = [0], [0]
     at = done = 0
     for start, end in lost:
         at += start - done + text.count("\n", start, end)

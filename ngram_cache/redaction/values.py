@@ -1,7 +1,4 @@
-"""Owns what the value of a telling name may be: a secret, a reference, a placeholder, a word about it.
-
-Knows no names but the words that values use to speak of secrets.
-"""
+"""Kinds of values that follow the name of a secret: a secret, a reference, a placeholder, a word about it."""
 
 from __future__ import annotations
 
@@ -84,7 +81,7 @@ def is_given_password(finding: Finding) -> bool:
 
 
 def is_credential(finding: Finding) -> bool:
-    """Whether the word behind an authorization scheme is a credential."""
+    """Whether the word after an authorization scheme is a credential."""
     value = finding.value
     if any(map(str.isdigit, value)) or any(sign in value for sign in "+="):
         return True
@@ -92,7 +89,7 @@ def is_credential(finding: Finding) -> bool:
 
 
 def is_no_port(finding: Finding) -> bool:
-    """Whether what stands behind the host or user of an address is a password, and no port or placeholder."""
+    """Whether the text after the host or user of an address is a password, not a port or placeholder."""
     value = finding.value
     is_named = value.lower() in _NOT_SECRETS
     return not is_named and not _is_placeholder(value) and not value.split("/")[0].isdigit()
@@ -144,10 +141,10 @@ def _is_called(finding: Finding) -> bool:
 
 
 def _ends_line(finding: Finding) -> bool:
-    """Whether nothing stands behind a bare word that code would have there.
+    """Whether no code follows a bare word on its line.
 
-    Where no blank stands around the sign before it, as in a shell or a connection string, a blank or a
-    semicolon behind it ends it too.
+    If no blank surrounds the sign before it, as in a shell or a connection string, a blank or a semicolon
+    also ends it.
     """
     text, (start, end) = finding.text, finding.secret
     line_end = text.find("\n", end, end + 200)

@@ -179,15 +179,15 @@ def test_links_are_never_followed(root: Path, write: Write, tmp_path: Path) -> N
     for path in ("link.py", "outer/x.py", "lib/loop/a.py"):
         with pytest.raises(SkippedFileError):
             repository.find(path)
-    with pytest.raises(SkippedFileError, match="no plain file"):
+    with pytest.raises(SkippedFileError, match="not a regular file"):
         repository.read(FoundFile("link.py", 1, 1))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_pipes_do_not_hang_the_walk(root: Path) -> None:
     os.mkfifo(root / "pipe.py")
-    assert reasons(root) == {"no plain file": 1}
-    with pytest.raises(SkippedFileError, match="no plain file"):
+    assert reasons(root) == {"not a regular file": 1}
+    with pytest.raises(SkippedFileError, match="not a regular file"):
         Repository(root).read(FoundFile("pipe.py", 1, 1))
 
 
