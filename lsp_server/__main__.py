@@ -1,7 +1,7 @@
 """`python -m lsp_server` is the language server on standard input and output, as `slipstream serve` is.
 
 `--shared` makes it a relay to the process that serves all windows, `--host NAME` makes it that process.
-`--stdio`, which editors like to add, says what it does anyway.
+`--stdio`, which some editors add, changes nothing.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ SWITCH_INTERVAL_S = 0.0005
 # An engine's thread ends with the pass that it is in.
 STOP_S = 3.0
 
-# The host stays this long when nobody is there, so that a window that is loaded anew finds its engine ready.
+# The host stays this long without windows, so that a reloaded window finds its engine ready.
 LINGER_S = 60.0
 LINGER_VARIABLE = "SLIPSTREAM_HOST_LINGER_S"
 
@@ -61,7 +61,7 @@ def serve_stdio() -> NoReturn:
 
 
 def serve_windows(listener: HostListener) -> NoReturn:
-    """Be the host of all windows that come through `listener`, until nobody needs one."""
+    """Serve all windows that connect through `listener`, until none needs the host."""
     os.dup2(2, 1)  # whatever else prints, prints into the log
     _log_to(HostLog(sys.stderr), LINE)
     _leave(_serve_all(listener, float(os.environ.get(LINGER_VARIABLE) or LINGER_S)))
@@ -179,7 +179,10 @@ class MachineModels:
         return settled(load)
 
     def _remote_load(self, settings: Settings, on_tokens: OnTokens) -> Load:
-        """How to reach the servers of `settings`: of a model only the tokenizer is here."""
+        """Return how to reach the servers of `settings`.
+
+        Only the tokenizer of their model is on this machine.
+        """
 
         def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
             folder = tokenizer_folder(settings, lambda name: self._store().ensure(name, report, should_stop))
@@ -223,10 +226,10 @@ def _tokenizer_in(folder: Path) -> Tokenizer:
 
 
 def settled(load: Load) -> Load:
-    """`load`, after the first of which all that there is counts as lasting.
+    """Wrap `load`: after the first load, the garbage collector treats all objects as permanent.
 
-    Modules and kernels are a quarter of a million objects. Whenever the collector goes through them to find
-    that they are still needed, it holds every window up, by some tenths of a second.
+    Modules and kernels are a quarter of a million objects. Each time the collector traverses them, all
+    windows wait for some tenths of a second.
     """
 
     def load_and_settle(report: Progress, should_stop: Callable[[], bool]) -> Completer:
@@ -244,9 +247,9 @@ def _settle() -> None:
 
 @contextlib.contextmanager
 def _loading_alone(report: Progress, should_stop: Callable[[], bool]) -> Iterator[None]:
-    """One engine at a time: what the libraries import while they load is not safe on two threads.
+    """Load one engine at a time: the libraries are not safe to import on two threads.
 
-    What is made meanwhile stays as long as the engine does, so little of it is garbage.
+    Objects that are made meanwhile live as long as the engine, so little of them is garbage.
     """
     while not _loading.acquire(timeout=LOADING_STEP_S):
         report("Waiting until another model is loaded", 0, 0)

@@ -1,7 +1,7 @@
 """The server: one session, one scheduler, the repositories' indexes, and the conversation with the editor.
 
-Owns their life from `initialized` to the end, and what the editor is told outside of answers. Must not
-know how a request is answered: that is the handlers' part.
+Owns their life from `initialized` to the end, and all notifications to the editor. The handlers answer
+requests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lsp_server.workspace.session import Session
 
 logger = logging.getLogger(__name__)
 
-# Handlers that are told to end do so at their next step.
+# Handlers end at their next step after a request to end.
 END_S = 1.0
 
 _KINDS = {False: types.MessageType.Info, True: types.MessageType.Warning}
@@ -209,7 +209,7 @@ class SlipstreamServer(LanguageServer):
             self.tell([notice.message], _KINDS[notice.is_problem])
 
     def _on_context(self, wish: ContextWish) -> None:
-        """A document's context is another one: an idle engine prepares it, unless somebody typed."""
+        """A document's context is another one: an idle engine prepares it, unless the user typed."""
         if not self.has_ended and wish.is_current():
             context = self.contexts.of(wish.request)
             self.scheduler.prefetch(replace(wish.request, context=context, cancellation=Cancellation()))

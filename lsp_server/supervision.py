@@ -1,6 +1,6 @@
-"""Threads with an owner: whatever ends one is seen, told, and followed by a new start, within a bound.
+"""Threads with an owner: every failure is reported, and the thread is restarted a bounded number of times.
 
-Owns the threads' life. Must not know what they do.
+Owns the threads' life, not their work.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ AnyResult = TypeVar("AnyResult")
 class SupervisedThread:
     """Runs `work` until it returns; after any other end of it, BaseException included, runs it again.
 
-    `on_crash(error, is_final)` is called on the thread before that: it answers what `work` held. `is_final`
-    says that `work` crashed too often and that the thread ends; `start` begins anew.
+    `on_crash(error, is_final)` is called on the thread before that and answers the pending work. If
+    `is_final`, `work` crashed too often and the thread ends; `start` begins anew.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class SupervisedThread:
         try:
             self._on_crash(error, is_final)
         except BaseException:
-            logger.exception("What the thread %s held could not be answered", self._name)
+            logger.exception("The work of the thread %s could not be answered", self._name)
 
 
 async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> AnyResult:
-    """`function(*arguments)` on a new thread that nobody else waits for, and that holds no process' end up.
+    """Run `function(*arguments)` on a new thread, which does not delay the end of the process.
 
     Threads of a pool are few: some that wait for a window would keep all others' work waiting.
     """

@@ -1,6 +1,6 @@
-"""The target `auto` of one engine: which model it is now, what it begins with, what was tried in vain.
+"""The target `auto` of one engine: its current model, its first model, and failed attempts.
 
-Owns that state. Its loads are called on engines' threads. Must not know the event loop, nor who uses it.
+Owns that state. Its loads are called on engines' threads. Does not use the event loop.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class AutoTarget:
         return "" if chosen == self.running else chosen
 
     def load_first(self, on_tokens: OnTokens) -> Load:
-        """A load of the model to begin with; of a smaller one where that fails."""
+        """A load of the model to begin with; if it fails, of a smaller one."""
 
         def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
             self.running, engine = "", None
@@ -66,9 +66,9 @@ class AutoTarget:
         return load
 
     def load_next(self, target: str, on_tokens: OnTokens, with_place: Callable[[Load], Load]) -> Load:
-        """A load of the larger model, fetched first, beside the one that runs.
+        """A load of the larger model, downloaded first, beside the one that runs.
 
-        What cannot be fetched is no news; what is here and cannot be loaded is.
+        A failed download is not reported to the user; a failed load of a downloaded model is.
         """
 
         def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
@@ -100,7 +100,7 @@ class AutoTarget:
         )
 
     def take_notice(self) -> Notice | None:
-        """What the users are to be told, once."""
+        """Take the notice for the users, once."""
         notice, self.notice = self.notice, None
         return notice
 
@@ -140,7 +140,7 @@ class AutoTarget:
             return None  # and what was loaded of it goes, with the error's traceback
 
     def _check_again(self, target: str) -> None:
-        """What was free when the model was chosen may be free no more."""
+        """Check the resources again, which may have been used up since the model was chosen."""
         choice = self._choose(self.running)
         if choice.target != target:
             raise MachineError("; ".join(choice.next_up.obstacles) if choice.next_up else choice.reason)

@@ -1,6 +1,6 @@
-"""Whether a team's servers are asked: how often they failed, and when they are looked for again.
+"""Whether to use a team's servers: their failures, and the time of the next probe.
 
-Owns that state. A plain machine: times are seconds of whichever clock the caller has.
+Owns that state. A plain state machine: times are seconds of the caller's clock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FIRST_BUSY_S, LAST_BUSY_S = 0.5, 8.0
 
 
 class Availability:
-    """Of one window's servers."""
+    """The availability of one window's servers."""
 
     def __init__(self) -> None:
         self.is_down = False
@@ -46,5 +46,5 @@ class Availability:
         return pause_s
 
     def come_back(self) -> None:
-        """They stood a probe. What they answer next says for how long they are believed."""
+        """A probe succeeded. The next answers decide how long the servers stay in use."""
         self.is_down, self._num_failures, self._busy_until_s = False, 0, 0.0

@@ -1,6 +1,6 @@
-"""What goes into the engine's thread and what comes out: jobs, users, states, and the engine as it sees it.
+"""The values that enter and leave the engine's thread: jobs, users, states, and its view of the engine.
 
-Owns these values. Must not know threads, the event loop, nor the protocol.
+Has no access to threads, the event loop or the protocol.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EngineState = Literal["loading", "ready", "error"]
 
 
 class Completer(Protocol):
-    """What the thread needs of an engine; all of it is called on this thread only."""
+    """The interface of an engine; all of it is called on the engine's thread only."""
 
     def complete(self, request: CompletionRequest) -> Completion:
         """One completion; raises CancelledError when its cancellation is set."""
@@ -62,7 +62,8 @@ class NoEngineError(Exception):
 Load = Callable[[Progress, Callable[[], bool]], Completer]
 OnTokens = Callable[[TokenSource], None]
 
-# A way to load the engine that the settings ask for; says which tokens it speaks as soon as it knows.
+# A way to load the engine that the settings ask for; it reports the engine's tokens as soon as they are
+# known.
 LoadFor = Callable[[Settings, OnTokens], Load]
 
 
@@ -111,10 +112,10 @@ def _ignore(_value: object) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineUser:
-    """Somebody who uses an engine, maybe beside others. All are called on any thread and must not wait.
+    """A user of an engine, which may have others. All methods are called on any thread and must not wait.
 
-    `on_status` hears of each change of the engine's state, `on_failure` of errors that are bugs of ours,
-    `on_notice` of what the person is to be told.
+    `on_status` receives each change of the engine's state, `on_failure` errors that are bugs, `on_notice`
+    messages for the user.
     """
 
     on_status: Callable[[EngineStatus], None] = _ignore

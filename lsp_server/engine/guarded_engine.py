@@ -1,6 +1,6 @@
-"""An engine out of which no error comes: each is counted, answered, and told to whom it concerns.
+"""An engine that never raises: each error is counted, answered and reported to the affected users.
 
-Owns the engine from its loading to its end. Must not know what it is asked next. Used on one thread.
+Owns the engine from its loading to its end. Does not choose its requests. Used on one thread.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MAX_FAILURES = 3  # an engine that failed so often in a row will not recover
 
 
 class GuardedEngine:
-    """At most one engine. `tell_all` hears of errors that no request made.
+    """At most one engine. `tell_all` receives errors that no request caused.
 
-    Whatever the engine raises, a BaseException too, is an error of its own: libraries below have panics that
-    are no Exception.
+    All exceptions of the engine, a BaseException included, are errors of its own: libraries below have panics
+    that are not an Exception.
     """
 
     def __init__(self, tell_all: Callable[[BaseException], None]) -> None:
@@ -52,7 +52,10 @@ class GuardedEngine:
         return self._num_failures >= MAX_FAILURES
 
     def load(self, load: Load, report: Progress, is_outdated: Callable[[], bool]) -> EngineStatus | None:
-        """Load an engine where there is none; why there is still none, or None where nobody needs to hear."""
+        """Load an engine if there is none.
+
+        Returns the reason of a failure, or None if no user needs to receive it.
+        """
         self._num_failures = 0
         try:
             self._engine = load(report, is_outdated)
@@ -76,7 +79,7 @@ class GuardedEngine:
         self._engine, self._num_failures = None, MAX_FAILURES
 
     def complete(self, job: EngineJob) -> Completion | BaseException:
-        """What a request is answered, with the time that it waited in its statistics."""
+        """Return the answer of a request, with the time that it waited in its statistics."""
         if self._engine is None:
             return NoEngineError()
         if job.request.cancellation.is_cancelled:
@@ -96,7 +99,7 @@ class GuardedEngine:
         return completion
 
     def call(self, function: Callable[[Completer], Any]) -> Any:
-        """The function's result; None when it was interrupted, or failed and that was told."""
+        """Return the function's result; None if it was interrupted, or failed and that was reported."""
         if self._engine is None:
             return None
         try:

@@ -1,7 +1,6 @@
-"""The engines of one process: one for each configuration, whoever asks for it, and none that nobody uses.
+"""The engines of one process: one per configuration, and none without users.
 
-Owns which engines there are, who uses them, and when one is given up. Must not know the protocol, nor what
-an engine does.
+Owns the engines, their users, and their end. Does not depend on the protocol or on the engine's work.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ WAIT_STEP_S = 0.05
 
 # Further configurations wait until a window with one of these goes: each engine takes a model's memory.
 MAX_ENGINES = 3
-# Who waits for a place asks more often than this.
+# A load that waits for a slot asks more often than this.
 WANTED_S = 2.0
 
 
 def engine_key(settings: Settings) -> EngineKey:
-    """What of the settings makes another engine; what `auto` means at the moment does not."""
+    """The settings that need an engine of their own. The current choice of `auto` does not."""
     local = (settings.target, _drafters(settings), settings.draft_model, settings.device, settings.dtype)
     return (*local, *settings.remote.model_dump().values()) if settings.remote.url else local
 
@@ -57,9 +56,9 @@ def remote_config(settings: Settings) -> RemoteConfig:
 
 
 def tokenizer_folder(settings: Settings, ensure: Callable[[str], Path]) -> Path:
-    """Where the tokenizer of the servers' model lies: it is the target's, whose folder `ensure` knows.
+    """The folder of the tokenizer for the servers' model: the target's, from `ensure`.
 
-    Raises SlipstreamError as that does.
+    Raises SlipstreamError as `ensure` does.
     """
     if settings.remote.tokenizer:
         return Path(settings.remote.tokenizer).expanduser()
@@ -67,12 +66,12 @@ def tokenizer_folder(settings: Settings, ensure: Callable[[str], Path]) -> Path:
 
 
 def _drafters(settings: Settings) -> tuple[str, ...]:
-    """The drafters that are wanted; neither their order nor a repetition makes a difference."""
+    """The drafters to use; order and repetition do not matter."""
     return tuple(name for name in DRAFTERS if name in settings.drafters)
 
 
 class _Places:
-    """How many engines are in memory at once, by the threads that hold one. Used on any thread."""
+    """Slots for engines in memory, each with the thread that holds it. Used on any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -81,7 +80,7 @@ class _Places:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits for a place."""
+        """Whether a thread waits for a slot."""
         return time.monotonic() - self._missed_s < WANTED_S
 
     def take(self, thread: EngineThread) -> bool:
@@ -104,12 +103,12 @@ class _Places:
 class EnginePool:
     """Used on the event loop only, except where a method says otherwise.
 
-    An engine that nobody uses is kept for `linger_s`, so that a window that is loaded anew finds it ready,
-    but never beside one that is loaded in its place.
+    An engine without users is kept for `linger_s`, so that a reloaded window finds it ready, but never beside
+    one that is loaded in its place.
     """
 
     def __init__(self, load_for: LoadFor, linger_s: float = 0.0, chooser: Chooser | None = None) -> None:
-        """`chooser` says what the target `auto` is; without it, `load_for` knows."""
+        """`chooser` selects the model of the target `auto`; without it, `load_for` does."""
         self._load_for = load_for
         self._chooser = chooser
         self._linger_s = linger_s
@@ -201,7 +200,7 @@ class EnginePool:
         return entry
 
     def _all_leaving(self) -> list[EngineThread]:
-        """Threads that were told to end, and may hold an engine still."""
+        """Threads that were asked to end, and may still hold an engine."""
         return [*self._leaving, *(thread for entry in self._entries.values() for thread in entry.left)]
 
     def _drop_unused(self, but: SharedEngine | None) -> None:

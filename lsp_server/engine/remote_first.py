@@ -1,8 +1,8 @@
-"""One window's engine where a team's servers write: they come first, the local engine stands behind them.
+"""One window's engine with a team's servers: they answer first, and the local engine is the fallback.
 
 Owns which of the two answers. The servers' engine is the window's own, for a round trip holds its thread; the
-local one is shared with other windows, and loaded when it is needed. Used on the event loop only. Must not
-know the protocol, nor how either writes.
+local one is shared with other windows, and loaded when it is needed. Used on the event loop only. Does not
+depend on the protocol.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ KEEP_LOCAL_S = 300.0
 
 
 class RemoteFirst:
-    """The servers that `settings` name, and the local engine of the same settings; `user` hears of both."""
+    """The servers that `settings` name, and the local engine of the same settings; `user` receives the states
+    of both.
+    """
 
     def __init__(
         self, engines: EnginePool, settings: Settings, user: EngineUser, on_tokens: OnTokens
@@ -52,7 +54,7 @@ class RemoteFirst:
 
     @property
     def status(self) -> EngineStatus:
-        """The state of whoever answers, and who that is."""
+        """The state of the answering engine, and which one it is."""
         if not self._availability.is_down:
             return _with_what_leaves(self._remote.status)
         local = self._local.status if self._local else EngineStatus()

@@ -97,7 +97,7 @@ class RequestQueue:
         return document
 
     def take_language(self) -> str | None:
-        """The next language of which a document was opened."""
+        """Take the next language of a newly opened document."""
         language = next(iter(self._languages), None)
         if language is not None:
             del self._languages[language]

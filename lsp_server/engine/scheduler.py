@@ -1,7 +1,7 @@
-"""Which request a window wants: the newest one. Everything older is cancelled and answered at once.
+"""The request that a window wants: the newest one. Older ones are cancelled and answered at once.
 
-Owns the requests on their way and the futures that wait for them, on the event loop. Must not know the
-protocol, nor how a completion is made.
+Owns the requests on their way and the futures that wait for them, on the event loop. Does not depend on the
+protocol.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class SupersededError(Exception):
 class Scheduler:
     """Hands an engine one request at a time, the newest. Used on the event loop only.
 
-    `window` hears all that a user of the engine hears, on the loop: its `on_failure` too of each error that
-    the person can do something about. `on_tokens` hears on any thread which tokens the engine speaks.
+    `window` receives all events of the engine on the loop: `on_failure` also for each error that the user can
+    fix. `on_tokens` receives the tokens of the engine, on any thread.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Scheduler:
         self._num_turns = self._newest_turn = 0
         self._engine: SharedEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
-        self._languages: dict[str, None] = {}  # of documents that were opened, those with a grammar
+        self._languages: dict[str, None] = {}  # languages with a grammar of opened documents
         self._user = EngineUser(
             on_status=lambda status: self._call(window.on_status, status),
             on_failure=lambda error: self._call(window.on_failure, error),
@@ -120,7 +120,7 @@ class Scheduler:
             self._engine.prefetch(self._user, request, writes=writes)
 
     def open(self, language: str) -> None:
-        """A document of a language is open: this engine, and each one to come, is told so."""
+        """Notify this engine, and each later one, that a document of a language is open."""
         if language in LANGUAGES:
             self._languages[language] = None
             if self._engine is not None:

@@ -1,7 +1,7 @@
 """An engine with its users; with the target `auto` it moves to a larger model between two requests.
 
 Owns which thread answers, and the larger model's thread until it takes over. Used on the event loop only,
-except where a method says otherwise. Must not know the protocol, nor which other engines there are.
+except where a method says otherwise. Has no access to the protocol or to other engines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EngineKey = tuple[object, ...]
 WithPlace = Callable[[EngineThread, Load], Load]
 
 MOVE_STEP_S = 0.02
-# Who types without a pause in which the larger model could prepare is moved all the same after so many steps.
+# A user who types without a pause for the larger model's preparation is moved after this number of steps.
 MAX_MOVE_STEPS = 500
 
 
@@ -50,7 +50,7 @@ class SharedEngine:
 
     @property
     def num_users(self) -> int:
-        """How many use it."""
+        """Number of users."""
         return len(self._users)
 
     @property
@@ -101,7 +101,7 @@ class SharedEngine:
                 on_tokens(tokens)
 
     def join_in(self, user: EngineUser, on_tokens: OnTokens) -> None:
-        """Somebody more uses it; hears at once of the tokens, if they are known, and of the state."""
+        """Add a user. It receives the state at once, and the tokens if they are known."""
         with self._lock:
             self._users[user] = on_tokens
             if self._tokens is not None:
@@ -109,7 +109,7 @@ class SharedEngine:
         self.thread.join_in(user)
 
     def leave(self, user: EngineUser) -> None:
-        """Somebody uses it no more."""
+        """Remove a user."""
         with self._lock:
             del self._users[user]
         for thread in self._threads:
@@ -241,7 +241,7 @@ class _Successor:
         self.thread.load(load)
 
     def set_tokens(self, tokens: TokenSource) -> None:
-        """Its tokenizer is loaded; nobody hears of that before it takes over. Called on its thread."""
+        """Store the loaded tokenizer; users receive it when this engine takes over. Called on its thread."""
         self.tokens = tokens
 
     def hand_over(self, watcher: EngineUser) -> None:

@@ -1,6 +1,6 @@
-"""Two engines as one: the smaller answers at a place until the larger is warm there.
+"""Two engines as one: the smaller answers at a position until the larger is warm there.
 
-Owns who answers, and what each prepares in idle moments. Must not know models, nor what an engine does.
+Owns which one answers, and the preparation in idle moments. Does not depend on models.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ logger = logging.getLogger(__name__)
 
 
 class TimedCompleter(Completer, Protocol):
-    """An engine that knows whether it is warm."""
+    """An engine that reports whether it is warm."""
 
     def is_in_time(self, request: CompletionRequest) -> bool:
-        """Whether what is missing for this request is computed while somebody waits."""
+        """Whether the request can be answered within its deadline."""
         ...
 
     def idle(self, cancellation: Cancellation, *, is_late: bool = False) -> bool:
-        """As of any engine; who comes meanwhile is answered by another where it `is_late`."""
+        """As of any engine; if `is_late`, another engine answers requests that arrive meanwhile."""
         ...
 
 
 @dataclass(slots=True)
 class SmallFirst:
-    """Answers by `large` where it is in time, else by `small`. Used on the engine's thread only.
+    """Answers by `large` if it is in time, otherwise by `small`. Used on the engine's thread only.
 
-    What an answer was written by stands in its stats.
+    The stats of an answer name the engine that wrote it.
     """
 
     small: Completer

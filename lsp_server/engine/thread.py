@@ -1,7 +1,7 @@
-"""The one thread that owns an engine: loads it, completes, works ahead when idle, and ends.
+"""The one thread that owns an engine: loads it, completes, does background work when idle, and ends.
 
-Owns the engine's state, and what the thread does next. Must not know the event loop, the protocol, which
-request comes first, nor what may go wrong in an engine.
+Owns the engine's state, and the thread's next step. The queue chooses the request, and the guard handles
+errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lsp_server.supervision import SupervisedThread
 
 # Background work waits this long after the last completion, so that it does not meet the next keystroke.
 IDLE_PAUSE_S = 0.05
-# Whoever types nothing for this long after a whole suggestion is reading it, and may accept it.
+# A user who types nothing for this long after a whole suggestion is reading it, and may accept it.
 READING_PAUSE_S = 0.25
 
 # An engine that goes on for so long after a cancellation will not recover.
@@ -29,9 +29,9 @@ STUCK_S = 30.0
 
 
 class EngineThread:
-    """Runs one thing at a time, in this order: stop, load, forget, complete, open, work ahead.
+    """Runs one thing at a time, in this order: stop, load, forget, complete, open, background work.
 
-    Every user hears of each state; of an error in a completion hears the one who asked for it.
+    Every user receives each state; an error in a completion goes to the user that requested it.
     """
 
     def __init__(self) -> None:
@@ -73,13 +73,13 @@ class EngineThread:
         self._thread.start()
 
     def join_in(self, user: EngineUser) -> None:
-        """Somebody more uses the engine, and hears of its state as it is now."""
+        """Add a user of the engine, which receives its current state."""
         with self._changed:
             self._users.append(user)
             user.on_status(self.status)
 
     def leave(self, user: EngineUser) -> None:
-        """Somebody uses the engine no more: what it asked for is dropped, and its documents are closed."""
+        """Remove a user of the engine: its requests are dropped, and its documents are closed."""
         with self._changed:
             self._users = [other for other in self._users if other is not user]
             self._queue.leave(user)
@@ -92,12 +92,12 @@ class EngineThread:
             self._wake()
             self.status = EngineStatus()
             if not self._stopping:
-                self._thread.start()  # where it crashed too often before
+                self._thread.start()  # if it crashed too often before
 
     def submit(self, job: EngineJob) -> None:
-        """Take `job` in place of its user's one that still waits; nobody hears of that one again.
+        """Take `job` in place of its user's waiting one, which gets no answer.
 
-        What another user's takes now is asked to give way.
+        A running job of another user is asked to yield.
         """
         with self._changed:
             self._queue.submit(job)
@@ -108,8 +108,8 @@ class EngineThread:
     def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """Work ahead for a request that may come soon, once nothing else was heard for a moment.
 
-        What it will get is written too, as soon as no request is under way, where it `writes`: a key was
-        pressed, and other work ahead gives way.
+        If `writes`, the text is written too, as soon as no request runs: a key was pressed, and other
+        background work yields.
         """
         from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
         with self._changed:
@@ -119,13 +119,13 @@ class EngineThread:
             self._changed.notify()
 
     def open(self, language: str) -> None:
-        """Tell the engine, once there is one and it has a moment, that a document of a language is open."""
+        """Notify the engine, when it is idle, that a document of a language is open."""
         with self._changed:
             self._queue.open(language)
             self._changed.notify()
 
     def forget(self, document: str) -> None:
-        """Tell the engine, if there is one, that a document is closed, when it has a moment."""
+        """Notify the engine, when it is idle, that a document is closed."""
         with self._changed:
             self._queue.close(document)
             self._changed.notify()
@@ -151,7 +151,7 @@ class EngineThread:
         give_back()
 
     def _on_crash(self, error: BaseException, is_final: bool) -> None:
-        """The thread's own work failed, outside of the engine: whoever waits is answered."""
+        """Handle a failure of the thread outside of the engine: all waiting requests are answered."""
         with self._changed:
             held = [job for job in (self._job, *(self._queue.take_all() if is_final else ())) if job]
             self._job = None
@@ -195,7 +195,7 @@ class EngineThread:
         return (prefetch.from_s if prefetch else self._idle_from_s) - time.perf_counter()
 
     def _idle_task(self) -> Callable[[], None]:
-        """One step of work ahead; the first one of what was expected, where something was."""
+        """Return one step of background work; if a request is predicted, its first step."""
         self._interrupt = Cancellation()
         if self._queue.is_shared:
             self._interrupt.give_way()
@@ -245,7 +245,7 @@ class EngineThread:
             self._refresh()
 
     def _refresh(self) -> None:
-        """Publish what the engine says of itself."""
+        """Publish the engine's description of itself."""
         details = self._engine.call(lambda engine: engine.describe()) or {}
         self._publish(EngineStatus("ready", details=details))
 
@@ -255,7 +255,7 @@ class EngineThread:
                 self._set_status(status)
 
     def _set_status(self, status: EngineStatus) -> None:
-        """The lock is held: who joins in meanwhile hears of the states in their order."""
+        """Set the state. The lock is held, so a new user receives the states in their order."""
         self.status = status
         for user in self._users:
             user.on_status(status)

@@ -40,7 +40,7 @@ def section_of(values: Any) -> Any:
 
 
 def set_editor_layer(server: SlipstreamServer, values: Any) -> None:
-    """Take the editor's values and say what is wrong with them."""
+    """Apply the editor's values and report invalid ones."""
     problems = server.session.configuration.set_layer("the editor's settings", values)
     server.tell(problems, types.MessageType.Warning)
 
@@ -70,9 +70,9 @@ async def read_user_file(server: SlipstreamServer) -> None:
 
 
 async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> None:
-    """Read what the folders' own files narrow, side by side.
+    """Read the narrowing files of the folders, side by side.
 
-    One whose disk does not answer keeps nobody waiting: what it says is applied when it comes.
+    A disk that does not respond delays no other folder: its file is applied when it arrives.
     """
     readings = {server.readings.begin(folder, lambda folder: _read(server, folder)) for folder in folders}
     if not readings:

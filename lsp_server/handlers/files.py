@@ -31,7 +31,7 @@ async def files_changed(server: SlipstreamServer, paths: Sequence[Path]) -> None
 
 
 async def settings_may_have_changed(server: SlipstreamServer, paths: Iterable[Path]) -> None:
-    """Read the settings files again of which `paths` speak; of a folder that is named all may be another."""
+    """Read the settings files in `paths` again. A folder in `paths` covers all files below it."""
     session = server.session
     named = {path.parent if path.name == REPOSITORY_FILE else path for path in paths}
     folders = [folder for folder in session.folders.paths if folder in named]
@@ -48,7 +48,7 @@ async def settings_may_have_changed(server: SlipstreamServer, paths: Iterable[Pa
 
 
 def watch_files(server: SlipstreamServer) -> None:
-    """Watch files ourselves: what changes is followed as if the client had told it."""
+    """Watch files in the server: changes are handled like the client's notifications."""
     loop = asyncio.get_running_loop()
     reading: set[asyncio.Task[None]] = set()
 

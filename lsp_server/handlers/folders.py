@@ -31,9 +31,9 @@ def change_folders(
     added: Iterable[types.WorkspaceFolder],
     removed: Iterable[types.WorkspaceFolder] = (),
 ) -> None:
-    """Folders come and go; open documents are found anew, and shown to the index of the folder they are in.
+    """Add and remove folders. Open documents are found anew, and shown to the index of their folder.
 
-    Folders that are no files of this machine, or too many, are left out.
+    Folders that are not files of this machine, or too many, are left out.
     """
     session = server.session
     for folder in removed:

@@ -1,7 +1,7 @@
-"""The JSON-RPC side of pygls, adapted: every request is answered once, whatever is wrong with it.
+"""The JSON-RPC side of pygls, adapted: every request is answered exactly once.
 
-Owns message validation, custom methods, what is under way and the end of the conversation. Must not know what
-any method does.
+Owns message validation, custom methods, running requests and the end of the conversation. Does not depend on
+the methods' meaning.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OWN_METHODS = (
 _INLINE = types.TEXT_DOCUMENT_INLINE_COMPLETION
 _TRIGGERS = tuple(kind.value for kind in types.InlineCompletionTriggerKind)
 
-# A client that has so many messages under way at the same time is read on when some of them are done.
+# At this number of running messages, the server stops reading the client until some are done.
 MAX_UNDER_WAY = 256
 MAX_ASKED = 1024
 UNDER_WAY_STEP_S = 1.0
@@ -87,7 +87,7 @@ class SlipstreamProtocol(LanguageServerProtocol):
             del self.fm.builtin_features[method]
 
     def receive(self, message: Any) -> None:
-        """Handle one parsed message. What cannot be handled is answered with an error where it has an id."""
+        """Handle one parsed message. If it cannot be handled and has an id, the answer is an error."""
         if isinstance(message, Unparsed):
             self._refuse(None, JsonRpcParseError(f"The message is not JSON: {message.reason}"))
         elif not isinstance(message, dict) or message.get("jsonrpc") != self.VERSION:
@@ -108,9 +108,9 @@ class SlipstreamProtocol(LanguageServerProtocol):
         return types.METHOD_TO_TYPES.get(method, (None, None))[1]
 
     async def has_room(self) -> None:
-        """Wait until few enough messages are under way to take another one.
+        """Wait until few enough messages run to take another one.
 
-        What waits for the client's own answer counts little: that answer has to be read.
+        Messages that wait for the client's own answer count little, because that answer has to be read.
         """
         while len(self._tasks) >= MAX_UNDER_WAY + min(len(self._asked), MAX_ASKED):
             await asyncio.wait(self._tasks, timeout=UNDER_WAY_STEP_S, return_when=asyncio.FIRST_COMPLETED)
@@ -131,15 +131,15 @@ class SlipstreamProtocol(LanguageServerProtocol):
             known.clear()
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """The message as a typed value; custom ones keep their parameters as they came.
+        """Return the message as a typed value; custom ones keep their parameters as they came.
 
-        Raises JsonRpcException when it is no message.
+        Raises JsonRpcException if it is not a message.
         """
         method, params = data.get("method"), data.get("params")
         if method is None or method in types.METHOD_TO_TYPES:
             try:
                 return super().structure_message(_with_context(data) if method == _INLINE else data)
-            except JsonRpcInternalError as error:  # what is no value of its type, as `converter` tells it
+            except JsonRpcInternalError as error:  # a value of the wrong type, by `converter`
                 raise JsonRpcInvalidParams from error
         if "id" in data:
             return JsonRPCRequestMessage(data["id"], method, self.VERSION, params)
@@ -198,7 +198,7 @@ class SlipstreamProtocol(LanguageServerProtocol):
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
-        """Add the commands to what pygls tells the client; it knows only those that it runs itself."""
+        """Add the commands to pygls' answer for the client; it knows only those that it runs itself."""
         result: types.InitializeResult = yield from super().lsp_initialize(params)
         options = self.fm.feature_options.get(types.WORKSPACE_EXECUTE_COMMAND)
         result.capabilities.execute_command_provider = options
@@ -241,7 +241,7 @@ class SlipstreamProtocol(LanguageServerProtocol):
                 task.cancel()
 
     def _receive_response(self, message: dict[str, Any]) -> None:
-        """Settle a request of ours; an answer that makes no sense settles it as an error."""
+        """Resolve a request of the server. An invalid answer resolves it as an error."""
         if message.get("id") not in self._asked:
             return
         try:

@@ -12,7 +12,7 @@ INTERVAL_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ClientProcess:
-    """A running process; its start time tells it from a later one with the same number."""
+    """A running process. Its start time distinguishes it from a later one with the same number."""
 
     pid: int
     started_s: float

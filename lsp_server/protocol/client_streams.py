@@ -1,7 +1,7 @@
 """Messages to and from one client without ever blocking the event loop: one thread reads, one writes.
 
 Owns the two threads, the messages that wait between them and the loop, and the share of the loop that the
-client may take. Must not know what a message means.
+client may take. Has no access to the meaning of messages.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def start_reader(stream: BinaryIO, deliver: Callable[[bytes], bool], on_end: Cal
 
 
 class ByteSink(Protocol):
-    """Where messages go to; both raise OSError or ValueError when nobody is there any more."""
+    """The destination of messages. Both methods raise OSError or ValueError when the reader has gone."""
 
     def write(self, data: bytes, /) -> object:
         """Take all of `data`."""
@@ -79,10 +79,10 @@ class ByteSink(Protocol):
 
 
 class Writer:
-    """Writes in the order of the calls, on its own thread: a client that does not read blocks nobody.
+    """Writes in the order of the calls, on its own thread: a client that does not read blocks nothing.
 
-    `on_broken` is called once, on any thread, when the client is gone, or has left so much unread that it
-    is given up.
+    `on_broken` is called once, on any thread, when the client is gone, or has too much unread data and is
+    given up.
     """
 
     def __init__(self, stream: ByteSink, on_broken: Callable[[], None]) -> None:
@@ -145,7 +145,7 @@ class Inbox(Generic[AnyMessage]):
         self._is_closed = False
 
     def put(self, message: AnyMessage, num_bytes: int) -> bool:
-        """Add a message of this size; waits while there is no room. False once nobody takes any more."""
+        """Add a message of this size; waits while there is no room. False after the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._has_room)
             if self._is_closed:
@@ -156,7 +156,7 @@ class Inbox(Generic[AnyMessage]):
         return True
 
     def close(self) -> None:
-        """There comes nothing more: who puts or gets hears of it. On any thread."""
+        """End the queue: pending `put` and `get` calls return. On any thread."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -188,7 +188,7 @@ class Inbox(Generic[AnyMessage]):
 
 
 class LoopShare:
-    """What one window owes to the others, as a leaky bucket."""
+    """One window's share of the event loop, as a leaky bucket."""
 
     def __init__(self) -> None:
         self._owed_s = 0.0

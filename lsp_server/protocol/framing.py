@@ -1,7 +1,6 @@
 """JSON-RPC messages on a byte stream: the `Content-Length` frame of the language server protocol.
 
-The only place that reads or writes such a frame. Knows bytes and JSON values. Must not know what a message
-means, nor who is at the other end.
+The only place that reads or writes such a frame. Has no access to the meaning of messages.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def encode(message: Message) -> bytes:
 
 
 class FrameError(DataError):
-    """What comes in is no framed message; nothing after it can be understood."""
+    """The input is not a framed message; nothing after it can be understood."""
 
 
 class FrameHeader:
@@ -80,7 +79,7 @@ class FrameHeader:
                 self._has_length, self.num_bytes = True, _checked_length(value.strip())
             case b"content-type":
                 pass
-            case _:  # the protocol has no other: somebody prints
+            case _:  # the protocol has no other: the protocol has no other header, so a program printed this
                 raise FrameError(f"This is not a message header: {line[:80]!r}.")
 
 
@@ -91,9 +90,9 @@ def _checked_length(digits: bytes) -> int:
 
 
 async def read_message(reader: asyncio.StreamReader) -> Message | None:
-    """The next message, or None at the end of the stream.
+    """Return the next message, or None at the end of the stream.
 
-    Raises FrameError when what comes is no frame, DataError when it is no JSON object.
+    Raises FrameError for invalid frames, DataError for a body that is not a JSON object.
     """
     header = FrameHeader()
     while not header.is_whole:

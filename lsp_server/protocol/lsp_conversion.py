@@ -1,7 +1,4 @@
-"""Values of the protocol to the server's own and back: positions on the way in, all results on the way out.
-
-Must not know how anything was computed.
-"""
+"""Converts values of the protocol to the server's own and back: positions inward, all results outward."""
 
 from __future__ import annotations
 
@@ -32,9 +29,9 @@ def line_column_of(position: types.Position) -> LineColumn:
 
 
 def read_position(params: Any) -> tuple[str, LineColumn]:
-    """The URI and the place in `{textDocument: {uri}, position: {line, character}}`.
+    """The URI and the position in `{textDocument: {uri}, position: {line, character}}`.
 
-    Raises LookupError where a part is missing, TypeError, which says so, where one is of another type.
+    Raises LookupError if a part is missing, TypeError if one has the wrong type.
     """
     try:
         position = params["position"]
@@ -72,7 +69,7 @@ def _inline_item(offer: Offer, encoding: PositionEncoding) -> types.InlineComple
 def _item(offer: Offer, rank: int, encoding: PositionEncoding) -> types.CompletionItem:
     """An item that replaces the word left of the cursor too: clients match that word with `filter_text`.
 
-    It sorts behind what other servers know for certain, and its range stays on the cursor's line.
+    It sorts after the items of other servers, and its range stays on the cursor's line.
     """
     before = offer.document.content(offer.line)[: offer.column - len(offer.typed)]
     word = typed_word(before)
@@ -159,15 +156,15 @@ def index_state(report: FolderReport) -> dict[str, Any]:
 
 
 def unknown(rule: str) -> dict[str, Any]:
-    """The answer to `slipstream/why` about what is not known; `rule` says what that is."""
+    """The answer to `slipstream/why` for an unknown record; `rule` names the reason."""
     return {"triggered": False, "shown": False, "rule": rule, "reason": REASONS[rule], "texts": texts()}
 
 
 def explanation(record: CompletionRecord, folder: Path | None) -> dict[str, Any]:
-    """The answer to `slipstream/why`: what happened at a place, and where each character came from.
+    """The answer to `slipstream/why`: the result at a position, and the source of each character.
 
-    `rule` names what ended a suggestion or kept it away, for programs; `reason` says it, for people. `folder`
-    is the workspace folder whose index was drafted from.
+    `rule` names the end or the reason of no suggestion for programs, and `reason` for people. `folder` is the
+    workspace folder whose index was drafted from.
     """
     rule = record.outcome or record.completion.rule
     return {

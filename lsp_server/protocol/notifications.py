@@ -1,7 +1,7 @@
-"""What the editor shows outside of answers: messages, a status line, and progress bars.
+"""Messages, status line and progress bars of the editor.
 
-Owns what was sent last, and how often something may be sent. Must not know what a message or a state means,
-nor what takes long. Used on the event loop only.
+Owns what was sent last, and how often something may be sent. Does not depend on the meaning of states. Used
+on the event loop only.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lsp_server.workspace.measurements import percent
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
 
-# A file that is wrong in another way each time is heard of so often.
+# A file that changes from error to error is reported at most this often.
 PAUSE_S = 30.0
-# So many sentences are remembered; one that is forgotten may be shown again.
+# Number of remembered sentences; a forgotten one may be shown again.
 MAX_SHOWN = 1000
 
 # A download reports thousands of steps; an editor needs no more than ten a second.
@@ -100,7 +100,7 @@ class StatusLine:
         self._timer: asyncio.TimerHandle | None = None
 
     def show(self, status: dict[str, Any]) -> None:
-        """Tell the editor `status`, unless it is what the editor knows; of steps that come fast, the last."""
+        """Send `status` to the editor if it changed. After several fast changes, only the last is sent."""
         self._wanted = status
         is_step = status["state"] == self._sent.get("state") == "loading"
         loop = asyncio.get_running_loop()
@@ -141,7 +141,7 @@ class WorkDone:
             self._opening = asyncio.create_task(self._open())
 
     def report(self, message: str, done: int = 0, total: int = 0) -> None:
-        """Say what is under way: `done` of `total` units, which is 0 while it is not known."""
+        """Report progress: `done` of `total` units, 0 while that is unknown."""
         self._message = message
         self._percentage = percent(done, total)
         now = time.monotonic()

@@ -1,6 +1,6 @@
 """From a message's bytes to JSON values, on the reader's thread, without holding the interpreter for long.
 
-Owns the limits on a message's size. Must not know what a message means, beyond which lists may be long.
+Owns the limits on a message's size. Depends on which lists may be long, and on no other meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lsprotocol import types
 MAX_STRING_BYTES = 8 * 1024 * 1024
 CUT = "\ufdd0slipstream: a string that is too long\ufdd1"
 
-# What is left then, where it is longer than the text of any document that is followed, is read no further.
+# If the rest is still longer than any followed document, it is not read.
 MAX_WHOLE_BYTES = 32 * 1024 * 1024
 
 # The parser holds the interpreter until it is done. In a message that is longer, other threads get their turn
@@ -120,7 +120,7 @@ def _strings(body: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_string(body: bytes, start: int) -> int:
-    """Where the quote is that ends the string beginning at `start`; -1 where it never ends."""
+    """Return the index of the quote that ends the string beginning at `start`; -1 without an end."""
     closing = body.find(_QUOTE, start)
     while closing >= 0:
         before = closing

@@ -1,6 +1,6 @@
 """A person's way of typing a stretch of text: a script of key presses, fixed before the first one.
 
-A pure function of text and seed. Must not know the protocol, the clock or what a server answers.
+A pure function of text and seed. Has no access to the protocol or the clock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The scripted typist: applies strokes to a text buffer, and decides which suggestions to accept.
 
-Owns the buffer, the position in the plan, and the brackets that the editor closed in advance. Knows
-positions and content changes of the protocol. Must not know the server, nor the clock.
+Owns the buffer, the position in the plan, and the brackets that the editor closed in advance. Knows positions
+and content changes of the protocol. Has no access to the server or the clock.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class Typist:
 
 
 def shown_suggestion(item: dict[str, Any], buffer: Buffer) -> ShownSuggestion | None:
-    """What an editor shows of an inline completion item; None when it does not fit the text at the cursor.
+    """Return the shown part of an inline completion item; None if it does not fit the text at the cursor.
 
     If its range begins left of the cursor, the item's text must begin with the text there.
     """

@@ -1,9 +1,8 @@
-"""Where the host of this user, this install and these settings is found: by a file in a private folder.
+"""Finds the host of this user, this install and these settings: by a file in a private folder.
 
-It is a Unix socket, or names a port of the loopback where there are none, or `LOOPBACK_VARIABLE` is set.
+It is a Unix socket, or a file with a port of the loopback if there are none, or `LOOPBACK_VARIABLE` is set.
 
-Owns the folder and the names in it. Must not know what is said over the socket. Imported by the relay, so
-nothing heavy.
+Owns the folder and the names in it. Imported by the relay, so nothing heavy.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from lsp_server.sharing.system import HAS_UNIX_SOCKETS, user_id
 PACKAGES = Path(__file__).parents[2]
 NAMES = ("lsp_server", "completion_engine", "ngram_cache")
 
-# What decides which files a server reads, what it computes on, and how it reaches a network for its model:
-# windows that differ here share nothing.
-# None of them is one that our own packages set when they are imported.
+# These decide which files a server reads, where it computes, and how it downloads its model: windows that
+# differ here share nothing. None of them is one that our own packages set when they are imported.
 VARIABLES = (
     "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "OMP_NUM_THREADS",
     "USERPROFILE", "APPDATA", "LOCALAPPDATA",
@@ -39,7 +37,7 @@ SOCKET_SUFFIX, LOOPBACK_SUFFIX = ".sock", ".port"
 
 _SUFFIXES = {SOCKET_SUFFIX, LOOPBACK_SUFFIX}
 
-# Of a Unix socket; the shortest limit of any system is 104.
+# For a Unix socket; the shortest limit of any system is 104.
 MAX_PATH_BYTES = 100
 
 
@@ -49,7 +47,7 @@ class SharingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HostAddress:
-    """A host's `name` and the private `folder` that holds its socket, or says which port it has instead."""
+    """A host's `name` and the private `folder` that holds its socket, or the file with its port."""
 
     folder: Path
     name: str
@@ -98,7 +96,7 @@ def identity(environment: Mapping[str, str]) -> str:
 
 
 def sockets(environment: Mapping[str, str]) -> list[str]:
-    """Every `socket_path` of this user's hosts, of other installs too; some may have nobody behind them."""
+    """Every `socket_path` of this user's hosts, of other installs too; some may have no listener."""
     found: list[str] = []
     for folder in folders(environment):
         if folder.is_dir() and not make_private(folder):
@@ -107,7 +105,7 @@ def sockets(environment: Mapping[str, str]) -> list[str]:
 
 
 def _code() -> Iterator[str]:
-    """What changes when the packages' code does: a host of an older version is no host for a newer window."""
+    """Parts that change with the packages' code: a host of an older version does not serve a newer window."""
     for name in NAMES:
         for folder, _, files in sorted(os.walk(PACKAGES / name)):
             for file in sorted(files):
@@ -133,7 +131,7 @@ def folders(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def make_private(folder: Path) -> str:
-    """Make the folder if need be; what is wrong with it, or nothing."""
+    """Create the folder if necessary. Returns its problem, or an empty string."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
@@ -150,7 +148,7 @@ def _problem(folder: Path) -> str:
     if not stat.S_ISDIR(facts.st_mode):
         return f"{folder} is not a folder"
     if user_id() is None:
-        return ""  # the profile lets nobody else in
+        return ""  # the profile excludes other users
     if facts.st_uid != user_id():
         return f"{folder} belongs to another user"
     if facts.st_mode & 0o077:

@@ -1,6 +1,6 @@
-"""The host's side: takes windows in, each served by itself, and ends when nobody has come for a while.
+"""The host's side: accepts windows, serves each separately, and ends after a while without windows.
 
-Owns the connections and the host's life. Must not know how a window is served, nor what an engine is.
+Owns the connections and the host's life. Does not depend on how a window is served.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from lsp_server.supervision import on_own_thread
 
 logger = logging.getLogger(__name__)
 
-# Whoever knocks says at once what it wants.
+# A client must send its greeting within this time.
 GREETING_S = 10.0
-# Whoever still reads hears by then how it ended.
+# A client that still reads receives the exit code within this time.
 GOODBYE_S = 1.0
 # Windows that are asked to end get this long.
 END_S = 8.0
-# Without free file descriptors nobody can be let in; trying again at once would only keep the loop busy.
+# Without free file descriptors no client can be accepted; trying again at once would only keep the loop busy.
 ACCEPT_PAUSE_S = 0.5
 
 
@@ -42,7 +42,7 @@ class Service(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """What there is, for people, as plain JSON values."""
+        """Describe the host for people, as plain JSON values."""
         ...
 
     async def serve(self, stdin: BinaryIO, stdout: BlockWriter, window: int) -> int:
@@ -51,7 +51,7 @@ class Service(Protocol):
 
 
 class Host:
-    """Runs until it is told to end (SIGTERM), or nobody was there for `linger_s`."""
+    """Runs until SIGTERM, or until there was no window for `linger_s`."""
 
     def __init__(self, listener: HostListener, service: Service, linger_s: float) -> None:
         self._listener = listener
@@ -67,7 +67,7 @@ class Host:
         self._problem = ""
 
     async def run(self) -> None:
-        """Serve to the end; afterwards the listener is closed and every window has been told."""
+        """Serve to the end. Afterwards the listener is closed and every window was notified."""
         on_terminate(asyncio.get_running_loop(), self._stopping.set)
         self._start_accepting()
         self._rest()
@@ -82,7 +82,7 @@ class Host:
         beating.cancel()
 
     async def _beat(self) -> None:
-        """Tell the watchdog that the loop goes on, and renew the listener, as long as the host runs."""
+        """Send a heartbeat to the watchdog and renew the listener, as long as the host runs."""
         while True:
             watchdog.beat()
             if self._accepting is not None:
@@ -97,7 +97,7 @@ class Host:
         old = self._listener.socket
         match self._listener.renew():
             case "renewed":
-                logger.warning("The socket was removed by somebody, and is made again")
+                logger.warning("The socket was removed by another program, and is made again")
                 self._stop_accepting(old)
                 self._start_accepting()
                 self._drain(old)
@@ -105,7 +105,7 @@ class Host:
                 self._retire("Another process is the host now, or the socket's folder is open to others")
 
     def _drain(self, listener: socket.socket) -> None:
-        """Let in who came before nobody could find this listener any more, then close it."""
+        """Accept clients that connected before the listener was removed, then close it."""
         with listener, contextlib.suppress(OSError):
             while True:
                 self._visit(listener.accept()[0])
@@ -127,7 +127,7 @@ class Host:
             try:
                 connection, _ = await loop.sock_accept(listener)
             except OSError as error:
-                logger.warning("Nobody can be let in: %s", error)
+                logger.warning("No client can be accepted: %s", error)
                 await asyncio.sleep(ACCEPT_PAUSE_S)
                 continue
             self._visit(connection)
@@ -138,7 +138,7 @@ class Host:
         visit.add_done_callback(self._visits.discard)
 
     async def _receive(self, connection: socket.socket) -> None:
-        """Find out what somebody wants, and give it."""
+        """Read a client's greeting and serve it."""
         with connection:
             try:
                 wanted = await _greeting(connection)
@@ -147,9 +147,9 @@ class Host:
                 elif wanted == STATUS:
                     connection.sendall(json.dumps(self._describe()).encode())
                 elif wanted:
-                    logger.warning("Somebody wants %r, which is nothing of ours", wanted)
+                    logger.warning("A client sent the unknown greeting %r", wanted)
             except OSError as error:
-                logger.info("Somebody went before being served: %s", error)
+                logger.info("A client disconnected before it was served: %s", error)
 
     async def _let_in(self, connection: socket.socket) -> None:
         """Serve a window, unless a new host would do that better: one comes when this listener is closed."""
@@ -185,7 +185,7 @@ class Host:
         self._rest()
 
     def _close_listener(self) -> None:
-        """Let nobody in any more."""
+        """Accept no more clients."""
         if self._accepting is not None:
             self._stop_accepting(self._listener.socket)
             self._listener.close()
@@ -201,7 +201,7 @@ class Host:
             self._timer = None
 
     def _rest(self) -> None:
-        """End in a while if nobody comes."""
+        """End after a while, if no window connects."""
         if not self._windows:
             wait_s = 0.0 if self._is_retired else self._linger_s
             self._wake()

@@ -1,10 +1,10 @@
-"""How a window reaches its host, how each knows that the other is the same user's, and what hosts report.
+"""The connection of a window to its host, the proof of the same user, and the reports of hosts.
 
-A Unix socket where the system has them: its folder lets one user in, and the system tells who is at the other
-end. Elsewhere a port of the loopback, which any process may connect to. Its number is in a file that the user
-alone may read, with a secret that both sides prove to know (HMAC-SHA256 over numbers used once, the host
-first), so that neither the secret nor a word of the editor's goes to a stranger. Must not know what is said
-afterwards. Imported by the relay, so nothing heavy.
+A Unix socket where the system has them: its folder admits one user, and the system reports the peer's user.
+Elsewhere a port of the loopback, which any process may connect to. Its number is in a file that the user
+alone may read, with a secret. Both sides prove that they hold it (HMAC-SHA256 over numbers used once, the
+host first), so that neither the secret nor the editor's text goes to another user. Imported by the relay, so
+nothing heavy.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _MAX_FILE_BYTES = 1024
 
 
 class StrangerError(ConnectionError):
-    """Who is at the other end is not this user's."""
+    """The process at the other end does not belong to this user."""
 
 
 def connect(path: str, timeout_s: float) -> socket.socket:
-    """A connection to the host whose socket or file this is; each wait on it ends after `timeout_s`.
+    """Connect to the host of this socket or file; each wait ends after `timeout_s`.
 
-    Raises OSError: FileNotFoundError or ConnectionError where there is no host, StrangerError where it is not
-    ours, BlockingIOError while so many wait at it that no more can, TimeoutError where it does not answer.
+    Raises OSError: FileNotFoundError or ConnectionError without a host, StrangerError if it is another
+    user's, BlockingIOError if its queue is full, TimeoutError if it does not answer.
     """
     if path.endswith(LOOPBACK_SUFFIX) or sys.platform == "win32":
         return _connect_to_port(Path(path), timeout_s)
@@ -94,7 +94,7 @@ def _read(path: Path) -> tuple[int, bytes]:
 
 
 def is_listening(path: str, timeout_s: float) -> bool:
-    """Whether somebody listens at a host's socket or port."""
+    """Whether a process listens at a host's socket or port."""
     try:
         if path.endswith(LOOPBACK_SUFFIX) or sys.platform == "win32":
             socket.create_connection((LOOPBACK, _read(Path(path))[0]), timeout_s).close()
@@ -103,14 +103,14 @@ def is_listening(path: str, timeout_s: float) -> bool:
             probe.setblocking(False)
             probe.connect(path)
     except BlockingIOError:
-        return True  # so many wait at it that there is no room for more
+        return True  # its queue is full
     except OSError:
         return False
     return True
 
 
 def proof_of(secret: bytes, side: bytes, window_nonce: bytes, host_nonce: bytes) -> bytes:
-    """What `side`, host or window, says to show that it knows the secret; good for this connection alone."""
+    """The proof of `side`, host or window, that it holds the secret; valid for this connection alone."""
     return hmac.digest(secret, side + window_nonce + host_nonce, "sha256")
 
 

@@ -1,7 +1,7 @@
 """The host's listener: the socket or port where windows find it, and the lock that makes it the only host.
 
-Owns both, identifies them by their inodes, makes again what was cleaned away, and removes nothing of another
-host. Lets in only processes of its own user. Must not know what is said over a connection.
+Owns both, identifies them by their inodes, recreates them when they are removed, and removes nothing of
+another host. Accepts only processes of its own user.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PROBE_S = 1.0
 
 Inode = tuple[int, int]
 
-# `lost` says that another process is the host now, or that the folder is not private any more.
+# `lost`: another process is the host now, or the folder is not private any more.
 ListenerState = Literal["ours", "renewed", "lost"]
 
 
@@ -51,9 +51,9 @@ class HostListener:
         self._listens_at = _file_at(address.socket_path)
 
     def close(self) -> None:
-        """Let nobody in any more; another process may be the host from now on."""
+        """Accept no more clients; another process may be the host from now on."""
         if self._lock >= 0:
-            # In this order: who holds the lock knows that no other host makes or removes a socket.
+            # In this order: while this process holds the lock, no other host makes or removes a socket.
             if self._has_lock() and self._has_socket():
                 Path(self._address.socket_path).unlink(missing_ok=True)
             self.socket.close()
@@ -101,7 +101,7 @@ def open_listener(address: HostAddress) -> HostListener | None:
     if (lock := _take(address)) is None:
         return None
     try:
-        # The lock is ours, so nobody listens on what lies there.
+        # This process holds the lock, so no process listens on the old file.
         return HostListener(address, listen(address), lock)
     except OSError:
         os.close(lock)
@@ -134,7 +134,7 @@ def _inode_at(path: str) -> Inode | None:
 
 
 def _file_at(path: str) -> tuple[int, ...] | None:
-    """The same of a file that nobody writes twice: another one may get the number of one that is gone."""
+    """Identify a file that is written only once: a new file may get the number of a removed one."""
     try:
         facts = Path(path).lstat()
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def _inode_of(descriptor: int) -> Inode:
 
 
 def listen(address: HostAddress) -> socket.socket:
-    """A listening socket at the address. Nobody else may listen there. Raises OSError."""
+    """Open a listening socket at the address. No other process may listen there. Raises OSError."""
     path = Path(address.socket_path)
     path.unlink(missing_ok=True)
     if address.is_loopback or sys.platform == "win32":
@@ -198,7 +198,7 @@ async def is_ours(connection: socket.socket) -> bool:
 
 
 async def receive(connection: socket.socket, num_bytes: int) -> bytes:
-    """So many bytes, or fewer where the other side goes before. Raises OSError."""
+    """Receive this number of bytes, or fewer if the other side disconnects. Raises OSError."""
     loop, found = asyncio.get_running_loop(), b""
     while len(found) < num_bytes and (more := await loop.sock_recv(connection, num_bytes - len(found))):
         found += more
@@ -207,5 +207,5 @@ async def receive(connection: socket.socket, num_bytes: int) -> bytes:
 
 @functools.cache
 def _own_secret() -> bytes:
-    """What this process' windows have to know, for as long as it runs."""
+    """The secret of this process' windows, for as long as it runs."""
     return os.urandom(NUM_PROOF_BYTES)

@@ -1,6 +1,6 @@
-"""The host's log: where it lies, which window a line is about, and that it stays small.
+"""The host's log: its file, the window of each line, and its size.
 
-Owns the file. Must not know what is logged.
+Owns the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WINDOW_NUMBER: ContextVar[int] = ContextVar("window", default=0)
 
 
 def log_path() -> Path:
-    """Where the log of this user's hosts lies."""
+    """Return the path of the log of this user's hosts."""
     return platformdirs.user_log_path("slipstream", appauthor=False) / NAME
 
 

@@ -1,7 +1,7 @@
-"""What an editor starts with `serve --shared`: bytes to the host and back, and the host's exit code.
+"""The program that editors start with `serve --shared`: bytes to the host and back, and its exit code.
 
-Owns the connection to the host, and the host's start where there is none. Must not know what passes through.
-Whatever goes wrong before the first byte, the window is served without a host.
+Owns the connection to the host, and starts a host if there is none. Does not read the bytes. If anything
+fails before the first byte, the window is served without a host.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_STARTS = 3
 # may hold anything.
 HOST_ARGUMENTS = ("-P", "-m", "lsp_server", "--host")
 
-# What a host gets to say after its editor has gone.
+# Time for a host's last bytes after its editor has gone.
 GRACE_S = 10.0
 CHUNK_BYTES = 1 << 16
 
@@ -67,7 +67,7 @@ def connect(environment: Mapping[str, str]) -> socket.socket:
             if not starts or (starts[-1].poll() == 0 and len(starts) < MAX_STARTS):
                 starts.append(_start_host(address, environment))
         except BlockingIOError:
-            # So many windows wait at the host that there is no room for this one yet: it is alive.
+            # The host's queue is full, but it is alive.
             time.sleep(POLL_S)
             continue
         except OSError as error:
@@ -79,9 +79,9 @@ def connect(environment: Mapping[str, str]) -> socket.socket:
 
 
 def _handshake(address: HostAddress) -> socket.socket | None:
-    """A connection that the host has answered; None where there is no host, or one that ends.
+    """Return a connection that the host has answered; None without a host, or if it ends.
 
-    Raises BlockingIOError while so many wait there that no more can, SharingError for a host that is none.
+    Raises BlockingIOError if its queue is full, SharingError if it is not a host.
     """
     try:
         connection = host_connection.connect(address.socket_path, ANSWER_S)
@@ -94,7 +94,7 @@ def _handshake(address: HostAddress) -> socket.socket | None:
             unless_welcome.pop_all()
             return connection
     except host_connection.StrangerError as error:
-        # What an editor says is for nobody else.
+        # The editor's text is for this user alone.
         raise SharingError("the shared process is another user's") from error
     except (FileNotFoundError, ConnectionError):
         return None

@@ -1,4 +1,4 @@
-"""What differs from system to system: users, locks on files, and processes that outlive others.
+"""Differences between systems: users, locks on files, and processes that outlive others.
 
 Owns these calls. Imported by the relay, so nothing heavy.
 """
@@ -51,7 +51,7 @@ else:
 
 
 def on_terminate(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
-    """Have the loop call `callback` when this process is told to end."""
+    """Let the loop call `callback` when this process is asked to end."""
     try:
         loop.add_signal_handler(signal.SIGTERM, callback)
     except NotImplementedError:  # Windows: the handler comes between any two steps of the interpreter

@@ -1,7 +1,7 @@
 """A second process that ends a host which hangs: it needs nothing of the host's interpreter.
 
-Owns the memory that both share: how often the host beat. Must not know what a host does. Imported before
-anything heavy, because a process is forked.
+Owns the shared memory with the number of heartbeats. Imported before anything heavy, because a process is
+forked.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 BEAT_S = 1.0
 
-# A silent host is ended when one of its threads burnt so much processor time meanwhile, which a stopped or a
-# starved one does not. Or when it was silent for so many beats while it could run: what it waits for will
-# never come.
+# A host without heartbeats is ended when one of its threads used this much processor time meanwhile, which a
+# stopped or a starved one does not. It is also ended after a number of missed beats during which it could
+# run: it waits for an event that will never happen.
 BUSY_CPU_S = 8.0
 SILENT_BEATS = 60
 
@@ -67,7 +67,7 @@ def start() -> None:
 
 @dataclass(slots=True)
 class _Silence:
-    """How long a host is silent, and who worked meanwhile. Made at the first beat that is missed."""
+    """The time without heartbeats, and which threads worked meanwhile. Made at the first missed beat."""
 
     process: psutil.Process
     num_beats: int = 0

@@ -1,9 +1,9 @@
-"""What relay and host say to each other around the editor's bytes: who asks, who answers, how it ended.
+"""The protocol of relay and host around the editor's bytes: the greeting, blocks, and the exit code.
 
-A connection begins with a word that says what is wanted, and the host welcomes a window with another. Then
-the editor's bytes go one way as they are, and the server's come back in blocks: four bytes of length, then so
-many bytes. A block of length 0 is the last one, and one byte behind it is the exit code. Owns this format.
-Must not know what the bytes mean. Imported by the relay, so nothing heavy.
+The window sends a greeting, and the host answers it. Then the editor's bytes go one way as they are. The
+server's bytes come back in blocks: four bytes of length, then that number of bytes. A block of length 0 is
+the last one, and the byte after it is the exit code. Owns this format, and does not read the bytes. Imported
+by the relay, so nothing heavy.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class BlockWriter:
         """Nothing is held back."""
 
     def end(self, code: int, timeout_s: float) -> None:
-        """Say how it ended, if the other side takes it in time; it assumes the worst by itself."""
+        """Send the exit code, if the other side reads it in time; otherwise it assumes a failure."""
         if not self._lock.acquire(timeout=timeout_s):
             return
         try:
@@ -67,9 +67,9 @@ class BlockWriter:
 
 
 class BlockReader:
-    """The relay's way from the host. `exit_code` is 1 unless the host said otherwise at the end.
+    """The relay's way from the host. `exit_code` is 1 unless the host sent another one at the end.
 
-    `was_told` says that the host ended the conversation, rather than was lost.
+    `was_told` is True if the host ended the conversation, False if the connection was lost.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -78,7 +78,7 @@ class BlockReader:
         self.was_told = False
 
     def blocks(self) -> Iterator[bytes]:
-        """Each block as soon as all of it is there, to the end, whoever caused it."""
+        """Yield each block as soon as it is complete, to the end."""
         with contextlib.suppress(OSError):
             while len(head := self._stream.read(4)) == 4:
                 if head == _END:

@@ -1,1 +1,1 @@
-"""What the server knows of an editor: documents, folders, settings, indexes."""
+"""The editor's state: documents, folders, settings, indexes."""

@@ -1,6 +1,6 @@
-"""The layers of settings and what holds where: for the server, and narrowed by each folder's own file.
+"""The layers of settings: those of the server, narrowed by each folder's own file.
 
-Owns the layers' order. Must not know the protocol, nor read a file.
+Owns the layers' order. Reads no file.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Configuration:
         self._narrowed.pop(folder, None)
 
     def of(self, folder: Path | None) -> Settings:
-        """What holds in a folder, or outside of all of them."""
+        """The settings of a folder, or outside of all folders."""
         return self._narrowed.get(folder, self.settings) if folder else self.settings
 
     def _narrow(self, folder: Path) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""What the target is shown of the repository for each document: chosen beside the loop, kept until it jumps.
+"""The repository context of each document: chosen on its own thread, kept until the cursor jumps.
 
-Owns when a choice is made and what it came to. Must not know the protocol, nor how pieces are chosen.
+Owns when a choice is made and its result. Does not depend on how snippets are chosen.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ REST_S = 0.7
 MAX_DOCUMENTS = 64
 MAX_RECENT = 4
 NOTHING = RepositoryContext("", ())
-CHARS_OF_TOKEN = 3.6  # as many as code has at least; what is too long for the engine it leaves out
+CHARS_OF_TOKEN = 3.6  # as many as code has at least; the smallest number in code; the engine drops the excess
 
 
 @dataclass(frozen=True, slots=True)
 class ContextWish:
-    """A place that context is wanted for: the one of `request`, which names an index, in `folder`.
+    """A cursor position that needs context: the one of `request`, which names an index, in `folder`.
 
     About `num_tokens` tokens are wanted at most, of text that the target does not see in `window` anyway.
-    `is_current` says whether the document is still as it was.
+    `is_current` returns whether the document is unchanged.
     """
 
     request: CompletionRequest
@@ -49,10 +49,10 @@ class ContextWish:
 
 
 class ContextJobs:
-    """One thread that chooses, begun when it is first wanted. Used on the event loop.
+    """One thread that chooses, started when it is first needed. Used on the event loop.
 
-    `on_chosen` is called on that thread when a document's context is another one than before. Of all wishes
-    the newest counts. Where choosing fails a document keeps what it has.
+    `on_chosen` is called on that thread when a document's context has changed. Only the newest wish counts.
+    If choosing fails, a document keeps its context.
     """
 
     def __init__(self, on_chosen: Callable[[ContextWish], None]) -> None:
@@ -67,7 +67,7 @@ class ContextJobs:
         self._thread = SupervisedThread("context", self._run, lambda *_: None)
 
     def of(self, request: CompletionRequest) -> RepositoryContext | None:
-        """What the target is shown in front of a document; None where a part may not be read any more."""
+        """Return the context in front of a document; None if a part may not be read any more."""
         chosen = self._chosen.get(request.document)
         if chosen is None or request.index is None or not chosen.holds_in(request.index):
             return None

@@ -1,6 +1,6 @@
 """Open documents as line arrays, edited in place, and the frozen snapshots that leave the event loop.
 
-Owns the text as the client has it, line ends included. Must not know protocol types, nor the engine.
+Owns the text as the client has it, line ends included. Has no access to protocol types or the engine.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from lsp_server.workspace.positions import PositionEncoding, encodable, index_of
 MAX_PREFIX_CHARS = 64_000
 MAX_SUFFIX_CHARS = 16_000
 
-# Of a larger document, or of one with a longer line, a keystroke is felt in every window: it is not followed.
+# A larger document, or one with a longer line, would slow every window, so it is not followed.
 MAX_DOCUMENT_CHARS = 4 * 1024 * 1024
 MAX_LINE_CHARS = 128 * 1024
 
-# Lines are split in pieces of this size: one library call holds the interpreter for the whole of its text.
+# Lines are split in parts of this size: one library call holds the interpreter for the whole of its text.
 PIECE_CHARS = 64 * 1024
 
-# The first line of a bounded prefix is a multiple of this, so that it stays while somebody types.
+# The first line of a bounded prefix is a multiple of this, so that it stays while the user types.
 PREFIX_STEP_LINES = 64
 
 # Without a way back: a long last line, which has no end, would be gone through three times.
@@ -104,7 +104,7 @@ class Document:
             new = self.lines[top] + new
         chunk = split_lines(new)
         if bottom < len(self.lines):
-            # The replaced lines ended in a line end, and so does the chunk: what follows is no line of it.
+            # The replaced lines ended in a line end, and so does the chunk: the rest after it is not a line.
             chunk.pop()
         self.num_chars += sum(map(_length, chunk)) - sum(map(_length, self.lines[top:bottom]))
         self.num_crlf += sum(map(_ends_with_crlf, chunk)) - sum(map(_ends_with_crlf, self.lines[top:bottom]))
@@ -155,7 +155,7 @@ class Document:
         assert self.num_crlf == sum(map(_ends_with_crlf, self.lines))  # noqa: S101  # as above
 
     def _learn_newline(self) -> None:
-        """Most lines say how lines end, and the first of them where both are equally many.
+        """Find the line end of most lines, or that of the first line if two are equally frequent.
 
         A document is filled after it is opened, and emptied to be filled again.
         """
@@ -201,7 +201,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """`text` in parts that each end behind a line feed, but for the last one."""
+    """Split `text` into parts that each end after a line feed, except the last one."""
     start = 0
     while len(text) - start > PIECE_CHARS and (end := text.find("\n", start + PIECE_CHARS)) >= 0:
         yield text[start : end + 1]

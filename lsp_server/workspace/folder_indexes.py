@@ -1,7 +1,7 @@
 """The indexes of all workspace folders, seen from the event loop.
 
-Owns one worker per folder and when a buffer is shown to it. Must not know the protocol, nor how an index
-is made. Nothing here waits.
+Owns one worker per folder and when a buffer is shown to it. Has no access to the protocol or the indexer's
+work. Nothing here waits.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class FolderIndexes:
             return dict(self._workers)
 
     def index_of(self, folder: Path) -> NgramIndex | None:
-        """What documents of a folder draft from."""
+        """The index that a folder's documents draft from."""
         worker = self._all_workers().get(folder)
         return worker.index if worker is not None else None
 
@@ -113,7 +113,7 @@ class FolderIndexes:
         return worker is not None and location.stands_for in worker.shared
 
     def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files were written, deleted or renamed; each worker hears of its own. From any thread."""
+        """Pass written, deleted or renamed files to their workers. From any thread."""
         changed = [path for path in paths if not _is_git_work(path)]
         for worker in self._all_workers().values():
             if own := [path for path in changed if _concerns(worker, path)]:
@@ -179,7 +179,7 @@ class FolderIndexes:
             worker.buffer_changed(path, lines.copy())
 
     def _reported(self, report: FolderReport) -> None:
-        """A worker says what became of its folder; on the worker's thread."""
+        """Publish the result of a worker; on the worker's thread."""
         self._on_report(report)
         worker = self._all_workers().get(report.folder)
         if self._on_watched is not None and report.state == "ready" and worker is not None:
@@ -191,7 +191,10 @@ class FolderIndexes:
             self._watches.follow(worker.folder, indexer.folders, beside)
 
     def _seen(self, paths: set[Path]) -> None:
-        """Our own watches saw a change; on their threads. Beside rules lies what is none of ours."""
+        """Handle a change that the server's watches saw; on their threads.
+
+        Other files lie beside rules too.
+        """
         workers = self._all_workers().values()
         ours = {path for path in paths if any(_concerns(worker, path) for worker in workers)}
         if ours and self._on_watched is not None:
@@ -211,5 +214,7 @@ def _concerns(worker: FolderWorker, path: Path) -> bool:
 
 
 def _is_git_work(path: Path) -> bool:
-    """What git writes all the time and nobody indexes; its list of ignored files is a rule, though."""
+    """Whether git writes the path all the time and no index reads it; its list of ignored files is a rule,
+    though.
+    """
     return ".git" in path.parts and path.name != "exclude"

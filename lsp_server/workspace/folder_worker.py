@@ -1,6 +1,6 @@
 """One workspace folder's index: built, kept up to date, overlaid with open buffers; on its own thread.
 
-Owns the indexer and the order of its work. Must not know the event loop, the protocol, nor tokenizers
+Owns the indexer and the order of its work. Has no access to the event loop, the protocol or tokenizers,
 beyond two numbers and a function.
 """
 
@@ -39,7 +39,7 @@ MAX_PATHS = 2_000
 # A folder whose index fails so often in a row is left alone.
 MAX_FAILURES = 3
 
-# How long a worker waits for the one before it, which ends within a second.
+# Longest wait for the previous worker, which ends within a second.
 PREDECESSOR_S = 10.0
 
 
@@ -70,10 +70,10 @@ class TokenSource:
 
 
 class FolderWorker:
-    """Waits for tokens, builds, then follows the changes it is told of. All methods may be called anywhere.
+    """Waits for tokens, builds, then follows the notified changes. All methods may be called anywhere.
 
-    `on_report` is called on the worker's thread, and `is_engine_busy` too. `after` is the worker whose place
-    this one takes; its end is waited for, as both save to the same file.
+    `on_report` is called on the worker's thread, and `is_engine_busy` too. `after` is the previous worker;
+    its end is waited for, as both save to the same file.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class FolderWorker:
         self._built: TokenSource | None = None
         self._paths: set[Path] = set()
         self._buffers: dict[Path, list[str] | None] = {}
-        self._taken: set[Path] = set()  # of buffers, those that the thread has seen and not hidden
+        self._taken: set[Path] = set()  # buffers that the thread has seen and not hidden
         self._shown: dict[Path, list[str]] = {}
         # The open buffers whose text the rules let be drafted elsewhere, as far as that is known.
         self.shared: frozenset[Path] = frozenset()
@@ -112,12 +112,13 @@ class FolderWorker:
     @property
     def index(self) -> NgramIndex | None:
         """The index as soon as there is one, even if it is not complete yet."""
-        is_current = self._built == self._tokens  # asked first: what stands here then is as new, or newer
+        # asked first: asked first: the later state is as new, or newer
+        is_current = self._built == self._tokens
         return indexer.index if (indexer := self._indexer) is not None and is_current else None
 
     @property
     def indexer(self) -> Indexer | None:
-        """What fills the index, once it is begun."""
+        """The indexer, once it is started."""
         return self._indexer
 
     @property
@@ -196,12 +197,12 @@ class FolderWorker:
         self._end()
 
     def _on_crash(self, _error: BaseException, is_final: bool) -> None:
-        """What stands between the tasks failed; the thread goes on with the next task, or ends."""
+        """The loop between tasks failed; the thread goes on with the next task, or ends."""
         if is_final:
             self._end()
 
     def _failed(self, error: BaseException) -> None:
-        """Build anew, as nobody knows how much of the work was done; after some failures leave it."""
+        """Build anew, because the state of the work is unknown; give up after several failures."""
         self._num_failures += 1
         self.shared = frozenset()
         logger.error("The index of %s failed (%d)", self.folder, self._num_failures, exc_info=error)
@@ -308,7 +309,7 @@ class FolderWorker:
             self._shown[path] = lines
 
     def _look_at_shared(self) -> None:
-        """Find out again what the rules say of open buffers, which a task may have changed."""
+        """Apply the rules to open buffers again, because a task may have changed the rules."""
         indexer = self._indexer
         self.shared = frozenset(filter(indexer.is_shared, self._shown)) if indexer else frozenset()
 

@@ -1,6 +1,6 @@
-"""The workspace folders: which are open, which still wait for their settings, and how they are read.
+"""The workspace folders: the open ones, those without settings yet, and their reading.
 
-Must not know what is read of a folder, nor the protocol. Used on the event loop only.
+Does not depend on the content that is read. Used on the event loop only.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class WorkspaceFolders:
 
 
 class FolderReadings:
-    """Readings of folders side by side: of each folder one runs, and at most one waits for it.
+    """Readings of folders side by side: at most one runs per folder, and one more waits.
 
-    One that hangs keeps only those of its own folder waiting.
+    A hanging one delays only its own folder.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class FolderReadings:
         self._waiting: dict[Path, Reading] = {}
 
     def begin(self, folder: Path, read: Callable[[Path], Coroutine[None, None, None]]) -> Reading:
-        """Have `read` read a folder, once who reads it now is done; who waits for that already will do."""
+        """Let `read` read a folder after the running reading. A reading that already waits is reused."""
         if (waiting := self._waiting.get(folder)) is not None:
             return waiting
         before = self._running.get(folder)

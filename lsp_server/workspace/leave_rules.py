@@ -14,7 +14,7 @@ from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.locations import DocumentLocation
 from ngram_cache.repository import Repository, RepositoryOptions
 
-# Rules may change at any time: what was found out is believed for so long.
+# Rules may change at any time: a result is valid for this time.
 VALID_S = 2.0
 _MAX_KEPT = 256
 
@@ -46,7 +46,7 @@ class LeaveRules:
         return await asyncio.shield(self._looking[key])
 
     def known(self, location: DocumentLocation, exclude: tuple[str, ...]) -> bool | None:
-        """The same as it was found out last; None where nobody asked lately. Not for what is to leave."""
+        """The last result of the same; None without a recent one. Not for text that leaves the machine."""
         if location.stands_for is None:
             return location.is_nameless
         return self._known.get((location.folder, location.stands_for, exclude), (0.0, None))[1]

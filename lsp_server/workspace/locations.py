@@ -1,6 +1,6 @@
-"""Where documents lie: what a URI says of this machine's files, and which workspace folder holds them.
+"""The location of documents: the file of a URI on this machine, and its workspace folder.
 
-Pure: asks no disk.
+Pure: does not read the disk.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _NOTHING = SplitResult("", "", "", "", "")
 
 @dataclass(frozen=True, slots=True)
 class DocumentLocation:
-    """Where a document lies, from the moment that it is opened; found anew when folders come and go.
+    """The location of a document, found when it is opened and again when folders change.
 
-    `file` is the document's own, None for one that is no file of this machine, or a part of one (`is_cell`).
-    `stands_for` is the file whose rules and settings hold, None where there is none on this machine. `folder`
-    is the innermost workspace folder that holds that file, and `name` its path in there, "" for none. A
-    document that `is_nameless` was never given a file's name. The name of one that `is_secret` says that it
-    holds secrets.
+    `file` is the document's own, None for one that is not a file of this machine, or a part of one
+    (`is_cell`). `stands_for` is the file whose rules and settings hold, None if there is none on this
+    machine. `folder` is the innermost workspace folder that holds that file, and `name` its path in there, ""
+    for none. A document that `is_nameless` was never given a file's name. The name of one that `is_secret` is
+    that of a file with secrets.
     """
 
     uri: str
@@ -45,7 +45,7 @@ class DocumentLocation:
 
     @property
     def indexed_as(self) -> str:
-        """What the index calls the document: its path in its folder, or its URI."""
+        """The document's name in the index: its path in its folder, or its URI."""
         return self.name or self.uri
 
 
@@ -103,7 +103,7 @@ def stands_for_text(uri: str, *, is_windows: bool) -> str:
     if parts.scheme == _FILE and not is_cell(uri):
         host = parts.netloc
     elif parts.scheme in {_FILE, _UNSAVED}:
-        # What stands there is a share of Windows, or the machine that the editor is connected to.
+        # The host is a share of Windows, or the machine that the editor is connected to.
         host = parts.netloc if is_windows and "+" not in unquote(parts.netloc) else ""
     else:
         return ""
@@ -119,7 +119,7 @@ def _parsed(uri: str) -> SplitResult:
 
 
 def _split(uri: str) -> SplitResult:
-    """A URI's parts; of a cell's those of its notebook, whose scheme stands behind the cell's number."""
+    """A URI's parts; for a cell those of its notebook, whose scheme follows the cell's number."""
     parts = _parsed(uri)
     if parts.scheme != _CELL:
         return parts
@@ -135,7 +135,7 @@ def _split(uri: str) -> SplitResult:
 
 def _path_in(parts: SplitResult, host: str, *, is_windows: bool) -> str:
     """The path on a host, "" for none."""
-    # Names of files may be bytes that are no UTF-8.
+    # Names of files may be bytes that are not UTF-8.
     path = unquote_to_bytes(parts.path).decode("utf-8", "surrogateescape")
     share = f"//{host}" if host not in {"", "localhost"} else ""
     if "\0" in path or not path:
@@ -146,7 +146,7 @@ def _path_in(parts: SplitResult, host: str, *, is_windows: bool) -> str:
 
 
 def _whole_path(uri: str) -> str:
-    """The path of a URI of any scheme, decoded; of one that cannot be read the whole of it."""
+    """The path of a URI of any scheme, decoded; the whole URI if it cannot be parsed."""
     try:
         return unquote(urlsplit(uri).path).replace("\\", "/")
     except ValueError:

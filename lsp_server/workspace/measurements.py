@@ -1,6 +1,6 @@
 """Counters and latencies of one server's life.
 
-Owns the numbers and their percentiles. Must not know the protocol, nor where a number comes from.
+Owns the numbers and their percentiles. Has no access to the protocol.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Columns in the client's code units against indices of Python strings.
 
-Owns the three position encodings of the protocol. Must not know documents, nor protocol types.
+Owns the three position encodings of the protocol. Has no access to documents or protocol types.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def index_of(line: str, num_units: int, encoding: PositionEncoding) -> int:
 
 
 def units_of(text: str, encoding: PositionEncoding) -> int:
-    """How many code units `text` takes."""
+    """Number of code units in `text`."""
     if encoding == "utf-32" or text.isascii():
         return len(text)
     if encoding == "utf-8":
@@ -42,7 +42,7 @@ def units_of(text: str, encoding: PositionEncoding) -> int:
 
 
 def paired(text: str) -> str:
-    """`text` with adjacent halves of a surrogate pair joined to the character they stand for."""
+    """Join adjacent halves of a surrogate pair in `text` to one character."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,6 +1,6 @@
-"""What the server knows of the editor: open documents, folders, settings, and what it suggested lately.
+"""The editor's state: open documents, folders, settings, and recent suggestions.
 
-Owns this state; used on the event loop only. Must not know protocol types, the engine, nor the index.
+Owns this state; used on the event loop only. Has no access to protocol types, the engine or the index.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from lsp_server.workspace.settings import IndexSettings, Settings
 
 NUM_RECORDS = 64
 
-# What a client may have the server hold, in characters; each line and document counts for some more.
+# The most text that a client may have the server hold, in characters; each line and document counts for some
+# more.
 MAX_HELD_CHARS = 64 * 1024 * 1024
 CHARS_OF_LINE, CHARS_OF_DOCUMENT = 64, 4096
 
@@ -121,7 +122,7 @@ class Session:
         self._num_held_chars += num_chars
 
     def location_of(self, uri: str) -> DocumentLocation:
-        """Where a document lies: as it was found when it was opened, or when folders changed since."""
+        """The location of a document, as found when it was opened or when folders changed since."""
         return self._locations.get(uri) or locate(uri, self.folders.paths)
 
     def relocate(self) -> list[DocumentLocation]:
@@ -180,9 +181,9 @@ class Session:
         return bool(typed_word(document.content(line)[:column]))
 
     def offer(self, record_id: str, snapshot: DocumentSnapshot, completion: Completion) -> Offer | None:
-        """`completion` as it fits the document now, without what was typed along with it meanwhile.
+        """Fit `completion` to the current document, without the part that the user typed meanwhile.
 
-        None when nothing is left of it, or the document changed in any other way, or is closed.
+        None if nothing is left of it, the document changed in any other way, or is closed.
         """
         document = self.documents.get(snapshot.uri)
         if document is None:
@@ -223,7 +224,7 @@ class Session:
     def accept(self, record_id: object, num_units: int | None = None) -> None:
         """The user accepted the first `num_units` UTF-16 units of a suggestion as inserted; None for all.
 
-        What was accepted of it before is counted once.
+        An earlier acceptance of a part is counted once.
         """
         record = self.record(record_id)
         if record is None:

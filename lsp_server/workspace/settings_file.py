@@ -1,6 +1,6 @@
 """Settings files: where they lie, and how they are read in bounded time and memory.
 
-Owns the limits on a file's size. Must not know which settings there are, nor the protocol.
+Owns the limits on a file's size. Has no access to the protocol or the settings themselves.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MAX_DOTS_IN_LINE = 200
 
 
 def user_file() -> Path:
-    """Where a user's own settings lie."""
+    """Return the path of the user's own settings file."""
     return platformdirs.user_config_path("slipstream", appauthor=False) / "config.toml"
 
 
 def read_repository_file(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a folder's own file says, and what is wrong with it; no file, or no plain one, says nothing.
+    """Return the values of a folder's own file, and its problems. A missing or special file is empty.
 
-    A link is not followed: what it leads to is not the repository's.
+    A link is not followed: its target does not belong to the repository.
     """
     try:
         is_link = (folder / REPOSITORY_FILE).is_symlink()
@@ -39,7 +39,7 @@ def read_repository_file(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]
 
 
 def read_user_file(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a user's own file says, and what is wrong with it. It may be a link, as many keep theirs."""
+    """Return the values of a user's own file, and its problems. It may be a link."""
     try:
         path = path.resolve()
     except (OSError, RuntimeError):

@@ -1,8 +1,8 @@
-"""Watches the folders that are indexed, for editors that do not: those alone, and no link.
+"""Watches the indexed folders, for editors that do not: only those, and no link.
 
-Owns the threads that wait for changes. Must not know what is indexed of a folder, nor how. A library that
-watches all that lies below a folder steps through links, holds the interpreter while it looks for folders,
-and takes a watch of the user's for each: here every folder is named, and there is a bound.
+Owns the threads that wait for changes. A library that watches everything below a folder follows links, holds
+the interpreter while it searches folders, and uses a watch of the user's for each. Here every folder is
+named, and their number is bounded.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from watchfiles import Change
 
 logger = logging.getLogger(__name__)
 
-# Of one workspace folder, those nearest to it. So many are named to the system in one call, which holds
-# the interpreter.
+# Watched folders of one workspace folder, those nearest to it. One call names them all to the system, and it
+# holds the interpreter.
 MAX_FOLDERS = 4_096
 FOLDERS_AT_ONCE = 512
-# Watches of new folders come beside the others, until so many would be better as one.
+# Watches of new folders are added, up to the number where one watch for all is better.
 MAX_THREADS = 16
-# What changed before a watch was in place is looked for after this time.
+# Changes before a watch was in place are looked for after this time.
 SETTLE_MS = 500
 # A watch that ends by itself is begun anew after a pause, which grows while that goes on.
 FIRST_PAUSE_S = 0.5
@@ -38,9 +38,9 @@ _is_of_interest = watchfiles.DefaultFilter(ignore_dirs=())
 
 @dataclass(slots=True)
 class _Watched:
-    """What is watched of a workspace `folder`; `threads` end some moments after `stop`.
+    """The watch of a workspace `folder`; `threads` end some moments after `stop`.
 
-    `wanted` is what was last asked for, as long as that is what is watched.
+    `wanted` holds the last requested folders, as long as they are the watched ones.
     """
 
     folder: Path
@@ -109,7 +109,7 @@ class FolderWatches:
         self._leaving = [thread for thread in self._leaving if thread.is_alive()] + watched.threads
 
     def _run(self, watched: _Watched, folders: Sequence[Path]) -> None:
-        """The thread: a watch that ends other than by `stop` is begun anew, and tells what it missed."""
+        """The thread: a watch that ends other than by `stop` is restarted, and reports missed changes."""
         pause_s = FIRST_PAUSE_S
         while True:
             begin_s = time.monotonic()
@@ -129,7 +129,7 @@ class FolderWatches:
         """Tell of changes until the watch ends; False when nothing is left to watch for."""
         there = [path for path in folders if path.is_dir()]
         if not there:
-            return watched.folder in folders  # nobody tells when that one comes
+            return watched.folder in folders  # no event announces a new folder
         missed = _outermost(there, watched.folder)
         changes = watchfiles.watch(
             *there,
@@ -167,7 +167,7 @@ def _outermost(folders: Iterable[Path], root: Path) -> set[Path]:
 
 
 def _nearest(folders: Iterable[Path]) -> list[Path]:
-    """As many as may be watched, the outermost first; the library can only be told of names in UTF-8."""
+    """At most the allowed number of folders, the outermost first; the library accepts names in UTF-8 only."""
     named = [path for path in folders if _is_utf8(path)]
     return sorted(named, key=lambda path: (len(path.parts), path))[:MAX_FOLDERS]
 
