@@ -33,7 +33,10 @@ class Chooser(Protocol):
 
 
 class AutoTarget:
-    """Chooses at a start, and again once passes are measured. What could not be loaded is not tried again."""
+    """Chooses at a start, and again once passes are measured.
+
+    A model that could not be loaded is not tried again.
+    """
 
     def __init__(self, settings: Settings, chooser: Chooser, load_for: LoadFor) -> None:
         self._settings = settings

@@ -26,7 +26,7 @@ class Completer(Protocol):
         ...
 
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        """The request may come soon; what it takes is for `idle`, which `writes` its text too."""
+        """Predict a request. `idle` prepares for it, and if `writes`, writes its text."""
         ...
 
     def idle(self, cancellation: Cancellation) -> bool:

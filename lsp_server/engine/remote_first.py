@@ -84,7 +84,7 @@ class RemoteFirst:
             self._remote.submit(attempt)
 
     def prefetch(self, _user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
-        """The local engine prepares for it, where it answers; the servers are not asked in vain."""
+        """Let the local engine prepare for the request, if it answers. The servers prepare nothing."""
         if self._local is not None and (self._availability.is_down or not request.may_leave):
             self._local.prefetch(self._local_user, request, writes=writes)
 

@@ -12,7 +12,7 @@ from lsp_server.engine.engine_types import EngineJob, EngineUser
 
 
 class Prefetch(NamedTuple):
-    """A request that may come soon. Its completion is written before it comes where it `writes`.
+    """A predicted request. If it `writes`, its completion is written in advance.
 
     Work for it begins at `from_s`, in `time.perf_counter()` seconds.
     """
@@ -50,7 +50,7 @@ class RequestQueue:
 
     @property
     def next_prefetch(self) -> Prefetch | None:
-        """The request that may come soon."""
+        """The predicted request."""
         return self._prefetch[1] if self._prefetch else None
 
     def submit(self, job: EngineJob) -> None:
@@ -117,7 +117,7 @@ class RequestQueue:
         return jobs
 
     def take_prefetch(self) -> Prefetch | None:
-        """Remove and return the request that may come soon."""
+        """Remove and return the predicted request."""
         prefetch, self._prefetch = self.next_prefetch, None
         return prefetch
 

@@ -115,7 +115,7 @@ class Scheduler:
                 self._current = None
 
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        """The request may come soon: an idle engine prepares for it, and `writes` its text."""
+        """Predict a request: an idle engine prepares for it, and if it `writes`, writes its text."""
         if self._engine is not None:
             self._engine.prefetch(self._user, request, writes=writes)
 

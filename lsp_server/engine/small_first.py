@@ -43,7 +43,7 @@ class SmallFirst:
     large: TimedCompleter
     _is_small_behind: bool = False  # it has something to prepare that comes before the larger one's work
     _to_prefetch: CompletionRequest | None = None  # what the larger one is to prepare
-    _prepared: CompletionRequest | None = None  # what it prepares, and is not in time for yet
+    _prepared: CompletionRequest | None = None  # what it prepares and cannot answer in time yet
 
     def complete(self, request: CompletionRequest) -> Completion:
         """See `Completer`."""

@@ -106,7 +106,7 @@ class EngineThread:
             self._wake(job.request)
 
     def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
-        """Work ahead for a request that may come soon, once nothing else was heard for a moment.
+        """Prepare for a predicted request in the background, after a short pause.
 
         If `writes`, the text is written too, as soon as no request runs: a key was pressed, and other
         background work yields.
@@ -188,7 +188,7 @@ class EngineThread:
                 self._changed.wait(pause_s)
 
     def _pause_s(self) -> float | None:
-        """How long until work ahead begins or goes on; None where there is none."""
+        """Seconds until background work begins or continues; None without any."""
         prefetch = self._queue.next_prefetch
         if not self._engine.is_there or not (prefetch or self._may_idle):
             return None
@@ -202,7 +202,7 @@ class EngineThread:
         self._may_idle = True  # until it turns out that nothing is left
         prefetch = self._queue.take_prefetch()
         if prefetch is not None:
-            self._idle_from_s = prefetch.from_s  # the pause of an answer is no pause for this
+            self._idle_from_s = prefetch.from_s  # the pause of an answer does not count for this
         return lambda: self._do_idle(prefetch)
 
     def _do_load(self, load: Load) -> None:

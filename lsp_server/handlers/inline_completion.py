@@ -113,7 +113,9 @@ async def suggest(
 
 
 def _as_asked(request: CompletionRequest, asked: TriggerKind, settings: Settings) -> CompletionRequest:
-    """Suppress automatic suggestions where settings say so; an explicit request gets several, unfiltered."""
+    """Suppress automatic suggestions at positions that the settings exclude; an explicit request gets
+    several, unfiltered.
+    """
     if asked == "by typing":
         return replace(request, suppressed_in=settings.silent_in)
     if asked == "to choose":

@@ -263,7 +263,7 @@ async def test_a_model_that_cannot_be_loaded_is_told_once_and_not_tried_again(
     late = bench.window()
     await late.begin()
     assert [await one.ask("x") for one in (window, late)] == ["x by small"] * 2
-    assert [(one.is_problem, "small goes on" in one.message) for one in window.notices] == [(True, True)]
+    assert [(one.is_problem, "small stays in use" in one.message) for one in window.notices] == [(True, True)]
     assert late.notices == []
     assert machine.log == ["load small", "fetch large", "load large"]
 
