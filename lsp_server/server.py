@@ -34,6 +34,7 @@ from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.folder_worker import FolderReport
 from lsp_server.workspace.folders import FolderReadings
+from lsp_server.workspace.identities import Identities
 from lsp_server.workspace.leave_rules import LeaveRules
 from lsp_server.workspace.prefetch import PrefetchTimer
 from lsp_server.workspace.session import Session
@@ -71,6 +72,7 @@ class SlipstreamServer(LanguageServer):
         self._hang_up: Callable[[], None] = lambda: None
         self._watch: asyncio.Task[None] | None = None
         self.readings = FolderReadings()
+        self.identities = Identities()
         self.leave_rules = LeaveRules()
         self.prefetch_timer = PrefetchTimer()
 

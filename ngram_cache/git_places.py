@@ -75,7 +75,7 @@ def find_places(root: Path, checkpoint: Callable[[], None] = never_stop) -> GitP
     Here all count: that excludes more, never less.
     """
     reading = _Reading(root, checkpoint)
-    top = _work_tree(reading)
+    top = work_tree(root, reading.stamps)
     if top is None:
         return GitPlaces(None, (), root / ".git/info/exclude", reading.stamps)
     git = _git_folder(reading, top)
@@ -106,19 +106,21 @@ def is_on_another_share(path: PurePath, root: PurePath) -> bool:
     return path.drive.startswith("\\\\") and path.drive.lower() != root.drive.lower()
 
 
-def _work_tree(reading: _Reading) -> Path | None:
-    """The innermost folder around the root, or the root itself, that git knows.
+def work_tree(folder: Path, stamps: dict[Path, Stamp] | None = None) -> Path | None:
+    """The innermost folder around `folder`, a resolved path, or itself, that git knows.
 
     Git passes over a folder `.git` that is none of its own; if there is no other one, its rules count here.
+    What was passed over is noted in `stamps`.
     """
     passed: Path | None = None
-    for top in (reading.root, *reading.root.parents):
+    for top in (folder, *folder.parents):
         git = top / ".git"
         if os.path.lexists(git):
             if not _lacks_head(git):
                 return top
             passed = passed or top
-        reading.stamps[git] = stamp_of(git)
+        if stamps is not None:
+            stamps[git] = stamp_of(git)
     return passed
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 from ngram_cache.file_names import FileKind, kind_of, name_in
 from ngram_cache.folder_rules import FolderRules, KnownLayers, SkippedFileError, is_rule_file
+from ngram_cache.real_paths import real_path
 from ngram_cache.redaction import has_private_key
 from ngram_cache.walk import FolderWalk, FoundFile, Walk, WalkLimits
 
@@ -64,7 +65,7 @@ class Repository:
         options: RepositoryOptions = DEFAULT_OPTIONS,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._folder = ConfinedFolder(root)
+        self._folder = ConfinedFolder(real_path(root))
         self._called = Path(os.path.abspath(root))  # noqa: PTH100  the link that it may be is kept
         self._options = options
         self._should_stop = should_stop
@@ -164,11 +165,14 @@ class Repository:
         return None
 
     def document_path(self, path: Path | str) -> str:
-        """Return the name of a file in the index, also for a link; for a file outside, its whole path."""
+        """Return the name of a file in the index, also for a link; for a file outside, its whole path.
+
+        Raises OSError for a path that is too long.
+        """
         if (name := self.inner_path(path)) is not None:
             return name
         absolute = Path(os.path.normpath(self.root / path))
-        behind = Path(os.path.realpath(absolute.parent)) / absolute.name
+        behind = real_path(absolute.parent) / absolute.name
         return self.inner_path(behind) or absolute.as_posix()
 
     def concerns(self, path: Path) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ngram_cache import snapshot
 from ngram_cache.index import NgramIndex
 from ngram_cache.planning import SILENT, IndexHooks
+from ngram_cache.real_paths import real_path
 from ngram_cache.repository import StoppedError
 from ngram_cache.snapshot import FileRecord, Snapshot
 from ngram_cache.versions import Stored
@@ -39,7 +40,7 @@ def num_saved_bytes(root: Path, fingerprint: str) -> int:
 
 def nearest_saved(file: Path, fingerprint: str) -> tuple[Path, NgramIndex] | None:
     """The nearest folder above `file` that has a saved index, and that index; None if it cannot be used."""
-    parents = file.resolve().parents
+    parents = real_path(file).parents
     root = next((folder for folder in parents if num_saved_bytes(folder, fingerprint)), None)
     if root is None:
         return None

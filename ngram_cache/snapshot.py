@@ -29,6 +29,7 @@ import platformdirs
 
 from ngram_cache.construction import never_stop
 from ngram_cache.fingerprint import rules_fingerprint
+from ngram_cache.real_paths import real_path
 from ngram_cache.segment import Segment, layout
 from ngram_cache.versions import Stored
 
@@ -275,7 +276,7 @@ def _check_array(data: bytes, offset: int, nbytes: int, checksum: int) -> int:
 
 
 def _root_name(root: Path) -> str:
-    return _short_hash(os.path.realpath(root))
+    return _short_hash(str(real_path(root)))
 
 
 def _short_hash(text: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
+from lsp_server.app import MachineModels
 from lsp_server.engine.auto_target import Chooser
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
 from lsp_server.engine.pool import EnginePool
@@ -83,6 +84,11 @@ def load_scripted(settings: Settings, on_tokens: OnTokens) -> Load:
         return ScriptedEngine()
 
     return load
+
+
+def load_beside_servers(settings: Settings, on_tokens: OnTokens) -> Load:
+    """The target on a team's servers where the settings name some, else the scripted engine."""
+    return (MachineModels().load_for if settings.remote.url else load_scripted)(settings, on_tokens)
 
 
 class Raw:
@@ -197,6 +203,15 @@ class Window:
 
     async def why(self, uri: str, line: int, column: int) -> Any:
         return await self.request("slipstream/why", place(uri, line, column))
+
+    async def suggest_when_loaded(self, uri: str, line: int, column: int) -> list[str]:
+        """What is suggested, once the engine that suggests it is loaded."""
+        for _ in range(2000):
+            if found := await self.suggest(uri, line, column):
+                return found
+            if (await self.why(uri, line, column))["rule"] != "engine-loading":
+                break
+        return []
 
     async def end(self) -> None:
         """Go in order."""

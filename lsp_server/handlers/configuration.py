@@ -11,9 +11,11 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from lsp_server.handlers.identifying import relocate
 from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace import settings_file
+from ngram_cache.real_paths import real_path
 
 logger = logging.getLogger(__name__)
 
@@ -86,10 +88,20 @@ async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> Non
 
 async def _read(server: SlipstreamServer, folder: Path) -> None:
     session = server.session
-    values, problems = await on_own_thread(settings_file.read_repository_file, folder)
+    (values, problems), path = await on_own_thread(_read_folder, folder)
     if server.has_ended or folder not in session.folders:
         return
-    session.folders.unread.discard(folder)
+    leads_elsewhere = session.folders.read(folder, path)
     problems += session.configuration.set_repository(folder, values)
-    path = str(folder / settings_file.REPOSITORY_FILE)
-    server.messages.show_of_file(path, problems, types.MessageType.Warning)
+    file = str(folder / settings_file.REPOSITORY_FILE)
+    server.messages.show_of_file(file, problems, types.MessageType.Warning)
+    if leads_elsewhere:
+        relocate(server)
+
+
+def _read_folder(folder: Path) -> tuple[tuple[dict[str, Any], tuple[str, ...]], Path]:
+    """What a folder's own settings file says, and the folder's real path."""
+    try:
+        return settings_file.read_repository_file(folder), real_path(folder)
+    except OSError:
+        return ({}, ()), folder

@@ -9,13 +9,14 @@ from lsprotocol import types
 
 from completion_engine.languages.identifiers import canonical_language
 from lsp_server.handlers.files import files_changed
+from lsp_server.handlers.identifying import forget, identify, show_to_index
 from lsp_server.handlers.inline_completion import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.parsing import CUT
 from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit
-from lsp_server.workspace.locations import DocumentLocation, path_of
+from lsp_server.workspace.locations import path_of
 from lsp_server.workspace.positions import PositionEncoding
 
 # More text than this is split into lines on another thread.
@@ -26,6 +27,7 @@ def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) 
     """A document's text is the client's from now on."""
     item = params.text_document
     server.session.drop(item.uri)
+    server.identities.forget(item.uri)
     language = canonical_language(item.language_id, item.uri)
     server.scheduler.open(language)
     _take(server, len(item.text), lambda: _opened(item.uri, language, item.version, item.text))
@@ -54,8 +56,9 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
 
 async def did_save(server: SlipstreamServer, params: types.DidSaveTextDocumentParams) -> None:
     """The file on disk is new."""
-    if (path := path_of(params.text_document.uri)) is not None:
-        await files_changed(server, [path])
+    uri = params.text_document.uri
+    paths = {path_of(uri), server.session.location_of(uri).file} - {None}
+    await files_changed(server, [path for path in paths if path is not None])
 
 
 def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams) -> None:
@@ -65,11 +68,14 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
         return
     location = server.session.location_of(uri)
     server.session.drop(uri)
+    forget(server, location)
     server.show_status()
     server.scheduler.forget(server.session.document_key(uri))
     server.contexts.forget(server.session.document_key(uri))
     if location.file is not None:
         server.indexes.document_closed(location.file)
+        if (twin := server.session.twin_of(location)) is not None:
+            show_to_index(server, twin)
 
 
 def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]) -> None:
@@ -87,6 +93,8 @@ def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]
 def _put(server: SlipstreamServer, document: Document) -> None:
     is_new = document.uri not in server.session.documents
     server.session.put(document)
+    if is_new:
+        identify(server, document.uri)
     show_to_index(server, server.session.location_of(document.uri))
     if is_new or document.is_too_large:
         server.show_status()
@@ -120,14 +128,3 @@ def _typed(changes: Sequence[types.TextDocumentContentChangeEvent]) -> Edit | No
         return None
     place = changes[0].range
     return Edit(line_column_of(place.start), line_column_of(place.end), changes[0].text)
-
-
-def show_to_index(server: SlipstreamServer, location: DocumentLocation) -> None:
-    """Have the index of a document's folder draft from its text, in place of the file's, and no other one."""
-    document = server.session.documents.get(location.uri)
-    if location.file is None:
-        return
-    if document is None or location.folder is None or location.is_secret:
-        server.indexes.document_closed(location.file)
-    else:
-        server.indexes.document_changed(location.folder, location.file, document.lines)

@@ -8,7 +8,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 
 from lsp_server.handlers.configuration import read_folders
-from lsp_server.handlers.documents import show_to_index
+from lsp_server.handlers.identifying import identify, relocate
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.folders import MAX_FOLDERS
 from lsp_server.workspace.locations import path_of
@@ -44,8 +44,9 @@ def change_folders(
         if path is not None and not session.folders.add(folder.uri, path):
             server.tell([TOO_MANY], types.MessageType.Warning)
             break
-    for location in session.relocate():
-        show_to_index(server, location)
+    relocate(server)
+    for uri in session.followed:
+        identify(server, uri)
 
 
 async def did_change_workspace_folders(

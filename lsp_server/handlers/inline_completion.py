@@ -17,6 +17,7 @@ from completion_engine.stats import Completion, CompletionSegment
 from completion_engine.text_window import TextWindow
 from lsp_server.engine.engine_types import empty
 from lsp_server.engine.scheduler import SupersededError
+from lsp_server.handlers.identifying import identified
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.server import SlipstreamServer
@@ -92,14 +93,17 @@ async def suggest(
     snapshot = session.snapshot(uri, place)
     if snapshot is None:
         return ()
+    ahead = _rest_of(server, selected, snapshot) if selected else ""
+    turn = server.scheduler.take_turn()
+    await identified(server, uri)
+    if uri not in session.documents:
+        return ()  # it was closed meanwhile
     settings = session.settings_for(uri)
     if rule := session.refusal(uri, snapshot.language, is_invoked=asked != "by typing"):
         _remember(server, [CompletionRecord(session.next_id(), snapshot, empty(rule), is_triggered=False)])
         return ()
-    ahead = _rest_of(server, selected, snapshot) if selected else ""
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
     request = _as_asked(request, asked, settings)
-    turn = server.scheduler.take_turn()
     if settings.remote.url:
         location, exclude = session.location_of(uri), settings.index.exclude
         request = replace(request, may_leave=await server.leave_rules.allow(location, exclude))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from lsp_server.workspace.narrowing import narrow
 from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
-from lsp_server.workspace.settings_reading import merge
+from lsp_server.workspace.settings_reading import Merged, merge
 
 Layer = Literal["config.toml", "initializationOptions", "the editor's settings"]
 
@@ -26,7 +26,7 @@ class Configuration:
     def __init__(self) -> None:
         self._layers: dict[Layer, object] = {}
         self._repositories: dict[Path, object] = {}
-        self._narrowed: dict[Path, Settings] = {}
+        self._narrowed: dict[tuple[Path, ...], Settings] = {}
         self.settings = Settings()
 
     def set_layer(self, layer: Layer, values: object) -> tuple[str, ...]:
@@ -40,25 +40,32 @@ class Configuration:
             if name == layer:
                 problems = merged.problems
         self.settings = settings
-        for folder in self._repositories:
-            self._narrow(folder)
+        self._narrowed.clear()
         return problems
 
     def set_repository(self, folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
         """Replace what a folder's own settings file says."""
-        self._repositories[folder] = values
-        return self._narrow(folder)
+        if self._repositories.get(folder) != values:
+            self._repositories[folder] = values
+            self._narrowed.clear()
+        return self._narrow(self.settings, folder).problems
 
     def drop_repository(self, folder: Path) -> None:
         """The folder is no longer of interest."""
-        self._repositories.pop(folder, None)
-        self._narrowed.pop(folder, None)
+        if self._repositories.pop(folder, None) is not None:
+            self._narrowed.clear()
 
-    def of(self, folder: Path | None) -> Settings:
-        """The settings of a folder, or outside of all folders."""
-        return self._narrowed.get(folder, self.settings) if folder else self.settings
+    def of(self, *folders: Path) -> Settings:
+        """The settings where all these folders have a say; without one, those outside of all folders."""
+        known = tuple(folder for folder in folders if folder in self._repositories)
+        if not known:
+            return self.settings
+        if known not in self._narrowed:
+            settings = self.settings
+            for folder in known:
+                settings = self._narrow(settings, folder).settings
+            self._narrowed[known] = settings
+        return self._narrowed[known]
 
-    def _narrow(self, folder: Path) -> tuple[str, ...]:
-        merged = narrow(self.settings, self._repositories[folder], str(folder / REPOSITORY_FILE))
-        self._narrowed[folder] = merged.settings
-        return merged.problems
+    def _narrow(self, settings: Settings, folder: Path) -> Merged:
+        return narrow(settings, self._repositories[folder], str(folder / REPOSITORY_FILE))

@@ -110,7 +110,7 @@ class FolderIndexes:
     def is_shared(self, location: DocumentLocation) -> bool:
         """Whether an open document's text may be drafted in its folder's others: none that is ignored."""
         worker = self._workers.get(location.folder) if location.folder is not None else None
-        return worker is not None and location.stands_for in worker.shared
+        return worker is not None and (location.file or location.stands_for) in worker.shared
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Pass written, deleted or renamed files to their workers. From any thread."""

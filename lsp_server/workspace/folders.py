@@ -21,10 +21,12 @@ class WorkspaceFolders:
     """The open folders by URI; several URIs may name one folder.
 
     The settings of `unread` folders are not known yet: they are not indexed, and nothing is suggested there.
+    The real path of a folder is known once it is read.
     """
 
     by_uri: dict[str, Path] = field(default_factory=dict)
     unread: set[Path] = field(default_factory=set)
+    _real_paths: dict[Path, Path] = field(default_factory=dict)
 
     def __contains__(self, folder: Path) -> bool:
         return folder in self.by_uri.values()
@@ -33,6 +35,18 @@ class WorkspaceFolders:
     def paths(self) -> tuple[Path, ...]:
         """Each open folder once."""
         return tuple(dict.fromkeys(self.by_uri.values()))
+
+    @property
+    def real_paths(self) -> dict[Path, Path]:
+        """Each open folder with its real path, or with itself while that is not known."""
+        return {folder: self._real_paths.get(folder, folder) for folder in self.paths}
+
+    def read(self, folder: Path, real_path: Path) -> bool:
+        """The settings of an open folder are known; True where its real path is news."""
+        self.unread.discard(folder)
+        is_news = self._real_paths.get(folder, folder) != real_path
+        self._real_paths[folder] = real_path
+        return is_news
 
     def add(self, uri: str, folder: Path) -> bool:
         """A folder is open; False where it is one too many, and left out."""
@@ -49,6 +63,7 @@ class WorkspaceFolders:
         if folder is None or folder in self:
             return None
         self.unread.discard(folder)
+        self._real_paths.pop(folder, None)
         return folder
 
 

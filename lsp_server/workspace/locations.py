@@ -1,6 +1,6 @@
-"""The location of documents: the file of a URI on this machine, and its workspace folder.
+"""The location of documents: the file of a URI on this machine, and the folders whose rules hold for it.
 
-Pure: does not read the disk.
+Pure: does not read the disk. What the disk says of a path comes as a `FileIdentity`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import binascii
 import re
 import sys
 from base64 import urlsafe_b64decode
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import SplitResult, unquote, unquote_to_bytes, urlsplit
@@ -24,21 +24,38 @@ _NOTHING = SplitResult("", "", "", "", "")
 
 
 @dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """Which file a path leads to: `path` is its real path, the same for each spelling.
+
+    `home` is the folder whose ignore rules hold for it where no workspace folder holds it, and `configured`
+    are the folders from there down, outermost first, that have a settings file.
+    """
+
+    path: Path
+    home: Path
+    configured: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentLocation:
     """The location of a document, found when it is opened and again when folders change.
 
     `file` is the document's own, None for one that is not a file of this machine, or a part of one
-    (`is_cell`). `stands_for` is the file whose rules and settings hold, None if there is none on this
-    machine. `folder` is the innermost workspace folder that holds that file, and `name` its path in there, ""
-    for none. A document that `is_nameless` was never given a file's name. The name of one that `is_secret` is
-    that of a file with secrets.
+    (`is_cell`). `stands_for` is the file whose rules and settings hold, by the path that the client names,
+    None if there is none on this machine. `identity` is the file that this path leads to, None until the disk
+    is read. `folder` is the innermost workspace folder that holds that file, and `name` its path in there, ""
+    for none. `ruled_in` are the folders whose rules and settings hold, each with the file's path there. A
+    document that `is_nameless` was never given a file's name. The name of one that `is_secret` is that of a
+    file with secrets.
     """
 
     uri: str
     file: Path | None
     stands_for: Path | None
+    identity: FileIdentity | None
     folder: Path | None
     name: str
+    ruled_in: tuple[tuple[Path, Path], ...]
     is_cell: bool
     is_nameless: bool
     is_secret: bool
@@ -48,19 +65,73 @@ class DocumentLocation:
         """The document's name in the index: its path in its folder, or its URI."""
         return self.name or self.uri
 
+    @property
+    def rule_folders(self) -> tuple[Path, ...]:
+        """The folders whose rules and settings hold."""
+        return tuple(folder for folder, _ in self.ruled_in)
 
-def locate(uri: str, folders: Iterable[Path]) -> DocumentLocation:
-    """Find where a document lies in these workspace folders."""
-    path = stands_for(uri)
-    names = {} if path is None else {folder: name_in(folder, path) for folder in folders}
-    holders = [folder for folder, name in names.items() if name is not None]
-    folder = max(holders, key=lambda holder: len(holder.parts), default=None)
-    inner = names.get(folder) if folder is not None else None
-    name, whole = inner.as_posix() if inner is not None else "", _whole_path(uri)
-    is_secret = is_secret_path((name or whole).lstrip("/")) or is_in_secret_folder(whole)
+
+def locate(uri: str, folders: Mapping[Path, Path], identity: FileIdentity | None = None) -> DocumentLocation:
+    """Find where a document lies in these workspace folders, which are given with their real paths.
+
+    A file lies where its real path leads. A workspace folder that holds it only by the path that it was
+    opened with, through a link, has a say too: rules only ever take away.
+    """
+    called = stands_for(uri)
+    by_name = _held(called, {folder: folder for folder in folders}) if called else None
+    really = _held(identity.path, folders) if identity else None
+    folder, name = really or by_name or (None, "")
+    ruled_in = {} if by_name is None or called is None else {by_name[0]: called}
+    if identity is not None:
+        ruled_in |= dict.fromkeys(_ruling(really, folders, identity), identity.path)
+    is_secret = _is_secret(by_name, _whole_path(uri))
+    if identity is not None:
+        is_secret = is_secret or _is_secret(really, identity.path.as_posix())
     return DocumentLocation(
-        uri, path_of(uri), path, folder, name, is_cell(uri), is_nameless(uri), is_secret=is_secret
+        uri=uri,
+        file=_file_of(uri, folder, name, identity),
+        stands_for=called,
+        identity=identity,
+        folder=folder,
+        name=name,
+        ruled_in=tuple(ruled_in.items()),
+        is_cell=is_cell(uri),
+        is_nameless=is_nameless(uri),
+        is_secret=is_secret,
     )
+
+
+def _held(path: Path, folders: Mapping[Path, Path]) -> tuple[Path, str] | None:
+    """The innermost of `folders`, which are given with their paths, that holds a path; and its path there."""
+    names = {folder: name_in(place, path) for folder, place in folders.items()}
+    holders = [folder for folder, name in names.items() if name is not None]
+    folder = max(holders, key=lambda holder: len(folders[holder].parts), default=None)
+    inner = names.get(folder) if folder is not None else None
+    return None if folder is None or inner is None else (folder, inner.as_posix())
+
+
+def _ruling(
+    really: tuple[Path, str] | None, folders: Mapping[Path, Path], identity: FileIdentity
+) -> tuple[Path, ...]:
+    """The folders whose rules hold for a file by its real path: the workspace folder and those around it."""
+    if really is None:
+        return identity.home, *identity.configured
+    real = folders[really[0]]
+    around = (folder for folder in identity.configured if folder != real and name_in(folder, real))
+    return really[0], *around
+
+
+def _is_secret(held: tuple[Path, str] | None, whole: str) -> bool:
+    name = held[1] if held else whole
+    return is_secret_path(name.lstrip("/")) or is_in_secret_folder(whole)
+
+
+def _file_of(uri: str, folder: Path | None, name: str, identity: FileIdentity | None) -> Path | None:
+    """The document's own file, by the path that the index of its folder knows it by."""
+    path = path_of(uri)
+    if path is None or identity is None:
+        return path
+    return folder / name if folder is not None else identity.path
 
 
 def path_of(uri: str) -> Path | None:

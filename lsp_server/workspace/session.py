@@ -13,7 +13,7 @@ from completion_engine.stats import Completion
 from lsp_server.workspace.configuration import Configuration
 from lsp_server.workspace.documents import Document, DocumentSnapshot, LineColumn, plain_newlines, typed_word
 from lsp_server.workspace.folders import WorkspaceFolders
-from lsp_server.workspace.locations import DocumentLocation, locate
+from lsp_server.workspace.locations import DocumentLocation, FileIdentity, locate
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.positions import PositionEncoding, index_of
 from lsp_server.workspace.settings import IndexSettings, Settings
@@ -67,7 +67,8 @@ class Session:
     """One editor's state. `focused_uri` is the document that the user looks at.
 
     `too_large` are the documents that are open and not followed, with their languages: themselves too
-    large, or one too many.
+    large, or one too many. Of `unidentified` ones the disk was asked which files they are, and has not
+    answered: nothing is suggested there.
 
     `window` is the editor's number among those that use the same engine.
     """
@@ -80,6 +81,7 @@ class Session:
     focused_uri: str = ""
     configuration: Configuration = field(default_factory=Configuration)
     measurements: Measurements = field(default_factory=Measurements)
+    unidentified: set[str] = field(default_factory=set)
     _records: OrderedDict[str, CompletionRecord] = field(default_factory=OrderedDict)
     _num_records: int = 0
     _locations: dict[str, DocumentLocation] = field(default_factory=dict)
@@ -89,8 +91,10 @@ class Session:
     def put(self, document: Document) -> None:
         """A document is open with this content, which is followed unless it is too large or one too many."""
         uri = document.uri
-        location = self.location_of(uri)
+        location, is_unidentified = self.location_of(uri), uri in self.unidentified
         self.drop(uri)
+        if is_unidentified:
+            self.unidentified.add(uri)
         name_chars = len(uri) + len(document.language) + CHARS_OF_DOCUMENT
         text_chars = document.num_chars + CHARS_OF_LINE * len(document.lines)
         if not document.is_too_large and not self._has_room(name_chars + text_chars):
@@ -106,6 +110,7 @@ class Session:
         """A document is open no more, or with another content."""
         self.documents.pop(uri, None)
         self.too_large.pop(uri, None)
+        self.unidentified.discard(uri)
         self._locations.pop(uri, None)
         self._num_held_chars -= self._held_chars.pop(uri, 0)
 
@@ -123,17 +128,39 @@ class Session:
 
     def location_of(self, uri: str) -> DocumentLocation:
         """The location of a document, as found when it was opened or when folders changed since."""
-        return self._locations.get(uri) or locate(uri, self.folders.paths)
+        return self._locations.get(uri) or locate(uri, self.folders.real_paths)
 
     def relocate(self) -> list[DocumentLocation]:
         """Find all open documents in the folders as they are now; those that lie elsewhere than before."""
-        before, folders = self._locations, self.folders.paths
-        self._locations = {uri: locate(uri, folders) for uri in before}
+        before, folders = self._locations, self.folders.real_paths
+        self._locations = {uri: locate(uri, folders, found.identity) for uri, found in before.items()}
         return [location for uri, location in self._locations.items() if location != before[uri]]
+
+    def identify(self, uri: str, identity: FileIdentity) -> bool:
+        """The disk says which file an open document is; True where it lies elsewhere than before."""
+        self.unidentified.discard(uri)
+        before = self._locations[uri]
+        self._locations[uri] = locate(uri, self.folders.real_paths, identity)
+        return self._locations[uri] != before
+
+    def twin_of(self, location: DocumentLocation) -> DocumentLocation | None:
+        """Another open document that is the same file."""
+        others = (found for found in self._locations.values() if found.uri != location.uri)
+        return next((found for found in others if found.file == location.file is not None), None)
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """The URIs that the client has opened, and not closed."""
+        return tuple(self._locations)
+
+    def homes(self) -> set[Path]:
+        """The folders that are not open in the editor, and whose settings hold for open documents."""
+        named = {folder for location in self._locations.values() for folder in location.rule_folders}
+        return named.difference(self.folders.paths)
 
     def settings_for(self, uri: str) -> Settings:
         """What holds for a document."""
-        return self.configuration.of(self.location_of(uri).folder)
+        return self.configuration.of(*self.location_of(uri).rule_folders)
 
     def index_settings(self, folder: Path) -> IndexSettings:
         """How a workspace folder is indexed."""
@@ -152,9 +179,9 @@ class Session:
         location = self.location_of(uri)
         if location.is_secret:
             return "secret-file"
-        if location.folder in self.folders.unread:
+        if uri in self.unidentified or not self.folders.unread.isdisjoint(location.rule_folders):
             return "unread-folder"
-        return self.configuration.of(location.folder).refusal(language, is_invoked=is_invoked)
+        return self.settings_for(uri).refusal(language, is_invoked=is_invoked)
 
     def recent_scope(self, location: DocumentLocation, *, is_shared: bool) -> str:
         """Whose recent text is drafted from: this window's in the document's folder, else its own alone."""

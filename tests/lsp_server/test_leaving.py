@@ -7,24 +7,20 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
+from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest
-from lsp_server.app import MachineModels
-from lsp_server.engine.engine_types import EngineUser, Load, OnTokens
+from lsp_server.engine.engine_types import EngineUser
 from lsp_server.engine.shared_engine import SharedEngine
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.context_jobs import ContextWish
-from lsp_server.workspace.leave_rules import LeaveRules
-from lsp_server.workspace.locations import locate
-from lsp_server.workspace.settings import Settings
-from tests.conftest import write_tiny_tokenizer
+from lsp_server.workspace.leave_rules import LeaveRules, Question
+from lsp_server.workspace.locations import FileIdentity, locate
 from tests.hosts import PATIENCE_S
 from tests.remote_server import RemoteServer
-from tests.windows import Window, insertion, load_scripted, windows_on
+from tests.windows import Window, insertion, load_beside_servers, load_scripted, windows_on
 
 SECRET = "ghp_" + "a8Fk2LmQ9xZr4TvB7nYc1WdE5uHj3GpS6oIk"
 FILES = {
@@ -35,28 +31,6 @@ FILES = {
     ".env": "ENV_WORD=3\n",
     "secret.py": f'SECRET_KEY = "{SECRET}"\n',
 }
-
-
-@pytest.fixture(scope="module")
-def tokenizer_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    write_tiny_tokenizer(folder)
-    return folder
-
-
-@pytest.fixture
-def tokenizer(tokenizer_dir: Path) -> Tokenizer:
-    return load_tokenizer(tokenizer_dir)
-
-
-@pytest.fixture
-def server(tokenizer: Tokenizer) -> Any:
-    def brain(_prompt: Any, healed: bytes, *_: Any) -> list[int]:
-        return [*tokenizer.encode(healed.decode() + "a_word(1)\n"), min(tokenizer.end_ids)]
-
-    server = RemoteServer(brain, tokenizer.encode, num_positions=8192)
-    yield server
-    server.stop()
 
 
 @pytest.fixture
@@ -71,28 +45,13 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 async def window(server: RemoteServer, tokenizer_dir: Path, root: Path) -> AsyncIterator[Window]:
     """With servers for the target, and a scripted engine here."""
-    remote = MachineModels()
-
-    def load_for(settings: Settings, on_tokens: OnTokens) -> Load:
-        return (remote.load_for if settings.remote.url else load_scripted)(settings, on_tokens)
-
-    async with windows_on(load_for, linger_s=0.0) as windows:
+    async with windows_on(load_beside_servers, linger_s=0.0) as windows:
         window = await windows.open()
         told = {"url": server.url, "tokenizer": str(tokenizer_dir)}
         index, patient = {"exclude": ["excluded/"]}, {"deadlineMs": 30_000, "patienceMs": 30_000}
         await window.begin(root, remote=told, index=index, target="tiny", **patient)
         yield window
         await window.end()
-
-
-async def answer(window: Window, uri: str, line: int, column: int) -> list[str]:
-    """What is suggested, once whoever suggests it is loaded."""
-    for _ in range(2000):
-        if found := await window.suggest(uri, line, column):
-            return found
-        if (await window.why(uri, line, column))["rule"] != "engine-loading":
-            break
-    return []
 
 
 def sent(server: RemoteServer, decode: Callable[[list[int]], str]) -> str:
@@ -115,7 +74,7 @@ async def test_what_is_left_out_is_written_here_and_never_sent(
     for name, text in FILES.items():
         uri, line = (root / name).as_uri(), f"{name[:3].strip('.')} = "
         window.open(uri, text + line)
-        found = await answer(window, uri, text.count("\n"), len(line))
+        found = await window.suggest_when_loaded(uri, text.count("\n"), len(line))
         is_left_out = name.startswith(("ignored", "excluded"))
         by_servers = ["a_word(1)"] if name in {"loans.py", "secret.py", ".gitignore"} else []
         assert found == ([f"{line}!"] if is_left_out else by_servers), name
@@ -153,7 +112,7 @@ async def test_what_is_no_file_goes_by_the_rules_of_the_file_that_it_stands_for(
 ) -> None:
     uri = uri.format(root=root)
     window.open(uri, "x = ")
-    assert await answer(window, uri, 0, 4) == (["a_word(1)"] if may_leave else ["x = !"])
+    assert await window.suggest_when_loaded(uri, 0, 4) == (["a_word(1)"] if may_leave else ["x = !"])
     assert len(server.completions) == may_leave
 
 
@@ -167,7 +126,7 @@ async def test_a_file_that_no_folder_holds_has_the_rules_of_its_work_tree(
     (other / name).parent.mkdir(parents=True, exist_ok=True)
     uri = (other / name).as_uri()
     window.open(uri, "x = ")
-    assert await answer(window, uri, 0, 4) == (["a_word(1)"] if may_leave else ["x = !"])
+    assert await window.suggest_when_loaded(uri, 0, 4) == (["a_word(1)"] if may_leave else ["x = !"])
     assert len(server.completions) == may_leave
 
 
@@ -188,7 +147,7 @@ async def test_what_the_servers_will_be_asked_for_is_not_written_here(
         uri = (root / name).as_uri()
         window.open(uri, "x = ")
         if name != ".gitignore":
-            assert await answer(window, uri, 0, 4)
+            assert await window.suggest_when_loaded(uri, 0, 4)
         window.change(uri, insertion(0, 4, "1"))
         await window.request("slipstream/stats")  # which is answered behind the change
         await window.request("slipstream/stats")
@@ -218,7 +177,7 @@ async def test_what_is_shown_of_a_document_out_of_sight_brings_no_secret_along(
     while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":  # noqa: ASYNC110 - asked
         await asyncio.sleep(0.005)
     window.open(uri, text)
-    assert await answer(window, uri, line, column) == ["a_word(1)"]
+    assert await window.suggest_when_loaded(uri, line, column) == ["a_word(1)"]
     async with asyncio.timeout(PATIENCE_S):
         await chosen.wait()
     window.change(uri, insertion(line, column, "y "))
@@ -239,7 +198,7 @@ async def test_context_repeats_nothing_that_the_servers_window_shows(
     while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":  # noqa: ASYNC110 - asked
         await asyncio.sleep(0.005)
     window.open(uri, text)
-    assert await answer(window, uri, line, column) == ["a_word(1)"]
+    assert await window.suggest_when_loaded(uri, line, column) == ["a_word(1)"]
     async with asyncio.timeout(PATIENCE_S):
         await chosen.wait()
     window.change(uri, insertion(line, column, "y "))
@@ -255,9 +214,9 @@ async def test_a_rule_that_is_new_holds_soon(
     monkeypatch.setattr("lsp_server.workspace.leave_rules.VALID_S", 0.0)
     uri = (root / "loans.py").as_uri()
     window.open(uri, "x = ")
-    assert await answer(window, uri, 0, 4) == ["a_word(1)"]
+    assert await window.suggest_when_loaded(uri, 0, 4) == ["a_word(1)"]
     (root / ".gitignore").write_text("loans.py\n")
-    assert await answer(window, uri, 0, 4) == ["x = !"]
+    assert await window.suggest_when_loaded(uri, 0, 4) == ["x = !"]
     assert len(server.completions) == 1
 
 
@@ -268,12 +227,13 @@ async def test_who_types_faster_than_rules_are_read_is_answered_by_the_first_rea
     begun: list[Path] = []
     may_read = threading.Event()
 
-    def read(_folder: Path, path: Path, _exclude: tuple[str, ...]) -> bool:
-        begun.append(path)
+    def read(question: Question) -> bool:
+        begun.append(question.called)
         return may_read.wait(PATIENCE_S)
 
     monkeypatch.setattr("lsp_server.workspace.leave_rules._allows", read)
-    rules, location = LeaveRules(), locate((tmp_path / "loans.py").as_uri(), [tmp_path])
+    file = tmp_path / "loans.py"
+    rules, location = LeaveRules(), locate(file.as_uri(), {tmp_path: tmp_path}, FileIdentity(file, tmp_path))
     typed = [asyncio.create_task(rules.allow(location, ())) for _ in range(20)]
     await asyncio.sleep(0)
     for request in typed[:-1]:
@@ -343,7 +303,7 @@ async def test_a_repository_sends_nobody_s_text_anywhere(
         await window.begin(root)
         uri = (root / "loans.py").as_uri()
         window.open(uri, "x = ")
-        assert await answer(window, uri, 0, 4) == ["x = !"]
+        assert await window.suggest_when_loaded(uri, 0, 4) == ["x = !"]
         await window.end()
     shown = [heard["params"]["message"] for heard in window.heard if "showMessage" in heard["method"]]
     assert "may not set remote.url, remote.tokenFile, remote.tokenizer" in " ".join(shown)

@@ -8,7 +8,7 @@ import pytest
 
 from lsp_server.workspace.locations import is_nameless, locate, path_of, path_text, stands_for_text
 
-FOLDERS = (Path("/work"), Path("/work/inner"), Path("/other"))
+FOLDERS = {folder: folder for folder in (Path("/work"), Path("/work/inner"), Path("/other"))}
 
 
 def test_the_innermost_folder_holds_a_document() -> None:

@@ -163,7 +163,7 @@ def test_later_layers_win_and_a_repository_narrows_what_they_made() -> None:
     assert configuration.settings.max_tokens == configuration.of(folder).max_tokens == 40
     assert configuration.settings.deadline_ms == 50
     configuration.set_layer("the editor's settings", {"maxTokens": 200})
-    assert (configuration.of(folder).max_tokens, configuration.of(None).max_tokens) == (100, 200)
+    assert (configuration.of(folder).max_tokens, configuration.of().max_tokens) == (100, 200)
     configuration.drop_repository(folder)
     assert configuration.of(folder).max_tokens == 200
 

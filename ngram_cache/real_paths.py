@@ -1,0 +1,129 @@
+"""Where a path leads on the disk: one file or folder has one real path, however it is spelled.
+
+Links are followed, bind mounts are undone (Linux), and names get the letters that the disk has. Reads the
+disk, so it may wait. Knows no rules.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from ngram_cache.file_names import name_in
+
+# No system opens a longer path, and a search through it would take time with the square of its length.
+MAX_PATH_CHARS = 4096
+
+MAX_MOUNT_BYTES = 1 << 20
+MAX_ENTRIES = 20_000  # of a folder that is searched for a name's own letters
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One row of the table of mounts: `root`, a folder of a device, is seen at `point`."""
+
+    device: str
+    root: PurePosixPath
+    point: PurePosixPath
+
+
+def real_path(path: Path) -> Path:
+    """Return the one path of what lies at `path`; of what does not exist its folder's, and its name.
+
+    Raises OSError for a path that is too long.
+    """
+    if len(str(path)) > MAX_PATH_CHARS:
+        raise OSError(f"a path of more than {MAX_PATH_CHARS} characters")
+    real = Path(os.path.realpath(path))  # pathlib's own raises for a link to itself
+    if sys.platform == "linux":
+        real = next(filter(lambda other: _is_same(real, other), other_paths(real, read_mounts())), real)
+    return real if sys.platform == "win32" else _in_own_letters(real)
+
+
+def read_mounts() -> list[Mount]:
+    """The mounts of this process, in the order in which they were made; none where the system lists none."""
+    try:
+        with _MOUNTS.open("rb") as file:
+            data = file.read(MAX_MOUNT_BYTES)
+    except OSError:
+        return []
+    return list(parse_mounts(data))
+
+
+def parse_mounts(data: bytes) -> Iterator[Mount]:
+    """The rows of a table of mounts, without those that are damaged."""
+    for row in data.split(b"\n"):
+        fields = row.split(b" ")
+        if len(fields) > 4:
+            root, point = (PurePosixPath(os.fsdecode(_ESCAPED.sub(_unescaped, name))) for name in fields[3:5])
+            if root.is_absolute() and point.is_absolute():
+                yield Mount(os.fsdecode(fields[2]), root, point)
+
+
+def other_paths(path: Path, mounts: list[Mount]) -> Iterator[Path]:
+    """The paths at which other mounts show what lies at `path`, those of the widest view first.
+
+    `path` itself ends them, where its turn comes.
+    """
+    holding = [mount for mount in mounts if name_in(mount.point, PurePosixPath(path)) is not None]
+    if not holding:
+        return
+    # Of mounts at one point the last one is seen.
+    mount = max(reversed(holding), key=lambda found: len(found.point.parts))
+    inner = mount.root / (name_in(mount.point, PurePosixPath(path)) or "")
+    for other in sorted(mounts, key=lambda found: len(found.root.parts)):
+        name = name_in(other.root, inner) if other.device == mount.device else None
+        if name is not None:
+            found = Path(other.point / name)
+            if found == path:
+                return
+            yield found
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    return bytes([int(match[1], 8) & 0xFF])
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Whether both lead to one file; where there is none yet, whether their folders are one."""
+    try:
+        if path.exists():
+            return path.samefile(other)
+        return path.name == other.name and path.parent.samefile(other.parent)
+    except (OSError, ValueError):
+        return False
+
+
+def _in_own_letters(path: Path) -> Path:
+    """`path` with each name as its folder lists it, where a folder takes other letters for the same name."""
+    own = Path(path.anchor)
+    for name in path.parts[1:]:
+        own /= _listed_name(own, name)
+    return own
+
+
+def _listed_name(folder: Path, name: str) -> str:
+    swapped = name.swapcase()
+    try:
+        status = os.lstat(folder / name)
+        if name.isascii() and (swapped == name or not os.path.samestat(status, os.lstat(folder / swapped))):
+            return name
+        with os.scandir(folder) as entries:
+            listed = [entry.name for entry in islice(entries, MAX_ENTRIES) if entry.inode() == status.st_ino]
+    except (OSError, ValueError):
+        return name
+    return own_name(name, listed)
+
+
+def own_name(name: str, listed: list[str]) -> str:
+    """The name of a file that is called `name`, out of all its names that are `listed` in its folder."""
+    folded = [other for other in listed if other.casefold() == name.casefold()]
+    return name if name in listed else next(iter([*folded, *listed]), name)
