@@ -11,7 +11,7 @@ from completion_engine.config import EngineConfig
 from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, forget_unused, mark_compiled
 from completion_engine.cpu.kernels.stored_kernels import are_all_stored
 from completion_engine.engine import CompletionEngine
-from completion_engine.loading.precision import choose_device
+from completion_engine.loading.rungs import plan_here
 from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
 
 
@@ -20,7 +20,7 @@ def compile_all(device: str) -> None:
 
     Nothing where `device` means a GPU.
     """
-    kind = choose_device(device).type
+    kind = plan_here(device, "auto").rungs[0].device.type
     if kind == "cpu":
         with tempfile.TemporaryDirectory(prefix="slipstream-") as folder:
             write_toy_model(Path(folder))

@@ -7,10 +7,10 @@ know LSP and editors.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.alternatives import Alternatives
@@ -34,8 +34,11 @@ from completion_engine.decoding.preparation import PreparedRequest, RequestPrepa
 from completion_engine.decoding.shadow import DraftedCompletion, ShadowChecks
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.energy import find_meter
+from completion_engine.errors import SlipstreamError
 from completion_engine.loading.drafters import build_drafters
-from completion_engine.loading.model import load_language_model
+from completion_engine.loading.gpu_target import TargetWish
+from completion_engine.loading.ladder import Ladder, forget_frames
+from completion_engine.loading.model import ladder_for
 from completion_engine.loading.trained_drafter import device_decoder_of
 from completion_engine.models import ModelStore
 from completion_engine.prompting.prompt import Prompt
@@ -48,7 +51,12 @@ from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
 
 _WARM_UP_TEXT = ("def add(first, second):\n    return first + second\n\n\nadd(", "\n")
+_COMPARED_TEXT = (
+    _WARM_UP_TEXT[0] + "1, 2)\n\n\nclass Point:\n    def __init__(self, x, y):\n        self.x = x\n"
+)
 _WARM_UP_LANGUAGE, _NUM_WARM_UP_TOKENS = "python", 8
+
+R = TypeVar("R")
 
 
 class CompletionEngine:
@@ -60,22 +68,36 @@ class CompletionEngine:
         target: LanguageModel,
         tokenizer: Tokenizer,
         drafters: Mapping[str, Drafter] | None = None,
+        ladder: Ladder[LanguageModel] | None = None,
     ) -> None:
-        """Build an engine on loaded parts; without `drafters`, those that `config` names are built."""
+        """Build an engine on loaded parts; without `drafters`, those that `config` names are built.
+
+        If the rung of `ladder` fails later, the engine goes on with the target on the next one.
+        """
         self.config = config
         self.tokenizer = tokenizer
-        self._target = target
-        self._drafters = build_drafters(config, target, tokenizer) if drafters is None else drafters
+        self._ladder = ladder
+        self._take(target, build_drafters(config, target, tokenizer) if drafters is None else drafters)
+
+    def _take(self, target: LanguageModel, drafters: Mapping[str, Drafter]) -> None:
+        """Answer with `target` from now on, with empty caches."""
+        config, tokenizer = self.config, self.tokenizer
+        self._target, self._drafters = target, drafters
         may_step_on_device = config.drafts_trees and not config.plans_on_host
         self._device_decoder = (
-            device_decoder_of(self._drafters, target, tokenizer.num_tokens) if may_step_on_device else None
+            device_decoder_of(drafters, target, tokenizer.num_tokens, self._note)
+            if may_step_on_device
+            else None
         )
-        self._preparation = RequestPreparation(
-            config, target, tokenizer, self._drafters, self._device_decoder
-        )
+        self._preparation = RequestPreparation(config, target, tokenizer, drafters, self._device_decoder)
         self._background: BackgroundWriting | BackgroundPrompt | None = None
         self._shadow = ShadowChecks(target, tokenizer)
         self.energy = find_meter(str(target.device))
+
+    def _note(self, reason: str) -> None:
+        """Remember what the rung in use does without."""
+        if self._ladder is not None:
+            self._ladder.note(reason)
 
     @classmethod
     def load(
@@ -111,11 +133,18 @@ class CompletionEngine:
         tell("Loading the tokenizer", 0, 2)
         tokenizer = tokenizer or load_tokenizer(folder)
         tell("Loading the model", 1, 2)
-        target = load_language_model(folder, config.device, config.dtype)
-        drafters = build_drafters(config, target, tokenizer, report, should_stop)
-        engine = cls(config, target, tokenizer, drafters)
-        if warms_up:
-            engine._warm_up()
+        text = tokenizer.encode(_COMPARED_TEXT)
+        wish = TargetWish(folder, num_slots=config.num_slots, text=text)
+        ladder = ladder_for(wish, config.device, config.dtype)
+
+        def build(target: LanguageModel) -> CompletionEngine:
+            drafters = build_drafters(config, target, tokenizer, report, should_stop, ladder.note)
+            engine = cls(config, target, tokenizer, drafters, ladder)
+            if warms_up:
+                engine._warm_up()
+            return engine
+
+        engine = ladder.climb(build)
         give_back()
         tell("Model ready", 2, 2)
         return engine
@@ -129,7 +158,7 @@ class CompletionEngine:
             index = NgramIndex([("", self.tokenizer.encode(request.prefix * 2))])
             request = replace(request, index=index, indexed_as="-", repository_memory="on")
         self.open(request.language)
-        self.write(request, NextLine(""), _NUM_WARM_UP_TOKENS)
+        self._write(request, NextLine(""), _NUM_WARM_UP_TOKENS)
         self.forget(request.document)
 
     @property
@@ -137,11 +166,19 @@ class CompletionEngine:
         """The model that verifies."""
         return self._target
 
+    @property
+    def rung(self) -> str:
+        """The way the target runs, which its bits depend on."""
+        return str(self._ladder.rung) if self._ladder else str(self._target.device)
+
     def complete(self, request: CompletionRequest) -> Completion:
         """Return the verified completion at the request's cursor; empty text when nothing is worth showing.
 
         Raises CancelledError after the present step when the request is cancelled.
         """
+        return self._on_any_rung(lambda: self._complete(request))
+
+    def _complete(self, request: CompletionRequest) -> Completion:
         begin_s = time.perf_counter()
         prepared, decoding = self._begin(request, waits=True)
         rules = rules_at(request)
@@ -166,9 +203,13 @@ class CompletionEngine:
 
     def prepare(self, request: CompletionRequest, prompt: Prompt | None = None) -> None:
         """Compute the keys and values of the request's prompt, write nothing; `prompt` is as in `write`."""
-        _, decoding = self._begin(request, prompt)
-        while decoding.prepare():
-            pass
+
+        def compute() -> None:
+            _, decoding = self._begin(request, prompt)
+            while decoding.prepare():
+                pass
+
+        self._on_any_rung(compute)
 
     def prepare_context(self, request: CompletionRequest, like: CompletionEngine | None = None) -> None:
         """Do what `prepare` does with the request's context in front, which its document has from now on.
@@ -176,7 +217,7 @@ class CompletionEngine:
         The prompt is copied as far as `like`, an engine on the same target, has computed it.
         """
         prompt = self._preparation.commit_context(request)
-        if like is not None:
+        if like is not None and like.rung == self.rung:
             self._preparation.take_over(like._preparation, request.document, prompt)
         self.prepare(request, prompt)
 
@@ -185,6 +226,9 @@ class CompletionEngine:
 
         Where it `writes`, its completion is written next. The whole prompt comes last.
         """
+        self._on_any_rung(lambda: self._expect(request, writes=writes))
+
+    def _expect(self, request: CompletionRequest, *, writes: bool) -> None:
         prepared, decoding = self._begin(request, waits=True)
         self._background = BackgroundPrompt(prepared, decoding)
         rules = rules_at(request)
@@ -203,6 +247,11 @@ class CompletionEngine:
 
         `prompt` replaces the one that would be built.
         """
+        return self._on_any_rung(lambda: self._write(request, rules, max_tokens, prompt))
+
+    def _write(
+        self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
+    ) -> Decoding:
         _, decoding = self._begin(request, prompt)
         run(decoding, rules, Limits(min(max_tokens, self._preparation.max_new_tokens)), request.cancellation)
         return decoding
@@ -216,6 +265,9 @@ class CompletionEngine:
         """
         if cancellation.is_cancelled:
             return False
+        return self._on_any_rung(lambda: self._idle(cancellation, is_late=is_late))
+
+    def _idle(self, cancellation: Cancellation, *, is_late: bool) -> bool:
         work = self._background
         needed_by = needed_by_none if is_late or work is None else work.needed_by()
 
@@ -263,6 +315,7 @@ class CompletionEngine:
             "dtype": target.precision.name,
             "drafters": list(self._drafters),
             "exactness": target.exactness,
+            **({"rung": self._ladder.rung.name, "rung_reason": self._ladder.reason} if self._ladder else {}),
             "plans": "on the device" if self._device_decoder else "on the host",
             "pass_ms": {str(width): round(cost, 2) for width, cost in target.pass_ms.items()},
             "capacity": target.capacity,
@@ -274,6 +327,30 @@ class CompletionEngine:
             + self._shadow.num_bytes,
             "num_drafter_bytes": sum(drafter.num_bytes for drafter in self._drafters.values()),
         }
+
+    def _on_any_rung(self, work: Callable[[], R]) -> R:
+        """Return what `work` returns; where a GPU fails under it, on the next rung, from the beginning."""
+        while True:
+            try:
+                return work()
+            except (CancelledError, SlipstreamError):
+                raise
+            except Exception as error:
+                if self._ladder is None or not self._ladder.may_leave:
+                    raise
+                self._descend(self._ladder, error)
+
+    def _descend(self, ladder: Ladder[LanguageModel], error: Exception) -> None:
+        """Load the target on the next rung, once nothing holds what lies on the one that failed."""
+        forget_frames(error)
+        del self._target, self._drafters, self._device_decoder, self._preparation
+        del self._background, self._shadow
+        ladder.leave(error)
+
+        def build(target: LanguageModel) -> None:
+            self._take(target, build_drafters(self.config, target, self.tokenizer, note=ladder.note))
+
+        ladder.climb(build)
 
     def _begin(
         self, request: CompletionRequest, prompt: Prompt | None = None, *, waits: bool = False

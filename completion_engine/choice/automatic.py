@@ -23,7 +23,7 @@ from completion_engine.config import EngineConfig
 from completion_engine.gpu.loading import BITS
 from completion_engine.loading.drafters import trained_folder
 from completion_engine.loading.model import CAPACITY
-from completion_engine.loading.precision import choose_device, choose_precision
+from completion_engine.loading.rungs import plan_here
 from completion_engine.models import ModelStore
 from completion_engine.target_model.precision import Precision
 
@@ -48,8 +48,8 @@ class AutomaticTarget:
         """
         stored = [model for model in self._store.list() if model.spec.may_be_chosen]
         stored.sort(key=lambda model: model.spec.num_bytes)
-        device = choose_device(config.device)
-        precision = choose_precision(config.dtype, device)
+        best = plan_here(config.device, config.dtype).rungs[0]
+        device, precision = best.device, best.precision
         machine = Machine(
             num_free_bytes(device),
             _num_free_disk_bytes(self._store.root),

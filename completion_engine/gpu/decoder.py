@@ -26,7 +26,7 @@ _MOVE = PassShape(32, is_tree=False, wants_logits=False)  # rows that are moved 
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class DeviceLayer:
     """One decoder layer's weights."""
 
     input_norm: Tensor
@@ -40,6 +40,7 @@ class _Layer:
 
     @property
     def num_bytes(self) -> int:
+        """Memory of the products' weights."""
         products = (self.qkv, self.out, self.gate, self.up, self.down)
         return sum(product.weight.num_bytes for product in products)
 
@@ -63,7 +64,7 @@ class GraphedDecoder(FamilyDecoder):
 
     `bits` are those of the layers' weights; the head and the embedding stay as they are. What was read of a
     layer is let go of before the next one is read, so the device never holds more than one layer twice.
-    Raises UserError for weights that cannot be held in so few bits.
+    Call `rehearse` before the first request. Raises UserError for weights that cannot be held in so few bits.
     """
 
     row_step = ROWS
@@ -80,19 +81,17 @@ class GraphedDecoder(FamilyDecoder):
         super().__init__(model, capacity, device)
         self._device, self._dtype = device, self._embedding.dtype
         self._heads = launch.DeviceHeads(self.num_heads, self.num_kv_heads, self.head_size, capacity)
-        self._scale = self.head_size**-0.5
+        self.scale = self.head_size**-0.5
         self._num_processors = launch.num_processors(device)
         head = self._embedding if model.is_tied else model.head.to(device)
-        self._head = self._tiled(head, 16, is_whole=True)
-        self._layers = [self._layer(model.layer(index).to(device), bits) for index in range(model.num_layers)]
+        self.head = self._tiled(head, 16, is_whole=True)
+        self.layers = [self._layer(model.layer(index).to(device), bits) for index in range(model.num_layers)]
         self._runner = runner or runner_for(device)
         self._arena = DeviceArena(device, WIDTHS[-1])
         self._passes: dict[PassShape, PassBuffers] = {}
         self._moving = PassInputs.empty(_MOVE, device)
-        ends = self._embedding.nbytes + (0 if model.is_tied else self._head.weight.num_bytes)
-        self.num_weight_bytes = ends + sum(layer.num_bytes for layer in self._layers)
-        if self._runner.captures:
-            self.rehearse()
+        ends = self._embedding.nbytes + (0 if model.is_tied else self.head.weight.num_bytes)
+        self.num_weight_bytes = ends + sum(layer.num_bytes for layer in self.layers)
 
     @property
     def heads(self) -> launch.DeviceHeads:
@@ -101,7 +100,7 @@ class GraphedDecoder(FamilyDecoder):
 
     def head_rows(self, tokens: Tensor) -> Tensor:
         """See `Decoder.head_rows`."""
-        return self._head.weight.rows(tokens).dense(self._dtype)
+        return self.head.weight.rows(tokens).dense(self._dtype)
 
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """See `Decoder.forward`; `caches` is one cache, once for each branch."""
@@ -115,7 +114,12 @@ class GraphedDecoder(FamilyDecoder):
         return buffers.logits[len(rows) - num_logits : len(rows)].clone()
 
     def rehearse(self) -> None:
-        """Run a pass of every shape, lest one is compiled or captured under a keystroke."""
+        """Run a pass of every shape, so that none is compiled or captured while a user waits.
+
+        Does nothing where passes are not captured.
+        """
+        if not self._runner.captures:
+            return
         sizes = (self.num_layers, self.num_kv_heads, self.head_size, self.hidden_size)
         cache = KVCache(CacheShape(*sizes, self._heads.capacity, self._dtype, self._device))
         for width in (width for width in WIDTHS if width < cache.capacity):
@@ -142,13 +146,13 @@ class GraphedDecoder(FamilyDecoder):
 
     def compute(self, at: PassBuffers, *, wants_logits: bool) -> None:
         """One pass over static buffers, as their inputs say: the same work every time, to be captured."""
-        launch.run_embed(at.inputs, self._embedding, self._layers[0].input_norm, self.eps, at.x, at.normed)
-        next_norms = [*(layer.input_norm for layer in self._layers[1:]), self._norm]
-        for index, (layer, next_norm) in enumerate(zip(self._layers, next_norms, strict=True)):
+        launch.run_embed(at.inputs, self._embedding, self.layers[0].input_norm, self.eps, at.x, at.normed)
+        next_norms = [*(layer.input_norm for layer in self.layers[1:]), self._norm]
+        for index, (layer, next_norm) in enumerate(zip(self.layers, next_norms, strict=True)):
             qkv = self._parts_of(layer.qkv, at.normed)
             launch.run_place_heads(at.inputs, qkv, layer.heads, self._heads, index, self.eps, at.queries)
             launch.run_attention(
-                at.inputs, at.queries, self._heads, index, self._scale, at.partial, at.attended
+                at.inputs, at.queries, self._heads, index, self.scale, at.partial, at.attended
             )
             parts = self._parts_of(layer.out, at.attended.flatten(1))
             launch.run_add_and_norm(parts, layer.mlp_norm, self.eps, at.x, at.normed)
@@ -159,7 +163,7 @@ class GraphedDecoder(FamilyDecoder):
             launch.run_add_and_norm(parts, next_norm, self.eps, at.x, at.normed)
         launch.run_store_hidden(at.inputs, at.normed)
         if wants_logits:
-            launch.run_product(self._head.weight, self._head.tiles, at.normed, at.logits[None])
+            launch.run_product(self.head.weight, self.head.tiles, at.normed, at.logits[None])
 
     def _parts_of(self, product: TiledWeight, x: Tensor) -> Tensor:
         """A layer's product, in parts [num_parts, num_rows, num_outputs] float32."""
@@ -188,16 +192,16 @@ class GraphedDecoder(FamilyDecoder):
             rows("normed", self.hidden_size),
             rows("queries", heads.num_heads, heads.head_size),
             rows("attended", heads.num_heads, heads.head_size),
-            rows("gated", self._layers[0].gate.weight.num_outputs),
+            rows("gated", self.layers[0].gate.weight.num_outputs),
             partial,
             rows("logits", self.vocab_size),
         )
 
-    def _layer(self, parts: LayerParts, bits: Bits) -> _Layer:
+    def _layer(self, parts: LayerParts, bits: Bits) -> DeviceLayer:
         """Of parts on the device. They have no biases but those of the heads: see `loading.why_not_model`."""
         qkv, bias = stacked(parts.q, parts.k, parts.v)
         (out, _), (gate, _), (up, _), (down, _) = parts.out, parts.gate, parts.up, parts.down
-        return _Layer(
+        return DeviceLayer(
             parts.input_norm,
             launch.HeadWeights(bias, parts.q_norm, parts.k_norm, self._cos, self._sin),
             self._tiled(qkv, bits),

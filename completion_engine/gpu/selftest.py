@@ -1,81 +1,208 @@
-"""Whether the kernels give right results on this very device, before a target trusts them."""
+"""Each kernel against plain torch on this GPU, at the shapes of the loaded target, before it answers.
+
+Inputs differ by row, head and position, and from the weights, so that swapped rows show.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from triton.errors import TritonError
+from torch.nn import functional
 
 from completion_engine.gpu import launch
-from completion_engine.gpu.passes import ROW_BLOCK, PassInputs, PassShape
-from completion_engine.gpu.tiles import tiles_for
-from completion_engine.gpu.weights import Bits, hold
-from completion_engine.target_model.branch_caches import lay_out
+from completion_engine.gpu.decoder import DeviceLayer, GraphedDecoder, PassBuffers
+from completion_engine.gpu.passes import PassShape
+from completion_engine.gpu.reference import grouped_attention, norm
+from completion_engine.gpu.tiles import TiledWeight
+from completion_engine.target_model.branch_caches import Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
+from completion_engine.target_model.llama_family import rotate
 
-_MOST_ERROR = 0.02  # relative, as a norm: bf16 explains less
-_NUM_HEADS, _NUM_KV_HEADS, _CAPACITY = 4, 2, 512
-_START, _PARENTS = 300, [-1, 0, 0, 2, 2, 4]
-
-
-def fault_of_kernels(device: torch.device, dtype: torch.dtype, bits: Bits, head_size: int) -> str:
-    """What is wrong with them for a target of such heads; empty where nothing is.
-
-    Some seconds the first time, for they are compiled.
-    """
-    try:
-        error = max(_product_error(device, dtype, bits), _attention_error(device, dtype, head_size))
-    except (TritonError, RuntimeError) as fault:
-        return f"they cannot be run ({str(fault).splitlines()[0] if str(fault) else type(fault).__name__})"
-    return "" if error < _MOST_ERROR else f"their results are off by {error:.1%}"
+MAX_ERROR = 0.02  # relative, as a norm; bf16 explains less than half of it
+_WIDTHS = (16, 64)  # rows of a product, which are cut in blocks of two sizes
+_START = 1000  # of the rows that attend: they cross the end of a chunk of keys
+_TREE = (-1, 0, 0, 2, 2, 4, 1, 6, 3)
+_OUTPUTS_AT_ONCE = 16384  # of a dense copy
 
 
-def _product_error(device: torch.device, dtype: torch.dtype, bits: Bits) -> float:
-    weight = hold(_drawn((96, 256), device, dtype), bits)
-    x = _drawn((ROW_BLOCK, 256), device, dtype)
-    tiles = tiles_for(weight, launch.num_processors(device))
-    parts = torch.full((tiles.num_parts(256), ROW_BLOCK, 96), float("nan"), device=device)
-    launch.run_product(weight, tiles, x, parts)
-    return _distance(parts.sum(0), x.float() @ weight.dense(torch.float32).T)
+class KernelError(Exception):
+    """A kernel computes something else than plain torch."""
 
 
-def _attention_error(device: torch.device, dtype: torch.dtype, head_size: int) -> float:
-    """Rows of a tree behind some hundred positions, against plain attention under a mask."""
-    heads = launch.DeviceHeads(_NUM_HEADS, _NUM_KV_HEADS, head_size, _CAPACITY)
-    num_rows = len(_PARENTS)
-    cache = KVCache(CacheShape(1, heads.num_kv_heads, heads.head_size, 8, heads.capacity, dtype, device))
-    cache.keys.copy_(_drawn(cache.keys.shape, device, dtype))
-    cache.values.copy_(_drawn(cache.values.shape, device, dtype))
-    cache.keep([0] * _START)
-    layout = lay_out(_PARENTS)
-    inputs = PassInputs.empty(PassShape(8, is_tree=True, wants_logits=False), device)
-    inputs.fill([0] * num_rows, layout, cache)
-    queries = _drawn((8, heads.num_heads, heads.head_size), device, dtype)
-    partial = launch.Partial.empty(heads, 8, device)
-    found = torch.full_like(queries, float("nan"))
-    launch.run_attention(inputs, queries, heads, 0, heads.head_size**-0.5, partial, found)
-    seen = torch.zeros(num_rows, heads.capacity, dtype=torch.bool, device=device)
-    seen[:, :_START] = True
+def check_launch(device: torch.device, dtype: torch.dtype) -> None:
+    """Compile and launch one small kernel before weights are read; raise whatever keeps it from running."""
+    generator = _generator(1)
+    parts = torch.randn(2, 3, 64, generator=generator).to(device)
+    x, weight = (torch.randn(size, generator=generator).to(device, dtype) for size in ((3, 64), (64,)))
+    wanted = norm((x.float() + parts.sum(0)).to(dtype).float(), weight, 1e-6)
+    found = torch.full_like(x, float("nan"))
+    launch.run_add_and_norm(parts, weight, 1e-6, x, found)
+    if not (error := _distance(found, wanted)) < MAX_ERROR:
+        raise KernelError(f"its self-test failed: add_and_norm is off by {error:.1%}")
+
+
+def check_kernels(decoder: GraphedDecoder) -> None:
+    """Raise KernelError for the first kernel that is wrong; seconds the first time, for kernels compile."""
+    for name, error in kernel_errors(decoder):
+        if not error < MAX_ERROR:
+            raise KernelError(f"its self-test failed: {name} is off by {error:.1%}")
+
+
+@torch.inference_mode()
+def kernel_errors(decoder: GraphedDecoder, exact: torch.dtype = torch.float32) -> Iterator[tuple[str, float]]:
+    """Yield each kernel's name and relative error beside torch in the type `exact`; infinity for NaN."""
+    layer = decoder.layers[-1]
+    for width in _WIDTHS:
+        yield from _products(decoder, layer, width, exact)
+    cache = _random_cache(decoder)
+    for layout in (lay_out(_TREE), lay_out(range(-1, _rows_of_chain(cache) - 1))):
+        kind = "a tree" if len(layout.branches) > 1 else "a chain"
+        for name, error in _rows(decoder, layout, cache, exact):
+            yield f"{name} of {kind}", error
+    yield "move_rows", _moved(decoder, cache)
+
+
+def _products(
+    decoder: GraphedDecoder, layer: DeviceLayer, width: int, exact: torch.dtype
+) -> Iterator[tuple[str, float]]:
+    named = {"qkv": layer.qkv, "out": layer.out, "down": layer.down, "head": decoder.head}
+    for seed, (name, product) in enumerate(named.items()):
+        weight = product.weight
+        x = _drawn(decoder, seed, width, weight.num_inputs)
+        parts = torch.full(
+            (product.num_parts, width, weight.num_outputs), float("nan"), device=x.device, dtype=torch.float32
+        )
+        launch.run_product(weight, product.tiles, x, parts)
+        yield f"product {name} of {width} rows", _distance(parts.sum(0), _dense_product(x, product, exact))
+    x = _drawn(decoder, 11, width, layer.gate.weight.num_inputs)
+    found = torch.full((width, layer.gate.weight.num_outputs), float("nan"), device=x.device, dtype=x.dtype)
+    launch.run_gated_product(layer.gate.weight, layer.up.weight, layer.gate.tiles, x, found)
+    opened, raised = (_dense_product(x, part, exact) for part in (layer.gate, layer.up))
+    yield f"gated_product of {width} rows", _distance(found, functional.silu(opened) * raised)
+
+
+def _dense_product(x: Tensor, product: TiledWeight, exact: torch.dtype) -> Tensor:
+    weight, found = product.weight, []
+    for first in range(0, weight.num_outputs, _OUTPUTS_AT_ONCE):
+        outputs = torch.arange(first, min(first + _OUTPUTS_AT_ONCE, weight.num_outputs), device=x.device)
+        found.append(x.to(exact) @ weight.rows(outputs).dense(torch.float32).to(exact).T)
+    return torch.cat(found, 1)
+
+
+def _rows(
+    decoder: GraphedDecoder, layout: Layout, cache: KVCache, exact: torch.dtype
+) -> Iterator[tuple[str, float]]:
+    """The kernels between the products, on one layer of a pass."""
+    num_rows, layer = len(layout.depths), decoder.layers[-1]
+    width = 16 if num_rows <= 16 else 64
+    at = decoder.buffers(PassShape(width, len(layout.branches) > 1, wants_logits=True))
+    tokens = torch.randint(0, decoder.vocab_size, (num_rows,), generator=_generator(21)).tolist()
+    at.inputs.fill(tokens, layout, cache)
+    for buffer in (at.x, at.normed, at.queries, at.attended):
+        buffer.fill_(float("nan"))
+    launch.run_embed(at.inputs, decoder.embedding, layer.input_norm, decoder.eps, at.x, at.normed)
+    x = decoder.embedding[torch.tensor(tokens, device=at.x.device)].to(exact)
+    yield "embed", _distance(at.x[:num_rows], x)
+    yield "norm", _distance(at.normed[:num_rows], norm(x, layer.input_norm, decoder.eps))
+    yield from _heads(decoder, layout, cache, at, exact)
+    parts = _drawn(decoder, 23, layer.out.num_parts, width, decoder.hidden_size).float()
+    at.x[num_rows:] = 0
+    x = at.x.to(exact) + parts.to(exact).sum(0)
+    launch.run_add_and_norm(parts, layer.mlp_norm, decoder.eps, at.x, at.normed)
+    yield "add_and_norm", _distance(at.normed[:num_rows], norm(x, layer.mlp_norm, decoder.eps)[:num_rows])
+    launch.run_store_hidden(at.inputs, at.normed)
+    stored = cache.hidden[cache.num_cached : cache.num_cached + num_rows]
+    yield "store_hidden", _distance(stored, at.normed[:num_rows].to(exact))
+
+
+def _heads(
+    decoder: GraphedDecoder, layout: Layout, cache: KVCache, at: PassBuffers, exact: torch.dtype
+) -> Iterator[tuple[str, float]]:
+    """Queries, keys and values of the rows, and their attention to all that they see."""
+    layer, heads, index = decoder.layers[-1], decoder.heads, decoder.num_layers - 1
+    num_rows, start, width = len(layout.depths), cache.num_cached, len(at.queries)
+    columns = (heads.num_heads + 2 * heads.num_kv_heads) * heads.head_size
+    parts = _drawn(decoder, 22, layer.qkv.num_parts, width, columns).float()
+    launch.run_place_heads(at.inputs, parts, layer.heads, heads, index, decoder.eps, at.queries)
+    qkv = parts.to(exact).sum(0)[:num_rows]
+    qkv = qkv if layer.heads.bias is None else qkv + layer.heads.bias.to(exact)
+    split_at = heads.num_heads, heads.num_heads + heads.num_kv_heads
+    q, k, v = torch.tensor_split(qkv.view(num_rows, -1, heads.head_size), split_at, 1)
+    if layer.heads.q_norm is not None and layer.heads.k_norm is not None:
+        q, k = norm(q, layer.heads.q_norm, decoder.eps), norm(k, layer.heads.k_norm, decoder.eps)
+    positions = torch.tensor(layout.depths, device=q.device) + start
+    cos, sin = (table[positions].to(exact) for table in (layer.heads.cos, layer.heads.sin))
+    keys, values = (part[index, :, start : start + num_rows].to(exact) for part in (cache.keys, cache.values))
+    yield "place_heads (queries)", _distance(at.queries[:num_rows], rotate(q, cos, sin))
+    yield "place_heads (keys)", _distance(keys.transpose(0, 1), rotate(k, cos, sin))
+    yield "place_heads (values)", _distance(values.transpose(0, 1), v)
+    launch.run_attention(at.inputs, at.queries, heads, index, decoder.scale, at.partial, at.attended)
+    end = start + num_rows
+    wanted = grouped_attention(
+        at.queries[:num_rows].to(exact),
+        cache.keys[index, :, :end].to(exact),
+        cache.values[index, :, :end].to(exact),
+        _seen(layout, start, q.device),
+        decoder.scale,
+    )
+    yield "attention", _distance(at.attended[:num_rows], wanted)
+
+
+def _seen(layout: Layout, start: int, device: torch.device) -> Tensor:
+    """Which places of the cache each row sees, [num_rows, start + num_rows]."""
+    num_rows = len(layout.depths)
+    seen = torch.zeros(num_rows, start + num_rows, dtype=torch.bool, device=device)
+    seen[:, :start] = True
     for branch in layout.branches:
         for row in range(branch.first, branch.end):
-            seen[row, [_START + above for above in branch.path[: layout.depths[row] + 1]]] = True
-    wanted = torch.nn.functional.scaled_dot_product_attention(
-        queries[:num_rows].transpose(0, 1).float()[None],
-        cache.keys[0].float().repeat_interleave(heads.num_heads // heads.num_kv_heads, 0)[None],
-        cache.values[0].float().repeat_interleave(heads.num_heads // heads.num_kv_heads, 0)[None],
-        seen,
-    )
-    return _distance(found[:num_rows], wanted[0].transpose(0, 1))
+            seen[row, [start + above for above in branch.path[: layout.depths[row] + 1]]] = True
+    return seen
 
 
-def _drawn(size: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
-    generator = torch.Generator().manual_seed(len(size))
-    return torch.randn(size, generator=generator).to(device, dtype)
+def _moved(decoder: GraphedDecoder, cache: KVCache) -> float:
+    """Rows that move into line, in all layers."""
+    start, sources = cache.num_cached, [2, 3, 5, 8]
+    held = (cache.keys, cache.values, cache.hidden[None, None])
+    wanted = [part[:, :, [start + source for source in sources]].clone() for part in held]
+    decoder.move(cache, [start + source for source in sources], start + 1)
+    first, end = start + 1, start + 1 + len(sources)
+    return max(_distance(part[:, :, first:end], right) for part, right in zip(held, wanted, strict=True))
+
+
+def _random_cache(decoder: GraphedDecoder) -> KVCache:
+    """A cache with other keys, values and hidden states at each place that the test reads."""
+    sizes = (decoder.num_layers, decoder.num_kv_heads, decoder.head_size, decoder.hidden_size)
+    device, dtype = decoder.embedding.device, decoder.embedding.dtype
+    cache = KVCache(CacheShape(*sizes, decoder.heads.capacity, dtype, device))
+    start = min(_START, decoder.heads.capacity - max(_WIDTHS) - 2)
+    end = start + max(_WIDTHS)
+    for seed, part in ((31, cache.keys), (32, cache.values)):
+        part[:, :, start:end] = _drawn(decoder, seed, *part[:, :, start:end].shape)
+        part[-1] = _drawn(decoder, seed + 10, *part[-1].shape)
+    cache.hidden[start:end] = _drawn(decoder, 33, *cache.hidden[start:end].shape)
+    cache.keep([0] * start)
+    return cache
+
+
+def _rows_of_chain(cache: KVCache) -> int:
+    return min(50, cache.capacity - cache.num_cached)
+
+
+def _generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def _drawn(decoder: GraphedDecoder, seed: int, *size: int) -> Tensor:
+    drawn = torch.randn(size, generator=_generator(seed))
+    return drawn.to(decoder.embedding.device, decoder.embedding.dtype)
 
 
 def _distance(found: Tensor, wanted: Tensor) -> float:
-    """Relative, as a norm; infinity where something was not written."""
-    distance = float((found.float() - wanted).norm() / wanted.norm())
-    return float("inf") if math.isnan(distance) else distance
+    """The largest relative error of a row, as a norm; infinity where something was not written."""
+    found, wanted = found.to(wanted.dtype).flatten(1), wanted.flatten(1)
+    errors = (found - wanted).norm(dim=1) / wanted.norm(dim=1).clamp_min(1e-12)
+    error = float(errors.max())
+    return float("inf") if math.isnan(error) else error

@@ -5,6 +5,7 @@ Owns which neural drafter serves which target. Knows nothing of requests.
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from completion_engine.config import EngineConfig
@@ -15,26 +16,30 @@ from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vo
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.trained_drafter import load_trained
+from completion_engine.loading.trained_drafter import Note, load_trained
 from completion_engine.models import ModelStore
 from completion_engine.models.paths import path_of
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import Progress, ShouldStop
 from completion_engine.target_model.language_model import LanguageModel
 
+logger = logging.getLogger(__name__)
+
 _TRAINED = Path(__file__).parents[1] / "drafters"  # trained drafters that come with the package, by target
 
 
-def build_drafters(
+def build_drafters(  # noqa: PLR0913 - what drafters are made of, and who hears how that goes
     config: EngineConfig,
     target: LanguageModel,
     tokenizer: Tokenizer,
     report: Progress | None = None,
     should_stop: ShouldStop | None = None,
+    note: Note = logger.warning,
 ) -> dict[str, Drafter]:
     """The drafters by name, cheapest first. A target without a trained drafter goes without a neural one.
 
-    Raises SlipstreamError when a draft model cannot be had or has another vocabulary.
+    A GPU on which it fails goes without it too, and `note` is told why. Raises SlipstreamError when a draft
+    model cannot be had or has another vocabulary.
     """
     found: dict[str, Drafter] = {}
     if "ngram" in config.drafters:
@@ -44,7 +49,7 @@ def build_drafters(
     if "lookahead" in config.drafters:
         found["lookahead"] = LookaheadDrafter()
     if "neural" in config.drafters:
-        neural = _neural(config, target, tokenizer, report, should_stop)
+        neural = _neural(config, target, tokenizer, report, should_stop, note)
         if neural is not None:
             found["neural"] = neural
     return found
@@ -58,17 +63,18 @@ def trained_folder(target: str) -> Path | None:
     return folder if (folder / WEIGHTS).is_file() else None
 
 
-def _neural(
+def _neural(  # noqa: PLR0913 - as above
     config: EngineConfig,
     target: LanguageModel,
     tokenizer: Tokenizer,
     report: Progress | None,
     should_stop: ShouldStop | None,
+    note: Note,
 ) -> Drafter | None:
     """The draft model or the drafter that is named, else the one that comes with the target."""
     trained = path_of(config.draft_model) if config.draft_model else trained_folder(config.target)
     if trained is not None and (trained / WEIGHTS).is_file():
-        return load_trained(trained, target)
+        return load_trained(trained, target, note)
     if not config.draft_model:
         return None
     folder = ModelStore().ensure(config.draft_model, report, should_stop)

@@ -1,4 +1,4 @@
-"""What a device's and a dtype's name mean on this machine. Knows no model."""
+"""What a dtype's name means on a device of this machine. Knows no model."""
 
 from __future__ import annotations
 
@@ -12,20 +12,6 @@ from completion_engine.target_model.precision import Precision, WeightKind
 _HELD: dict[str, WeightKind] = {"int8": "int8", "int4": "int4"}  # dtypes that round weights
 
 
-def choose_device(name: str) -> torch.device:
-    """`auto` takes the GPU when there is one. Raises UserError for a device that is not there."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name not in {"cpu", "cuda"}:
-        raise UserError(f"Unknown device {name!r}.", advice="Choose auto, cpu or cuda.")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "The setting device is cuda, but torch finds no usable GPU.",
-            advice="Set device to auto or cpu, or install a torch build for your GPU.",
-        )
-    return torch.device(name)
-
-
 def choose_precision(name: str, device: torch.device) -> Precision:
     """What a dtype's name means on this machine. Raises UserError for what cannot be.
 
@@ -36,7 +22,7 @@ def choose_precision(name: str, device: torch.device) -> Precision:
         return Precision(name, torch.bfloat16, _HELD[name])
     computes_bf16 = device.type == "cuda" or can_pack(torch.empty(1, 1, dtype=torch.bfloat16))
     best = torch.bfloat16 if computes_bf16 else torch.float32
-    has_bytes = can_quantise(torch.empty(1, 1, device=device))
+    has_bytes = device.type == "cpu" and can_quantise(torch.empty(1, 1))
     if name == "int8" and not has_bytes:
         raise UserError(
             "This processor cannot run int8 (it needs an x86 CPU with AVX2, FMA and F16C, or an "

@@ -62,8 +62,12 @@ class LanguageModel:
         self._branches = branches or BranchCaches(self.cache_shape)
         self.governor = ThreadGovernor({num_threads_here(): 1.0})
         self._row_step = decoder.row_step
+        wide = PREFILL_ROWS if device.type == "cpu" else _PREFILL_ROWS_CUDA
+        self._prefill_rows = wide if wide < capacity else PREFILL_ROWS
         self.is_row_invariant = True
-        self.is_row_invariant = known.is_row_invariant if known else rows_are_invariant(self, PREFILL_ROWS)
+        self.is_row_invariant = (
+            known.is_row_invariant if known else rows_are_invariant(self, self._prefill_rows)
+        )
         if not self.is_row_invariant:
             self._row_step = ROWS
         self.verifies_drafts = known.verifies_drafts if known else self._drafts_are_harmless()
@@ -234,7 +238,7 @@ class LanguageModel:
         """How prompts get into a cache."""
         if not self.is_row_invariant:
             return ChunkRule(PREFILL_ROWS, ROWS)
-        return ChunkRule(PREFILL_ROWS if self.device.type == "cpu" else _PREFILL_ROWS_CUDA)
+        return ChunkRule(self._prefill_rows)
 
     def _drafts_are_harmless(self) -> bool:
         """Whether rows change nothing, or passes of one width do not; where both do, nothing is drafted."""

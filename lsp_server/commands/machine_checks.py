@@ -140,10 +140,10 @@ def kernel_check(precision: Precision, device: torch.device) -> list[Check]:
 
 def expected_kernel_check(dtype: str, device: str) -> list[Check]:
     """The kernel that a model of the store would run on. Raises UserError for what cannot be."""
-    from completion_engine.loading import precision  # noqa: PLC0415 - loads torch
+    from completion_engine.loading.rungs import plan_here  # noqa: PLC0415 - loads torch
 
-    place = precision.choose_device(device)
-    return kernel_check(precision.choose_precision(dtype, place), place)
+    best = plan_here(device, dtype).rungs[0]
+    return kernel_check(best.precision, best.device)
 
 
 def disk_check(folder: Path) -> Check:

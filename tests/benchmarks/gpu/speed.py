@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from completion_engine.errors import MachineError
-from completion_engine.gpu.loading import as_graphed, has_kernels
+from completion_engine.gpu.loading import as_graphed, why_not_model
 from completion_engine.gpu.memory import Geometry, check_fits, plan_memory
 from completion_engine.loading.model import family_decoder
 from completion_engine.loading.precision import choose_precision
@@ -55,8 +55,8 @@ def measure_geometry(
     if precision.kind == "float":
         found["peers"] = _peers(model, trial, geometry, on_gpu=device.type == "cuda")
     begin = time.perf_counter()
-    if device.type == "cuda" and not has_kernels(model.config.to_dict(), precision, device):
-        return found | {"absent": "our kernels cannot run here"}
+    if device.type == "cuda" and (why_not := why_not_model(model.config.to_dict())):
+        return found | {"absent": why_not}
     decoder, branches = family_decoder(HandedOver(model), trial.capacity, precision.kind, device)
     target = LanguageModel(decoder, device, precision, trial.capacity, branches)
     found["ready_s"] = round(time.perf_counter() - begin, 2)  # kernels compiled, graphs captured, checks done

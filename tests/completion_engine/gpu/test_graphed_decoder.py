@@ -138,7 +138,8 @@ def test_no_pass_is_captured_under_a_keystroke(
     from completion_engine.gpu.decoder import GraphedDecoder
 
     recorder = Recorder()
-    GraphedDecoder(random_model("qwen2", torch.float32), CAPACITY, torch.device("cpu"), 16, recorder)
+    model = random_model("qwen2", torch.float32)
+    GraphedDecoder(model, CAPACITY, torch.device("cpu"), 16, recorder).rehearse()
     chain = lay_out(range(-1, num_rows - 1))
     branched = lay_out([-1, 0, 0, *range(2, num_rows - 1)][:num_rows])
     assert {shape_for(chain, 0), shape_for(chain, 1), shape_for(branched, 3)} <= recorder.keys

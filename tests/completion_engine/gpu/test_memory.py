@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from completion_engine.errors import MachineError, UserError
-from completion_engine.gpu.loading import BITS, has_kernels, why_not_model
+from completion_engine.gpu.loading import BITS, why_not_model
 from completion_engine.gpu.memory import (
     GEOMETRIES,
     Geometry,
@@ -21,7 +21,6 @@ from completion_engine.gpu.memory import (
 )
 from completion_engine.gpu.weights import Bits
 from completion_engine.loading.precision import choose_precision
-from completion_engine.target_model.precision import Precision
 
 GB = 1_000_000_000
 QWEN: dict[str, object] = {
@@ -95,20 +94,6 @@ def test_a_geometry_is_read_from_a_model_folder(tiny_model_dir: Path, tmp_path: 
 def test_models_without_kernels_are_named(changes: dict[str, object], reason: str) -> None:
     found = why_not_model(QWEN | changes)
     assert (reason in found) if reason else not found
-
-
-def test_a_target_without_kernels_runs_through_torch_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    config, device = {"model_type": "gpt2"}, torch.device("cpu")
-    assert not has_kernels(config, Precision("float32", torch.float32), device)
-    assert "plain torch" in caplog.text
-    with pytest.raises(UserError, match="int4 cannot be used"):
-        has_kernels(config, Precision("int4", torch.bfloat16, "int4"), device)
-
-
-def test_a_target_with_kernels_runs_on_them(device: torch.device, caplog: pytest.LogCaptureFixture) -> None:
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    assert has_kernels(QWEN, Precision("int8", dtype, "int8"), device)
-    assert not caplog.text
 
 
 def test_four_bits_are_for_gpus() -> None:

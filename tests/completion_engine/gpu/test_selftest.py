@@ -1,41 +1,108 @@
-"""The kernels are tried before a target trusts them, and a wrong result is seen."""
+"""The self-test passes right kernels at the target's shapes, and names the kernel that is wrong."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from completion_engine.gpu.weights import Bits
+from completion_engine.target_model.llama_family import FamilyModel
+
+CAPACITY = 300
 
 
-@pytest.mark.parametrize(("bits", "head_size"), [(16, 64), (8, 128), (4, 64)])
-def test_right_kernels_are_trusted(bits: Bits, head_size: int, device: torch.device) -> None:
-    from completion_engine.gpu.selftest import fault_of_kernels
+@pytest.fixture(scope="module")
+def decoder_in(device: torch.device, random_model: Callable[..., FamilyModel]) -> Callable[..., Any]:
+    """Makes decoders of random models whose layers hold so many bits."""
+    from completion_engine.gpu.decoder import GraphedDecoder
 
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    assert not fault_of_kernels(device, dtype, bits, head_size)
+    def make(kind: str = "qwen2", bits: Bits = 16) -> Any:
+        dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+        return GraphedDecoder(random_model(kind, dtype), CAPACITY, device, bits)
 
-
-def test_wrong_kernels_are_seen(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    from completion_engine.gpu import launch, selftest
-
-    attend = launch.run_attention
-
-    def shifted(inputs: Any, *others: Any) -> None:
-        inputs.start.sub_(1)
-        attend(inputs, *others)
-
-    monkeypatch.setattr(launch, "run_attention", shifted)
-    assert "off by" in selftest.fault_of_kernels(device, torch.float32, 16, 64)
+    return make
 
 
-def test_kernels_that_cannot_be_run_are_seen(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    from completion_engine.gpu import launch, selftest
+@pytest.mark.parametrize(("kind", "bits"), [("qwen2", 16), ("qwen3", 16), ("qwen2", 8)])
+def test_right_kernels_pass(kind: str, bits: Bits, decoder_in: Callable[..., Any]) -> None:
+    from completion_engine.gpu.selftest import kernel_errors
 
-    def refuse(*_: Any) -> None:
+    errors = dict(kernel_errors(decoder_in(kind, bits), torch.float64))
+    limit = 1e-2 if torch.cuda.is_available() else 1e-5
+    assert max(errors.values()) < limit
+    kernels = {name.split()[0] for name in errors}
+    assert kernels == {
+        "product", "gated_product", "embed", "norm", "place_heads", "attention", "add_and_norm",
+        "store_hidden", "move_rows",
+    }  # fmt: skip
+
+
+def swapped(buffer: Tensor) -> None:
+    """Exchange the first two rows."""
+    buffer[..., :2, :] = buffer[..., [1, 0], :].clone()
+
+
+FAULTS: dict[str, tuple[str, Callable[..., None], str]] = {
+    "gate and up exchanged": ("run_gated_product", lambda *a: a[-1].mul_(-1), "gated_product"),
+    "swapped rows of a product": ("run_product", lambda *a: swapped(a[-1]), "product qkv"),
+    "a part of a product left out": ("run_product", lambda *a: a[-1][-1].zero_(), "product"),
+    "swapped rows of an embedding": ("run_embed", lambda *a: swapped(a[-1]), "norm"),
+    "values instead of NaN": ("run_add_and_norm", lambda *a: a[-1].fill_(1.0), "add_and_norm"),
+    "swapped heads": ("run_place_heads", lambda *a: swapped(a[-1]), "place_heads (queries)"),
+    "swapped rows of attention": ("run_attention", lambda *a: swapped(a[-1].flatten(1)[None]), "attention"),
+    "nothing kept": ("run_store_hidden", lambda *a: a[-1].add_(1.0), "store_hidden"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_wrong_kernel_is_named(
+    fault: str, decoder_in: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from completion_engine.gpu import launch
+    from completion_engine.gpu.selftest import KernelError, check_kernels
+
+    name, damage, said = FAULTS[fault]
+    right = getattr(launch, name)
+
+    def wrong(*values: Any, **options: Any) -> None:
+        right(*values, **options)
+        damage(*values)
+
+    decoder = decoder_in()
+    monkeypatch.setattr(launch, name, wrong)
+    with pytest.raises(KernelError, match="self-test failed") as caught:
+        check_kernels(decoder)
+    assert said in str(caught.value)
+
+
+def test_a_kernel_that_writes_nothing_is_wrong(
+    decoder_in: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was never written counts as infinitely wrong."""
+    from completion_engine.gpu import launch
+    from completion_engine.gpu.selftest import KernelError, check_kernels
+
+    decoder = decoder_in()
+    monkeypatch.setattr(launch, "run_gated_product", lambda *_: None)
+    with pytest.raises(KernelError, match="gated_product of 16 rows is off by inf"):
+        check_kernels(decoder)
+
+
+def test_a_small_kernel_is_launched_before_weights_are_read(
+    device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from completion_engine.gpu import launch
+    from completion_engine.gpu.selftest import check_launch
+
+    check_launch(device, torch.bfloat16 if device.type == "cuda" else torch.float32)
+
+    def refuse(*_: object) -> None:
         raise RuntimeError("no kernel image is available")
 
-    monkeypatch.setattr(launch, "run_product", refuse)
-    assert "no kernel image" in selftest.fault_of_kernels(device, torch.float32, 16, 64)
+    monkeypatch.setattr(launch, "run_add_and_norm", refuse)
+    with pytest.raises(RuntimeError, match="no kernel image"):
+        check_launch(device, torch.float32)

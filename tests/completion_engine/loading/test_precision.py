@@ -10,7 +10,8 @@ import torch
 from completion_engine.cpu.quantised import can_quantise
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.precision import choose_device, choose_precision
+from completion_engine.loading.precision import choose_precision
+from completion_engine.loading.rungs import plan_here
 
 CPU = torch.device("cpu")
 HAS_BYTES = can_quantise(torch.empty(1, 1))
@@ -42,7 +43,7 @@ def test_bytes_without_the_machine_for_them_are_a_clear_error() -> None:
 
 def test_an_unknown_device_is_a_clear_error() -> None:
     with pytest.raises(UserError, match="Unknown device"):
-        choose_device("tpu")
+        plan_here("tpu", "auto")
 
 
 @pytest.mark.skipif(not HAS_BYTES, reason="this machine does not multiply bytes fast")

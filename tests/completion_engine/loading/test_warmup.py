@@ -19,6 +19,8 @@ from completion_engine.cpu.kernels import kernel_cache, stored_kernels
 from completion_engine.cpu.kernels.language import array_of, kernel
 from completion_engine.cpu.kernels.packing import RECORDS, pack
 from completion_engine.cpu.quantised import can_quantise
+from completion_engine.gpu import machine
+from completion_engine.gpu.machine import Gpu
 from completion_engine.loading import warmup
 from completion_engine.loading.toy_model import TARGET, write_toy_model
 from completion_engine.loading.warmup import compiled_meanwhile
@@ -227,7 +229,8 @@ def test_kernels_count_as_compiled_where_all_were_stored(
 def test_where_there_was_a_gpu_nothing_is_compiled_for_the_cpu(
     kernel_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compile_kernels, "choose_device", lambda _: torch.device("cuda"))
+    gpu = Gpu("A card", (8, 9), 8_000_000_000)
+    monkeypatch.setattr(machine, "find_gpu", lambda: gpu)
     compile_kernels.compile_all("auto")
     assert (kernel_cache.are_compiled("auto"), kernel_cache.are_compiled("cpu")) == (True, False)
 

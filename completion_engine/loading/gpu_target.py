@@ -1,0 +1,163 @@
+"""A target on a GPU: it fits, its kernels and logits agree with plain torch, and nothing is left to compile.
+
+Whatever goes wrong is raised, for the ladder to try the next rung.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+import torch
+
+from completion_engine.errors import MachineError, UserError
+from completion_engine.gpu import machine
+from completion_engine.gpu.branches import InPlaceBranches
+from completion_engine.gpu.loading import BITS, why_not_model
+from completion_engine.gpu.memory import MemoryPlan, check_fits, plan_memory, read_geometry
+from completion_engine.gpu.reference import reference_logits
+from completion_engine.loading.ladder import RungError
+from completion_engine.loading.module_decoder import module_decoder, reading
+from completion_engine.loading.rungs import Rung
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
+from completion_engine.target_model.model_files import Config, StoredWeights
+from completion_engine.target_model.model_shape import num_positions
+from completion_engine.target_model.precision import Precision
+
+_CAPACITIES = (8192, 4096, 2048)  # positions of a cache, the first that fits
+_NUM_MORE_CACHES = 3  # beside the slots: of shadow checks, of a drafter, of the passes that are timed
+_MAX_ERROR = 0.1  # of logits, relative as a norm: 28 layers in bf16 differ from float32 by a few hundredths
+_NUM_COMPARED = 48  # tokens of the text whose logits are compared
+
+
+@dataclass(frozen=True, slots=True)
+class TargetWish:
+    """A target to load: `capacity` positions a cache (0 takes what fits) for `num_slots` documents.
+
+    The logits of `text`, token ids, are compared with float32 torch before a GPU answers.
+    """
+
+    folder: Path
+    capacity: int = 0
+    num_slots: int = 6
+    text: Sequence[int] = ()
+
+
+def load_on_gpu(rung: Rung, wish: TargetWish) -> LanguageModel:
+    """Load the target on a GPU rung. Raises RungError, or whatever the libraries raise."""
+    try:
+        with reading(wish.folder):
+            config = read_family_config(wish.folder)
+        load = _on_kernels if rung.name == "GPU kernels" else _on_torch
+        return load(rung, wish, config)
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise RungError("GPU memory ran out while the model was loaded.") from error
+    except UserError as error:
+        raise RungError(str(error)) from error
+    except RungError:
+        raise
+    except Exception as error:
+        flaw = machine.compiler_flaw() if rung.name == "GPU kernels" else None
+        if flaw is None:
+            raise
+        raise RungError(str(flaw)) from error
+
+
+def _on_kernels(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
+    if why_not := why_not_model(config):
+        raise RungError(f"{why_not}.")
+    precision, plan = _fitting(rung, wish)
+    keep_compiled_kernels()
+    from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
+    from completion_engine.gpu.selftest import check_kernels, check_launch  # noqa: PLC0415 - as above
+
+    check_launch(rung.device, precision.dtype)
+    with reading(wish.folder):
+        family = FamilyModel(config, StoredWeights(wish.folder, precision.dtype))
+    capacity = _capacity(config, plan, wish)
+    decoder = GraphedDecoder(family, capacity, rung.device, BITS[precision.kind])
+    check_kernels(decoder)
+    decoder.rehearse()
+    branches = InPlaceBranches(decoder.move)
+    target = LanguageModel(decoder, rung.device, precision, capacity, branches)
+    _check_logits(target, family, wish.text)
+    return target
+
+
+def _on_torch(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
+    _, plan = _fitting(rung, wish)
+    capacity = _capacity(config, plan, wish)
+    decoder = module_decoder(wish.folder, config, capacity, rung.precision, rung.device)
+    target = LanguageModel(decoder, rung.device, rung.precision, capacity)
+    if is_of_family(config):
+        with reading(wish.folder):
+            family = FamilyModel(config, StoredWeights(wish.folder, rung.precision.dtype))
+        _check_logits(target, family, wish.text)
+    return target
+
+
+def _check_logits(target: LanguageModel, family: FamilyModel, text: Sequence[int]) -> None:
+    """Raise RungError where the logits of a text are not those of float32 torch."""
+    if not text:
+        return
+    tokens = text[:_NUM_COMPARED]
+    found = target.forward(tokens, KVCache(target.cache_shape), len(tokens)).float()
+    wanted = reference_logits(family, tokens, target.device, BITS[target.precision.kind])
+    error = float((found - wanted).norm() / wanted.norm())
+    if not error < _MAX_ERROR:  # NaN too
+        raise RungError(f"Its logits of a text differ from float32 torch by {error:.1%}.")
+
+
+def _fitting(rung: Rung, wish: TargetWish) -> tuple[Precision, MemoryPlan | None]:
+    """How the target fits: in its own precision, or in int8 where the setting is `auto`; None if unknown.
+
+    Raises RungError where nothing fits.
+    """
+    geometry = read_geometry(wish.folder)
+    if geometry is None:
+        return rung.precision, None
+    num_free = machine.num_free_bytes(rung.device)
+    share = max(1, rung.precision.dtype.itemsize // 2)  # float32 takes twice what the plan says
+    precisions = [rung.precision]
+    if rung.name == "GPU kernels" and rung.dtype == "auto":
+        precisions.append(Precision("int8", rung.precision.dtype, "int8"))
+    first: MemoryPlan | None = None
+    for precision in precisions:
+        for capacity in _capacities(wish):
+            plan = plan_memory(geometry, BITS[precision.kind], capacity, wish.num_slots + _NUM_MORE_CACHES)
+            first = first or plan
+            if plan.num_bytes * share <= num_free:
+                return precision, plan
+    assert first is not None  # noqa: S101 - there is a precision and a capacity
+    try:
+        check_fits(first, geometry, num_free // share, "The model")
+    except MachineError as error:
+        raise RungError(error.message) from error
+    raise AssertionError("a plan that does not fit is refused")
+
+
+def _capacities(wish: TargetWish) -> Sequence[int]:
+    return (wish.capacity,) if wish.capacity else _CAPACITIES
+
+
+def _capacity(config: Config, plan: MemoryPlan | None, wish: TargetWish) -> int:
+    wanted = plan.capacity if plan else wish.capacity or _CAPACITIES[0]
+    return min(wanted, num_positions(config) or wanted)
+
+
+def keep_compiled_kernels() -> None:
+    """Let Triton keep what it compiles in our cache folder, which `slipstream uninstall` removes.
+
+    A folder that the user names for Triton stays as it is.
+    """
+    os.environ.setdefault("TRITON_CACHE_DIR", str(triton_folder()))
+
+
+def triton_folder() -> Path:
+    """The folder of compiled GPU kernels."""
+    return platformdirs.user_cache_path("slipstream", appauthor=False) / "triton"

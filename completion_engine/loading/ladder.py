@@ -1,0 +1,143 @@
+"""Where a target runs: the best rung that works, and the next one once a rung fails.
+
+Owns which rung is in use and why the better ones are not. Knows nothing of models and GPUs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from completion_engine.errors import SlipstreamError
+from completion_engine.gpu.machine import first_line, release_memory
+from completion_engine.loading.rungs import Plan, Rung
+from completion_engine.request import CancelledError
+
+logger = logging.getLogger(__name__)
+
+_JUDGED_ROWS = 8  # of the pass by which rungs are compared
+_MAY_WIN = 1.5  # a rung is tried when a pass takes so many times the least time of a pass there
+
+
+class RungError(Exception):
+    """A rung cannot be used: its self-test failed, or memory is short. The text says which."""
+
+
+class Timed(Protocol):
+    """A loaded target, as far as a ladder compares it."""
+
+    def ms_of(self, num_rows: int) -> float:
+        """See `LanguageModel.ms_of`."""
+        ...
+
+
+T = TypeVar("T", bound=Timed)
+R = TypeVar("R")
+
+
+class Ladder(Generic[T]):
+    """Rungs to run one target on, tried in order.
+
+    `load` loads the target on a rung; whatever it raises, except for a wrong setting or a damaged file, is a
+    reason to try the next one. `least_ms` returns the least time of a pass of a few rows on a rung.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        load: Callable[[Rung], T],
+        least_ms: Callable[[Rung], float] = lambda _: float("inf"),
+    ) -> None:
+        self._rungs: Sequence[Rung] = plan.rungs
+        self._reasons = list(plan.reasons)
+        self._load, self._least_ms = load, least_ms
+        self._is_compared = False
+
+    @property
+    def rung(self) -> Rung:
+        """The rung in use, or to be tried next."""
+        return self._rungs[0]
+
+    @property
+    def reason(self) -> str:
+        """Why no better rung is in use; empty where there is none."""
+        return " ".join(self._reasons)
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether there is another rung below the one in use."""
+        return len(self._rungs) > 1
+
+    def climb(self, build: Callable[[T], R]) -> R:
+        """Return what `build` makes of the target on the best rung on which both loading and it succeed.
+
+        Raises what the last rung raises, and at once what no other rung would mend.
+        """
+        while True:
+            try:
+                return build(self._fastest())
+            except Exception as error:
+                if not self.leave(error):
+                    raise
+
+    def leave(self, error: Exception) -> bool:
+        """Give the rung up after `error`; return False where no other rung would help."""
+        if isinstance(error, (SlipstreamError, CancelledError)) or not self.may_leave:
+            return False
+        logger.warning("The target leaves %s", self.rung, exc_info=error)
+        forget_frames(error)
+        self._drop(_sentence(error))
+        return True
+
+    def note(self, reason: str) -> None:
+        """Remember something that the rung in use does without."""
+        self._reasons.append(reason)
+
+    def _drop(self, why: str) -> None:
+        left, self._rungs = self._rungs[0], self._rungs[1:]
+        self._reasons.append(f"{left}: {why}")
+        release_memory(left.device)
+
+    def _fastest(self) -> T:
+        """The target on the first rung, or on a lower one that is measured to be faster."""
+        target = self._load(self.rung)
+        if self._is_compared:
+            return target
+        self._is_compared = True
+        ms, best = target.ms_of(_JUDGED_ROWS), 0
+        rivals = [at for at in range(1, len(self._rungs)) if self._least_ms(self._rungs[at]) * _MAY_WIN < ms]
+        if not rivals:
+            return target
+        del target  # two targets may not fit into memory
+        for at in rivals:
+            release_memory(self.rung.device)
+            if (other_ms := self._measured(at)) < ms:
+                ms, best = other_ms, at
+        for _ in range(best):
+            self._drop(f"a pass of {_JUDGED_ROWS} rows takes longer than {ms:.1f} ms.")
+        return self._load(self.rung)
+
+    def _measured(self, at: int) -> float:
+        """Milliseconds of a pass on a rung; infinity where it cannot be used."""
+        try:
+            return self._load(self._rungs[at]).ms_of(_JUDGED_ROWS)
+        except CancelledError:
+            raise
+        except Exception:  # whatever keeps a slower rung from being measured, the first one works
+            logger.warning("%s cannot be measured", self._rungs[at], exc_info=True)
+            return float("inf")
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Let go of the frames of an error and of those that led to it: they hold the tensors of a rung."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
+def _sentence(error: Exception) -> str:
+    """What an error says, as one sentence."""
+    said = first_line(str(error)).rstrip(".")
+    name = "" if isinstance(error, RungError) else f"{type(error).__name__}: "
+    return f"{name}{said or 'it failed'}."

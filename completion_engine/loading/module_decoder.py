@@ -1,0 +1,67 @@
+"""A model folder through transformers' modules, and the error for a folder that cannot be read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from completion_engine.errors import DataError, UserError
+from completion_engine.target_model.decoder import Decoder
+from completion_engine.target_model.model_files import Config
+from completion_engine.target_model.precision import Precision
+
+
+@contextlib.contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Where values come straight out of files, a bad one is damage; elsewhere it is a bug of ours."""
+    try:
+        yield
+    except ValueError as error:
+        raise damaged(folder, error) from error
+
+
+def damaged(folder: Path, error: Exception) -> DataError:
+    """The error for a folder whose files cannot be loaded."""
+    return DataError(
+        f"The model in {folder} cannot be loaded: {error}",
+        advice="Download it again with `slipstream models pull`.",
+    )
+
+
+def module_decoder(
+    folder: Path, config: Config, num_positions: int, precision: Precision, device: torch.device
+) -> Decoder:
+    """A decoder for any causal model. Raises UserError for rounded weights."""
+    if precision.kind != "float":
+        raise UserError(
+            f"Models of the kind {config.get('model_type')!r} cannot run in {precision.kind} here.",
+            advice="Set dtype to auto.",
+        )
+    from completion_engine.transformers_decoder import TransformersDecoder  # noqa: PLC0415 - loads transformers
+
+    return TransformersDecoder(_built(folder, precision.dtype).to(device), num_positions)
+
+
+def _built(folder: Path, dtype: torch.dtype) -> Any:
+    """The model in transformers' modules."""
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415 - seconds that our kernels need not pay
+    from transformers.utils import logging as transformers_logging  # noqa: PLC0415 - as above
+
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers is untyped
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # as above
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
+        )
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:  # whatever its checks and those of the libraries below raise
+        raise DataError(
+            f"The model in {folder} cannot be built: {error}",
+            advice="Download it again with `slipstream models pull`, or choose another target.",
+        ) from error
+    return model.eval().requires_grad_(False)

@@ -1,0 +1,101 @@
+"""The ways to run a target on this machine, best first: our GPU kernels, plain torch on the GPU, the CPU.
+
+`plan_rungs` is pure: facts in, rungs out. Loads nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from completion_engine.errors import UserError
+from completion_engine.gpu import machine
+from completion_engine.gpu.machine import Flaw, Gpu
+from completion_engine.loading.precision import choose_precision
+from completion_engine.target_model.precision import Precision
+
+RungName = Literal["GPU kernels", "GPU torch", "CPU"]
+
+_KERNELS_FROM = (8, 0)  # bf16 matrix instructions and asynchronous copies
+_HALVES_FROM = (7, 0)  # older GPUs compute float16 many times slower than float32
+_CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One way to run a target. `dtype` is the setting's name, for models that our kernels do not run."""
+
+    name: RungName
+    device: torch.device
+    precision: Precision
+    dtype: str = "auto"
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.precision.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The rungs to try in order, the last of which is the CPU, and why others are not among them."""
+
+    rungs: tuple[Rung, ...]
+    reasons: tuple[str, ...] = ()
+
+
+def plan_here(device: str, dtype: str) -> Plan:
+    """Return the rungs on this machine; see `plan_rungs`."""
+    return plan_rungs(device, dtype, None if device == "cpu" else machine.find_gpu())
+
+
+def plan_rungs(device: str, dtype: str, gpu: Gpu | Flaw | None) -> Plan:
+    """Return the rungs for the settings `device` and `dtype`.
+
+    The CPU is the last rung even where `device` is "cuda". Raises UserError for names that mean nothing, and
+    for a dtype that no rung can hold.
+    """
+    if device not in {"auto", "cpu", "cuda"}:
+        raise UserError(f"Unknown device {device!r}.", advice="Choose auto, cpu or cuda.")
+    if device == "cpu":
+        return Plan((_cpu_rung(dtype, is_fallback=False),))
+    if not isinstance(gpu, Gpu):
+        absent = "There is no GPU." if device == "cuda" else ""
+        reason = str(gpu) if gpu else absent
+        return Plan((_cpu_rung(dtype, is_fallback=device == "cuda"),), (reason,) if reason else ())
+    reasons = tuple(_obstacles(gpu))
+    return Plan((*_gpu_rungs(gpu, dtype), _cpu_rung(dtype, is_fallback=True)), reasons)
+
+
+def _obstacles(gpu: Gpu) -> Iterator[str]:
+    version = ".".join(map(str, gpu.capability))
+    if not gpu.has_code:
+        yield f"This torch has no code for {gpu.name} (compute capability {version})."
+    elif not gpu.is_nvidia:
+        yield f"Slipstream's GPU kernels are for NVIDIA GPUs, and {gpu.name} is none."
+    elif gpu.capability < _KERNELS_FROM:
+        yield f"Slipstream's GPU kernels need compute capability 8.0, and {gpu.name} has {version}."
+
+
+def _gpu_rungs(gpu: Gpu, dtype: str) -> Iterator[Rung]:
+    if not gpu.has_code:
+        return
+    has_bf16 = gpu.capability >= _KERNELS_FROM or not gpu.is_nvidia
+    if has_bf16 and gpu.is_nvidia:
+        yield Rung("GPU kernels", gpu.device, choose_precision(dtype, torch.device("cuda")), dtype)
+    floats = [torch.float32]
+    if dtype != "float32" and gpu.capability >= _HALVES_FROM:
+        floats = [torch.bfloat16] if has_bf16 else [torch.float16, torch.float32]
+    for computed in floats:
+        yield Rung("GPU torch", gpu.device, Precision(str(computed).removeprefix("torch."), computed), dtype)
+
+
+def _cpu_rung(dtype: str, *, is_fallback: bool) -> Rung:
+    """The CPU; as a fallback it takes its own best where it cannot hold what the setting names."""
+    try:
+        return Rung("CPU", _CPU, choose_precision(dtype, _CPU), dtype)
+    except UserError:
+        if not is_fallback or dtype not in {"int4", "int8"}:
+            raise
+        return Rung("CPU", _CPU, choose_precision("auto", _CPU))
