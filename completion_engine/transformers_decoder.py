@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
@@ -142,4 +143,6 @@ class TransformersDecoder:
             _view.reset(token)
         branches.store_hidden(output.hidden_states[-1][0])
         logits: Tensor = output.logits[0]
+        if logits.dtype == torch.float16:  # which what reads logits does not know
+            logits = logits.float()
         return logits[len(logits) - num_logits :]

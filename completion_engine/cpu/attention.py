@@ -83,7 +83,7 @@ class OpenBranch:
         self.cache.hidden[self._start : self._start + len(self._path)] = hidden[self._path]
 
     def _write(self, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> None:
-        if k.device.type == "cpu":
+        if k.device.type == "cpu" and k.dtype != torch.float16:  # which numba does not know
             path, by_channel = array_of(self._path), array_of(keys.transpose(1, 2))
             heads.place(array_of(k), array_of(v), path, by_channel, array_of(values), self._start)
             return

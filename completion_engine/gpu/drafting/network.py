@@ -1,6 +1,6 @@
 """A distilled drafter's network on our kernels for GPUs: one step of a few beams over static buffers.
 
-Computes what `network.DistilledNetwork` computes, without plain torch between the products, so that
+Computes what `drafter_network.DistilledNetwork` computes, without plain torch between the products, so that
 steps can be captured in one graph.
 """
 
