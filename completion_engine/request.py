@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from completion_engine.probability import SHIPPED, Calibration
-from completion_engine.text_window import without_surrogates
+from completion_engine.text_window import Multiline, without_surrogates
 
 if TYPE_CHECKING:  # the program's help must not load numpy
     from ngram_cache import NgramIndex
 
 Progress = Callable[[str, int, int], None]  # the present step, and how far it is: `done`, `total`
 ShouldStop = Callable[[], bool]  # whether the caller no longer wants the result
-Multiline = Literal["auto", "never", "always"]
 MemoryWish = Literal["auto", "on", "off"]
 Surroundings = Literal["code", "comment", "string"]
 

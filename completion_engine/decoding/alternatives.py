@@ -20,10 +20,10 @@ from completion_engine.decoding.repository_bias import NUM_LOOKED_UP
 from completion_engine.decoding.reuse import PastCompletion
 from completion_engine.decoding.slots import Slot
 from completion_engine.probability import TokenProbability
-from completion_engine.prompting.written import HealingConstraint
+from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.stats import Completion, CompletionStats
+from completion_engine.target_model.pass_rows import ROWS
 from completion_engine.target_model.ranking import best_few
-from completion_engine.target_model.rows import ROWS
 
 _MAX_TOKENS = 12  # leading tokens of the first line that are considered
 _MAX_RUNNERS_UP = 4  # tokens that are considered in the place of each

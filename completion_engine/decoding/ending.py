@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.probability import SHIPPED, Calibration, TokenProbability
+from completion_engine.prompting.prompt import Written
 from completion_engine.prompting.prompt_choice import WARM_SHARE
-from completion_engine.prompting.written import Written
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import CompletionStats
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
     from completion_engine.drafting.drafts import DraftToken

@@ -24,7 +24,7 @@ from completion_engine.drafting.policy import (
 from completion_engine.drafting.scopes import DraftScope
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.rows import pad_rows
+from completion_engine.target_model.pass_rows import pad_rows
 from ngram_cache.redaction import blank_secrets
 
 _NUM_SCANNED_BEFORE = 128  # tokens that may show that the text after them is a secret

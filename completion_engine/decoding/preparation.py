@@ -19,7 +19,7 @@ from completion_engine.drafting.drafts import Drafter, Remembering
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.drafting.scopes import DraftScope
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
-from completion_engine.prompting.prompt import Prompt, RepositoryFormat
+from completion_engine.prompting.prompt import Prompt, RepositoryFormat, Written
 from completion_engine.prompting.prompt_choice import (
     ChosenPrompt,
     PromptBudget,
@@ -28,12 +28,11 @@ from completion_engine.prompting.prompt_choice import (
     affordable_context,
 )
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.written import Written
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import CompletionStats
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.rows import ROWS
+from completion_engine.target_model.pass_rows import ROWS
 from completion_engine.text_window import TextWindow
 
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from completion_engine.probability import TokenProbability, num_known
-from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.written import HealingConstraint, Written
+from completion_engine.prompting.prompt import HealingConstraint, Prompt, Written
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
     from completion_engine.decoding.repository_bias import RepositoryBias

@@ -25,8 +25,8 @@ from completion_engine.decoding.repository_bias import NUM_LOOKED_UP, Repository
 from completion_engine.decoding.reuse import sampling_setting
 from completion_engine.drafting.tree import true_path
 from completion_engine.probability import NUM_RIVALS, TokenProbability
+from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.written import HealingConstraint
 from completion_engine.target_model.ranking import first_largest, lowest_best
 
 

@@ -16,9 +16,8 @@ from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.policy import AcceptanceTable
-from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.written import Written
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import CompletionStats
 from completion_engine.target_model.kv_cache import KVCache

@@ -9,10 +9,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from completion_engine.decoding.reuse import Continuation, PastCompletion, path_after
-from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.written import Written
-from completion_engine.target_model.chunks import ChunkRule
+from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
+from completion_engine.target_model.pass_rows import ChunkRule
 
 _MIN_TAKEN = 32  # tokens; fewer are computed in less time than their keys and values are looked up
 

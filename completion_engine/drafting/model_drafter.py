@@ -12,7 +12,7 @@ from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import PREFILL_ROWS, LanguageModel
-from completion_engine.target_model.rows import ROWS
+from completion_engine.target_model.pass_rows import ROWS
 
 _BREADTH = 3  # tokens looked at after each drafted one; the first goes on, the others are leaves
 _LEAST_PROBABILITY = 0.05  # of a runner-up

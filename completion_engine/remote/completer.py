@@ -16,7 +16,7 @@ from completion_engine.decoding.completion import CompletionBuilder
 from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, run, suppression
 from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
 from completion_engine.errors import RemoteError
-from completion_engine.prompting.prompt import Prompt, RepositoryFormat
+from completion_engine.prompting.prompt import Prompt, RepositoryFormat, Written
 from completion_engine.prompting.prompt_choice import (
     MAX_CONTEXT_TOKENS,
     PromptBudget,
@@ -24,7 +24,6 @@ from completion_engine.prompting.prompt_choice import (
     PromptLadder,
 )
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.written import Written
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.outbound_text import AT_CURSOR, LEAVES, Masking, mask, refusal
 from completion_engine.remote.queries import Queries

@@ -14,8 +14,7 @@ from completion_engine.decoding.ending import Ending, Finish, Limits, TextRules
 from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
 from completion_engine.probability import UNKNOWN, TokenProbability
-from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.written import Written
+from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.remote.socket_transport import Wait, silent
 from completion_engine.remote.token_stream import Chunk, TokenStream
 from completion_engine.request import Cancellation

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from completion_engine.cursor_context import indent_width
 from completion_engine.languages.scanner import CLOSING
 from completion_engine.suggestions.regions import CursorRegion, Reading, first_word
 from completion_engine.suggestions.rules import Fire, RuleName
+from completion_engine.text_window import indent_width
 
 Mode = Literal["line", "statement", "block", "text"]
 IsDefinition = Callable[[str], bool]

@@ -9,9 +9,9 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from completion_engine.cursor_context import TAB_WIDTH, indent_width, leading_blanks
 from completion_engine.languages.scanner import Open
 from completion_engine.suggestions.regions import CursorRegion
+from completion_engine.text_window import TAB_WIDTH, indent_width, leading_blanks
 
 _MAYBE_UNSAFE = re.compile(r"[^\t\n\x20-\x7e]")
 _JOINERS = "\u200c\u200d"  # they shape letters and emoji

@@ -11,9 +11,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from completion_engine.cursor_context import indent_width
 from completion_engine.languages.modes import reach_of
 from completion_engine.languages.scanner import CLOSING, Event, Open, Stack, language_at, scan
+from completion_engine.text_window import indent_width
 
 _MAX_CONTINUED = (
     32  # lines, and parentheses, between a statement's first line and the one that opens its block

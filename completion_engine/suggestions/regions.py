@@ -12,12 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from completion_engine.cursor_context import (
-    TAB_WIDTH,
-    CursorContext,
-    indent_width,
-    leading_blanks,
-)
 from completion_engine.languages.modes import reach_of
 from completion_engine.languages.scanner import (
     Event,
@@ -31,6 +25,12 @@ from completion_engine.languages.scanner import (
 from completion_engine.languages.table import identifier_of, language_of
 from completion_engine.request import Surroundings
 from completion_engine.suggestions.closing import closed_by
+from completion_engine.text_window import (
+    TAB_WIDTH,
+    CursorContext,
+    indent_width,
+    leading_blanks,
+)
 
 _MAX_LINE_CHARS = 1_000
 _MAX_HEAD_CHARS = 64_000  # before the window, that are looked at for what is open in it

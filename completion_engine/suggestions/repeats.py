@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from completion_engine.cursor_context import indent_width
 from completion_engine.languages.table import LANGUAGES
 from completion_engine.suggestions.regions import CursorRegion, Reading
 from completion_engine.suggestions.rest_of_line import imbalance
 from completion_engine.suggestions.rules import Fire
+from completion_engine.text_window import indent_width
 
 NUM_HEAD_CHARS = 20
 MAX_HEAD_CHARS = 60

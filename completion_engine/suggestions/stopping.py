@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.languages.scanner import CLOSING, Open
 from completion_engine.suggestions.blocks import end_of_part, end_of_suggestion, mode_of
 from completion_engine.suggestions.pairs import (
@@ -29,6 +28,7 @@ from completion_engine.suggestions.repeats import (
 )
 from completion_engine.suggestions.rules import Fire, Stop
 from completion_engine.suggestions.syntax import SyntaxWindow
+from completion_engine.text_window import CursorContext
 
 _NUMBER = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?")
 _REST_IS_BLANK = re.compile(r"[^\S\n]*\n")

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import BranchCaches, BranchStorage, lay_out
-from completion_engine.target_model.chunks import ChunkRule
 from completion_engine.target_model.costs import Costs, PassClock
 from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.exactness import (
@@ -25,8 +24,8 @@ from completion_engine.target_model.exactness import (
 from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.measuring import can_settle, measure, rehearse, resume
+from completion_engine.target_model.pass_rows import ROWS, ChunkRule, pad_rows
 from completion_engine.target_model.precision import Precision
-from completion_engine.target_model.rows import ROWS, pad_rows
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, use_threads
 
 logger = logging.getLogger(__name__)

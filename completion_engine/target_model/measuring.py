@@ -14,11 +14,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from completion_engine.target_model.chunks import ChunkRule
 from completion_engine.target_model.exactness import Passes, hold_same
 from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.rows import ROWS
+from completion_engine.target_model.pass_rows import ROWS, ChunkRule
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, thread_counts
 
 _NUM_ROUNDS = 5  # of measuring passes, at most

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from completion_engine.errors import DataError, MachineError
 from lsp_server.protocol.framing import METHOD_NOT_FOUND, Message, ResponseError, encode, read_message
-from lsp_server.workspace.positions import PositionEncoding
+from lsp_server.workspace.documents import PositionEncoding
 
 _NUM_STDERR_LINES = 200  # the last lines of the server's standard error, to explain why it ended
 _IS_DYNAMIC = {"dynamicRegistration": True}

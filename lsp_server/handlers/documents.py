@@ -15,9 +15,8 @@ from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.parsing import CUT
 from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
-from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit
+from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit, PositionEncoding
 from lsp_server.workspace.locations import path_of
-from lsp_server.workspace.positions import PositionEncoding
 
 # More text than this is split into lines on another thread.
 MAX_QUICK_CHARS = 128 * 1024

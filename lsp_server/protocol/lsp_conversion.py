@@ -11,10 +11,9 @@ from lsprotocol import types
 from completion_engine.stats import CompletionSegment
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol.reasons import REASONS, STATES, reason_of, texts
-from lsp_server.workspace.documents import Document, LineColumn, typed_word
+from lsp_server.workspace.documents import Document, LineColumn, PositionEncoding, typed_word, units_of
 from lsp_server.workspace.folder_worker import FolderReport
 from lsp_server.workspace.measurements import percent
-from lsp_server.workspace.positions import PositionEncoding, units_of
 from lsp_server.workspace.session import CompletionRecord, Offer
 
 ACCEPTED_COMMAND = "slipstream.accepted"

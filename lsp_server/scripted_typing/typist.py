@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from lsp_server.scripted_typing.typing_plan import Span, Stroke, TypingPlan
-from lsp_server.workspace.positions import PositionEncoding, index_of, units_of
+from lsp_server.workspace.documents import PositionEncoding, index_of, units_of
 
 Change = dict[str, Any]
 How = Literal["full", "word"]

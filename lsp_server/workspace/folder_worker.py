@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from lsp_server.supervision import SupervisedThread
-from lsp_server.workspace.documents import plain_newlines
-from lsp_server.workspace.positions import encodable
+from lsp_server.workspace.documents import encodable, plain_newlines
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks, IndexSummary

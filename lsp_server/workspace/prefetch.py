@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from lsp_server.workspace.documents import Edit, LineColumn
-from lsp_server.workspace.positions import PositionEncoding, units_of
+from lsp_server.workspace.documents import Edit, LineColumn, PositionEncoding, units_of
 
 # A client that does not wait for a pause has sent its request by then.
 PAUSE_S = 0.01

@@ -11,11 +11,18 @@ from pathlib import Path
 
 from completion_engine.stats import Completion
 from lsp_server.workspace.configuration import Configuration
-from lsp_server.workspace.documents import Document, DocumentSnapshot, LineColumn, plain_newlines, typed_word
+from lsp_server.workspace.documents import (
+    Document,
+    DocumentSnapshot,
+    LineColumn,
+    PositionEncoding,
+    index_of,
+    plain_newlines,
+    typed_word,
+)
 from lsp_server.workspace.folders import WorkspaceFolders
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity, locate
 from lsp_server.workspace.measurements import Measurements
-from lsp_server.workspace.positions import PositionEncoding, index_of
 from lsp_server.workspace.settings import IndexSettings, Settings
 
 NUM_RECORDS = 64

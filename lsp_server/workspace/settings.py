@@ -14,7 +14,8 @@ from pydantic.alias_generators import to_camel
 
 from completion_engine.config import AUTO, DEFAULT_DRAFTERS, Drafter
 from completion_engine.languages.identifiers import canonical_language
-from completion_engine.request import MemoryWish, Multiline, Surroundings
+from completion_engine.request import MemoryWish, Surroundings
+from completion_engine.text_window import Multiline
 from lsp_server.workspace.settings_table import About, Setting, rows
 
 _MODEL = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)

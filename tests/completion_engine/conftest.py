@@ -20,9 +20,8 @@ from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToke
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.model import load_language_model
-from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.prompting.written import Written
 from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 from completion_engine.target_model.kv_cache import KVCache

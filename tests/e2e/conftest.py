@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
-from lsp_server.workspace.positions import PositionEncoding
+from lsp_server.workspace.documents import PositionEncoding
 from tests.hosts import Hosts, own_hosts
 
 INVOKED, AUTOMATIC = 1, 2

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from completion_engine.decoding.ending import Limits
 from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
-from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.written import Written
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.remote_writing import Remaining, RemoteWriting
 from completion_engine.remote.socket_transport import Wait

@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.releases import ENDINGS
 

@@ -15,9 +15,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import Suggestion, polish
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.accepting.holes import Place
 from tests.benchmarks.judging import parses_as_well

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.samples import from_folder
 from tests.quality.auto_closed import measured

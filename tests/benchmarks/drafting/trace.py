@@ -13,9 +13,9 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from completion_engine.decoding.verification import verify
 from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import AcceptanceTable, choose
+from completion_engine.drafting.tree import verify
 from completion_engine.errors import UserError
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache

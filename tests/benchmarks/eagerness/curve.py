@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.decoding.low_confidence_names import IsKnown, num_confident_chars
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.stats import Forecast
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
 from tests.benchmarks.replay.shown_wrong import wrong_part

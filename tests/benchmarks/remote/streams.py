@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from completion_engine.decoding.ending import Limits, NoRules
 from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
-from completion_engine.prompting.prompt import Prompt
+from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.written import Written
 from completion_engine.remote.remote_writing import Ask, Remaining, RemoteWriting
 from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream

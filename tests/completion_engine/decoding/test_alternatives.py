@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.decoding.alternatives import decode_after, rank_runners_up
 from completion_engine.decoding.ending import Finish, Limits, NoRules, run
 from completion_engine.decoding.loop import Decoding, DecodingSetup
@@ -26,6 +25,7 @@ from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.text_window import CursorContext
 
 Make = Callable[..., CompletionEngine]
 

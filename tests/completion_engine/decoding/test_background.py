@@ -19,7 +19,7 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import CompletionStats
 from completion_engine.target_model.language_model import PREFILL_ROWS, LanguageModel
-from completion_engine.target_model.rows import ROWS
+from completion_engine.target_model.pass_rows import ROWS
 
 Make = Callable[..., CompletionEngine]
 

@@ -9,16 +9,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.decoding.ending import NoRules
 from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
 from completion_engine.engine import CompletionEngine
 from completion_engine.probability import SHIPPED, TokenProbability
+from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.prompting.written import HealingConstraint
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 from ngram_cache import NgramIndex
 
 Make = Callable[..., CompletionEngine]

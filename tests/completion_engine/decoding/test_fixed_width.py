@@ -18,15 +18,15 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.target_model.branch_caches import Layout
-from completion_engine.target_model.chunks import ChunkRule
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.pass_rows import ChunkRule
 
 CODE = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n        re"
 SUFFIX = "\n\ndef main():\n    pass\n"
 WEIGHTS = {
-    "type along": 6, "type": 4, "delete": 3, "jump": 1, "switch": 2, "candidates": 2, "idle": 2, "expect": 1,
-    "prepare": 1, "cancel": 1,
+    "type along": 6, "type": 4, "delete": 3, "jump": 1, "switch": 2, "candidates": 2, "idle": 2,
+    "prefetch": 1, "prepare": 1, "cancel": 1,
 }  # fmt: skip
 NUM_STEPS = 40
 
@@ -110,7 +110,7 @@ class Typist:
                 for _ in range(number):
                     engine.idle(Cancellation())
             return
-        elif step in {"expect", "prepare"}:
+        elif step in {"prefetch", "prepare"}:
             for engine in self.engines:
                 getattr(engine, step)(self.request(1))
                 engine.idle(Cancellation())

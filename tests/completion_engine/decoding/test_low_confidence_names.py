@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.decoding.low_confidence_names import names_in, num_confident_chars
 from completion_engine.stats import Forecast
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 
 
 def rules_at(prefix: str, language: str = "python") -> StopRules:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from completion_engine.decoding.sampling import Sampler
-from completion_engine.decoding.verification import Verdict, verify
+from completion_engine.drafting.tree import Verdict, verify
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

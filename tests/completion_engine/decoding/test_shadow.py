@@ -10,7 +10,7 @@ import pytest
 from completion_engine.decoding import loop
 from completion_engine.decoding.reuse import PastCompletion
 from completion_engine.decoding.shadow import MAX_WAITING
-from completion_engine.decoding.verification import Verdict
+from completion_engine.drafting.tree import Verdict
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.target_model.language_model import LanguageModel

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine.decoding.verification import verify
+from completion_engine.drafting.tree import verify
 from completion_engine.gpu.passes import PassInputs, PassShape
 
 NUM_ROWS, LENGTH, MOST = 16, 15, 8

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from completion_engine import grammars
-from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions import syntax
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 
 At = Callable[..., CursorContext]
 Stops = Callable[..., tuple[str, str]]

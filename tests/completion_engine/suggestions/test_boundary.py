@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 
 At = Callable[..., CursorContext]
 

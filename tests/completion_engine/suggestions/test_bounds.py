@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.languages.scanner import Event, Stack, scan
 from completion_engine.suggestions import closing, regions
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 from tests.growth import cpu_s, growth
 
 _SHORT, _LONG = 4_000, 16_000

@@ -6,10 +6,10 @@ import unicodedata
 
 import pytest
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.cleaning import without_controls
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 
 BIDI_CONTROLS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 TAGS = "".join(map(chr, range(0xE0000, 0xE0080)))

@@ -8,10 +8,10 @@ from typing import get_args
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.rules import RULES, RuleName
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 
 LANGUAGES = [
     *(

@@ -9,10 +9,10 @@ from functools import cache
 
 import pytest
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 from tests.quality.everyday.cases import written_cases
 
 _NUM_CURSORS = 12  # in each file

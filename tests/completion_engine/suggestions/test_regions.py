@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.regions import CursorRegion
+from completion_engine.text_window import CursorContext
 
 # Language of the document, text up to the cursor, language there, kind of text there, open pairs.
 PARTS: list[tuple[str, str, str, str, str]] = [

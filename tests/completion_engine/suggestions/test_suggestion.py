@@ -10,11 +10,11 @@ from collections.abc import Callable
 import pytest
 from tree_sitter import Parser, Tree
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.grammars import Begun, parse_within
 from completion_engine.suggestions import syntax
 from completion_engine.suggestions.fitting import Suggestion, polish
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 
 At = Callable[..., CursorContext]
 Case = tuple[str, str, str, str]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.cursor_context import CursorContext
 from completion_engine.suggestions.regions import CursorRegion
+from completion_engine.text_window import CursorContext
 
 
 @pytest.mark.parametrize(

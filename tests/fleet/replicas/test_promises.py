@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import load_tokenizer
-from completion_engine.prompting.written import HealingConstraint
 from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.vllm_request import CompletionQuery, QueryNames

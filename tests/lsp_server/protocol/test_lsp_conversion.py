@@ -12,8 +12,7 @@ from completion_engine.stats import Completion, CompletionSegment, CompletionSta
 from completion_engine.suggestions.rules import RULES
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol import lsp_conversion
-from lsp_server.workspace.documents import Document
-from lsp_server.workspace.positions import PositionEncoding
+from lsp_server.workspace.documents import Document, PositionEncoding
 from lsp_server.workspace.session import CompletionRecord, Offer
 
 

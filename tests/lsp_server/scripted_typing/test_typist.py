@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lsp_server.scripted_typing.typing_plan import bracket_pairs, line_start, plan_typing
 from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
-from lsp_server.workspace.positions import PositionEncoding
+from lsp_server.workspace.documents import PositionEncoding
 
 CODE = '''import os
 

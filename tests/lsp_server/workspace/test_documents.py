@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsp_server.workspace.documents import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Document, Edit
-from lsp_server.workspace.positions import PositionEncoding, encodable, index_of, paired, units_of
+from lsp_server.workspace.documents import (
+    MAX_PREFIX_CHARS,
+    MAX_SUFFIX_CHARS,
+    Document,
+    Edit,
+    PositionEncoding,
+    encodable,
+    index_of,
+    paired,
+    units_of,
+)
 from tests.growth import growth
 
 ENCODINGS: tuple[PositionEncoding, ...] = ("utf-8", "utf-16", "utf-32")

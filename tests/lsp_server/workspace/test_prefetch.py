@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from lsp_server.workspace.documents import Edit, LineColumn
-from lsp_server.workspace.positions import PositionEncoding
+from lsp_server.workspace.documents import Edit, LineColumn, PositionEncoding
 from lsp_server.workspace.prefetch import (
     MAX_KEYS_WITHOUT_REQUEST,
     MAX_TYPED_CHARS,

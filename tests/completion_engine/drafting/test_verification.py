@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion_engine.decoding.verification import verify
+from completion_engine.drafting.tree import verify
 
 NUM_TOKENS = 3
 

@@ -1,13 +1,20 @@
-"""Which passes compute which positions of a text, so that a position's bits never depend on drafts.
+"""How many rows a pass has, and which passes compute which positions, so that drafts never change the bits.
 
-Where rows leave each other alone any pass may compute any position. Elsewhere bits depend on the number of
-rows of a pass: there the whole chunks of a prompt, counted from its beginning, come from passes of just those
-rows, and all that stands behind them from passes of the fixed width. Numbers only; knows no cache.
+Where the rows of a pass do not influence each other, any pass may compute any position. Elsewhere the bits
+depend on the number of rows. Passes of exactly one chunk then compute the whole chunks of a prompt, counted
+from its beginning, and passes of the fixed width compute all positions after them. Numbers only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+ROWS = 8  # what torch's own products and attention need a multiple of; the width of a fixed-width pass
+
+
+def pad_rows(num_rows: int, row_step: int = ROWS) -> int:
+    """Rows a pass really runs. Fewer than a full group would take other kernels of torch, with other sums."""
+    return -(-num_rows // row_step) * row_step
 
 
 @dataclass(frozen=True, slots=True)
