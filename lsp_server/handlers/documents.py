@@ -15,11 +15,14 @@ from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.parsing import CUT
 from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
-from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit, PositionEncoding
+from lsp_server.workspace.documents import Document, Edit, PositionEncoding
 from lsp_server.workspace.locations import path_of
 
-# More text than this is split into lines on another thread.
+# More text than this is gone through on another thread.
 MAX_QUICK_CHARS = 128 * 1024
+
+# A message whose edits go through more than this is not applied: its document's text is lost.
+MAX_TOUCHED_CHARS = 1 << 30
 
 
 def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) -> None:
@@ -37,13 +40,12 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
     begin = time.perf_counter()
     session = server.session
     uri, version, changes = params.text_document.uri, params.text_document.version, params.content_changes
-    document = session.documents.get(uri)
-    num_chars = sum(len(change.text) for change in changes)
+    document = session.open_document(uri)
     if document is None:
-        language, last = session.too_large.get(uri), changes[-1] if changes else None
-        if language is not None and isinstance(last, types.TextDocumentContentChangeWholeDocument):
-            _take(server, num_chars, lambda: _opened(uri, language, version, last.text))
         return
+    num_chars = _num_touched_chars(document, changes)
+    if num_chars > MAX_TOUCHED_CHARS:
+        document.let_go()
     if num_chars > MAX_QUICK_CHARS:
         twin = document.copy()
         _take(server, num_chars, lambda: _changed(twin, version, changes, session.encoding))
@@ -68,6 +70,7 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     location = server.session.location_of(uri)
     server.session.drop(uri)
     forget(server, location)
+    _readmit(server)
     server.show_status()
     server.scheduler.forget(server.session.document_key(uri))
     server.contexts.forget(server.session.document_key(uri))
@@ -90,17 +93,37 @@ def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]
 
 
 def _put(server: SlipstreamServer, document: Document) -> None:
-    is_new = document.uri not in server.session.documents
+    is_new, was_served = not server.session.follows(document.uri), document.uri in server.session.documents
     server.session.put(document)
     if is_new:
         identify(server, document.uri)
     show_to_index(server, server.session.location_of(document.uri))
-    if is_new or document.is_too_large:
+    _readmit(server)
+    if not was_served or document.is_too_large:
         server.show_status()
 
 
+def _readmit(server: SlipstreamServer) -> None:
+    """Serve documents that were one too many, as there is room now."""
+    for location in server.session.readmit():
+        show_to_index(server, location)
+
+
 def _opened(uri: str, language: str, version: int, text: str) -> Document:
-    return Document(uri, language, version, text if text != CUT else " " * (MAX_DOCUMENT_CHARS + 1))
+    document = Document(uri, language, version, text if text != CUT else "")
+    if text == CUT:
+        document.let_go()
+    return document
+
+
+def _num_touched_chars(document: Document, changes: Sequence[types.TextDocumentContentChangeEvent]) -> int:
+    """About how much text is gone through when changes are applied."""
+    return sum(
+        document.num_touched_chars(_edit_of(change))
+        if isinstance(change, types.TextDocumentContentChangePartial)
+        else len(change.text)
+        for change in changes
+    )
 
 
 def _changed(
@@ -109,14 +132,14 @@ def _changed(
     changes: Sequence[types.TextDocumentContentChangeEvent],
     encoding: PositionEncoding,
 ) -> Document:
-    """The document with these edits; once it is too large, no edit makes it whole again."""
+    """The document with these edits; once its text is lost, only its whole text makes it whole again."""
     for change in changes:
-        text = change.text if change.text != CUT else " " * (MAX_DOCUMENT_CHARS + 1)
-        if not isinstance(change, types.TextDocumentContentChangePartial):
-            document.replace(text)
-        elif not document.is_too_large:
-            place = line_column_of(change.range.start), line_column_of(change.range.end)
-            document.apply(Edit(*place, text), encoding)
+        if change.text == CUT:
+            document.let_go()
+        elif not isinstance(change, types.TextDocumentContentChangePartial):
+            document.replace(change.text)
+        elif not document.is_lost:
+            document.apply(_edit_of(change), encoding)
     document.version = version
     return document
 
@@ -125,5 +148,8 @@ def _typed(changes: Sequence[types.TextDocumentContentChangeEvent]) -> Edit | No
     """The edit that a key makes, if this is one; several at once come from several cursors, or from tools."""
     if len(changes) != 1 or isinstance(changes[0], types.TextDocumentContentChangeWholeDocument):
         return None
-    place = changes[0].range
-    return Edit(line_column_of(place.start), line_column_of(place.end), changes[0].text)
+    return _edit_of(changes[0])
+
+
+def _edit_of(change: types.TextDocumentContentChangePartial) -> Edit:
+    return Edit(line_column_of(change.range.start), line_column_of(change.range.end), change.text)

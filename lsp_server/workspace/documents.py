@@ -13,12 +13,18 @@ from typing import Literal
 MAX_PREFIX_CHARS = 64_000
 MAX_SUFFIX_CHARS = 16_000
 
-# A larger document, or one with a longer line, would slow every window, so it is not followed.
+# A larger document, or one with a longer line, gets no suggestions: a keystroke would cost too much.
 MAX_DOCUMENT_CHARS = 4 * 1024 * 1024
 MAX_LINE_CHARS = 128 * 1024
 
+# Of a much larger one the text is not kept either: what it becomes is known once its whole text comes again.
+MAX_KEPT_CHARS = 16 * 1024 * 1024
+
 # Lines are split in parts of this size: one library call holds the interpreter for the whole of its text.
 PIECE_CHARS = 64 * 1024
+
+# What a line costs beside its characters.
+CHARS_OF_LINE = 64
 
 # The first line of a bounded prefix is a multiple of this, so that it stays while the user types.
 PREFIX_STEP_LINES = 64
@@ -70,10 +76,20 @@ class Document:
 
     `lines` is never empty; each line keeps its own end (`\\n`, `\\r\\n` or `\\r`) and only the last one
     has none. `newline` ends most of them, and what is inserted. An edit costs what it replaces and inserts,
-    not what the document holds. `is_too_large` once it is not worth following: its lines are not kept then.
+    not what the document holds. `is_lost` once it was so large that its lines are not kept.
     """
 
-    __slots__ = ("is_too_large", "language", "lines", "newline", "num_chars", "num_crlf", "uri", "version")
+    __slots__ = (
+        "is_lost",
+        "language",
+        "lines",
+        "newline",
+        "num_chars",
+        "num_crlf",
+        "num_long_lines",
+        "uri",
+        "version",
+    )
 
     def __init__(self, uri: str, language: str, version: int, text: str) -> None:
         self.uri = uri
@@ -84,12 +100,17 @@ class Document:
 
     def replace(self, text: str) -> None:
         """Take `text` as the whole new content."""
-        self.is_too_large = False
-        self.lines = split_lines(paired(text)) if len(text) <= MAX_DOCUMENT_CHARS else []
-        self.num_chars = len(text) if not self.lines else sum(map(_length, self.lines))
+        self.is_lost = False
+        self.lines = split_lines(paired(text)) if len(text) <= MAX_KEPT_CHARS else [text]
+        self.num_chars = sum(map(_length, self.lines))
         self.num_crlf = sum(map(_ends_with_crlf, self.lines))
-        self._drop_if_too_large(self.lines)
-        self._learn_newline()
+        self.num_long_lines = sum(map(_is_long, self.lines))
+        self._settle()
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether a keystroke in it costs too much for suggestions, or its text is lost."""
+        return self.is_lost or self.num_chars > MAX_DOCUMENT_CHARS or self.num_long_lines > 0
 
     def apply(self, edit: Edit, encoding: PositionEncoding) -> None:
         """Apply one edit. Places beyond an end mean that end; a reversed range is read the right way."""
@@ -97,8 +118,13 @@ class Document:
         start, end = min(first, second), max(first, second)
         left = self.lines[start[0]][: start[1]]
         right = self.lines[end[0]][end[1] :]
-        new = paired(f"{left}{edit.text}{right}")
         top, bottom = start[0], end[0] + 1
+        if start[0] == end[0] and "\n" not in edit.text and "\r" not in edit.text:
+            # A long line is not searched for line ends when nothing but letters are typed into it.
+            middle = paired(f"{left[-1:]}{edit.text}{right[:1]}")
+            self._splice(top, bottom, [f"{left[:-1]}{middle}{right[1:]}"])
+            return
+        new = paired(f"{left}{edit.text}{right}")
         if new.startswith("\n") and top and self.lines[top - 1].endswith("\r"):
             top -= 1
             new = self.lines[top] + new
@@ -106,21 +132,34 @@ class Document:
         if bottom < len(self.lines):
             # The replaced lines ended in a line end, and so does the chunk: the rest after it is not a line.
             chunk.pop()
-        self.num_chars += sum(map(_length, chunk)) - sum(map(_length, self.lines[top:bottom]))
-        self.num_crlf += sum(map(_ends_with_crlf, chunk)) - sum(map(_ends_with_crlf, self.lines[top:bottom]))
-        self.lines[top:bottom] = chunk
-        self._drop_if_too_large(chunk)
-        self._learn_newline()
+        self._splice(top, bottom, chunk)
+
+    def num_touched_chars(self, edit: Edit) -> int:
+        """About how much text is gone through when an edit is applied."""
+        first, last = sorted(min(line, len(self.lines) - 1) for line, _ in (edit.start, edit.end))
+        return (
+            len(edit.text) + len(self.lines[first]) + len(self.lines[last]) + CHARS_OF_LINE * (last - first)
+        )
 
     def let_go(self) -> None:
-        """Follow it no more, as if it were too large."""
-        self.is_too_large, self.lines, self.num_chars, self.num_crlf = True, [""], 0, 0
+        """Keep no text; no edit makes it whole again, only its whole text."""
+        self.is_lost = True
+        self.lines, self.num_chars, self.num_crlf, self.num_long_lines = [""], 0, 0, 0
+
+    def _splice(self, top: int, bottom: int, chunk: list[str]) -> None:
+        """Put the lines of `chunk` in place of those from `top` to before `bottom`."""
+        old = self.lines[top:bottom]
+        self.num_chars += sum(map(_length, chunk)) - sum(map(_length, old))
+        self.num_crlf += sum(map(_ends_with_crlf, chunk)) - sum(map(_ends_with_crlf, old))
+        self.num_long_lines += sum(map(_is_long, chunk)) - sum(map(_is_long, old))
+        self.lines[top:bottom] = chunk
+        self._settle()
 
     def copy(self) -> Document:
         """The same document, to be changed by itself."""
         twin = Document(self.uri, self.language, self.version, "")
         twin.lines, twin.num_chars, twin.newline = self.lines.copy(), self.num_chars, self.newline
-        twin.num_crlf, twin.is_too_large = self.num_crlf, self.is_too_large
+        twin.num_crlf, twin.num_long_lines, twin.is_lost = self.num_crlf, self.num_long_lines, self.is_lost
         return twin
 
     def place(self, place: LineColumn, encoding: PositionEncoding) -> LineColumn:
@@ -153,6 +192,13 @@ class Document:
         assert self.lines == split_lines("".join(self.lines))  # noqa: S101  # as above
         assert self.num_chars == sum(map(_length, self.lines))  # noqa: S101  # as above
         assert self.num_crlf == sum(map(_ends_with_crlf, self.lines))  # noqa: S101  # as above
+        assert self.num_long_lines == sum(map(_is_long, self.lines))  # noqa: S101  # as above
+
+    def _settle(self) -> None:
+        """Let go of far too much text, and learn how lines end."""
+        if self.num_chars > MAX_KEPT_CHARS:
+            self.let_go()
+        self._learn_newline()
 
     def _learn_newline(self) -> None:
         """Find the line end of most lines, or that of the first line if two are equally frequent.
@@ -163,11 +209,6 @@ class Document:
         if num_ends:
             is_first = 2 * self.num_crlf == num_ends and _ends_with_crlf(self.lines[0])
             self.newline = "\r\n" if 2 * self.num_crlf > num_ends or is_first else "\n"
-
-    def _drop_if_too_large(self, new: list[str]) -> None:
-        """`new` lines are those that may be too long."""
-        if self.num_chars > MAX_DOCUMENT_CHARS or max(map(len, new), default=0) > MAX_LINE_CHARS:
-            self.let_go()
 
     def _prefix(self, line: int, column: int) -> str:
         first, num_chars = line, column
@@ -225,6 +266,10 @@ def typed_word(before: str) -> str:
 def _length(line: str) -> int:
     """Characters of a line, its end counted as one."""
     return len(line) - _ends_with_crlf(line)
+
+
+def _is_long(line: str) -> bool:
+    return len(line) > MAX_LINE_CHARS
 
 
 def _ends_with_crlf(line: str) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from completion_engine.stats import Completion
 from lsp_server.workspace.configuration import Configuration
 from lsp_server.workspace.documents import (
+    CHARS_OF_LINE,
     Document,
     DocumentSnapshot,
     LineColumn,
@@ -30,7 +31,10 @@ NUM_RECORDS = 64
 # The most text that a client may have the server hold, in characters; each line and document counts for some
 # more.
 MAX_HELD_CHARS = 64 * 1024 * 1024
-CHARS_OF_LINE, CHARS_OF_DOCUMENT = 64, 4096
+CHARS_OF_DOCUMENT = 4096
+
+# So much text is kept beside it of documents that are too large, or one too many, for when they are not.
+MAX_WAITING_CHARS = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,8 @@ class Offer:
 class Session:
     """One editor's state. `focused_uri` is the document that the user looks at.
 
-    `too_large` are the documents that are open and not followed, with their languages: themselves too
-    large, or one too many. Of `unidentified` ones the disk was asked which files they are, and has not
+    `too_large` are the documents that are open and get no suggestions now: themselves too large, or one too
+    many. Of `unidentified` ones the disk was asked which files they are, and has not
     answered: nothing is suggested there.
 
     `window` is the editor's number among those that use the same engine.
@@ -83,7 +87,7 @@ class Session:
     window: int = 0
     encoding: PositionEncoding = "utf-16"
     documents: dict[str, Document] = field(default_factory=dict)
-    too_large: dict[str, str] = field(default_factory=dict)
+    too_large: dict[str, Document] = field(default_factory=dict)
     folders: WorkspaceFolders = field(default_factory=WorkspaceFolders)
     focused_uri: str = ""
     configuration: Configuration = field(default_factory=Configuration)
@@ -94,9 +98,10 @@ class Session:
     _locations: dict[str, DocumentLocation] = field(default_factory=dict)
     _held_chars: dict[str, int] = field(default_factory=dict)
     _num_held_chars: int = 0
+    _waiting_chars: dict[str, int] = field(default_factory=dict)
 
     def put(self, document: Document) -> None:
-        """A document is open with this content, which is followed unless it is too large or one too many."""
+        """A document is open with this content, and is served unless it is too large or one too many."""
         uri = document.uri
         location, is_unidentified = self.location_of(uri), uri in self.unidentified
         self.drop(uri)
@@ -104,19 +109,33 @@ class Session:
             self.unidentified.add(uri)
         name_chars = len(uri) + len(document.language) + CHARS_OF_DOCUMENT
         text_chars = document.num_chars + CHARS_OF_LINE * len(document.lines)
-        if not document.is_too_large and not self._has_room(name_chars + text_chars):
-            document.let_go()
-        if not document.is_too_large:
+        if not document.is_too_large and self._has_room(name_chars + text_chars):
             self.documents[uri] = document
             self._hold(location, name_chars + text_chars)
         elif self._has_room(name_chars):
-            self.too_large[uri] = document.language
+            if sum(self._waiting_chars.values()) + text_chars > MAX_WAITING_CHARS:
+                document.let_go()
+                text_chars = 0
+            self.too_large[uri] = document
+            self._waiting_chars[uri] = text_chars
             self._hold(location, name_chars)
+
+    def readmit(self) -> list[DocumentLocation]:
+        """Serve the documents that were one too many and are so no longer."""
+        waiting = [document for document in self.too_large.values() if not document.is_too_large]
+        for document in waiting:
+            self.put(document)
+        return [self.location_of(found.uri) for found in waiting if found.uri in self.documents]
+
+    def open_document(self, uri: str) -> Document | None:
+        """A document that the client has opened, be it served or not."""
+        return self.documents.get(uri) or self.too_large.get(uri)
 
     def drop(self, uri: str) -> None:
         """A document is open no more, or with another content."""
         self.documents.pop(uri, None)
         self.too_large.pop(uri, None)
+        self._waiting_chars.pop(uri, None)
         self.unidentified.discard(uri)
         self._locations.pop(uri, None)
         self._num_held_chars -= self._held_chars.pop(uri, 0)

@@ -52,6 +52,92 @@ async def test_a_document_that_becomes_too_large_is_no_longer_followed(change: d
         await window.end()
 
 
+def deletion(start: tuple[int, int], end: tuple[int, int]) -> dict[str, object]:
+    first, last = ({"line": line, "character": column} for line, column in (start, end))
+    return {"range": {"start": first, "end": last}, "text": ""}
+
+
+@pytest.mark.parametrize(
+    ("paste", "end"),
+    [
+        ("x" * 200_000, (0, 200_002)),
+        ("é" * 200_000, (0, 200_002)),
+        ("x" * 5_000_000, (0, 5_000_002)),
+        ("x = 1\n" * 900_000, (900_000, 0)),
+        ("x" * 200_000 + "\n" + "y" * 200_000, (1, 200_000)),
+    ],
+    ids=["200 kB", "200 kB, not ASCII", "5 MB", "5 MB in lines", "two lines"],
+)
+async def test_what_is_pasted_and_undone_leaves_the_document_as_it_was(
+    paste: str, end: tuple[int, int]
+) -> None:
+    """By edits of a range, as editors send them, without closing the document."""
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        window.open(URI, "ab = \nrest")
+        assert await is_followed(window, "ab = ")
+        window.change(URI, insertion(0, 2, paste))
+        assert await is_refused(window)
+        window.change(URI, insertion(0, 0, "typed"), deletion((0, 0), (0, 5)))
+        assert await is_refused(window)
+        window.change(URI, deletion((0, 2), end))
+        assert await is_followed(window, "ab = ")
+        (server,) = windows.servers
+        document = server.session.documents[URI]
+        document.check_integrity()
+        assert "".join(document.lines) == "ab = \nrest"
+        await window.end()
+
+
+async def test_a_document_that_was_one_too_many_is_served_once_another_one_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lsp_server.workspace.session.MAX_HELD_CHARS", 30_000)
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        others = [f"file:///somewhere/other{number}.py" for number in range(3)]
+        for uri in others:
+            window.open(uri, "y = 1\n" * 50)
+        window.open(URI, "x = \n" * 50)
+        assert await is_refused(window)
+        window.change(URI, insertion(0, 0, "first_"))
+        assert await is_refused(window)
+        window.notify("textDocument/didClose", {"textDocument": {"uri": others[0]}})
+        assert await is_followed(window, "first_x = ")
+        await window.end()
+
+
+async def test_more_text_than_waits_for_room_is_let_go_until_it_comes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lsp_server.workspace.session.MAX_WAITING_CHARS", 300_000)
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        window.open(URI, "x = ")
+        window.change(URI, insertion(0, 0, "y" * 400_000))
+        window.change(URI, deletion((0, 0), (0, 400_000)))
+        assert await is_refused(window)
+        window.change(URI, {"text": "x = "})
+        assert await is_followed(window, "x = ")
+        await window.end()
+
+
+async def test_edits_that_go_through_too_much_text_are_not_applied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lsp_server.handlers.documents.MAX_TOUCHED_CHARS", 1_000_000)
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        window.open(URI, "x" * 150_000)
+        window.change(URI, *(insertion(0, 0, "y") for _ in range(100)))
+        assert await is_refused(window)
+        window.change(URI, {"text": "x = "})
+        assert await is_followed(window, "x = ")
+        await window.end()
+
+
 async def test_a_document_whose_text_was_left_out_of_its_message_is_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

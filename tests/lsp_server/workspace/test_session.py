@@ -234,7 +234,7 @@ def test_a_document_that_grows_beyond_what_may_be_held_is_let_go(monkeypatch: py
     for text in ("x = 1\n" * 50, "x = 1\n" * 1000):
         session.put(Document("a", "python", 1, text))
     assert held(session) == ([], ["a"])
-    assert session.too_large["a"] == "python"
+    assert session.too_large["a"].language == "python"
 
 
 def test_names_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
