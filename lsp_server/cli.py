@@ -1,7 +1,7 @@
 """The `slipstream` program: its commands, and how errors leave it.
 
-Owns the command table and the exit codes: 0, 1 for what cannot be done, 2 for usage. A module in `commands/`
-is imported when its command runs, so that the program starts quickly.
+Owns the command table and the exit codes: 0, 1 for what cannot be done, 2 for usage. A module of
+a command is imported when it runs, so that the program starts quickly.
 """
 
 from __future__ import annotations
@@ -73,22 +73,33 @@ def _add(name: str, module: str, about: str, *, hidden: bool = False) -> None:
 
     @app.command(name, help=about, hidden=hidden, context_settings=PASS_ON, add_help_option=False)
     def run(context: typer.Context) -> None:
-        command = import_module(f"lsp_server.commands.{module}").app
+        command = import_module(f"lsp_server.{module}").app
         if code := command(args=context.args, prog_name=f"slipstream {name}", standalone_mode=False):
             raise typer.Exit(code)
 
 
-_add("complete", "complete", "Complete FILE at a cursor and print the text to insert there.")
+_add("complete", "commands.complete", "Complete FILE at a cursor and print the text to insert there.")
 _add(
-    "replay", "replay", "Type files through a server as a person would, and report latency and typing saved."
+    "replay",
+    "history.command",
+    "Type files, or your own commits, through a server as a person would; report latency and typing saved.",
 )
-_add("bench", "bench", "Measure exactness and speed on your own code.")
-_add("index", "repository_index", "Build or update the index of the repository in DIR.")
-_add("models", "models", "List, fetch, check and remove models.")
-_add("distill", "distill", "Train a small drafter for a target.")
-_add("doctor", "doctor", "Report what is missing or slow on this machine, and what to do about it.")
-_add("uninstall", "uninstall", "Remove models, kernels, indexes, logs and settings; end the shared process.")
-_add("demo", "demo", "Fetch the model, index a repository, and type a new module into it.", hidden=True)
+_add("bench", "commands.bench", "Measure exactness and speed on your own code.")
+_add("index", "commands.repository_index", "Build or update the index of the repository in DIR.")
+_add("models", "commands.models", "List, fetch, check and remove models.")
+_add("distill", "commands.distill", "Train a small drafter for a target.")
+_add("doctor", "commands.doctor", "Report what is missing or slow on this machine, and what to do about it.")
+_add(
+    "uninstall",
+    "commands.uninstall",
+    "Remove models, kernels, indexes, logs and settings; end the shared process.",
+)
+_add(
+    "demo",
+    "commands.demo",
+    "Fetch the model, index a repository, and type a new module into it.",
+    hidden=True,
+)
 
 
 def main() -> None:

@@ -77,7 +77,7 @@ def machine_checks() -> Iterator[Check]:
     yield Check("python", "ok", sys.version.split()[0])
     for package in ("torch", "transformers", "pygls"):
         yield from guarded(package, partial(_library_checks, package))
-    yield Check("processor", "ok", _processor())
+    yield Check("processor", "ok", processor())
     gpu, num_free_bytes = _gpu()
     num_cores, memory = _num_usable_cores(), psutil.virtual_memory()
     yield rated("cores", str(num_cores), gpu or num_cores >= _MIN_CORES, "More cores make it faster.")
@@ -155,7 +155,8 @@ def disk_check(folder: Path) -> Check:
     return rated("disk for models", found, num_free_bytes >= _MIN_DISK_BYTES, advice)
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor, as the system gives it."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):

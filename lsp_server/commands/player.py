@@ -85,11 +85,11 @@ class Player:
         self._item: dict[str, Any] = {}
         self._cancelled: list[asyncio.Task[Answer]] = []
 
-    async def play(self) -> list[Answer]:
-        """Type the plan to its end; returns the answers, the cancelled ones last."""
+    async def play(self, is_over: Callable[[], bool] = lambda: False) -> list[Answer]:
+        """Type the plan to its end, or until `is_over`; returns the answers, the cancelled ones last."""
         answers: list[Answer] = []
         self._client.open(self._uri, self._typist.buffer.text, language=self._language)
-        while (stroke := self._typist.next_stroke) is not None:
+        while (stroke := self._typist.next_stroke) is not None and not is_over():
             start = time.perf_counter()
             self._send_change(self._typist.press())
             answer = await self._ask(start, wait_s=self._pause_s(stroke.pause))

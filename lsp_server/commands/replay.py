@@ -1,8 +1,7 @@
-"""`slipstream replay`: types files through a real server and reports what a person would experience."""
+"""Types files through a real server, and reports what a person would experience."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 from collections import Counter
@@ -17,10 +16,9 @@ from completion_engine.errors import UserError
 from completion_engine.request import Progress
 from lsp_server.commands.local_engine import reported_settings, with_target
 from lsp_server.commands.player import Answer, Player, Watch
-from lsp_server.commands.replay_report import show, summary
+from lsp_server.commands.replay_report import summary
 from lsp_server.commands.server_process import running_server, wait_until_ready
 from lsp_server.commands.source_file import read_source, repository_of
-from lsp_server.commands.terminal import progress_bar, write_json
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
 from lsp_server.scripted_typing.typist import Typist
 from lsp_server.workspace.settings_reading import merge
@@ -29,9 +27,7 @@ OnReady = Callable[[dict[str, Any]], None]
 
 START_SHARE = 0.3  # share of a file above the typed text, as in most of a day's work
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Source files.", show_default=False)]
+Files = Annotated[list[Path] | None, typer.Argument(metavar="[FILE...]", help="Source files, or REPO.")]
 Keystrokes = Annotated[
     int, typer.Option("--limit-keystrokes", min=1, help="Approximate number of keys to type.")
 ]
@@ -63,28 +59,6 @@ class ReplayOptions:
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     has_index: bool = True
-
-
-@app.command()
-def replay(  # noqa: PLR0913 - one argument for each option
-    files: Files,
-    *,
-    limit_keystrokes: Keystrokes = 400,
-    start_line: StartLine = None,
-    pace: Pace = 0.0,
-    seed: Seed = 0,
-    target: Target = "",
-    settings: Given = None,
-    as_json: Json = False,
-) -> None:
-    """Type files through a server as a person would, and report latency and typing saved."""
-    given = settings_given(settings or [], target)
-    options = ReplayOptions(limit_keystrokes, start_line, pace, seed, given)
-    with progress_bar(quiet=as_json) as report:
-        result = asyncio.run(replay_files(files, options, report))
-    if not as_json:
-        show(result)
-    write_json(result)
 
 
 def settings_given(pairs: Sequence[str], target: str) -> dict[str, Any]:

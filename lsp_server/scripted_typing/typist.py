@@ -178,6 +178,16 @@ class Typist:
         pairs = zip(wanted, suggestion.text, strict=False)
         return next((n for n, (right, shown) in enumerate(pairs) if right != shown), len(wanted))
 
+    def wrong_part(self, suggestion: ShownSuggestion) -> tuple[int, str]:
+        """The part of a suggestion that the file will not hold: its offset in the file, and its text.
+
+        Nothing counts as wrong while a typing error stands: the suggestion continues from that error.
+        """
+        if self.num_wrong or self.is_right(suggestion):
+            return self.offset + len(suggestion.text), ""
+        num_right = self.num_right_chars(suggestion)
+        return self.offset + num_right, suggestion.text[num_right:]
+
     def accept(self, acceptance: AcceptKey) -> Change:
         """Accept a suggestion as decided; the strokes that it saves are left out."""
         end = self.offset + len(acceptance.text)

@@ -13,7 +13,7 @@ from lsp_server.scripted_typing.typing_plan import plan_typing
 from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
 from tests.benchmarks.replay import transformers_baseline
 from tests.benchmarks.replay.__main__ import replayed
-from tests.benchmarks.replay.shown_wrong import ShownWrong, key_figures, num_left_of_line, wrong_part
+from tests.benchmarks.replay.shown_wrong import ShownWrong, key_figures, num_left_of_line
 
 CALL = "result = total(values)\nreturn result"
 
@@ -51,7 +51,7 @@ def test_what_a_right_suggestion_leaves_of_its_line(text: str, num_left: int) ->
 def test_what_a_suggestion_says_wrong_begins_where_the_file_differs(
     typed: str, shown: ShownSuggestion, wrong: tuple[int, str]
 ) -> None:
-    assert wrong_part(type_until(CALL, len(typed)), shown) == wrong
+    assert type_until(CALL, len(typed)).wrong_part(shown) == wrong
 
 
 def shown(finish: str = "stop", *, text: str = "x", is_first: bool = False) -> Answer:

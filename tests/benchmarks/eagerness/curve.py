@@ -16,7 +16,6 @@ from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
-from tests.benchmarks.replay.shown_wrong import wrong_part
 
 ForecastAt = Callable[[str, str], Forecast]
 KnowsAt = Callable[[str, str], IsKnown | None]
@@ -82,7 +81,7 @@ def walk(plan: TypingPlan, show: Show) -> Tally:
             if not shown.text:
                 break
             tally.num_shown += 1
-            seen, before = wrong_part(typist, shown), seen
+            seen, before = typist.wrong_part(shown), seen
             tally.num_wrong += len(seen[1]) if seen != before else 0
             if (taken := typist.consider(shown)) is None:
                 break

@@ -14,17 +14,6 @@ from lsp_server.commands.replay_report import ratio
 from lsp_server.scripted_typing.typist import ShownSuggestion, Typist
 
 
-def wrong_part(typist: Typist, suggestion: ShownSuggestion) -> tuple[int, str]:
-    """The part of a suggestion that the file will not hold: its offset in the file, and its text.
-
-    Nothing counts as wrong while a typing error stands: the suggestion continues from that error.
-    """
-    if typist.num_wrong or typist.is_right(suggestion):
-        return typist.offset + len(suggestion.text), ""
-    num_right = typist.num_right_chars(suggestion)
-    return typist.offset + num_right, suggestion.text[num_right:]
-
-
 def num_left_of_line(typist: Typist, suggestion: ShownSuggestion) -> int:
     """Number of characters that the line holds after a suggestion; 0 after a wrong one."""
     num_right = typist.num_right_chars(suggestion)
@@ -50,7 +39,7 @@ class ShownWrong:
         """Count one answer, before the typist reacts to it."""
         if answer.suggestion is None:
             return
-        seen, self._seen = self._seen, wrong_part(typist, answer.suggestion)
+        seen, self._seen = self._seen, typist.wrong_part(answer.suggestion)
         self.num_chars_wrong += len(self._seen[1]) if self._seen != seen else 0
         if not answer.is_first:
             self.count_warm(answer, num_left_of_line(typist, answer.suggestion))

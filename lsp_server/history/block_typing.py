@@ -1,0 +1,137 @@
+"""One block, typed by the scripted typist through a running server, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lsp_server.commands.language_client import LanguageClient
+from lsp_server.commands.player import Answer, Player
+from lsp_server.history.blocks import Block
+from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing, stretch_end
+from lsp_server.scripted_typing.typist import ShownSuggestion, Typist
+
+MAX_BLOCK_CHARS = 600  # so that one large block does not take the time of all others
+_MAX_LINES_KEPT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSuggestion:
+    """A suggestion that was accepted, or shown wrong.
+
+    `before` is the line up to the cursor and `wanted` what the author wrote there. `num_saved` characters
+    were accepted; `num_wrong` were shown and are not in the file. `sources` are those of its parts.
+    """
+
+    path: str
+    commit: str
+    before: str
+    text: str
+    wanted: str
+    num_saved: int
+    num_wrong: int
+    ms: float
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class TypedBlock:
+    """What came of one block, or of its beginning. Times are from a key to its answer, in ms.
+
+    `num_keys` were needed without suggestions, `num_pressed` were pressed, the keys that accept included.
+    """
+
+    block: Block
+    model: str
+    num_chars: int = 0
+    num_keys: int = 0
+    num_pressed: int = 0
+    num_chars_not_typed: int = 0
+    num_chars_wrong: int = 0
+    num_shown: int = 0
+    num_failed: int = 0
+    first_ms: list[float] = field(default_factory=list)
+    warm_ms: list[float] = field(default_factory=list)
+    suggestions: list[SeenSuggestion] = field(default_factory=list)
+
+    @property
+    def num_keys_saved(self) -> int:
+        """Number of key presses that the suggestions saved; negative if accepting cost more."""
+        return self.num_keys - self.num_pressed
+
+
+def plan_of(block: Block, end: int | None = None) -> TypingPlan:
+    """A person's way of typing the block up to `end`, or whole lines of it; below it are the old lines."""
+    if end is None:
+        is_short = block.end - block.start <= MAX_BLOCK_CHARS
+        end = block.end if is_short else min(block.end, stretch_end(block.text, block.start, MAX_BLOCK_CHARS))
+    text = block.text[:end] + block.text[block.end :]
+    return plan_typing(text, start=block.start, end=end)
+
+
+@dataclass(slots=True)
+class BlockPlayer:
+    """Types blocks through a running server of `model`, each into its file in `folder`."""
+
+    client: LanguageClient
+    folder: Path
+    model: str
+    is_over: Callable[[], bool]
+    _wrong: tuple[int, str] = (0, "")
+
+    async def play(self, block: Block, plan: TypingPlan) -> TypedBlock:
+        """Type `plan` until it is over. Raises SlipstreamError."""
+        typed = TypedBlock(block, self.model)
+        typists: list[Typist] = []
+
+        async def watch(answer: Answer, typist: Typist) -> None:
+            typists[:] = [typist]
+            if answer.suggestion is not None:
+                self._note(typed, typist, answer, answer.suggestion)
+
+        player = Player(self.client, self.folder / block.path, plan, watch=watch)
+        for answer in await player.play(self.is_over):
+            _count(typed, answer)
+        for typist in typists:
+            typed.num_chars, typed.num_keys = max(0, typist.offset - plan.start), typist.num_done
+        return typed
+
+    def _note(self, typed: TypedBlock, typist: Typist, answer: Answer, suggestion: ShownSuggestion) -> None:
+        """Count what is shown wrong, once while it stays on the screen, and keep what may be an example."""
+        wrong = typist.wrong_part(suggestion)
+        is_new, self._wrong = wrong != self._wrong, wrong
+        num_wrong = len(wrong[1]) if is_new else 0
+        typed.num_chars_wrong += num_wrong
+        taken = typist.consider(suggestion)
+        if taken or num_wrong:
+            num_saved = len(taken.text) if taken else 0
+            typed.suggestions.append(_seen(typed.block, typist, answer, num_saved, num_wrong))
+
+
+def _count(typed: TypedBlock, answer: Answer) -> None:
+    """A request follows each key and each accepted suggestion, which took a key as well."""
+    typed.num_pressed += 1
+    typed.num_chars_not_typed += answer.num_taken_chars
+    typed.num_shown += answer.outcome == "shown"
+    typed.num_failed += answer.outcome == "failed"
+    if answer.outcome in {"shown", "empty"}:
+        (typed.first_ms if answer.is_first else typed.warm_ms).append(answer.ms)
+
+
+def _seen(block: Block, typist: Typist, answer: Answer, num_saved: int, num_wrong: int) -> SeenSuggestion:
+    text = answer.suggestion.text if answer.suggestion else ""
+    wanted = typist.plan.text[typist.offset : typist.plan.end]
+    pieces = answer.why.get("pieces") or ()
+    sources = dict.fromkeys(piece["evidence"] or piece["source"] for piece in pieces)
+    return SeenSuggestion(
+        path=block.path,
+        commit=block.commit.id,
+        before=typist.buffer.left.rpartition("\n")[2],
+        text="\n".join(text.split("\n")[:_MAX_LINES_KEPT]),
+        wanted="\n".join(wanted.split("\n")[: text.count("\n") + 1][:_MAX_LINES_KEPT]),
+        num_saved=num_saved,
+        num_wrong=num_wrong,
+        ms=round(answer.ms, 1),
+        sources=tuple(sources),
+    )

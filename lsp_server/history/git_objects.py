@@ -1,0 +1,252 @@
+"""Commits, trees, blobs and hunks of a repository, read from git's objects.
+
+Owns every call of git. The repository is hostile: hooks, filters, text converters, pagers, signatures and
+remote helpers that it names must never run, and every output and wait is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from completion_engine.errors import DataError, MachineError, UserError
+
+_MAX_WAIT_S = 60.0
+_MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
+_SAFE_OPTIONS = (
+    "--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs",
+    "-c", "core.hooksPath=" + os.devnull,
+    "-c", "core.fsmonitor=false",
+    "-c", "core.attributesFile=" + os.devnull,
+    "-c", "core.quotePath=true",
+)  # fmt: skip
+_SAFE_ENVIRONMENT = {
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",  # a promisor's remote is never asked
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "LC_ALL": "C",
+}
+_KEPT_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_COMMIT = re.compile(r"^commit ([0-9a-f]+)\n\x01([^\0\n]*)\0(.*)$", re.MULTILINE)
+_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_REGULAR_MODES = ("100644", "100755")
+
+
+class Commit(NamedTuple):
+    """A commit, its parents, and the first line of its message."""
+
+    id: str
+    parents: tuple[str, ...]
+    subject: str
+
+
+class TreeFile(NamedTuple):
+    """A regular file in a tree: its path as git stores it, its blob, and the blob's size."""
+
+    path: str
+    blob: str
+    num_bytes: int
+
+
+class Change(NamedTuple):
+    """A file that a commit added or changed; `old_blob` is "" for an added one, `mode` is git's new mode."""
+
+    path: str
+    mode: str
+    old_blob: str
+    new_blob: str
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the file is neither a link nor a submodule."""
+        return self.mode in _REGULAR_MODES
+
+
+class Hunk(NamedTuple):
+    """Lines `old_start` up to `old_end` became `new_start` up to `new_end`, counted from 0."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class GitObjects:
+    """The objects of the repository whose work tree or bare folder is `root`."""
+
+    root: Path
+
+    @classmethod
+    def at(cls, folder: Path) -> GitObjects:
+        """The repository that holds `folder`. Raises UserError when there is none, or git refuses it."""
+        if not folder.is_dir():
+            raise UserError(f"There is no folder {folder}.", advice="Name the folder of a git repository.")
+        top = _run(folder, ("rev-parse", "--show-toplevel")).decode("utf-8", "surrogateescape")
+        return cls(Path(top.removesuffix("\n")))
+
+    def user_email(self) -> str:
+        """The address of `git config user.email`; "" when none is set."""
+        try:
+            return self._text("config", "--get", "user.email").strip()
+        except UserError:
+            return ""
+
+    def commits(self, *, author: str, since: str, max_commits: int) -> list[Commit]:
+        """The newest commits whose author line contains `author`, newest first. Raises UserError."""
+        options = [f"--max-count={max_commits}", "--fixed-strings", f"--author={author}"]
+        options += [f"--since={since}"] if since else []
+        text = self._text("rev-list", *options, "--format=%x01%P%x00%s", "HEAD", "--")
+        found = (match.groups() for match in _COMMIT.finditer(text))
+        return [Commit(commit, tuple(parents.split()), subject.strip()) for commit, parents, subject in found]
+
+    def files(self, commit: str) -> tuple[list[TreeFile], int]:
+        """The regular files of a commit's tree, and the number of links and submodules beside them."""
+        entries = self._text("ls-tree", "-r", "-z", "-l", "--full-tree", commit).split("\0")
+        heads = [(entry.partition("\t")[0].split(), entry.partition("\t")[2]) for entry in entries if entry]
+        files = [
+            TreeFile(path, blob, int(size))
+            for (mode, _, blob, size), path in heads
+            if mode in _REGULAR_MODES and size.isdigit()
+        ]
+        return files, len(heads) - len(files)
+
+    def changes(self, commit: Commit) -> list[Change]:
+        """The files that a commit added or changed against its first parent, in git's order."""
+        tree = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--abbrev=64", "--diff-filter=AMT")
+        parts = self._text(*tree, commit.parents[0], commit.id, "--").split("\0")
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        return [
+            Change(path, mode, "" if set(old) == {"0"} else old, new)
+            for (_, mode, old, new, _), path in ((head.split(), path) for head, path in pairs)
+        ]
+
+    def hunks(self, old_blob: str, new_blob: str) -> list[Hunk]:
+        """What turns one blob into another, in the order of the lines."""
+        options = ("--no-ext-diff", "--no-textconv", "--no-color", "--text", "--unified=0")
+        _check_id(old_blob)
+        _check_id(new_blob)
+        lines = self._bytes("diff", *options, "--diff-algorithm=histogram", old_blob, new_blob).split(b"\n")
+        return [_hunk(match.groups()) for match in map(_HUNK.match, lines) if match]
+
+    @contextmanager
+    def blob_reader(self) -> Iterator[BlobReader]:
+        """A reader of many blobs through one process."""
+        command = _command(self.root, ("cat-file", "--batch"))
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=_environment()
+        ) as process:
+            assert process.stdin is not None and process.stdout is not None  # noqa: S101 - both are pipes
+            watch = threading.Timer(_MAX_WAIT_S, process.kill)
+            watch.start()
+            try:
+                yield BlobReader(process.stdin, process.stdout)
+            finally:
+                watch.cancel()
+                process.kill()
+
+    def _text(self, *arguments: str) -> str:
+        return self._bytes(*arguments).decode("utf-8", "surrogateescape")
+
+    def _bytes(self, *arguments: str) -> bytes:
+        return _run(self.root, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class BlobReader:
+    """Reads blobs as they are stored: git applies no filter and no line ends to them."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+
+    def read(self, blob: str, max_bytes: int) -> bytes | None:
+        """The bytes of a blob; None when there are more. Raises DataError when it is missing or git ended."""
+        _check_id(blob)
+        try:
+            self.stdin.write(blob.encode() + b"\n")
+            self.stdin.flush()
+        except OSError as error:
+            raise _unreadable(blob) from error
+        head = self.stdout.readline().split()
+        if len(head) != 3 or head[1] != b"blob":
+            raise _unreadable(blob)
+        num_bytes = int(head[2])
+        data = self.stdout.read(min(num_bytes, max_bytes))
+        num_left = num_bytes - len(data) + 1  # a line break ends each answer
+        while num_left:
+            rest = self.stdout.read(min(num_left, _CHUNK_BYTES))
+            if not rest:
+                raise _unreadable(blob)
+            num_left -= len(rest)
+        return data if num_bytes <= max_bytes else None
+
+
+def _hunk(found: Sequence[bytes | None]) -> Hunk:
+    old, num_old, new, num_new = (1 if value is None else int(value) for value in found)
+    # git names the line before an empty range.
+    old_start, new_start = old - (num_old > 0), new - (num_new > 0)
+    return Hunk(old_start, old_start + num_old, new_start, new_start + num_new)
+
+
+def _check_id(blob: str) -> None:
+    if not _OBJECT_ID.fullmatch(blob):
+        raise DataError(f"git named an object {blob[:80]!r}, which is not an object id.")
+
+
+def _unreadable(blob: str) -> DataError:
+    return DataError(f"git could not read the object {blob}.", advice="Run `git fsck` in the repository.")
+
+
+def _command(folder: Path, arguments: Sequence[str]) -> list[str]:
+    return ["git", "-C", str(folder), *_SAFE_OPTIONS, *arguments]
+
+
+def _environment() -> Mapping[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    named = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return kept | named | _SAFE_ENVIRONMENT
+
+
+def _run(folder: Path, arguments: Sequence[str]) -> bytes:
+    """The output of git. Raises UserError when git fails, MachineError when it takes too long or too much."""
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(
+            _command(folder, arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            env=_environment(),
+        )
+    except FileNotFoundError as error:
+        raise MachineError("git is not installed here.", advice="Install git.") from error
+    with process:
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101 - both are pipes
+        watch = threading.Timer(_MAX_WAIT_S, process.kill)
+        watch.start()
+        try:
+            output = process.stdout.read(_MAX_OUTPUT_BYTES + 1)
+            is_whole = len(output) <= _MAX_OUTPUT_BYTES and watch.is_alive()
+            if not is_whole:
+                process.kill()
+            said = process.stderr.read(4096).decode("utf-8", "replace").strip()
+        finally:
+            watch.cancel()
+    if not is_whole:
+        raise MachineError(f"`git {arguments[0]}` gave too much, or took more than {_MAX_WAIT_S:.0f} s.")
+    if process.returncode:
+        raise UserError(
+            f"`git {arguments[0]}` failed in {folder}: {said or 'no output'}", advice="Name a git repository."
+        )
+    return output

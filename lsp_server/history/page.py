@@ -1,0 +1,173 @@
+"""The page of a history's replay: one HTML file that loads nothing else and runs no script.
+
+Everything from the repository is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from lsp_server.history.charts import latency_histogram, share_bars
+
+_NUM_BARS = 12
+_NUM_SUBJECT_CHARS = 70
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_STYLE = """
+:root { --ink: #1f2328; --paper: #ffffff; --soft: #59636e; --line: #d1d9e0; --tint: #f6f8fa;
+  --warm: #0969da; --first: #bf8700; --bad: #cf222e; --good: #1a7f37; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0d1117; --soft: #9198a1;
+  --line: #3d444d; --tint: #151b23; --warm: #4493f8; --first: #d29922; --bad: #f85149; --good: #3fb950; } }
+body { color: var(--ink); background: var(--paper); font: 16px/1.5 system-ui, sans-serif; max-width: 760px;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin-top: 2.2rem; }
+p.about, .small-print { color: var(--soft); margin-top: .3rem; }
+.figures { display: grid; grid-template-columns: repeat(4, 1fr); gap: .7rem; margin: 1.5rem 0; }
+.figures div { border: 1px solid var(--line); border-radius: 8px; padding: .7rem; }
+.figures b { display: block; font-size: 1.5rem; } .figures span { color: var(--soft); font-size: .8rem; }
+svg { width: 100%; height: auto; } svg text { fill: var(--ink); font: 12px system-ui; text-anchor: middle; }
+svg text.small { font-size: 10px; fill: var(--soft); } svg text.name { text-anchor: end; }
+svg text.note { text-anchor: start; fill: var(--soft); } svg line { stroke: var(--line); }
+.warm { fill: var(--warm); } .first { fill: var(--first); } .track { fill: var(--tint); }
+.key { color: var(--soft); font-size: .85rem; } .key i { display: inline-block; width: .8em; height: .8em; }
+pre { background: var(--tint); border: 1px solid var(--line); border-radius: 8px; padding: .7rem;
+  overflow-x: auto; font-size: .8rem; margin: .3rem 0 0; }
+pre .shown { color: var(--warm); font-weight: 600; } pre .wrong { color: var(--bad); }
+pre .wanted { color: var(--good); }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; }
+td, th { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align: right; }
+td:first-child, th:first-child { text-align: left; overflow-wrap: anywhere; }
+figure { margin: 0 0 1.2rem; } figcaption { color: var(--soft); font-size: .85rem; }
+"""
+
+
+def page_of(result: Mapping[str, Any]) -> str:
+    """The page of a report."""
+    title = f"{result['repository']}: your commits, typed with Slipstream"
+    parts = [
+        _head(result, title),
+        _section("Milliseconds from key to answer", _latencies(result)),
+        _section("Characters not typed, by language", _bars(result["by_language"])),
+        _section("Characters not typed, by file", _bars(result["by_file"])),
+        _section("Three best suggestions", "".join(_best(one) for one in result["best"])),
+        _section("Three worst misses", "".join(_worst(one) for one in result["worst"])),
+        _section("What the larger model changes", _models(result)),
+        _section("Commits", _commits(result)),
+        _section("Left out", _left_out(result["left_out"])),
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
+    )
+
+
+def _text(text: object) -> str:
+    shown = (one if one.isprintable() or one in "\n\t" else "\N{REPLACEMENT CHARACTER}" for one in str(text))
+    return escape("".join(shown))
+
+
+def _section(title: str, body: str) -> str:
+    return f"<h2>{_text(title)}</h2>{body}" if body else ""
+
+
+def _head(result: Mapping[str, Any], title: str) -> str:
+    about = (
+        f"{result['num_commits']} of {result['num_commits_chosen']} commits of {result['author']}, typed in "
+        f"{result['minutes']:.1f} minutes with {result['target']} on {result['device']} "
+        f"({result['processor']})."
+    )
+    warm = result["warm_ms"]
+    figures = {
+        f"{result['share_not_typed']:.1%}": f"of {result['num_chars']:,} characters not typed",
+        f"{result['share_keys_saved']:.1%}": f"of {result['num_keys']:,} keys saved",
+        f"{warm['p50']:.0f} ms": f"from key to answer; 95 % within {warm['p95']:.0f} ms",
+        f"{result['shown_wrong_per_100']:.0f}": "characters shown wrong for 100 typed",
+    }
+    tiles = "".join(
+        f"<div><b>{_text(name)}</b><span>{_text(said)}</span></div>" for name, said in figures.items()
+    )
+    return f'<h1>{_text(title)}</h1><p class="about">{_text(about)}</p><div class="figures">{tiles}</div>'
+
+
+def _latencies(result: Mapping[str, Any]) -> str:
+    warm, first = result["all_warm_ms"], result["all_first_ms"]
+    swatch = '<i style="background: var(--{})"></i>'
+    key = (
+        f"{swatch.format('warm')} after a key: {len(warm):,} answers, median "
+        f"{result['warm_ms']['p50']:.0f} ms "
+        f"&#160; {swatch.format('first')} at a new place: {len(first):,} answers, median "
+        f"{result['first_ms']['p50']:.0f} ms"
+    )
+    return f'{latency_histogram(warm, first)}<p class="key">{key}</p>'
+
+
+def _bars(groups: Mapping[str, Mapping[str, Any]]) -> str:
+    shown = {
+        name: (group["share_not_typed"], f"{group['share_not_typed']:.0%} of {group['num_chars']:,}")
+        for name, group in list(groups.items())[:_NUM_BARS]
+    }
+    num_more = len(groups) - len(shown)
+    more = f'<p class="small-print">and {num_more} more</p>' if num_more else ""
+    return share_bars(shown, "Share of characters not typed") + more
+
+
+def _caption(one: Mapping[str, Any], said: str) -> str:
+    sources = f", from {', '.join(one['sources'])}" if one["sources"] else ""
+    return f"<figcaption>{_text(one['path'])} in {_text(one['commit'])}: {_text(said + sources)}</figcaption>"
+
+
+def _best(one: Mapping[str, Any]) -> str:
+    code = f'{_text(one["before"])}<span class="shown">{_text(one["text"])}</span>'
+    said = f"{one['num_saved']} characters, after {one['ms']:.0f} ms"
+    return f"<figure>{_caption(one, said)}<pre>{code}</pre></figure>"
+
+
+def _worst(one: Mapping[str, Any]) -> str:
+    shown = f'{_text(one["before"])}<span class="wrong">{_text(one["text"])}</span>'
+    wanted = f'{_text(one["before"])}<span class="wanted">{_text(one["wanted"])}</span>'
+    said = f"{one['num_wrong']} characters shown that you did not write; below it what you wrote"
+    return f"<figure>{_caption(one, said)}<pre>{shown}</pre><pre>{wanted}</pre></figure>"
+
+
+def _models(result: Mapping[str, Any]) -> str:
+    if not result["by_model"]:
+        return ""
+    (first, _), (larger, _) = result["by_model"].items()
+    blocks = "".join(
+        f"<figure><figcaption>{_text(one['path'])} in {_text(one['commit'])}: "
+        f"{one['num_chars_not_typed']} characters not typed with {_text(first)}, "
+        f"{one['num_chars_not_typed_larger']} with {_text(larger)}</figcaption>"
+        f"<pre>{_text(one['text'])}</pre></figure>"
+        for one in result["larger_model_differs"]
+    )
+    return f"{_table(result['by_model'], 'On the same blocks')}{blocks}"
+
+
+def _table(groups: Mapping[str, Mapping[str, Any]], name: str) -> str:
+    heads = (name, "characters", "not typed", "keys saved", "median ms", "95 % ms", "shown wrong per 100")
+    rows = [
+        (
+            title, f"{group['num_chars']:,}",
+            f"{group['share_not_typed']:.1%}", f"{group['share_keys_saved']:.1%}",
+            f"{group['warm_ms']['p50']:.0f}", f"{group['warm_ms']['p95']:.0f}",
+            f"{group['shown_wrong_per_100']:.0f}",
+        )
+        for title, group in groups.items()
+    ]  # fmt: skip
+    head = "".join(f"<th>{_text(name)}</th>" for name in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _commits(result: Mapping[str, Any]) -> str:
+    return _table(
+        {f"{one['id']} {one['subject'][:_NUM_SUBJECT_CHARS]}": one for one in result["by_commit"]}, "Commit"
+    )
+
+
+def _left_out(left_out: Mapping[str, int]) -> str:
+    counts = ", ".join(f"{count} {_text(reason)}" for reason, count in left_out.items())
+    return f"<p>{counts}.</p>" if counts else ""

@@ -1,0 +1,145 @@
+"""Temporary folders with the files of a commit, and their removal whatever ends the program.
+
+Owns what is written to the disk. A tree is hostile: links, submodules and paths that leave the folder are
+left out, and the number and size of the files are bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from lsp_server.history.git_objects import GitObjects, TreeFile
+
+PREFIX = "slipstream-history-"
+_MAX_FILES = 50_000
+_MAX_FILE_BYTES = 1024 * 1024  # larger files are not indexed
+_MAX_TOTAL_BYTES = 512 * 1024 * 1024
+_MAX_PART_BYTES = 200
+_MAX_PATH_BYTES = 1000
+_RESERVED_NAMES = frozenset(
+    {"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))}
+)
+
+
+def is_safe_path(path: str) -> bool:
+    """Whether a path of a tree stays in its folder, can be written on this system, and is no part of git."""
+    return len(os.fsencode(path)) <= _MAX_PATH_BYTES and all(map(_is_safe_part, path.split("/")))
+
+
+def _is_safe_part(part: str) -> bool:
+    if part in {"", ".", ".."} or part.lower() == ".git" or len(os.fsencode(part)) > _MAX_PART_BYTES:
+        return False
+    if any(character < " " or "\ud800" <= character <= "\udfff" for character in part):
+        return False
+    if sys.platform != "win32":
+        return True
+    is_plain = not set(part) & set('<>:"|?*\\') and part[-1] not in ". "
+    return is_plain and part.partition(".")[0].lower() not in _RESERVED_NAMES
+
+
+@dataclass(slots=True)
+class FilesOnDisk:
+    """A folder that holds the files of one commit. `blobs` are those on the disk, by path."""
+
+    git: GitObjects
+    folder: Path
+    blobs: dict[str, str] = field(default_factory=dict)
+
+    def become(self, commit: str) -> int:
+        """Make the folder hold the files of `commit`; returns how many are left out.
+
+        Raises SlipstreamError when git cannot read the commit, OSError when the disk is full.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        files, num_left_out = self.git.files(commit)
+        wanted = {file.path: file.blob for file in _within_bounds(files)}
+        for path in [path for path, blob in self.blobs.items() if wanted.get(path) != blob]:
+            (self.folder / path).unlink(missing_ok=True)
+            del self.blobs[path]
+        with self.git.blob_reader() as reader:
+            for path in wanted.keys() - self.blobs.keys():
+                data = reader.read(wanted[path], _MAX_FILE_BYTES)
+                if data is not None and _write(self.folder / path, data):
+                    self.blobs[path] = wanted[path]
+        return num_left_out + len(files) - len(self.blobs)
+
+    def save(self, path: str, text: str) -> dict[str, Any]:
+        """Write a file as its author saved it; returns the protocol's event of it."""
+        file = self.folder / path
+        is_new = not file.exists()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="\n")
+        self.blobs[path] = ""
+        return {"uri": file.as_uri(), "type": 1 if is_new else 2}
+
+
+def _within_bounds(files: Sequence[TreeFile]) -> Iterator[TreeFile]:
+    """The files that may be written: of safe paths, not too large, and not too many."""
+    total = 0
+    for file in files[:_MAX_FILES]:
+        if file.num_bytes <= _MAX_FILE_BYTES and is_safe_path(file.path):
+            total += file.num_bytes
+            if total > _MAX_TOTAL_BYTES:
+                return
+            yield file
+
+
+def _write(path: Path, data: bytes) -> bool:
+    """Write a new file; False where another path of the tree is in the way, on systems that ignore case."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            file.write(data)
+    except (FileExistsError, NotADirectoryError):
+        return False
+    return True
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A new folder that is removed at the end of the block, and by a watching process if this one is killed.
+
+    What an earlier run left because its watcher was killed as well is removed first.
+    """
+    remove_abandoned(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    command = [sys.executable, "-P", "-m", "lsp_server.history.remove_after", str(folder)]
+    # In a session of its own, a Ctrl+C in the terminal does not reach it.
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, cwd=folder.parent, start_new_session=True
+    ) as watcher:
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            if watcher.stdin is not None:
+                watcher.stdin.close()
+
+
+def remove_abandoned(parent: Path) -> list[Path]:
+    """Remove this user's folders in `parent` whose process has ended; returns them."""
+    abandoned = [folder for folder in parent.glob(f"{PREFIX}*") if _is_abandoned(folder)]
+    for folder in abandoned:
+        shutil.rmtree(folder, ignore_errors=True)
+    return abandoned
+
+
+def _is_abandoned(folder: Path) -> bool:
+    pid = folder.name.removeprefix(PREFIX).partition("-")[0]
+    with suppress(OSError, ValueError):
+        status = folder.lstat()
+        is_ours = sys.platform == "win32" or status.st_uid == os.getuid()
+        return stat.S_ISDIR(status.st_mode) and is_ours and not psutil.pid_exists(int(pid))
+    return False

@@ -1,0 +1,130 @@
+"""The report of a history's replay: plain JSON values, the lines of its screen, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+from lsp_server.commands.machine_checks import processor
+from lsp_server.commands.terminal import console, show_rows
+from lsp_server.history.block_typing import SeenSuggestion, TypedBlock
+from lsp_server.history.commit_replay import ReplayedCommit
+from lsp_server.history.figures import (
+    best_suggestions,
+    compared,
+    same_blocks,
+    totals,
+    totals_by,
+    worst_misses,
+)
+from lsp_server.history.replay_history import HistoryRecord
+from ngram_cache.redaction import blank_secrets
+
+_NUM_ID_CHARS = 8
+_NUM_SHOWN_CHARS = 60
+
+
+def report_of(record: HistoryRecord) -> dict[str, Any]:
+    """The report of what is known so far, as JSON values. Times in ms, from a key to its answer."""
+    typed = record.typed
+    pairs = same_blocks(typed, record.typed_larger)
+    return {
+        "repository": record.git.root.name,
+        "author": record.author,
+        "target": record.engine.get("target", ""),
+        "device": record.engine.get("device", ""),
+        "processor": processor(),
+        "minutes": round((time.monotonic() - record.began) / 60, 2),
+        "num_commits": len(record.replayed),
+        "num_commits_chosen": record.num_chosen,
+        **totals(typed),
+        "by_language": totals_by(lambda one: one.block.language, typed),
+        "by_file": totals_by(lambda one: one.block.path, typed),
+        "by_commit": [_commit_row(commit) for commit in record.replayed],
+        "by_model": compared(pairs),
+        "larger_model_differs": _differences(pairs),
+        "best": [_example(one) for one in best_suggestions(typed)],
+        "worst": [_example(one) for one in worst_misses(typed)],
+        "left_out": dict(record.left_out.most_common()),
+        "all_warm_ms": [round(ms, 1) for one in typed for ms in one.warm_ms],
+        "all_first_ms": [round(ms, 1) for one in typed for ms in one.first_ms],
+    }
+
+
+def _commit_row(commit: ReplayedCommit) -> dict[str, Any]:
+    about = {"id": commit.commit.id[:_NUM_ID_CHARS], "subject": commit.commit.subject}
+    return {**about, **totals(commit.typed)}
+
+
+def _example(seen: SeenSuggestion) -> dict[str, Any]:
+    """A suggestion without the secrets that it may hold: people pass pages on."""
+    found = asdict(seen)
+    hidden = {name: blank_secrets(found[name]) for name in ("before", "text", "wanted")}
+    return {**found, **hidden, "commit": seen.commit[:_NUM_ID_CHARS]}
+
+
+def _differences(pairs: list[tuple[TypedBlock, TypedBlock]]) -> list[dict[str, Any]]:
+    """The blocks on which the larger model saved most more or less, with what it saved them by."""
+    changed = sorted(pairs, key=lambda pair: -abs(pair[1].num_chars_not_typed - pair[0].num_chars_not_typed))
+    return [
+        {
+            "path": one.block.path,
+            "commit": one.block.commit.id[:_NUM_ID_CHARS],
+            "text": blank_secrets(one.block.text[one.block.start :][: one.num_chars][:400]),
+            "num_chars_not_typed": one.num_chars_not_typed,
+            "num_chars_not_typed_larger": other.num_chars_not_typed,
+        }
+        for one, other in changed[:3]
+        if one.num_chars_not_typed != other.num_chars_not_typed
+    ]
+
+
+def commit_line(commit: ReplayedCommit) -> str:
+    """One line about a commit that was just typed."""
+    found = totals(commit.typed)
+    if not found["num_chars"]:
+        return f"{commit.commit.id[:_NUM_ID_CHARS]}  no time to type it"
+    return (
+        f"{commit.commit.id[:_NUM_ID_CHARS]}  {found['num_chars']:5} characters, "
+        f"{found['share_not_typed']:6.1%} not typed, median {found['warm_ms']['p50']:5.0f} ms  "
+        f"{commit.commit.subject[:_NUM_SHOWN_CHARS]}"
+    )
+
+
+def show_report(result: dict[str, Any]) -> None:
+    """Print the report for people, on one screen."""
+    warm, first = result["warm_ms"], result["first_ms"]
+    lines = [
+        f"{result['num_commits']} of {result['num_commits_chosen']} commits of {result['author']} in "
+        f"{result['repository']}, typed in {result['minutes']:.1f} min",
+        f"with {result['target']} on {result['device']} ({result['processor']}).",
+        "",
+        f"Not typed     {result['share_not_typed']:.1%} of {result['num_chars']} characters",
+        f"Keys saved    {result['share_keys_saved']:.1%} of {result['num_keys']}",
+        f"Key to answer median {warm['p50']:.0f} ms, 95 % within {warm['p95']:.0f} ms; "
+        f"at a new place {first['p50']:.0f} ms, 95 % within {first['p95']:.0f} ms",
+        f"Shown wrong   {result['shown_wrong_per_100']:.0f} characters for 100 typed",
+    ]
+    console().print("\n".join(lines), markup=False, soft_wrap=True)
+    columns = ("", "characters", "not typed", "keys saved", "median ms", "95 % ms", "shown wrong")
+    rows = [_row(name, group) for name, group in list(result["by_language"].items())[:5]]
+    show_rows("By language", columns, rows)
+    if result["by_model"]:
+        rows = [_row(name, group) for name, group in result["by_model"].items()]
+        show_rows("By model, on the same blocks", columns, rows)
+    for title, name in (("Best suggestion", "best"), ("Worst miss", "worst")):
+        for one in result[name][:1]:
+            shown = one["text"].strip().partition("\n")[0][:_NUM_SHOWN_CHARS]
+            where = f"{one['path']} in {one['commit']}"
+            console().print(f"{title}: {shown!r} in {where}", markup=False, soft_wrap=True)
+    if result["left_out"]:
+        counts = ", ".join(f"{count} {reason}" for reason, count in result["left_out"].items())
+        console().print(f"Left out: {counts}.", markup=False, soft_wrap=True)
+
+
+def _row(name: str, group: dict[str, Any]) -> tuple[str, ...]:
+    warm = group["warm_ms"]
+    shares = (f"{group['share_not_typed']:.1%}", f"{group['share_keys_saved']:.1%}")
+    times = (f"{warm['p50']:.0f}", f"{warm['p95']:.0f}")
+    return (name, str(group["num_chars"]), *shares, *times, f"{group['shown_wrong_per_100']:.0f}")

@@ -1,0 +1,136 @@
+"""`slipstream replay --history` through a real server: own commits, nothing written, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lsp_server.history.parent_files import PREFIX
+from tests.lsp_server.history.git_repositories import Repository
+
+RunCli = Callable[..., Any]
+
+SHAPES = "def area(width, height):\n    return width * height\n"
+MORE = "\n\ndef perimeter(width, height):\n    return 2 * (width + height)\n"
+MODULE = "package shapes\n\nfunc Area(width, height int) int {\n\treturn width * height\n}\n"
+
+
+@pytest.fixture
+def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for temporary files, alone; nothing of ours may be left there."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield folder
+    assert not list(folder.glob(f"{PREFIX}*"))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """Three commits of Ada's with typed lines, one of Bob's, one merge, one with a lock file alone."""
+    made = Repository(tmp_path / "work")
+    made.commit({"shapes.py": SHAPES, "README.md": "# Shapes\n"}, "First")
+    made.commit({"shapes.py": SHAPES + MORE}, "Perimeter")
+    made.commit({"bob.py": "print('Bob')\n"}, "Bob's", author="bob@example.org")
+    made.git("checkout", "--quiet", "-b", "side", "HEAD~1")
+    made.commit({"shapes.go": MODULE}, "Go")
+    made.git("checkout", "--quiet", "main")
+    made.git("merge", "--quiet", "--no-ff", "--no-edit", "side")
+    made.commit({"uv.lock": "version = 1\n"}, "Lock")
+    made.commit({"README.md": "# Shapes\n\nAreas and perimeters.\n"}, "Words")
+    return made
+
+
+def test_own_commits_are_typed_newest_first(
+    run_cli: RunCli, repository: Repository, temporary: Path, tmp_path: Path
+) -> None:
+    before, page = repository.state(), tmp_path / "page.html"
+    arguments = ("--history", repository.root, "--minutes", 4, "--html", page, "--json")
+    report = run_cli("replay", *arguments).json()
+    assert [one["subject"] for one in report["by_commit"]] == ["Words", "Go", "Perimeter"]
+    assert {"merge commits": 1, "first commits": 1, "generated": 1}.items() <= report["left_out"].items()
+    assert report["left_out"]["commits without typed lines"] == 1
+    assert set(report["by_language"]) == {"markdown", "go", "python"}
+    assert set(report["by_file"]) == {"README.md", "shapes.go", "shapes.py"}
+    typed = len(MODULE) + len(MORE) + len("\nAreas and perimeters.\n")
+    assert report["num_chars"] == typed
+    assert report["num_chars"] == sum(one["num_chars"] for one in report["by_commit"])
+    assert report["num_failed"] == 0
+    assert report["warm_ms"]["count"] + report["first_ms"]["count"] > 100
+    assert report["first_ms"]["count"] == 3
+    assert repository.state() == before
+    text = page.read_text()
+    assert text.startswith("<!doctype html>") and "Perimeter" in text
+
+
+def test_author_number_and_screen(run_cli: RunCli, repository: Repository, temporary: Path) -> None:
+    done = run_cli("replay", "--history", repository.root, "--author", "bob@example.org", "--minutes", 4)
+    assert done.code == 0
+    assert "1 of 1 commits of bob@example.org" in done.out
+    assert "Bob's" in done.out  # an answer after the commit
+    assert "By language" in done.out
+
+
+def test_the_time_bounds_the_replay(run_cli: RunCli, repository: Repository, temporary: Path) -> None:
+    repository.commit({"long.py": "".join(f"value_{n} = compute({n})\n" for n in range(4000))}, "Long")
+    started = time.monotonic()
+    report = run_cli("replay", "--history", repository.root, "--minutes", 0.5, "--json").json()
+    assert 0 < report["num_chars"] < 80_000
+    assert time.monotonic() - started < 150
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--author", "nobody@example.org"), "no commit of nobody@example.org"),
+        (("--since", "2099-01-01"), "since 2099-01-01"),
+        (("and", "another"), "one repository"),
+    ],
+)
+def test_nothing_to_type_is_said(
+    run_cli: RunCli, repository: Repository, arguments: tuple[str, ...], said: str
+) -> None:
+    done = run_cli("replay", "--history", repository.root, *arguments)
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+
+
+def test_a_folder_without_git_is_refused(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    done = run_cli("replay", "--history", tmp_path / "plain")
+    assert (done.code, done.out) == (1, "")
+    assert "git" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_it_can_be_stopped_at_any_time(
+    run_cli: RunCli, repository: Repository, temporary: Path, number: int
+) -> None:
+    """Stopped, it reports the commits that it has; killed, it leaves nothing behind either."""
+    repository.commit({"long.py": "".join(f"value_{n} = compute({n})\n" for n in range(4000))}, "Long")
+    repository.commit({"short.py": "value = 1\n"}, "Short")
+    program = "from lsp_server.cli import main; main()"
+    command = [sys.executable, "-c", program, "replay", "--history", str(repository.root), "--minutes", "10"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=os.environ.copy()) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert "Short" in first
+        assert list(temporary.glob(f"{PREFIX}*"))
+        os.kill(process.pid, number)
+        out, _ = process.communicate(timeout=120)
+    if number == signal.SIGINT:
+        assert process.returncode == 0
+        assert "1 of " in out and "Not typed" in out
+    deadline = time.monotonic() + 60
+    while list(temporary.glob(f"{PREFIX}*")) and time.monotonic() < deadline:
+        time.sleep(0.1)

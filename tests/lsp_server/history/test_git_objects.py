@@ -1,0 +1,122 @@
+"""Git's objects are read as they are, within bounds, and nothing that a repository names runs."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from completion_engine.errors import DataError, UserError
+from lsp_server.history.git_objects import Change, GitObjects, Hunk
+from tests.lsp_server.history.git_repositories import AUTHOR, Repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repository")
+
+
+def test_commits_of_one_author_come_newest_first(repository: Repository) -> None:
+    first = repository.commit({"a.py": "a\n"}, "One")
+    repository.commit({"a.py": "b\n"}, "Two", author="bob@example.org")
+    third = repository.commit({"a.py": "c\n"}, "commit three\n\nwith a body")
+    commits = GitObjects.at(repository.root).commits(author=AUTHOR, since="", max_commits=10)
+    assert [(one.id, one.subject) for one in commits] == [(third, "commit three"), (first, "One")]
+    assert commits[1].parents == ()
+
+
+def test_dates_and_numbers_bound_the_commits(repository: Repository) -> None:
+    for text in ("a", "b", "c"):
+        repository.commit({"a.py": f"{text}\n"}, text)
+    git = GitObjects.at(repository.root)
+    assert len(git.commits(author=AUTHOR, since="", max_commits=2)) == 2
+    assert git.commits(author=AUTHOR, since="2099-01-01", max_commits=9) == []
+    assert git.commits(author="a.a@example.org", since="", max_commits=9) == []  # not a pattern
+
+
+def test_an_author_that_looks_like_an_option_is_an_author(repository: Repository) -> None:
+    repository.commit({"a.py": "a\n"})
+    git = GitObjects.at(repository.root)
+    assert git.commits(author="--all", since="", max_commits=9) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hunks"),
+    [
+        ("a\nb\n", "a\nx\ny\nb\n", [Hunk(1, 1, 1, 3)]),
+        ("a\nb\nc\n", "a\nc\n", [Hunk(1, 2, 1, 1)]),
+        ("a\nb\nc\n", "A\nb\nC\n", [Hunk(0, 1, 0, 1), Hunk(2, 3, 2, 3)]),
+        ("a\n", "x\na\n", [Hunk(0, 0, 0, 1)]),
+    ],
+)
+def test_hunks_count_lines_from_0(repository: Repository, old: str, new: str, hunks: list[Hunk]) -> None:
+    repository.commit({"a.py": old})
+    repository.commit({"a.py": new})
+    git = GitObjects.at(repository.root)
+    (change,) = git.changes(git.commits(author=AUTHOR, since="", max_commits=1)[0])
+    assert git.hunks(change.old_blob, change.new_blob) == hunks
+
+
+def test_strange_names_links_and_submodules_are_told_apart(repository: Repository) -> None:
+    first = repository.commit({"a.py": "a\n"})
+    names = ["-rf.py", "two\nlines.py", "tab\tand space.py", 'quote".py', "ünï.py"]
+    (repository.root / "link.py").symlink_to("/etc/passwd")
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{first},module")
+    repository.commit(dict.fromkeys(names, "x\n"))
+    git = GitObjects.at(repository.root)
+    changes = git.changes(git.commits(author=AUTHOR, since="", max_commits=1)[0])
+    assert {change.path for change in changes if change.is_regular} == set(names)
+    files, num_others = git.files("HEAD")
+    assert ({file.path for file in files}, num_others) == ({"a.py", *names}, 1)
+
+
+def test_a_file_that_is_added_has_no_old_blob(repository: Repository) -> None:
+    repository.commit({"a.py": "a\n"})
+    repository.commit({"b.py": "b\n", "a.py": None})
+    git = GitObjects.at(repository.root)
+    (change,) = git.changes(git.commits(author=AUTHOR, since="", max_commits=1)[0])
+    assert change == Change("b.py", "100644", "", change.new_blob)
+    with git.blob_reader() as reader:
+        assert reader.read(change.new_blob, 100) == b"b\n"
+        assert reader.read(change.new_blob, 1) is None
+        assert reader.read(change.new_blob, 2) == b"b\n"
+        with pytest.raises(DataError):
+            reader.read("0" * 40, 100)
+        with pytest.raises(DataError):
+            reader.read("HEAD:a.py", 100)
+
+
+def test_nothing_that_the_repository_names_runs(repository: Repository, tmp_path: Path) -> None:
+    """Filters, text converters, diff drivers, pagers and other programs leave a mark if they run."""
+    mark, program = tmp_path / "mark", tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch '{mark}'\ncat\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    repository.commit({"a.py": "a\n"})
+    repository.commit({"a.py": "a\nb\n", ".gitattributes": "* filter=evil diff=evil merge=evil\n"})
+    for name in (
+        "core.fsmonitor", "core.pager", "core.sshCommand", "core.editor", "core.askPass", "diff.external",
+        "diff.evil.textconv", "diff.evil.command", "filter.evil.smudge", "filter.evil.clean",
+        "filter.evil.process", "gpg.program", "pager.rev-list", "pager.diff",
+    ):  # fmt: skip
+        repository.git("config", name, str(program))
+    repository.git("config", "log.showSignature", "true")
+    repository.git("config", "core.hooksPath", str(tmp_path))
+    before = repository.state()
+    git = GitObjects.at(repository.root)
+    assert git.user_email() == AUTHOR
+    (newest, _) = git.commits(author=AUTHOR, since="", max_commits=5)
+    changes = [change for change in git.changes(newest) if change.old_blob]
+    assert git.hunks(changes[0].old_blob, changes[0].new_blob) == [Hunk(1, 1, 1, 2)]
+    files, _ = git.files(newest.id)
+    with git.blob_reader() as reader:
+        assert {reader.read(file.blob, 100) for file in files} >= {b"a\nb\n"}
+    assert not mark.exists()
+    assert repository.state() == before
+
+
+def test_a_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError):
+        GitObjects.at(tmp_path)
+    with pytest.raises(UserError):
+        GitObjects.at(tmp_path / "missing")

@@ -1,0 +1,101 @@
+"""Files of a commit on the disk: nothing leaves the folder, and the folder goes whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lsp_server.history.git_objects import GitObjects
+from lsp_server.history.parent_files import (
+    PREFIX,
+    FilesOnDisk,
+    is_safe_path,
+    remove_abandoned,
+    temporary_folder,
+)
+from tests.lsp_server.history.git_repositories import Repository
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../out.py", "a/../../out.py", "/etc/passwd", "a//b.py", ".git/config", "sub/.GIT/hooks/pre-commit",
+        "", "a/\nb.py", "a" * 300, "/".join(["ab"] * 500), "bad\udc80.py",
+    ],
+)  # fmt: skip
+def test_paths_that_leave_the_folder_are_unsafe(path: str) -> None:
+    assert not is_safe_path(path)
+
+
+@pytest.mark.parametrize("path", ["a.py", "-rf", "a b/ü.py", ".github/ci.yml", "a..b/c.py"])
+def test_other_paths_are_safe(path: str) -> None:
+    assert is_safe_path(path)
+
+
+def test_the_folder_becomes_each_commit(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    older = repository.commit({"a.py": "a\n", "sub/b.py": "b\n", "c.py": "c\n"})
+    (repository.root / "link.py").symlink_to("/etc/passwd")
+    newer = repository.commit({"a.py": "A\n", "c.py": None, "big.py": "x\n" * 600_000})
+    files = FilesOnDisk(GitObjects.at(repository.root), tmp_path / "disk")
+    assert files.become(newer) == 2  # a link, and a file that is too large
+    found = {path.name: path.read_text() for path in files.folder.rglob("*") if path.is_file()}
+    assert found == {"a.py": "A\n", "b.py": "b\n"}
+    event = files.save("a.py", "typed\n")
+    assert (event["type"], files.save("new.py", "new\n")["type"]) == (2, 1)
+    assert files.become(older) == 0
+    found = {path.name: path.read_text() for path in files.folder.rglob("*") if path.is_file()}
+    assert found == {"a.py": "a\n", "b.py": "b\n", "c.py": "c\n"}
+
+
+def test_the_folder_goes_at_the_end_of_the_block_and_after_an_error() -> None:
+    with pytest.raises(KeyboardInterrupt), temporary_folder() as folder:
+        (folder / "file").write_text("x")
+        raise KeyboardInterrupt
+    assert not folder.exists()
+
+
+KILLED = """
+import time
+from lsp_server.history.parent_files import temporary_folder
+with temporary_folder() as folder:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "file").write_text("x")
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
+def test_the_folder_goes_when_the_process_is_killed() -> None:
+    command = [sys.executable, "-c", KILLED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        assert (folder / "sub" / "file").exists()
+        os.kill(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not folder.exists()
+
+
+def test_the_next_run_removes_what_ended_processes_left(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    abandoned, mine = tmp_path / f"{PREFIX}{ended.pid}-x", tmp_path / f"{PREFIX}{os.getpid()}-x"
+    kept = tmp_path / "kept"
+    for folder in (abandoned, mine, kept, tmp_path / f"{PREFIX}odd-x"):
+        folder.mkdir()
+        (folder / "file").write_text("x")
+    link = tmp_path / f"{PREFIX}{ended.pid}-link"
+    link.symlink_to(kept)
+    assert remove_abandoned(tmp_path) == [abandoned]
+    assert not abandoned.exists()
+    assert mine.exists() and (kept / "file").exists() and link.is_symlink()
