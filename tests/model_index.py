@@ -58,7 +58,7 @@ class WheelIndex:
             file_name=f"{model_id}.gguf",
             num_bytes=len(data),
             sha256=hashlib.sha256(data).hexdigest(),
-            num_converted_bytes=len(data),
+            num_bf16_bytes=len(data),
             parts=tuple(parts),
         )
 
@@ -86,8 +86,18 @@ def only_index(folder: Path) -> Iterator[WheelIndex]:
         yield WheelIndex(folder)
 
 
-def write_gguf(path: Path, model: Path, *, extra_tokens: Sequence[str] = ()) -> Path:
-    """The tiny target in `model` as a GGUF file of 32-bit floats, the way llama.cpp names things."""
+def write_gguf(
+    path: Path,
+    model: Path,
+    *,
+    architecture: str = "qwen2",
+    extra_tokens: Sequence[str] = (),
+    left_out: str = "",
+) -> Path:
+    """The small model in `model` as a GGUF file of 32-bit floats, with the names and the order of llama.cpp.
+
+    The tensor `left_out` is missing.
+    """
     import gguf
     import torch
     from safetensors.torch import load_file
@@ -98,7 +108,7 @@ def write_gguf(path: Path, model: Path, *, extra_tokens: Sequence[str] = ()) -> 
     special = {token["content"] for token in tokenizer["added_tokens"]}
     tokens = [*sorted(ids, key=ids.__getitem__), *extra_tokens]
 
-    writer = gguf.GGUFWriter(path, "qwen2")
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("tiny")
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
@@ -106,7 +116,8 @@ def write_gguf(path: Path, model: Path, *, extra_tokens: Sequence[str] = ()) -> 
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(config["num_attention_heads"])
     writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_layer_norm_rms_eps(config.get("rms_norm_eps", 1e-5))
+    writer.add_layer_norm_eps(config.get("norm_epsilon", 1e-5))
     writer.add_rope_freq_base(10000.0)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen2")
@@ -117,10 +128,17 @@ def write_gguf(path: Path, model: Path, *, extra_tokens: Sequence[str] = ()) -> 
     writer.add_token_merges([" ".join(merge) for merge in tokenizer["model"]["merges"]])
     writer.add_bos_token_id(ids["<|endoftext|>"])
     writer.add_eos_token_id(ids["<|im_end|>"])
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, config["num_hidden_layers"])
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture.upper()], config["num_hidden_layers"])
+    heads = {"q_proj": config["num_attention_heads"], "k_proj": config["num_key_value_heads"]}
     for name, weight in load_file(model / "model.safetensors").items():
         stem, kind = name.rsplit(".", 1)
-        writer.add_tensor(f"{names.get_name(stem)}.{kind}", weight.to(torch.float32).numpy())
+        numbers = weight.to(torch.float32).numpy()
+        if architecture == "llama" and (num_heads := heads.get(stem.rsplit(".", 1)[1])):
+            numbers = (
+                numbers.reshape(num_heads, 2, -1, numbers.shape[-1]).swapaxes(1, 2).reshape(numbers.shape)
+            )
+        if name != left_out:
+            writer.add_tensor(f"{names.get_name(stem)}.{kind}", numbers)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

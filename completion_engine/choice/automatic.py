@@ -25,7 +25,7 @@ from completion_engine.loading.drafters import trained_folder
 from completion_engine.loading.model import CAPACITY
 from completion_engine.loading.rungs import plan_here
 from completion_engine.models import ModelStore
-from completion_engine.target_model.precision import Precision
+from completion_engine.target_model.weights import Precision
 
 _CGROUP = Path("/sys/fs/cgroup")
 

@@ -200,13 +200,13 @@ class _Judge:
 def weight_bytes(spec: ModelSpec, weight_bits: int) -> int:
     """Memory of a model's weights in so many bits; 0 are those that its file holds."""
     if weight_bits:
-        return spec.num_converted_bytes * weight_bits // 16
-    return spec.num_packed_bytes or round(PACKED_SHARE * spec.num_converted_bytes)
+        return spec.num_bf16_bytes * weight_bits // 16
+    return spec.num_packed_bytes or round(PACKED_SHARE * spec.num_bf16_bytes)
 
 
 def made_bytes(spec: ModelSpec, weight_bits: int) -> int:
-    """Disk that what is made of a model's file takes at most: bf16, and packed where that is mapped."""
-    return spec.num_converted_bytes + (0 if weight_bits else weight_bytes(spec, 0))
+    """Disk for the files that are made from a model's file: the packed weights, where they are mapped."""
+    return 0 if weight_bits else weight_bytes(spec, 0)
 
 
 def _reason(price: Price, next_up: Price | None, machine: Machine) -> str:

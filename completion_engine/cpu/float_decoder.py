@@ -14,15 +14,29 @@ import torch
 from torch import Tensor
 
 from completion_engine.cpu.attention import OpenBranches
-from completion_engine.cpu.gated_mlp import GatedMlp
 from completion_engine.cpu.kernels.heads import norm_heads, split_heads
-from completion_engine.cpu.kernels.language import array_of
+from completion_engine.cpu.kernels.language import Array, array_of
 from completion_engine.cpu.kernels.residual import Residual
 from completion_engine.cpu.linear import Linear
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, LayerParts, stacked
 from completion_engine.target_model.pass_rows import ROWS
+from completion_engine.target_model.weights import Affine
+
+
+class GatedMlp:
+    """One layer's MLP, `x + down(silu(gate(norm(x))) * up(norm(x)))`; `norm` [hidden_size] is a weight."""
+
+    def __init__(self, norm: Array, gate: Affine, up: Affine, down: Affine) -> None:
+        self._norm = norm
+        self._gate_up = Linear(*stacked(gate, up))
+        self._down = Linear(*down)
+        self.num_bytes = self._gate_up.num_bytes + self._down.num_bytes
+
+    def __call__(self, x: Residual) -> None:
+        """Read the stream and add to it."""
+        x.add(self._down.of_gated(self._gate_up(x.normed(self._norm))))
 
 
 class _Layer:
@@ -53,9 +67,11 @@ class FloatDecoder(FamilyDecoder):
         self._turns = array_of(self._cos[:, 0]), array_of(self._sin[:, 0])
         self._head = Linear(model.head)
         self._layers = [_Layer(model.layer(index)) for index in range(model.num_layers)]
-        self.num_weight_bytes = (
-            self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self._layers)
-        )
+
+    @property
+    def num_weight_bytes(self) -> int:
+        """See `Decoder.num_weight_bytes`."""
+        return self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self._layers)
 
     def head_rows(self, tokens: Tensor) -> Tensor:
         """See `Decoder.head_rows`."""

@@ -6,6 +6,7 @@ a pass fills in its rows and branches. Keeps the contract of `target_model.decod
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from completion_engine.cpu.kernels.program import Program, Step
 from completion_engine.cpu.kernels.rounded import RoundedRows
 from completion_engine.cpu.kernels.rows import add_norm
 from completion_engine.cpu.packed_file import Source, load_packed
-from completion_engine.cpu.quantised import QuantisedLinear, packed
+from completion_engine.cpu.quantised import QuantisedLinear, packed, packed_blocks
 from completion_engine.errors import UserError
 from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import Layout
@@ -37,20 +38,14 @@ from completion_engine.target_model.llama_family import (
     stacked,
     stacked_bias,
 )
-from completion_engine.target_model.model_files import Affine
+from completion_engine.target_model.weights import Affine
+
+# The products of a layer by name: each multiplies with the parts that read the same input, as one weight.
+_PRODUCTS = {"qkv": ("q", "k", "v"), "out": ("out",), "gate_up": ("gate", "up"), "down": ("down",)}
 
 
-class _Products(NamedTuple):
-    """The layers that a layer multiplies with; those that read the same input are one."""
-
-    qkv: tuple[Affine, ...]
-    out: tuple[Affine, ...]
-    gate_up: tuple[Affine, ...]
-    down: tuple[Affine, ...]
-
-    @classmethod
-    def of(cls, parts: LayerParts) -> _Products:
-        return cls((parts.q, parts.k, parts.v), (parts.out,), (parts.gate, parts.up), (parts.down,))
+def _affines(parts: LayerParts, product: str) -> list[Affine]:
+    return [getattr(parts, name) for name in _PRODUCTS[product]]
 
 
 class _Layer:
@@ -59,8 +54,8 @@ class _Layer:
     def __init__(self, parts: LayerParts, packed: Sequence[PackedWeight]) -> None:
         self.input_norm, self.mlp_norm = _wide(parts.input_norm), _wide(parts.mlp_norm)
         self.qkv, self.out, self.gate_up, self.down = (
-            QuantisedLinear(weight, stacked_bias(*affines))
-            for weight, affines in zip(packed, _Products.of(parts), strict=True)
+            QuantisedLinear(weight, stacked_bias(*_affines(parts, product)))
+            for weight, product in zip(packed, _PRODUCTS, strict=True)
         )
         self.norms: HeadNorms | None = None
         if parts.q_norm is not None and parts.k_norm is not None:
@@ -84,18 +79,23 @@ class Int8Decoder(FamilyDecoder):
                 f"A model with heads of {model.head_size} numbers cannot run in int8.",
                 advice="Set dtype to auto.",
             )
-        super().__init__(model, num_positions)
+        super().__init__(model, num_positions, embedding=model.embedding_table)
         held = load_packed(stored_at, _sources(model))
         self._head = QuantisedLinear(held["head"])
         self.layers = [
-            _Layer(model.layer(index), [held[f"{index}.{name}"] for name in _Products._fields])
+            _Layer(
+                model.layer(index, reads_products=False),
+                [held[f"{index}.{name}"] for name in _PRODUCTS],
+            )
             for index in range(model.num_layers)
         ]
-        self.num_weight_bytes = (
-            self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self.layers)
-        )
         self.arena = Arena()
         self._passes: dict[tuple[int, int], _Pass] = {}
+
+    @property
+    def num_weight_bytes(self) -> int:
+        """See `Decoder.num_weight_bytes`; it grows with the rows of the embedding that were used."""
+        return self._embedding.nbytes + self._head.num_bytes + sum(x.num_bytes for x in self.layers)
 
     @staticmethod
     def serves(model: FamilyModel) -> bool:
@@ -230,18 +230,27 @@ def _buffers(decoder: Int8Decoder, num_rows: int) -> _Buffers:
 
 def _sources(model: FamilyModel) -> dict[str, Source]:
     """What is to be packed, by the names under which it is stored. Weights are read when they are packed."""
-    found = {"head": Source((model.vocab_size, model.hidden_size), lambda: packed(model.head))}
-
-    def source(index: int, name: str, affines: tuple[Affine, ...]) -> Source:
-        def make() -> PackedWeight:
-            return packed(stacked(*getattr(_Products.of(model.layer(index)), name))[0])
-
-        return Source((sum(len(weight) for weight, _ in affines), affines[0][0].shape[1]), make)
-
+    found = {"head": Source((model.vocab_size, model.hidden_size), functools.partial(_pack_head, model))}
     for index in range(model.num_layers):
-        for name, affines in _Products.of(model.layer(index))._asdict().items():
-            found[f"{index}.{name}"] = source(index, name, affines)
+        parts = model.layer(index, reads_products=False)
+        for product in _PRODUCTS:
+            affines = _affines(parts, product)
+            size = sum(len(weight) for weight, _ in affines), affines[0][0].shape[1]
+            make = functools.partial(_pack_product, model, index, product)
+            found[f"{index}.{product}"] = Source(size, make)
     return found
+
+
+def _pack_head(model: FamilyModel) -> PackedWeight:
+    quantised = model.quantised_head
+    return packed_blocks(quantised) if quantised else packed(model.head)
+
+
+def _pack_product(model: FamilyModel, index: int, product: str) -> PackedWeight:
+    """One of a layer's `_PRODUCTS`: with the levels of the model's file, or rounded where it has none."""
+    if quantised := model.quantised(index, _PRODUCTS[product]):
+        return packed_blocks(quantised)
+    return packed(stacked(*_affines(model.layer(index), product))[0])
 
 
 def _wide(weight: Tensor) -> Floats:

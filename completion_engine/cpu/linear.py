@@ -15,7 +15,7 @@ from completion_engine.cpu.kernels import rows
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.quantised import QuantisedLinear, packed
-from completion_engine.target_model.precision import WeightKind
+from completion_engine.target_model.weights import WeightKind
 
 _ROWS_HINT = 8
 _linear = torch.ops.mkldnn._linear_pointwise

@@ -28,12 +28,14 @@ import torch
 from platformdirs import user_cache_dir
 from safetensors import SafetensorError, safe_open
 
+from completion_engine.cpu import block_packing
 from completion_engine.cpu.kernels import grids, language, packing, sums, vectors
 from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
 from completion_engine.cpu.kernels.language import Array
 from completion_engine.cpu.kernels.packing import RECORDS, TILE_OUTPUTS, PackedWeight
 from completion_engine.cpu.kernels.product import packed_bits
+from completion_engine.target_model import gguf_blocks
 
 logger = logging.getLogger(__name__)
 
@@ -61,15 +63,23 @@ def packed_path(files: Sequence[Path], dtype: torch.dtype, composers: Sequence[M
     `composers` say which weights are packed together. Raises OSError where a file is missing.
     """
     digest = hashlib.sha256(f"{dtype} {packed_bits()}".encode())
-    for module in (packing, grids, language, sums, vectors, *composers):
+    for module in (block_packing, gguf_blocks, packing, grids, language, sums, vectors, *composers):
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:
         status = file.stat()
         told = str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
         digest.update(repr(told).encode())
+    return _folder_of(files) / f"{digest.hexdigest()[:16]}{_SUFFIX}"
+
+
+def forget_packed(files: Sequence[Path]) -> None:
+    """Remove the packed weights of a model whose files are gone."""
+    shutil.rmtree(_folder_of(files), ignore_errors=True)
+
+
+def _folder_of(files: Sequence[Path]) -> Path:
     place = hashlib.sha256(repr([str(file.resolve()) for file in files]).encode())
-    folder = Path(user_cache_dir("slipstream", appauthor=False)) / "packed" / place.hexdigest()[:16]
-    return folder / f"{digest.hexdigest()[:16]}{_SUFFIX}"
+    return Path(user_cache_dir("slipstream", appauthor=False)) / "packed" / place.hexdigest()[:16]
 
 
 def load_packed(path: Path | None, sources: Mapping[str, Source]) -> dict[str, PackedWeight]:

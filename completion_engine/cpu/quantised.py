@@ -7,20 +7,24 @@ Knows nothing of models.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
 
+from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.language import Floats, array_of
 from completion_engine.cpu.kernels.packing import TILE_OUTPUTS, PackedWeight, pack, unpack
 from completion_engine.cpu.kernels.product import Product, packed_bits
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_numbers
+from completion_engine.target_model.gguf_blocks import QuantisedWeight
 
 
-def can_quantise(weight: Tensor) -> bool:
-    """Whether this machine multiplies bytes fast."""
-    return weight.device.type == "cpu" and weight.is_floating_point() and bool(instruction_sets())
+def can_quantise(device: torch.device) -> bool:
+    """Whether `device` multiplies bytes fast by our kernels."""
+    return device.type == "cpu" and bool(instruction_sets())
 
 
 def quantise_rows(x: Tensor) -> RoundedRows:
@@ -33,6 +37,11 @@ def quantise_rows(x: Tensor) -> RoundedRows:
 def packed(weight: Tensor) -> PackedWeight:
     """`weight` [num_outputs, num_inputs], float32 or bf16, rounded."""
     return pack(array_of(weight.detach().contiguous()), packed_bits())
+
+
+def packed_blocks(weights: Sequence[QuantisedWeight]) -> PackedWeight:
+    """Weights that read the same inputs as one, with the levels of their file."""
+    return pack_blocks(weights, packed_bits())
 
 
 class QuantisedLinear:

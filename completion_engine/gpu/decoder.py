@@ -78,20 +78,31 @@ class GraphedDecoder(FamilyDecoder):
         bits: Bits = 16,
         runner: Runner | None = None,
     ) -> None:
-        super().__init__(model, capacity, device)
-        self._device, self._dtype = device, self._embedding.dtype
+        self._table = model.embedding.to(device)
+        super().__init__(model, capacity, device, self._table)
+        self._device, self._dtype = device, self._table.dtype
         self._heads = launch.DeviceHeads(self.num_heads, self.num_kv_heads, self.head_size, capacity)
         self.scale = self.head_size**-0.5
         self._num_processors = launch.num_processors(device)
-        head = self._embedding if model.is_tied else model.head.to(device)
+        head = self._table if model.is_tied else model.head.to(device)
         self.head = self._tiled(head, 16, is_whole=True)
         self.layers = [self._layer(model.layer(index).to(device), bits) for index in range(model.num_layers)]
         self._runner = runner or runner_for(device)
         self._arena = DeviceArena(device, WIDTHS[-1])
         self._passes: dict[PassShape, PassBuffers] = {}
         self._moving = PassInputs.empty(_MOVE, device)
-        ends = self._embedding.nbytes + (0 if model.is_tied else self.head.weight.num_bytes)
-        self.num_weight_bytes = ends + sum(layer.num_bytes for layer in self.layers)
+        ends = self._table.nbytes + (0 if model.is_tied else self.head.weight.num_bytes)
+        self._num_weight_bytes = ends + sum(layer.num_bytes for layer in self.layers)
+
+    @property
+    def num_weight_bytes(self) -> int:
+        """See `Decoder.num_weight_bytes`."""
+        return self._num_weight_bytes
+
+    @property
+    def embedding(self) -> Tensor:
+        """See `Decoder.embedding`."""
+        return self._table
 
     @property
     def heads(self) -> launch.DeviceHeads:
@@ -146,7 +157,7 @@ class GraphedDecoder(FamilyDecoder):
 
     def compute(self, at: PassBuffers, *, wants_logits: bool) -> None:
         """One pass over static buffers, as their inputs say: the same work every time, to be captured."""
-        launch.run_embed(at.inputs, self._embedding, self.layers[0].input_norm, self.eps, at.x, at.normed)
+        launch.run_embed(at.inputs, self._table, self.layers[0].input_norm, self.eps, at.x, at.normed)
         next_norms = [*(layer.input_norm for layer in self.layers[1:]), self._norm]
         for index, (layer, next_norm) in enumerate(zip(self.layers, next_norms, strict=True)):
             qkv = self._parts_of(layer.qkv, at.normed)

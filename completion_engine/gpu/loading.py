@@ -9,7 +9,7 @@ from completion_engine.gpu.weights import Bits
 from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.llama_family import is_of_family
 from completion_engine.target_model.model_files import Config
-from completion_engine.target_model.precision import WeightKind
+from completion_engine.target_model.weights import WeightKind
 
 if TYPE_CHECKING:
     from completion_engine.gpu.decoder import GraphedDecoder

@@ -18,7 +18,7 @@ from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.trained_drafter import Note, load_trained
 from completion_engine.models import ModelStore
-from completion_engine.models.paths import path_of
+from completion_engine.models.catalogue import path_of
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import Progress, ShouldStop
 from completion_engine.target_model.language_model import LanguageModel

@@ -25,9 +25,9 @@ from completion_engine.loading.rungs import Rung
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
-from completion_engine.target_model.model_files import Config, StoredWeights
+from completion_engine.target_model.model_files import Config, open_weights
 from completion_engine.target_model.model_shape import num_positions
-from completion_engine.target_model.precision import Precision
+from completion_engine.target_model.weights import Precision
 
 _CAPACITIES = (8192, 4096, 2048)  # positions of a cache, the first that fits
 _NUM_MORE_CACHES = 3  # beside the slots: of shadow checks, of a drafter, of the passes that are timed
@@ -78,7 +78,7 @@ def _on_kernels(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
 
     check_launch(rung.device, precision.dtype)
     with reading(wish.folder):
-        family = FamilyModel(config, StoredWeights(wish.folder, precision.dtype))
+        family = FamilyModel(config, open_weights(wish.folder, precision.dtype))
     capacity = _capacity(config, plan, wish)
     decoder = GraphedDecoder(family, capacity, rung.device, BITS[precision.kind])
     check_kernels(decoder)
@@ -96,7 +96,7 @@ def _on_torch(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
     target = LanguageModel(decoder, rung.device, rung.precision, capacity)
     if is_of_family(config):
         with reading(wish.folder):
-            family = FamilyModel(config, StoredWeights(wish.folder, rung.precision.dtype))
+            family = FamilyModel(config, open_weights(wish.folder, rung.precision.dtype))
         _check_logits(target, family, wish.text)
     return target
 

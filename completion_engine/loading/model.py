@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from completion_engine.cpu import int8_decoder
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
-from completion_engine.cpu.packed_file import packed_path
+from completion_engine.cpu.packed_file import forget_packed, packed_path
 from completion_engine.errors import MachineError
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.gpu.loading import BITS
@@ -25,21 +25,24 @@ from completion_engine.loading.ladder import Ladder
 from completion_engine.loading.least_times import least_pass_ms
 from completion_engine.loading.module_decoder import damaged, module_decoder, reading
 from completion_engine.loading.rungs import Rung, plan_here
+from completion_engine.models.contents import EARLIER
+from completion_engine.models.gguf_layout import read_layout
+from completion_engine.models.manifest import WEIGHTS
 from completion_engine.target_model import llama_family
 from completion_engine.target_model.branch_caches import BranchStorage
 from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
-from completion_engine.target_model.model_files import StoredWeights, weight_files
+from completion_engine.target_model.model_files import open_weights, weight_files
 from completion_engine.target_model.model_shape import num_positions
-from completion_engine.target_model.precision import Precision, WeightKind
 from completion_engine.target_model.threads import take_free_threads
+from completion_engine.target_model.weights import Precision, WeightKind
 
 CAPACITY = {"cpu": 2368, "cuda": 8192}  # positions of a KV slot
 
 
 def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:
-    """Load a model folder (config.json, safetensors) on its best rung. Seconds.
+    """Load a model folder (see `model_files`) on its best rung. Seconds.
 
     `capacity` 0 takes what suits the device. Raises MachineError when it does not fit into memory, DataError
     when the files are damaged, UserError for a `dtype` that it cannot have here.
@@ -67,7 +70,7 @@ def _load_on_cpu(rung: Rung, wish: TargetWish) -> LanguageModel:
         capacity = min(capacity, num_positions(config) or capacity)
         with reading(folder):
             is_ours = is_of_family(config)
-            family = FamilyModel(config, StoredWeights(folder, precision.dtype)) if is_ours else None
+            family = FamilyModel(config, open_weights(folder, precision.dtype)) if is_ours else None
         if rung.dtype == "auto" and not (family and Int8Decoder.serves(family)):
             precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
         if family and precision.kind == "int8":
@@ -87,6 +90,9 @@ def _load_on_cpu(rung: Rung, wish: TargetWish) -> LanguageModel:
 
 def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capacity: int) -> LanguageModel:
     """A model whose packed weights are mapped from disk, with what earlier loads found out about it."""
+    earlier = folder.with_name(EARLIER)
+    if read_layout(folder) and not earlier.exists():
+        forget_packed([earlier / WEIGHTS])
     packed = packed_path(weight_files(folder), precision.dtype, (int8_decoder, llama_family))
     decoder = Int8Decoder(family, capacity, packed)
     path = findings_path(packed, capacity)

@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from completion_engine.errors import DataError, UserError
+from completion_engine.models.gguf_layout import read_layout
 from completion_engine.target_model.decoder import Decoder
-from completion_engine.target_model.model_files import Config
-from completion_engine.target_model.precision import Precision
+from completion_engine.target_model.model_files import Config, open_weights
+from completion_engine.target_model.weights import Precision
 
 
 @contextlib.contextmanager
@@ -43,19 +44,27 @@ def module_decoder(
         )
     from completion_engine.transformers_decoder import TransformersDecoder  # noqa: PLC0415 - loads transformers
 
-    return TransformersDecoder(_built(folder, precision.dtype).to(device), num_positions)
+    return TransformersDecoder(build_modules(folder, precision.dtype).to(device), num_positions)
 
 
-def _built(folder: Path, dtype: torch.dtype) -> Any:
-    """The model in transformers' modules."""
-    from transformers import AutoModelForCausalLM  # noqa: PLC0415 - seconds that our kernels need not pay
+def build_modules(folder: Path, dtype: torch.dtype) -> Any:
+    """The model in transformers' modules. Raises DataError, MemoryError, OSError."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig  # noqa: PLC0415 - seldom needed seconds
     from transformers.utils import logging as transformers_logging  # noqa: PLC0415 - as above
 
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers is untyped
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # as above
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        weights = open_weights(folder, dtype) if read_layout(folder) else None
+        kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+        model: Any = kind.from_pretrained(
+            None if weights else folder,
+            config=config,
+            dtype=dtype,
+            state_dict=weights and {name: weights[name] for name in weights},
+            local_files_only=True,
+            use_safetensors=True,
         )
     except (MemoryError, OSError):
         raise

@@ -7,7 +7,7 @@ import torch
 from completion_engine.cpu.linear import can_pack
 from completion_engine.cpu.quantised import can_quantise
 from completion_engine.errors import UserError
-from completion_engine.target_model.precision import Precision, WeightKind
+from completion_engine.target_model.weights import Precision, WeightKind
 
 _HELD: dict[str, WeightKind] = {"int8": "int8", "int4": "int4"}  # dtypes that round weights
 
@@ -22,7 +22,7 @@ def choose_precision(name: str, device: torch.device) -> Precision:
         return Precision(name, torch.bfloat16, _HELD[name])
     computes_bf16 = device.type == "cuda" or can_pack(torch.empty(1, 1, dtype=torch.bfloat16))
     best = torch.bfloat16 if computes_bf16 else torch.float32
-    has_bytes = device.type == "cpu" and can_quantise(torch.empty(1, 1))
+    has_bytes = can_quantise(device)
     if name == "int8" and not has_bytes:
         raise UserError(
             "This processor cannot run int8 (it needs an x86 CPU with AVX2, FMA and F16C, or an "

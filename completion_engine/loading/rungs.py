@@ -15,7 +15,7 @@ from completion_engine.errors import UserError
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Flaw, Gpu
 from completion_engine.loading.precision import choose_precision
-from completion_engine.target_model.precision import Precision
+from completion_engine.target_model.weights import Precision
 
 RungName = Literal["GPU kernels", "GPU torch", "CPU"]
 

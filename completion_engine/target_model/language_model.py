@@ -25,8 +25,8 @@ from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.measuring import can_settle, measure, rehearse, resume
 from completion_engine.target_model.pass_rows import ROWS, ChunkRule, pad_rows
-from completion_engine.target_model.precision import Precision
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, use_threads
+from completion_engine.target_model.weights import Precision, RowTable
 
 logger = logging.getLogger(__name__)
 
@@ -108,8 +108,8 @@ class LanguageModel:
         return self.decoder.brake
 
     @property
-    def embedding(self) -> Tensor:
-        """What the first layer reads of each token, [vocab_size, hidden_size]."""
+    def embedding(self) -> RowTable:
+        """The numbers that the first layer reads for each token, [vocab_size, hidden_size]."""
         return self.decoder.embedding
 
     @property

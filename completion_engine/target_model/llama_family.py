@@ -6,7 +6,7 @@ it turns queries and keys, and what all its decoders share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from completion_engine.target_model.brake import Brake
-from completion_engine.target_model.model_files import Affine, Config, Weights, completed, read_config
+from completion_engine.target_model.gguf_blocks import QuantisedWeight
+from completion_engine.target_model.model_files import Config, completed, read_config
 from completion_engine.target_model.model_shape import check_head, check_shapes, check_sizes
+from completion_engine.target_model.weights import Affine, RowTable, Weights
 
 _KINDS = frozenset({"llama", "qwen2", "qwen3", "mistral"})
 _SAID = frozenset(
@@ -25,7 +27,17 @@ _SAID = frozenset(
     }
 )  # fmt: skip
 _CPU = torch.device("cpu")
-_THETA, _HEAD = "rope_theta", "lm_head.weight"
+_THETA = "rope_theta"
+_EMBEDDING, _HEAD = "model.embed_tokens.weight", "lm_head.weight"
+_PRODUCTS = {
+    "q": "self_attn.q_proj",
+    "k": "self_attn.k_proj",
+    "v": "self_attn.v_proj",
+    "out": "self_attn.o_proj",
+    "gate": "mlp.gate_proj",
+    "up": "mlp.up_proj",
+    "down": "mlp.down_proj",
+}
 
 
 def read_family_config(folder: Path) -> Config:
@@ -85,28 +97,29 @@ class FamilyModel:
         self.num_kv_heads: int = config["num_key_value_heads"]
         self.hidden_size: int = config["hidden_size"]
         self.vocab_size: int = config["vocab_size"]
-        self.head_size = len(weights["model.layers.0.self_attn.q_proj.weight"]) // self.num_heads
+        self.head_size = weights.shape_of("model.layers.0.self_attn.q_proj.weight")[0] // self.num_heads
         self.eps = float(config["rms_norm_eps"])
         self._config, self._weights = config, weights
         vocabulary = self.vocab_size, self.hidden_size
         check_shapes(
             "the model",
             (
-                ("the embedding", weights["model.embed_tokens.weight"], vocabulary),
-                (
-                    "the head",
-                    weights["model.embed_tokens.weight"] if self.is_tied else weights[_HEAD],
-                    vocabulary,
-                ),
-                ("the last norm", weights["model.norm.weight"], (self.hidden_size,)),
+                ("the embedding", weights.shape_of(_EMBEDDING), vocabulary),
+                ("the head", weights.shape_of(self._head_name), vocabulary),
+                ("the last norm", weights.shape_of("model.norm.weight"), (self.hidden_size,)),
             ),
         )
         check_head(self.head_size)
 
     @property
     def embedding(self) -> Tensor:
-        """[vocab_size, hidden_size]; a copy, for a file that is cut short takes mapped pages with it."""
-        return self._weights["model.embed_tokens.weight"].clone()
+        """[vocab_size, hidden_size]; a copy, because a mapped file that is cut short ends the process."""
+        return self._weights[_EMBEDDING].clone()
+
+    @property
+    def embedding_table(self) -> RowTable:
+        """The embedding [vocab_size, hidden_size], whose rows may be decoded when they are first used."""
+        return self._weights.table(_EMBEDDING)
 
     @property
     def norm(self) -> Tensor:
@@ -119,35 +132,61 @@ class FamilyModel:
         return bool(self._config.get("tie_word_embeddings")) or _HEAD not in self._weights
 
     @property
+    def _head_name(self) -> str:
+        return _EMBEDDING if self.is_tied else _HEAD
+
+    @property
     def head(self) -> Tensor:
         """[vocab_size, hidden_size]."""
         return self.embedding if self.is_tied else self._weights[_HEAD]
 
-    def layer(self, index: int) -> LayerParts:
-        """One layer's parts."""
+    @property
+    def quantised_head(self) -> list[QuantisedWeight]:
+        """The head as the model's file quantises it, in a list that is empty for plain numbers."""
+        found = self._weights.quantised(self._head_name)
+        return [found] if found else []
+
+    def quantised(self, index: int, parts: Sequence[str]) -> list[QuantisedWeight]:
+        """Some weights of a layer, named as in `LayerParts`, as the model's file quantises them.
+
+        The list is empty unless the file quantises all of them.
+        """
+        names = [f"model.layers.{index}.{_PRODUCTS[part]}.weight" for part in parts]
+        found = [weight for name in names if (weight := self._weights.quantised(name))]
+        return found if len(found) == len(parts) else []
+
+    def layer(self, index: int, *, reads_products: bool = True) -> LayerParts:
+        """One layer's parts; without `reads_products` its products' weights have shapes but no numbers."""
         name = f"model.layers.{index}"
 
+        def tensor(full_name: str) -> Tensor | None:
+            return self._weights[full_name] if full_name in self._weights else None  # noqa: SIM401 - has no get
+
         def affine(part: str) -> Affine:
-            return self._weights[f"{name}.{part}.weight"], self._weights.get(f"{name}.{part}.bias")
+            weight = f"{name}.{_PRODUCTS[part]}.weight"
+            shape = self._weights.shape_of(weight)
+            numbers = self._weights[weight] if reads_products else torch.empty(shape, device="meta")
+            return numbers, tensor(f"{name}.{_PRODUCTS[part]}.bias")
 
         def norm(part: str) -> Tensor | None:
-            weight = self._weights.get(f"{name}.{part}.weight")
+            weight = tensor(f"{name}.{part}.weight")
             return None if weight is None else weight.clone()
 
         parts = LayerParts(
             input_norm=self._weights[f"{name}.input_layernorm.weight"].clone(),
-            q=affine("self_attn.q_proj"),
-            k=affine("self_attn.k_proj"),
-            v=affine("self_attn.v_proj"),
-            out=affine("self_attn.o_proj"),
+            q=affine("q"),
+            k=affine("k"),
+            v=affine("v"),
+            out=affine("out"),
             mlp_norm=self._weights[f"{name}.post_attention_layernorm.weight"].clone(),
-            gate=affine("mlp.gate_proj"),
-            up=affine("mlp.up_proj"),
-            down=affine("mlp.down_proj"),
+            gate=affine("gate"),
+            up=affine("up"),
+            down=affine("down"),
             q_norm=norm("self_attn.q_norm"),
             k_norm=norm("self_attn.k_norm"),
         )
-        check_shapes(f"layer {index}", self._shapes(parts))
+        shapes = ((what, tuple(weight.shape), shape) for what, weight, shape in self._shapes(parts))
+        check_shapes(f"layer {index}", shapes)
         return parts
 
     def _shapes(self, parts: LayerParts) -> Iterator[tuple[str, Tensor, tuple[int, ...]]]:
@@ -177,17 +216,25 @@ class FamilyModel:
 class FamilyDecoder:
     """What decoders of the Llama family share: sizes; on `device` embedding, last norm and angles."""
 
-    def __init__(self, model: FamilyModel, num_positions: int, device: torch.device = _CPU) -> None:
+    def __init__(
+        self,
+        model: FamilyModel,
+        num_positions: int,
+        device: torch.device = _CPU,
+        embedding: RowTable | None = None,
+    ) -> None:
+        """`embedding` takes the place of a copy of the model's."""
         self.num_layers, self.hidden_size = model.num_layers, model.hidden_size
         self.num_heads, self.num_kv_heads = model.num_heads, model.num_kv_heads
         self.head_size, self.vocab_size = model.head_size, model.vocab_size
         self.eps = model.eps
-        self._embedding, self._norm = model.embedding.to(device), model.norm.to(device)
+        self._norm = model.norm.to(device)
+        self._embedding: RowTable = model.embedding.to(device) if embedding is None else embedding
         self._cos, self._sin = (table.to(device) for table in model.rotary_tables(num_positions))
         self.brake = Brake()
 
     @property
-    def embedding(self) -> Tensor:
+    def embedding(self) -> RowTable:
         """See `Decoder.embedding`."""
         return self._embedding
 

@@ -6,20 +6,19 @@ the modules nor their library. Knows nothing of kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from torch import Tensor
 
+from completion_engine.models.gguf_layout import LAYOUT, read_layout
 from completion_engine.models.manifest import weight_names
 from completion_engine.runtime import parse_json
+from completion_engine.target_model.gguf_weights import GgufWeights
+from completion_engine.target_model.weights import StoredWeights, Weights
 
 Config = Mapping[str, Any]  # what `config.json` says
-Weights = Mapping[str, Tensor]  # by the names that files have
-Affine = tuple[Tensor, Tensor | None]  # a layer's weight [num_outputs, num_inputs] and its bias
 
 # Of what is asked for before anything is checked.
 _KINDS_OF_VALUES = {"model_type": str, "hidden_act": str, "layer_types": list}
@@ -51,31 +50,15 @@ def completed(folder: Path) -> Config:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files of the model in `folder`. Raises OSError or ValueError for a damaged index."""
-    return [folder / name for name in weight_names(folder)]
+    """The files that the weights of the model in `folder` follow from: safetensors, or GGUF and its layout.
 
-
-class StoredWeights(Mapping[str, Tensor]):
-    """The tensors of a folder's safetensors files by name, each read when it is asked for, as `dtype`.
-
-    Raises OSError or safetensors' own error where a file is missing or damaged.
+    Raises OSError or ValueError for a damaged index or layout.
     """
+    layout = read_layout(folder)
+    return [layout.file, folder / LAYOUT] if layout else [folder / name for name in weight_names(folder)]
 
-    def __init__(self, folder: Path, dtype: torch.dtype) -> None:
-        self._dtype = dtype
-        files: list[Any] = [safe_open(file, "pt") for file in weight_files(folder)]
-        self._file_of = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - no mapping
 
-    def __getitem__(self, name: str) -> Tensor:
-        """A tensor that may lie in the file's own pages: to be read, or copied, not to be written."""
-        tensor: Tensor = self._file_of[name].get_tensor(name)
-        return tensor.to(self._dtype)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._file_of  # a mapping's own would read the tensor
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._file_of)
-
-    def __len__(self) -> int:
-        return len(self._file_of)
+def open_weights(folder: Path, dtype: torch.dtype) -> Weights:
+    """The weights of the model in `folder`, read as `dtype`. Raises as `weight_files` does."""
+    layout = read_layout(folder)
+    return GgufWeights(layout, dtype) if layout else StoredWeights(weight_files(folder), dtype)

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from torch import Tensor
-
 from completion_engine.errors import DataError
 
 _MAX_SIZE = {
@@ -74,11 +72,11 @@ def _checked_size(config: Mapping[str, Any], name: str, largest: int) -> int:
     return value
 
 
-def check_shapes(what: str, found: Iterable[tuple[str, Tensor, tuple[int, ...]]]) -> None:
-    """Raises DataError where one of some weights, each with its name and its shape, is of another shape."""
-    for name, weight, shape in found:
-        if tuple(weight.shape) != shape:
-            _refuse(f"{name} of {what} has the shape {tuple(weight.shape)} instead of {shape}")
+def check_shapes(what: str, found: Iterable[tuple[str, tuple[int, ...], tuple[int, ...]]]) -> None:
+    """Raises DataError where one of some weights, each by name, has another shape than it must have."""
+    for name, shape, wanted in found:
+        if shape != wanted:
+            _refuse(f"{name} of {what} has the shape {shape} instead of {wanted}")
 
 
 def _short(value: object) -> str:

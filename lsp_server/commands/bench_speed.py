@@ -20,7 +20,7 @@ from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.models import ModelStore
-from completion_engine.models.paths import path_of
+from completion_engine.models.catalogue import path_of
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.request import CompletionRequest, Progress
 from completion_engine.target_model.threads import thread_counts, use_threads

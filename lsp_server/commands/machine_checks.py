@@ -23,7 +23,7 @@ from completion_engine.errors import SlipstreamError
 if TYPE_CHECKING:
     import torch
 
-    from completion_engine.target_model.precision import Precision
+    from completion_engine.target_model.weights import Precision
 
 _MAX_CHARS = 300
 _MIN_CORES = 4

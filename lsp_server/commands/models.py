@@ -67,17 +67,9 @@ def verify(model: Id) -> None:
 
 
 @app.command()
-def path(
-    model: Id,
-    *,
-    converted: Annotated[
-        bool,
-        typer.Option("--converted", help="Print the folder of safetensors instead of the official file."),
-    ] = False,
-) -> None:
-    """Print the path of a model's official file."""
-    store = ModelStore()
-    write(f"{store.converted_path(model) if converted else store.path(model)}\n")
+def path(model: Id) -> None:
+    """Print the path of a model's file."""
+    write(f"{ModelStore().path(model)}\n")
 
 
 @app.command()

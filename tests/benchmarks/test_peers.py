@@ -220,8 +220,8 @@ def test_transformers_counts_what_each_pass_handed_over(
 
 
 def stored_under(root: Path, model_id: str, write_tiny: Callable[..., Path], num_layers: int) -> Path:
-    folder = write_tiny(root / model_id / "converted", num_layers=num_layers)
-    write_manifest(folder, {"sha256": CATALOGUE[model_id].sha256}, lambda _: None)
+    folder = write_tiny(root / model_id / "prepared", num_layers=num_layers)
+    write_manifest(folder, {"sha256": CATALOGUE[model_id].sha256})
     return folder
 
 
@@ -230,7 +230,7 @@ def test_the_assistant_is_smaller_and_has_the_same_tokenizer(
 ) -> None:
     tokenizer = load_tokenizer(tiny_model_dir)
     catalogue = {
-        model_id: replace(CATALOGUE[model_id], num_converted_bytes=num_bytes)
+        model_id: replace(CATALOGUE[model_id], num_bf16_bytes=num_bytes)
         for model_id, num_bytes in (("smollm2-135m", 1), ("qwen2.5-coder-1.5b", 1 << 40))
     }
     store = ModelStore(tmp_path, catalogue=catalogue)

@@ -55,7 +55,7 @@ def free_targets(tiny_model_dir: Path) -> dict[str, LanguageModel]:
     model = AutoModelForCausalLM.from_pretrained(tiny_model_dir, dtype=floats.precision.dtype)
     decoder = TransformersDecoder(model.eval().requires_grad_(False), 512)
     found = {"float": floats, "modules": LanguageModel(decoder, torch.device("cpu"), floats.precision, 512)}
-    if can_quantise(torch.empty(1, 1)):
+    if can_quantise(torch.device("cpu")):
         found["int8"] = load_language_model(tiny_model_dir, "cpu", "int8", 512)
         assert isinstance(found["int8"].decoder, Int8Decoder)
     return {name: make_rows_free(target) for name, target in found.items()}

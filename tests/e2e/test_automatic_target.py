@@ -66,7 +66,7 @@ class Models(MachineModels):
 
 @dataclass
 class Supply:
-    """Both models: a store that has them converted, and the catalogue that says where they come from."""
+    """Both models: a store that has them prepared, and the catalogue that says where they come from."""
 
     store: Path
     catalogue: dict[str, ModelSpec]
@@ -227,7 +227,7 @@ async def test_without_a_network_the_small_one_stays_and_the_state_says_so(
 async def test_a_larger_one_that_is_damaged_is_told_once_and_not_tried_again(
     models: Models,
 ) -> None:
-    config = models.store.converted_path(LARGE) / "config.json"
+    config = models.store.folder(LARGE) / "config.json"
     models.after_fetch = lambda: config.write_bytes(b"?" * config.stat().st_size) and None
     models.may_fetch.set()
     async with on(models) as windows:

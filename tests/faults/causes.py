@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from completion_engine.loading.toy_model import WEIGHTS
 from lsp_server.sharing.address import find_address
 from lsp_server.sharing.listener import open_listener
 from tests.windows import Window, window_at_host
@@ -44,7 +45,8 @@ class Bench:
     @property
     def model(self) -> Path:
         """The target's weights, where the engine is a real one."""
-        return Path(self.settings["target"], "model.safetensors")
+        stored = Path(self.settings["target"], "model.safetensors")
+        return stored if stored.exists() else Path(self.settings["target"]).with_name(WEIGHTS)
 
     async def another(self) -> Window:
         window = await window_at_host(self.env)

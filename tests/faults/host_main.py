@@ -111,9 +111,9 @@ def end_engine_thread_once() -> None:
 
 def cut_model_once() -> None:
     """The first file of weights that is opened is cut short before a weight is read; a whole one is kept."""
-    from completion_engine.target_model import model_files
+    from completion_engine.target_model import weights
 
-    open_whole = model_files.safe_open
+    open_whole = weights.safe_open
 
     def open_and_cut(path: Path, *arguments: Any) -> Any:
         file, mark = open_whole(path, *arguments), path.with_suffix(".cut")
@@ -124,7 +124,7 @@ def cut_model_once() -> None:
             copy.rename(path.with_suffix(".whole"))
         return file
 
-    model_files.safe_open = open_and_cut  # type: ignore[assignment]
+    weights.safe_open = open_and_cut  # type: ignore[assignment]
 
 
 def limit_memory(num_bytes: int) -> None:

@@ -21,6 +21,7 @@ from tests.faults import causes
 from tests.faults.causes import Bench, Cause, asks, harms_the_model, nothing, removes, sends, signals, spoils
 from tests.faults.fairness import environment
 from tests.hosts import own_hosts
+from tests.stored_toy import write_stored_toy
 from tests.windows import Window, window_at_host
 
 URI = "file:///innocent/b.py"
@@ -169,7 +170,7 @@ async def check(fault: Fault) -> Outcome:
         root = hosts.folder / "repository"
         root.mkdir()
         (root / "a.py").write_text("def known():\n    return 1\n", encoding="utf-8")
-        settings = _toy_target(hosts.folder / "models") if fault.has_engine else {}
+        settings = _toy_target(hosts.folder / "models", fault.host) if fault.has_engine else {}
         window = await _typing(env, root, settings)
         pid = hosts.only()["pid"] if "index hangs once" not in fault.host else 0
         bench = Bench(env, root, pid, window, settings)
@@ -194,10 +195,10 @@ async def _wanted(fault: Fault, bench: Bench) -> list[str]:
     return answer
 
 
-def _toy_target(models: Path) -> dict[str, str]:
-    """Settings that name a toy target in a new folder."""
+def _toy_target(models: Path, host: str) -> dict[str, str]:
+    """Settings that name a toy target in a new folder; only mapped safetensors can be cut while read."""
     models.mkdir()
-    write_toy_model(models)
+    (write_stored_toy if "cut model" in host else write_toy_model)(models)
     return {"target": str(models / TARGET), "device": "cpu", "eagerness": 1}
 
 

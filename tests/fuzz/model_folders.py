@@ -16,27 +16,37 @@ from completion_engine.errors import SlipstreamError
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.toy_model import TARGET, write_toy_model
 from tests.fuzz.places import own_folder
+from tests.stored_toy import write_stored_toy
 
-_FILES = ("config.json", "model.safetensors")
+_FILES = (
+    "target/config.json",
+    "target/gguf-layout.json",
+    "weights.bin",
+    "stored/target/config.json",
+    "stored/target/model.safetensors",
+)
 _VALUES: tuple[Any, ...] = (None, -1, 0, 2**31, 2**63, 1.5, "x", "", [], {}, [[[]]], True, "qwen2", 10**30)
 
 
 @cache
 def sound_model() -> Path:
-    """A toy model's folder, as it should be."""
+    """A toy model's folder, as it should be; beside it `stored/target` is one with safetensors."""
     folder = own_folder("model")
     write_toy_model(folder)
+    (folder / "stored").mkdir()
+    write_stored_toy(folder / "stored")
     return folder / TARGET
 
 
 def check(rng: random.Random) -> None:
     """One folder with one file damaged: a byte, a piece, a value of its JSON."""
     folder = own_folder("damaged")
-    shutil.copytree(sound_model(), folder, dirs_exist_ok=True)
+    shutil.copytree(sound_model().parent, folder, dirs_exist_ok=True)
     name = rng.choice(_FILES)
     (folder / name).write_bytes(damaged((folder / name).read_bytes(), rng))
+    target = folder / ("stored/target" if name.startswith("stored") else TARGET)
     try:
-        load_language_model(folder, "cpu", "auto", capacity=256)
+        load_language_model(target, "cpu", "auto", capacity=256)
     except SlipstreamError as error:
         assert error.advice
 

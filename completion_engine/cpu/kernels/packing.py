@@ -8,7 +8,7 @@ A tile is sixteen outputs side by side, and the unit that a thread multiplies.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -106,28 +106,34 @@ def pack(weight: Array, allowed: Collection[int] = RECORDS) -> PackedWeight:
     for record in (record for bits, record in RECORDS.items() if bits in allowed):
         records = np.zeros((num_tiles, num_blocks, record.num_bytes), np.uint8)
         if _pack_in_parts(weight, record.bits, units, (records, scales, others)):
-            for at, numbers in zip(record.scales_at, (scales, others), strict=False):
-                halves = numbers.astype(np.float16)
-                # None is zero, as zero has no exponent that products could add to.
-                _put_halves(records, np.where(halves == 0, _SMALLEST_HALF, halves), at)
-            if record.floors_at:
-                _put_halves(records, others.astype(np.float16), record.floors_at)
+            put_numbers(records, record, (scales, others)[: len(record.scales_at)], others)
             return PackedWeight(record, records, units, (num_outputs, num_inputs))
     raise AssertionError("8 bits hold any weight")
+
+
+def put_numbers(records: Array, record: TileRecord, scales: Sequence[Floats], floors: Floats) -> None:
+    """Write scales, and floors where a record has them, each [num_tiles, num_blocks, TILE_OUTPUTS]."""
+    for at, numbers in zip(record.scales_at, scales, strict=True):
+        halves = numbers.astype(np.float16)
+        # No scale is zero, because zero has no exponent that products could add to.
+        _put_halves(records, np.where(halves == 0, _SMALLEST_HALF, halves), at)
+    if record.floors_at:
+        _put_halves(records, floors.astype(np.float16), record.floors_at)
 
 
 def _pack_in_parts(weight: Array, bits: int, units: Floats, packed: tuple[Array, Floats, Floats]) -> bool:
     """`pack_levels` on as many threads as this one takes, once the first tile has shown that it may do."""
     if not pack_levels(weight, bits, units, *packed, 0, 1):
         return False
+    return in_parts(1, len(packed[0]), lambda *part: pack_levels(weight, bits, units, *packed, *part))
+
+
+def in_parts(first: int, end: int, work: Callable[[int, int], bool]) -> bool:
+    """Run `work` on as many ranges of tiles as this thread has threads; whether all of them returned True."""
     num_parts = num_threads_here()
-    places = np.linspace(1, len(packed[0]), num_parts + 1).astype(int).tolist()
-
-    def pack_part(part: tuple[int, int]) -> bool:
-        return pack_levels(weight, bits, units, *packed, *part)
-
+    bounds = np.linspace(first, end, num_parts + 1).astype(int).tolist()
     with ThreadPoolExecutor(num_parts) as threads:
-        return all(threads.map(pack_part, pairwise(places)))
+        return all(threads.map(lambda part: work(*part), pairwise(bounds)))
 
 
 def unpack(weight: PackedWeight, outputs: Array) -> Floats:
@@ -208,6 +214,39 @@ def pack_levels(
                 levels[offset] = 0
             _put_levels(levels, bits, records[tile, block])
     return True
+
+
+@kernel
+def put_levels(levels: Array, bits: int, records: Array, first: int, end: int) -> bool:
+    """Write levels [num_outputs, num_blocks * BLOCK] into some tiles of `records`; always True."""
+    num_outputs = levels.shape[0]
+    of_block = np.zeros((TILE_OUTPUTS, BLOCK), np.uint8)
+    for tile in range(first, end):
+        num_here = min(TILE_OUTPUTS, num_outputs - tile * TILE_OUTPUTS)
+        of_block[num_here:] = 0
+        for block in range(records.shape[1]):
+            for offset in range(num_here):
+                for at in range(BLOCK):
+                    of_block[offset, at] = levels[tile * TILE_OUTPUTS + offset, block * BLOCK + at]
+            _put_levels(of_block, bits, records[tile, block])
+    return True
+
+
+@kernel
+def round_rows(weight: Array, units: Floats, levels: Array, scales: Floats) -> None:
+    """The nearest levels of 8 bits of float32 weights [num_rows, num_inputs], and a scale for each block.
+
+    Scales [num_rows, num_inputs / BLOCK] are in units of their row.
+    """
+    numbers, steps = np.empty(BLOCK, _F32), np.empty(BLOCK, _F32)
+    for row in range(weight.shape[0]):
+        inverse = _F32(1) / units[row]
+        for block in range(scales.shape[1]):
+            begin = block * BLOCK
+            for at in range(BLOCK):
+                numbers[at] = weight[row, begin + at] * inverse
+            _, scale, _ = fit_zero(numbers, steps, levels[row, begin : begin + BLOCK], 8)
+            scales[row, block] = scale
 
 
 @kernel

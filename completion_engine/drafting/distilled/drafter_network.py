@@ -27,7 +27,7 @@ from completion_engine.errors import UserError
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import rotate
-from completion_engine.target_model.precision import WeightKind
+from completion_engine.target_model.weights import WeightKind
 
 EPS = 1e-6
 
@@ -126,7 +126,7 @@ class DistilledNetwork:
         self._embedding = target.embedding
         place = target.embedding
         w = {name: weight.to(place.device, torch.float32) for name, weight in weights.items()}
-        kind: WeightKind = "int8" if can_quantise(place) else "float"
+        kind: WeightKind = "int8" if can_quantise(place.device) else "float"
 
         def product(weight: Tensor, bias: Tensor | None = None) -> Linear:
             return Linear(weight.to(place.dtype), None if bias is None else bias.to(place.dtype), kind)

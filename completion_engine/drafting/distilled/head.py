@@ -17,7 +17,7 @@ from completion_engine.cpu.kernels.language import Array, Floats, array_of
 from completion_engine.cpu.kernels.rows import round_whole_rows
 from completion_engine.cpu.kernels.top_k import score_promising
 from completion_engine.cpu.linear import Linear
-from completion_engine.target_model.precision import WeightKind
+from completion_engine.target_model.weights import WeightKind
 
 # Tokens whose logit is worked out, at least.
 NUM_EXACT = 128

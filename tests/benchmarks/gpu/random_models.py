@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from completion_engine.gpu.memory import Geometry
 from completion_engine.target_model.llama_family import FamilyModel, LayerParts
+from completion_engine.target_model.weights import Weights
 
 _INITIAL_SPREAD = 0.02
 
@@ -36,6 +36,10 @@ def random_model(geometry: Geometry, device: torch.device, dtype: torch.dtype) -
     return model.eval().requires_grad_(False)
 
 
+class _Held(dict[str, torch.Tensor], Weights):
+    """Tensors in memory."""
+
+
 class HandedOver(FamilyModel):
     """Takes the weights out of a model of transformers, which is of no use afterwards.
 
@@ -43,13 +47,13 @@ class HandedOver(FamilyModel):
     """
 
     def __init__(self, model: Any) -> None:
-        self._held: dict[str, Tensor] = dict(model.state_dict())
+        self._held = _Held(model.state_dict())
         super().__init__(model.config.to_dict(), self._held)
         model.to("meta")
 
-    def layer(self, index: int) -> LayerParts:
+    def layer(self, index: int, *, reads_products: bool = True) -> LayerParts:
         """One layer's parts. Raises KeyError the second time."""
-        parts = super().layer(index)
+        parts = super().layer(index, reads_products=reads_products)
         for name in [name for name in self._held if name.startswith(f"model.layers.{index}.")]:
             del self._held[name]
         return parts

@@ -13,18 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from completion_engine.models.gguf_header import read_header
+
 _Q5_0, _Q8_0 = 6, 8
 _BLOCK = 32  # values to a scale in both
 
 
 def has_five_bits(source: Path) -> bool:
     """Whether any weights of a GGUF file are of the type Q5_0."""
-    return any(int(tensor.tensor_type) == _Q5_0 for tensor in _read(source).tensors)
+    return any(tensor.type_number == _Q5_0 for tensor in read_header(source).tensors)
 
 
 def in_eight_bits(source: Path, out: Path) -> None:
     """Write the GGUF file `source` to `out` with each Q5_0 tensor as Q8_0, which loses nothing."""
-    read = _read(source)
+    from gguf import GGUFReader
+
+    read: Any = GGUFReader(source)
     infos, chunks = bytearray(), []
     num_bytes = 0
     for tensor in read.tensors:
@@ -56,9 +60,3 @@ def _widened(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
     low = np.concatenate([halves & 15, halves >> 4], axis=1)
     levels = (low | high << 4).astype(np.int8) - np.int8(16)
     return np.concatenate([blocks[:, :2], levels.view(np.uint8)], axis=1).ravel()
-
-
-def _read(source: Path) -> Any:
-    from completion_engine.models.gguf_worker import plain_reader
-
-    return plain_reader()(source)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from completion_engine.errors import MachineError, UserError
 from completion_engine.models import ModelStore
-from completion_engine.models.catalogue import CATALOGUE
-from completion_engine.models.paths import path_of
+from completion_engine.models.catalogue import CATALOGUE, path_of
 from tests.benchmarks.peers.runs import Absent, Peer
 from tests.benchmarks.peers.worker_process import Engine, Worker, WorkerPeer
 

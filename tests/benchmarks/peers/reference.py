@@ -6,6 +6,7 @@ Knows transformers and nothing of Slipstream's own decoding.
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,9 @@ import torch
 from torch import Tensor
 
 from completion_engine.errors import MachineError
+from completion_engine.loading.module_decoder import build_modules
 from completion_engine.models import ModelStore
+from completion_engine.models.gguf_layout import read_layout
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.target_model.language_model import LanguageModel
 from tests.benchmarks.peers.runs import Absent, Peer, PeerTask, Run, up_to_end
@@ -115,22 +118,24 @@ def find_assistant(folder: Path, tokenizer: Tokenizer, store: ModelStore | None 
     found: list[Path] = []
     missing: list[str] = []
     for stored in store.list():
-        if stored.spec.num_converted_bytes >= _num_weight_bytes(folder):
+        if stored.spec.num_bf16_bytes >= _num_bf16_bytes(folder):
             continue
         if not stored.is_ready:
             missing.append(stored.spec.id)
             continue
-        candidate = store.converted_path(stored.spec.id)
+        candidate = store.folder(stored.spec.id)
         same_tokens = load_tokenizer(candidate).fingerprint == tokenizer.fingerprint
         if same_tokens and _num_logits(candidate) == _num_logits(folder):
             found.append(candidate)
     if found:
-        return min(found, key=_num_weight_bytes)
+        return min(found, key=_num_bf16_bytes)
     also = f"; not fetched, so not looked at: {', '.join(missing)}" if missing else ""
     return f"no smaller model with the same tokenizer in the model store{also}"
 
 
-def _num_weight_bytes(folder: Path) -> int:
+def _num_bf16_bytes(folder: Path) -> int:
+    if layout := read_layout(folder):
+        return 2 * sum(math.prod(tensor.shape) for tensor in layout.tensors.values())
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
 
 
@@ -140,17 +145,10 @@ def _num_logits(folder: Path) -> int:
 
 
 def _load(folder: Path, target: LanguageModel) -> Any:
-    from transformers import AutoModelForCausalLM, GenerationConfig
+    from transformers import GenerationConfig
 
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype=target.precision.dtype,
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-        )
-        model.eval().requires_grad_(False).to(target.device)
+        model = build_modules(folder, target.precision.dtype).to(target.device)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise MachineError(
             f"The model in {folder} does not fit into memory a second time.",

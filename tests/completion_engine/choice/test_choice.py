@@ -29,7 +29,7 @@ def spec(name: str, num_packed_bytes: int) -> ModelSpec:
         file_name="",
         num_bytes=num_packed_bytes,
         sha256="",
-        num_converted_bytes=3 * num_packed_bytes,
+        num_bf16_bytes=3 * num_packed_bytes,
         num_packed_bytes=num_packed_bytes,
         num_position_bytes=10_000,
     )

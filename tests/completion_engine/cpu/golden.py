@@ -32,7 +32,7 @@ from completion_engine.cpu.quantised import quantise_rows
 from completion_engine.loading.toy_model import TARGET, write_toy_model
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config, rotary_tables
-from completion_engine.target_model.model_files import StoredWeights
+from completion_engine.target_model.model_files import open_weights
 from tests.completion_engine.cpu.passes import CAPACITY, new_cache, run
 
 FILE = Path(__file__).with_name("golden_bits.json")
@@ -168,7 +168,7 @@ def written(dtype: torch.dtype) -> str:
     with tempfile.TemporaryDirectory() as folder:
         write_toy_model(Path(folder))
         place = Path(folder, TARGET)
-        family = FamilyModel(read_family_config(place), StoredWeights(place, dtype))
+        family = FamilyModel(read_family_config(place), open_weights(place, dtype))
         # In the same bits everywhere, whatever this processor would rather multiply.
         with mock.patch.object(quantised, "packed_bits", lambda: RECORDS):
             decoder = Int8Decoder(family, CAPACITY)

@@ -12,15 +12,20 @@ from completion_engine.target_model.branch_caches import lay_out
 from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyModel
+from completion_engine.target_model.weights import Weights
 
 NUM_TOKENS, CAPACITY = 300, 128
 TOKENS = torch.randint(0, NUM_TOKENS, (60,), generator=torch.Generator().manual_seed(0)).tolist()
 
 
+class HeldWeights(dict[str, Tensor], Weights):
+    """Tensors in memory."""
+
+
 def model_of(family: str = "qwen2", dtype: torch.dtype = torch.float32, **options: Any) -> FamilyModel:
     """The parts of `built`."""
     made, config = built(family, dtype, **options)
-    return FamilyModel(config.to_dict(), made.state_dict())
+    return FamilyModel(config.to_dict(), HeldWeights(made.state_dict()))
 
 
 def built(family: str = "qwen2", dtype: torch.dtype = torch.float32, **options: Any) -> tuple[Any, Any]:

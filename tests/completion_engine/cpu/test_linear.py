@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from completion_engine.cpu.gated_mlp import GatedMlp
+from completion_engine.cpu.float_decoder import GatedMlp
 from completion_engine.cpu.kernels import product
 from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, Dot, instruction_sets
 from completion_engine.cpu.kernels.language import Array, array_of
@@ -17,13 +17,14 @@ from completion_engine.cpu.kernels.residual import Residual
 from completion_engine.cpu.linear import Linear, can_pack
 from completion_engine.cpu.quantised import can_quantise, quantise_rows
 from completion_engine.target_model.llama_family import stacked
-from completion_engine.target_model.model_files import Affine
-from completion_engine.target_model.precision import WeightKind
 from completion_engine.target_model.threads import num_threads_here, use_threads
+from completion_engine.target_model.weights import Affine, WeightKind
 
 EPS = 1e-6
 TYPES = (torch.bfloat16, torch.float32)
-needs_bytes = pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="no fast products of bytes here")
+needs_bytes = pytest.mark.skipif(
+    not can_quantise(torch.device("cpu")), reason="no fast products of bytes here"
+)
 needs_bf16 = pytest.mark.skipif(
     not can_pack(torch.empty(1, 1, dtype=torch.bfloat16)), reason="no packed layout here"
 )

@@ -35,7 +35,7 @@ NUM_TOKENS = 24
 DECODERS = [
     "float",
     pytest.param(
-        "int8", marks=pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="no such machine")
+        "int8", marks=pytest.mark.skipif(not can_quantise(torch.device("cpu")), reason="no such machine")
     ),
     "modules",
 ]
@@ -243,7 +243,7 @@ def test_a_backend_with_row_dependent_sums_is_given_one_fixed_width(
     assert disturbed.costs_from(1).max_branches == 1
 
 
-@pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="passes of eight rows at least here")
+@pytest.mark.skipif(not can_quantise(torch.device("cpu")), reason="passes of eight rows at least here")
 @pytest.mark.parametrize("num_disturbed", [1, 2, 3, 5, 9])
 def test_a_backend_whose_narrow_passes_differ_is_given_one_fixed_width(
     target: LanguageModel, num_disturbed: int

@@ -29,9 +29,11 @@ from completion_engine.errors import DataError, UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.precision import WeightKind
+from completion_engine.target_model.weights import WeightKind
 
-needs_bytes = pytest.mark.skipif(not can_quantise(torch.empty(1, 1)), reason="no fast products of bytes here")
+needs_bytes = pytest.mark.skipif(
+    not can_quantise(torch.device("cpu")), reason="no fast products of bytes here"
+)
 PROMPT = [40 + 7 * at % 200 for at in range(30)]
 
 

@@ -16,8 +16,8 @@ from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config
-from completion_engine.target_model.model_files import StoredWeights
-from completion_engine.target_model.precision import Precision
+from completion_engine.target_model.model_files import open_weights
+from completion_engine.target_model.weights import Precision
 from tests.completion_engine.gpu.interpreter import interpreted
 
 HAS_GPU = torch.cuda.is_available()
@@ -90,7 +90,7 @@ def random_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, tor
                 torch.nn.init.uniform_(weight, 0.5 if "norm" in name else -1.0, 1.5)
         folder = tmp_path_factory.mktemp(kind)
         made.save_pretrained(folder)
-        return FamilyModel(read_family_config(folder), StoredWeights(folder, dtype))
+        return FamilyModel(read_family_config(folder), open_weights(folder, dtype))
 
     return make
 

@@ -15,8 +15,8 @@ from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config
-from completion_engine.target_model.model_files import StoredWeights
-from completion_engine.target_model.precision import Precision
+from completion_engine.target_model.model_files import open_weights
+from completion_engine.target_model.weights import Precision
 
 PREFIX = "def add(first, second):\n    return first + second\n\n\ndef add(fir"
 CAPACITY = 256
@@ -34,7 +34,7 @@ def make_engine(
 
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     folder = write_tiny(tmp_path_factory.mktemp("one") / "layer", num_layers=1)
-    model = FamilyModel(read_family_config(folder), StoredWeights(folder, dtype))
+    model = FamilyModel(read_family_config(folder), open_weights(folder, dtype))
     decoder = GraphedDecoder(model, CAPACITY, device)
     branches = InPlaceBranches(decoder.move)
     target = untimed(decoder, device, Precision(str(dtype), dtype), CAPACITY, branches)

@@ -14,7 +14,7 @@ from completion_engine.loading.precision import choose_precision
 from completion_engine.loading.rungs import plan_here
 
 CPU = torch.device("cpu")
-HAS_BYTES = can_quantise(torch.empty(1, 1))
+HAS_BYTES = can_quantise(torch.device("cpu"))
 
 
 @pytest.mark.parametrize(

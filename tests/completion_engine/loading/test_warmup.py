@@ -15,9 +15,10 @@ import torch
 
 from completion_engine import compile_kernels
 from completion_engine.config import EngineConfig
+from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels import kernel_cache, stored_kernels
-from completion_engine.cpu.kernels.language import array_of, kernel
-from completion_engine.cpu.kernels.packing import RECORDS, pack
+from completion_engine.cpu.kernels.language import kernel
+from completion_engine.cpu.kernels.packing import RECORDS
 from completion_engine.cpu.quantised import can_quantise
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Gpu
@@ -26,10 +27,10 @@ from completion_engine.loading.toy_model import TARGET, write_toy_model
 from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models.job import WorkerProgram
 from completion_engine.request import CancelledError
-from completion_engine.target_model.model_files import StoredWeights
+from completion_engine.target_model.model_files import open_weights
 
 needs_bytes = pytest.mark.skipif(
-    not can_quantise(torch.empty(1, 1)), reason="this machine does not multiply bytes fast"
+    not can_quantise(torch.device("cpu")), reason="this machine does not multiply bytes fast"
 )
 COMPLETE = (str(Path(sys.executable).with_name("slipstream")), "complete", "--line", "2", "--column", "7")
 COMPILE = (sys.executable, "-P", "-m", "completion_engine.compile_kernels", "cpu")
@@ -128,9 +129,9 @@ def test_a_cache_folder_that_cannot_be_made_keeps_nothing(
 @needs_bytes
 def test_the_toy_model_has_weights_of_every_number_of_bits(tmp_path: Path) -> None:
     write_toy_model(tmp_path)
-    weights = StoredWeights(tmp_path / TARGET, torch.bfloat16)
-    found = {pack(array_of(weight)).record.bits for weight in weights.values() if weight.ndim == 2}
-    assert found == set(RECORDS)
+    weights = open_weights(tmp_path / TARGET, torch.bfloat16)
+    found = [weight for name in weights if (weight := weights.quantised(name))]
+    assert {pack_blocks([weight]).record.bits for weight in found} == set(RECORDS)
 
 
 @needs_bytes

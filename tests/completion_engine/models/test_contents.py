@@ -25,7 +25,7 @@ def test_all_that_a_store_wrote_is_named(store: ModelStore, tiny_gguf: Path, tmp
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
     elsewhere, root = tmp_path / "elsewhere", tmp_path / "root"
-    for folder in ("local/x-0123456789ab/converted", "qwen2.5-coder-0.5b/converted"):
+    for folder in ("local/x-0123456789ab/prepared", "qwen2.5-coder-0.5b/prepared"):
         (elsewhere / folder).mkdir(parents=True)
     root.mkdir()
     for name in ("local", "qwen2.5-coder-0.5b"):

@@ -14,9 +14,9 @@ from completion_engine.target_model.model_files import read_config, weight_files
 DEEP = "[" * 200_000
 INDEX = "model.safetensors.index.json"
 FILES = {
-    name: {"num_bytes": 1, "sha256": ""} for name in ("config.json", "tokenizer.json", "model.safetensors")
+    name: {"num_bytes": 1, "sha256": ""} for name in ("config.json", "tokenizer.json", "gguf-layout.json")
 }
-PLAIN = {"format": 1, "source": {}, "files": FILES}
+PLAIN = {"format": 2, "source": {}, "files": FILES}
 
 
 @pytest.fixture
@@ -88,9 +88,11 @@ def test_a_header_that_says_anything_else_is_damaged(folder: Path, header: str) 
     assert header_damage(path) == "model.safetensors has a damaged header"
 
 
-def test_a_manifest_in_order_is_read(folder: Path) -> None:
-    (folder / MANIFEST).write_text(json.dumps(PLAIN))
-    assert read_manifest(folder) == PLAIN
+@pytest.mark.parametrize("weights", ["gguf-layout.json", "model.safetensors"])
+def test_a_manifest_in_order_is_read(folder: Path, weights: str) -> None:
+    files = {weights if name == "gguf-layout.json" else name: file for name, file in FILES.items()}
+    (folder / MANIFEST).write_text(json.dumps(PLAIN | {"files": files}))
+    assert read_manifest(folder) == PLAIN | {"files": files}
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,8 @@ def test_a_manifest_in_order_is_read(folder: Path) -> None:
             json.dumps({name: value for name, value in PLAIN.items() if name != left_out})
             for left_out in PLAIN
         ),
+        json.dumps(PLAIN | {"format": 1}),
+        json.dumps(PLAIN | {"files": {name: FILES[name] for name in ("config.json", "tokenizer.json")}}),
         json.dumps(PLAIN | {"files": FILES | {"../outside": FILES["config.json"]}}),
         json.dumps(PLAIN | {"files": FILES | {"more": {"num_bytes": 1}}}),
         json.dumps(PLAIN | {"files": FILES | {"more": {"num_bytes": "1", "sha256": ""}}}),

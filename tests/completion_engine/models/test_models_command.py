@@ -76,8 +76,8 @@ def test_pull_of_a_file_tells_its_steps_and_where_it_is(root: Path, tmp_path: Pa
     file = Path(shutil.copy(tiny_gguf, tmp_path / "tiny.gguf"))
     result = run("pull", str(file))
     key = hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:12]
-    assert result.stdout == f"{file} is ready: {root / 'local' / f'tiny-{key}' / 'converted'}\n"
+    assert result.stdout == f"{file} is ready: {root / 'local' / f'tiny-{key}' / 'prepared'}\n"
     lines = result.stderr.splitlines()
-    assert lines[0] == "converting tiny.gguf 0 %"
-    assert lines[-1] == "converting tiny.gguf 100 %"
+    assert lines[0] == "preparing tiny.gguf 0 %"
+    assert lines[-1] == "preparing tiny.gguf 100 %"
     assert len(lines) == len(set(lines)), "a log does not repeat itself"

@@ -12,7 +12,7 @@ from completion_engine.drafting.distilled.drafter import WEIGHTS
 from completion_engine.errors import MachineError, SlipstreamError, UserError
 from completion_engine.loading.drafters import build_drafters, trained_folder
 from completion_engine.models import ModelStore
-from completion_engine.models.paths import path_of
+from completion_engine.models.catalogue import path_of
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.language_model import LanguageModel
 

@@ -20,8 +20,9 @@ from completion_engine.target_model.llama_family import (
     read_family_config,
     rotary_tables,
 )
-from completion_engine.target_model.model_files import StoredWeights
+from completion_engine.target_model.model_files import open_weights
 from completion_engine.transformers_decoder import TransformersDecoder
+from tests.completion_engine.cpu.passes import HeldWeights
 
 LLAMA_3 = {
     "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -136,7 +137,7 @@ def test_a_silent_configuration_says_what_transformers_takes_for_granted(tmp_pat
 def test_weights_of_several_files_are_one_mapping(make: Make, tmp_path: Path) -> None:
     model = make()
     model.save_pretrained(tmp_path, max_shard_size="100KB")
-    stored = StoredWeights(tmp_path, torch.bfloat16)
+    stored = open_weights(tmp_path, torch.bfloat16)
     assert set(stored) == set(model.state_dict())
     assert all(torch.equal(stored[name], weight.bfloat16()) for name, weight in model.state_dict().items())
 
@@ -149,9 +150,9 @@ def test_a_head_may_be_the_embedding(
 ) -> None:
     make().save_pretrained(tmp_path)
     config = {**read_family_config(tmp_path), "tie_word_embeddings": says_so}
-    stored = StoredWeights(tmp_path, torch.float32)
+    stored = open_weights(tmp_path, torch.float32)
     left = {name: stored[name] for name in stored if has_head or name != "lm_head.weight"}
-    model = FamilyModel(config, left)
+    model = FamilyModel(config, HeldWeights(left))
     assert model.is_tied == is_tied
     assert torch.equal(model.head, model.embedding) == is_tied
 

@@ -13,15 +13,13 @@ from safetensors.torch import load_file, save_file
 
 from completion_engine.errors import DataError
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.toy_model import TARGET, write_toy_model
 from completion_engine.prompting.tokenizer import load_tokenizer
+from tests.stored_toy import write_stored_toy
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sound")
-    write_toy_model(folder)
-    return folder / TARGET
+    return write_stored_toy(tmp_path_factory.mktemp("sound"))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, can_store
 from completion_engine.cpu.packed_file import packed_path
 from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.models.job import Monitor
-from completion_engine.models.revisions import Revisions
+from completion_engine.models.hub import Revisions
 from completion_engine.models.storage import Storage, default_root
 from lsp_server.sharing.log import log_path
 from lsp_server.workspace.settings_file import user_file
@@ -35,8 +35,9 @@ files = [
     KERNEL_FOLDER / "kernel.nbc", packed_path([Path(sys.argv[1])], torch.float32, ()),
     root / f"{model}.17-1-{'0' * 32}.loading",
     *(root / model / name for name in (official, f"{official}.partial", f"{official}.partial.json")),
-    root / model / "converted" / "config.json", root / model / "work-1" / "x",
-    root / "local" / "mine-0123456789ab" / "converted" / "config.json", root / "hub" / "a--c.new",
+    *(root / model / name / "config.json" for name in ("prepared", "converted")),
+    root / model / "work-1" / "x",
+    root / "local" / "mine-0123456789ab" / "prepared" / "config.json", root / "hub" / "a--c.new",
     root / "locks" / "a--b" / "work-1" / "x", index, index.with_name(f"{index.name}.x1_y.tmp"),
     log_path(), *(log_path().with_name(name) for name in ("learned.json", "hangs.json")), user_file(),
 ]

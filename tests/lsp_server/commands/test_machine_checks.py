@@ -11,7 +11,7 @@ from numba import config
 from completion_engine.cpu.kernels import dot, matrix_unit, processor
 from completion_engine.loading import precision as choices
 from completion_engine.loading.precision import choose_precision
-from completion_engine.target_model.precision import Precision
+from completion_engine.target_model.weights import Precision
 from lsp_server.commands.machine_checks import kernel_check
 
 AVX2 = "+avx2,+fma,+f16c"

@@ -1,0 +1,149 @@
+"""The tensors of a GGUF file, read when they are asked for: as numbers, or quantised as the file has them.
+
+The file is read and not mapped: a mapped file that is cut short would end the process. Nothing depends on it
+after the load.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from completion_engine.errors import DataError
+from completion_engine.models.gguf_layout import GgufLayout, TensorLayout
+from completion_engine.target_model.gguf_blocks import (
+    QUANTISED,
+    Bytes,
+    QuantisedWeight,
+    decoded,
+    quantised,
+)
+from completion_engine.target_model.weights import Weights
+
+_MAX_ROWS = 4096  # decoded at once, which bounds the memory of a large tensor
+
+
+class GgufWeights(Weights):
+    """See `Weights`; numbers are decoded as `dtype`.
+
+    Raises OSError where the file cannot be read, or was changed since, and ValueError where it does not fit
+    its layout.
+    """
+
+    def __init__(self, layout: GgufLayout, dtype: torch.dtype) -> None:
+        if flaw := layout.flaw():
+            raise ValueError(flaw)
+        self._dtype = dtype
+        self._tensors = layout.tensors
+        self._file = layout.file.open("rb", buffering=0)
+        weakref.finalize(self, self._file.close)
+        self._reading = threading.Lock()
+        self._opened_as = self._status()
+
+    def __getitem__(self, name: str) -> Tensor:
+        """A tensor of its own memory."""
+        layout = self._tensors[name]
+        if len(layout.shape) == 1:
+            raw = self._read(layout.offset, layout.num_bytes)
+            found = torch.from_numpy(decoded(raw[None], layout.kind)[0].copy()).to(self._dtype)
+        else:
+            found = torch.empty(layout.shape, dtype=self._dtype)
+            for first in range(0, layout.shape[0], _MAX_ROWS):
+                end = min(first + _MAX_ROWS, layout.shape[0])
+                found[first:end] = torch.from_numpy(decoded(self._raw(layout, first, end), layout.kind))
+        return found[torch.from_numpy(layout.row_order)] if layout.num_interleaved else found
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """See `Weights.shape_of`."""
+        return self._tensors[name].shape
+
+    def quantised(self, name: str) -> QuantisedWeight | None:
+        """See `Weights.quantised`."""
+        layout = self._tensors[name]
+        if layout.kind not in QUANTISED or len(layout.shape) == 1:
+            return None
+        found = quantised(self._in_order(layout), layout.kind)
+        if not all(np.isfinite(part).all() for part in (found.scales, found.floors) if part is not None):
+            raise DataError(
+                f"The model is damaged: {name} has scales that are not finite numbers.",
+                advice="Fetch it again with `slipstream models pull`.",
+            )
+        return found
+
+    def table(self, name: str) -> DecodedRows:
+        """See `Weights.table`."""
+        layout = self._tensors[name]
+        return DecodedRows(self._in_order(layout), layout.kind, layout.shape[1], self._dtype)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def _in_order(self, layout: TensorLayout) -> Bytes:
+        """The bytes of all rows [num_rows, row_bytes] in the model's order."""
+        raw = self._raw(layout, 0, layout.shape[0])
+        return raw[layout.row_order] if layout.num_interleaved else raw
+
+    def _raw(self, layout: TensorLayout, first: int, end: int) -> Bytes:
+        """The bytes of some rows as they lie in the file [end - first, row_bytes]."""
+        raw = self._read(layout.offset + first * layout.row_bytes, (end - first) * layout.row_bytes)
+        return raw.reshape(end - first, layout.row_bytes)
+
+    def _read(self, offset: int, num_bytes: int) -> Bytes:
+        found, num_read = bytearray(num_bytes), 0
+        with self._reading:
+            self._file.seek(offset)
+            while num_read < num_bytes and (num := self._file.readinto(memoryview(found)[num_read:])):
+                num_read += num
+            if num_read < num_bytes or self._status() != self._opened_as:
+                raise OSError(f"{self._file.name} was changed while it was in use")
+        return np.frombuffer(found, np.uint8)
+
+    def _status(self) -> tuple[int, int]:
+        status = os.fstat(self._file.fileno())
+        return status.st_size, status.st_mtime_ns
+
+
+class DecodedRows:
+    """A table of quantised rows in memory, each of which is decoded when it is first used."""
+
+    def __init__(self, raw: Bytes, kind: str, num_inputs: int, dtype: torch.dtype) -> None:
+        """`raw` [num_rows, row_bytes] are blocks of the type `kind`."""
+        self._raw, self._kind = raw, kind
+        # The system gives pages when they are written, so rows that are never used cost no memory.
+        self._table = torch.empty(len(raw), num_inputs, dtype=dtype)
+        self._is_decoded: NDArray[np.bool_] = np.zeros(len(raw), np.bool_)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the rows."""
+        return self._table.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """The CPU."""
+        return self._table.device
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the quantised rows, and of those that were used."""
+        return self._raw.nbytes + int(self._is_decoded.sum()) * self._table[0].nbytes
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        """Some rows, of any shape, [..., num_inputs]."""
+        if not self._is_decoded[rows.numpy()].all():
+            missing = np.unique(rows.numpy())
+            missing = missing[~self._is_decoded[missing]]
+            numbers = torch.from_numpy(decoded(self._raw[missing], self._kind))
+            self._table[torch.from_numpy(missing)] = numbers.to(self.dtype)
+            self._is_decoded[missing] = True
+        return self._table[rows]
