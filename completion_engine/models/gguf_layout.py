@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,13 @@ class GgufLayout:
         num_bytes = self.file.stat().st_size
         if num_bytes != self.num_bytes:
             return f"{self.file.name} has {num_bytes} bytes instead of {self.num_bytes}"
-        return next((flaw for tensor in self.tensors.values() if (flaw := tensor.flaw(num_bytes))), "")
+        flaw = next((flaw for tensor in self.tensors.values() if (flaw := tensor.flaw(num_bytes))), "")
+        return flaw or ("two tensors overlap" if self._has_overlap() else "")
+
+    def _has_overlap(self) -> bool:
+        """Whether two tensors share bytes: a small file could then name weights of any size."""
+        spans = sorted((tensor.offset, tensor.num_bytes) for tensor in self.tensors.values())
+        return any(first + size > second for (first, size), (second, _) in pairwise(spans))
 
     def missing(self, num_layers: int) -> str:
         """The reason why a model of so many layers cannot be built from these tensors, or ""."""

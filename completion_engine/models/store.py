@@ -189,7 +189,8 @@ class ModelStore:
     def _prepare(self, source: Source, folder: Path, job: Monitor) -> Path:
         with self._storage.work_folder(folder.parent) as work:
             prepare(source, folder, work, job)
-        discard(folder.parent / EARLIER)
+        with suppress(OSError):  # Windows keeps what an earlier version that still runs has mapped
+            discard(folder.parent / EARLIER)
         return folder
 
     def _is_done(self, folder: Path, facts: Mapping[str, Any], job: Monitor) -> bool:

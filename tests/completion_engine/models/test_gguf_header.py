@@ -147,6 +147,18 @@ def test_a_tensor_that_cannot_lie_in_the_file_is_refused(
     assert bool(reason) == bool(flaw)
 
 
+@pytest.mark.parametrize(("offset", "reason"), [(32 + 4 * 68, ""), (31 + 4 * 68, "overlap"), (32, "overlap")])
+def test_tensors_that_share_bytes_are_refused(tmp_path: Path, offset: int, reason: str) -> None:
+    """A small file could otherwise name any number of large weights."""
+    file = tmp_path / "x.gguf"
+    file.write_bytes(bytes(32 + 8 * 68))
+    second = TensorLayout("Q8_0", (4, 64), offset)
+    for tensors in ({"x": SOUND, "y": second}, {"x": second, "y": SOUND}):
+        flaw = GgufLayout(file, 32 + 8 * 68, tensors).flaw()
+        assert reason in flaw
+        assert bool(reason) == bool(flaw)
+
+
 def lose(file: Path) -> None:
     file.unlink()
 
