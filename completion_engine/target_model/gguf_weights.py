@@ -73,7 +73,7 @@ class GgufWeights(Weights):
         if not all(np.isfinite(part).all() for part in (found.scales, found.floors) if part is not None):
             raise DataError(
                 f"The model is damaged: {name} has scales that are not finite numbers.",
-                advice="Fetch it again with `slipstream models pull`.",
+                advice="Download it again with `slipstream models pull`.",
             )
         return found
 

@@ -89,6 +89,6 @@ def test_a_path_is_told_by_its_looks(name: str, is_path: bool) -> None:
     assert found is None or found.is_absolute()
 
 
-def test_the_home_of_nobody_is_named() -> None:
+def test_the_home_of_an_unknown_user_is_named() -> None:
     with pytest.raises(UserError, match="names a user that does not exist"):
         path_of("~nobody-of-that-name/model")
