@@ -30,7 +30,7 @@ def test_texts_of_each_kind_are_found() -> None:
     )
     assert "… is not in the store. Run: slipstream models pull …" in texts["Errors and advice"]
     assert "Suggestions come from your team's servers again." in texts["Messages of the server"]
-    assert "checking the converted model" in texts["Messages of the engine and the index"]
+    assert "a tensor lies outside of the file" in texts["Messages of the engine and the index"]
     assert "Delete the repository's index." in texts["Command line"]
     assert "Explain the Suggestion Here" in texts["VS Code: commands, walkthrough, workspaces"]
     assert "Slipstream is rebuilding the index of …." in texts["VS Code: messages"]
