@@ -58,11 +58,18 @@ class SlipstreamServer(LanguageServer):
     scheduler: Scheduler
     indexing: FolderIndexes
     contexts: ContextJobs
+    identities: Identities
     has_ended = False
     has_stopped = False
 
     def __init__(self, version: str, engines: EnginePool, window: int = 0) -> None:
-        super().__init__("slipstream", version, protocol_cls=SlipstreamProtocol, converter_factory=converter)
+        super().__init__(
+            "slipstream",
+            version,
+            protocol_cls=SlipstreamProtocol,
+            converter_factory=converter,
+            notebook_document_sync=lsp_conversion.ALL_NOTEBOOKS,
+        )
         self.session = Session(window=window)
         self._engines = engines
         self._progress: dict[object, WorkDone] = {}
@@ -72,7 +79,6 @@ class SlipstreamServer(LanguageServer):
         self._hang_up: Callable[[], None] = lambda: None
         self._watch: asyncio.Task[None] | None = None
         self.readings = FolderReadings()
-        self.identities = Identities()
         self.leave_rules = LeaveRules()
         self.prefetch_timer = PrefetchTimer()
 

@@ -28,8 +28,9 @@ MAX_TOUCHED_CHARS = 1 << 30
 def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) -> None:
     """A document's text is the client's from now on."""
     item = params.text_document
-    server.session.drop(item.uri)
-    server.identities.forget(item.uri)
+    if server.session.follows(item.uri):
+        server.identities.forget(item.uri, server.session.location_of(item.uri).stands_for)
+        server.session.drop(item.uri)
     language = canonical_language(item.language_id, item.uri)
     server.scheduler.open(language)
     _take(server, len(item.text), lambda: _opened(item.uri, language, item.version, item.text))
@@ -74,8 +75,8 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     server.show_status()
     server.scheduler.forget(server.session.document_key(uri))
     server.contexts.forget(server.session.document_key(uri))
-    if location.file is not None:
-        server.indexes.document_closed(location.file)
+    if location.indexed_path is not None and not server.session.notebooks.notebook_of(uri):
+        server.indexes.document_closed(location.indexed_path)
         if (twin := server.session.twin_of(location)) is not None:
             show_to_index(server, twin)
 

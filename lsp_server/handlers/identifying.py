@@ -5,13 +5,12 @@ The disk is asked when a document is opened, when folders come and go, and from 
 
 from __future__ import annotations
 
-from functools import partial
-
 from lsprotocol import types
 
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.identities import FoundFile
 from lsp_server.workspace.locations import DocumentLocation
+from lsp_server.workspace.notebooks import cell_lines
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
 
 
@@ -22,7 +21,7 @@ def identify(server: SlipstreamServer, uri: str, *, is_urgent: bool = True) -> N
         return
     if is_urgent:
         server.session.unidentified.add(uri)
-    server.identities.ask(uri, path, partial(_identified, server))
+    server.identities.ask(uri, path)
 
 
 async def identified(server: SlipstreamServer, uri: str) -> None:
@@ -31,28 +30,32 @@ async def identified(server: SlipstreamServer, uri: str) -> None:
     While nothing may leave, an answer that is a little old will do: the next request has the new one.
     """
     session = server.session
-    if not server.identities.is_new(uri):
-        identify(server, uri, is_urgent=False)
-    if uri in session.unidentified or session.settings_for(uri).remote.url:
-        await server.identities.answered(uri)
+    identify(server, uri, is_urgent=False)
+    path = session.location_of(uri).stands_for
+    if path is not None and (uri in session.unidentified or session.settings_for(uri).remote.url):
+        await server.identities.answered(path)
 
 
 def forget(server: SlipstreamServer, location: DocumentLocation) -> None:
     """A document is closed: settings files that spoke of it alone are of no more interest."""
-    server.identities.forget(location.uri)
-    for home in set(location.rule_folders) - server.session.homes() - set(server.session.folders.paths):
-        server.session.configuration.drop_repository(home)
+    server.identities.forget(location.uri, location.stands_for)
+    for home in set(location.rule_folders) - set(server.session.folders.paths):
+        if not server.session.has_documents_in(home):
+            server.session.configuration.drop_repository(home)
 
 
 def show_to_index(server: SlipstreamServer, location: DocumentLocation) -> None:
     """Have the index of a document's folder draft from its text, in place of the file's, and no other one."""
+    if server.session.notebooks.notebook_of(location.uri):
+        _show_notebook(server, location)
+        return
     document = server.session.documents.get(location.uri)
     if location.file is None or location.uri in server.session.unidentified:
         return
     if document is None or location.folder is None or location.is_secret:
         server.indexes.document_closed(location.file)
     else:
-        server.indexes.document_changed(location.folder, location.file, document.lines)
+        server.indexes.document_changed(location.folder, location.file, document.lines.copy)
 
 
 def relocate(server: SlipstreamServer) -> None:
@@ -61,7 +64,8 @@ def relocate(server: SlipstreamServer) -> None:
         show_to_index(server, location)
 
 
-def _identified(server: SlipstreamServer, uri: str, found: FoundFile) -> None:
+def take_identity(server: SlipstreamServer, uri: str, found: FoundFile) -> None:
+    """The disk says which file an open document is, and what the settings files around it say."""
     session = server.session
     if server.has_ended or not session.follows(uri):
         return
@@ -77,3 +81,19 @@ def _identified(server: SlipstreamServer, uri: str, found: FoundFile) -> None:
         server.indexes.document_closed(before.file)
     show_to_index(server, session.location_of(uri))
     server.show_status()
+
+
+def _show_notebook(server: SlipstreamServer, cell: DocumentLocation) -> None:
+    """Have the index draft from the cells of a notebook, as the text of its file."""
+    session = server.session
+    if cell.indexed_path is None or cell.folder is None or cell.uri in session.unidentified:
+        return
+    if cell.is_secret:
+        server.indexes.document_closed(cell.indexed_path)
+        return
+    notebook = session.notebooks.notebook_of(cell.uri)
+
+    def read() -> list[str]:
+        return cell_lines(session.documents.get(uri) for uri in session.notebooks.cells_of(notebook))
+
+    server.indexes.document_changed(cell.folder, cell.indexed_path, read)

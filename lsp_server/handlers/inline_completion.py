@@ -197,11 +197,14 @@ def request_for(
 ) -> CompletionRequest:
     """Return the engine's request for this cursor."""
     location = server.session.location_of(snapshot.uri)
-    # A cell does not show names of other cells, and beside an index they would count as unknown.
-    indexed = None if location.is_cell else location.folder
+    session = server.session
+    prefix, suffix = session.notebooks.with_neighbours(snapshot, session.documents)
+    # A lone cell does not show names of other cells, and beside an index they would count as unknown.
+    is_alone = location.is_cell and not session.notebooks.notebook_of(snapshot.uri)
+    indexed = None if is_alone else location.folder
     request = CompletionRequest(
-        prefix=snapshot.prefix,
-        suffix=snapshot.suffix,
+        prefix=prefix,
+        suffix=suffix,
         language=snapshot.language,
         document=server.session.document_key(snapshot.uri),
         indexed_as=location.indexed_as,

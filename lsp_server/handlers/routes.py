@@ -21,11 +21,14 @@ from lsp_server.handlers import (
     folders,
     inline_completion,
     lifecycle,
+    notebooks,
     stats,
     telemetry,
     why,
 )
+from lsp_server.handlers.identifying import take_identity
 from lsp_server.server import SlipstreamServer
+from lsp_server.workspace.identities import Identities
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,9 @@ ROUTES = (
     Route(types.TEXT_DOCUMENT_DID_CHANGE, documents.did_change),
     Route(types.TEXT_DOCUMENT_DID_SAVE, documents.did_save),
     Route(types.TEXT_DOCUMENT_DID_CLOSE, documents.did_close),
+    Route(types.NOTEBOOK_DOCUMENT_DID_OPEN, notebooks.did_open),
+    Route(types.NOTEBOOK_DOCUMENT_DID_CHANGE, notebooks.did_change),
+    Route(types.NOTEBOOK_DOCUMENT_DID_CLOSE, notebooks.did_close),
     Route(
         types.TEXT_DOCUMENT_INLINE_COMPLETION,
         inline_completion.inline_completion,
@@ -68,5 +74,6 @@ ROUTES = (
 
 def register(server: SlipstreamServer) -> None:
     """Connect every method with its handler."""
+    server.identities = Identities(partial(take_identity, server))
     for route in ROUTES:
         server.protocol.connect(route.method, partial(route.handler, server), route.options)

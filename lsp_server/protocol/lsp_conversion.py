@@ -18,6 +18,11 @@ from lsp_server.workspace.session import CompletionRecord, Offer
 
 ACCEPTED_COMMAND = "slipstream.accepted"
 
+# What is asked of clients with notebooks: all of them, with all cells.
+ALL_NOTEBOOKS = types.NotebookDocumentSyncOptions(
+    notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")], save=False
+)
+
 # The kinds that clients of other completion servers already show.
 _KINDS = {"loading": "Normal", "ready": "Normal", "error": "Error"}
 

@@ -24,6 +24,9 @@ from ngram_cache.saved_index import forget
 # A buffer is shown to the index when it has been still for this long.
 BUFFER_QUIET_S = 0.3
 
+# Makes a list of a document's lines that is the reader's own.
+ReadLines = Callable[[], list[str]]
+
 
 class FolderIndexes:
     """The folders' workers. Used on the event loop, except where a method says otherwise.
@@ -43,7 +46,7 @@ class FolderIndexes:
         self._tokens: TokenSource | None = None
         self._workers: dict[Path, FolderWorker] = {}
         self._leaving: list[FolderWorker] = []
-        self._open: dict[Path, tuple[Path, list[str]]] = {}
+        self._open: dict[Path, tuple[Path, ReadLines]] = {}
         self._timers: dict[Path, asyncio.TimerHandle] = {}
         self._watches = FolderWatches(self._seen)
         self._on_watched: Callable[[set[Path]], None] | None = None
@@ -83,9 +86,9 @@ class FolderIndexes:
                     self._workers[folder] = self._begun(folder, wanted[folder])
                 except RuntimeError as error:
                     problems[folder] = error
-        for path, (folder, lines) in self._open.items():
+        for path, (folder, read) in self._open.items():
             if folder in new:
-                self.document_changed(folder, path, lines)
+                self.document_changed(folder, path, read)
         self._watches.keep(wanted)
         for folder, problem in problems.items():
             self._on_report(FolderReport(folder, "error", problem=f"{folder} is not indexed: {problem}."))
@@ -110,7 +113,7 @@ class FolderIndexes:
     def is_shared(self, location: DocumentLocation) -> bool:
         """Whether an open document's text may be drafted in its folder's others: none that is ignored."""
         worker = self._workers.get(location.folder) if location.folder is not None else None
-        return worker is not None and (location.file or location.stands_for) in worker.shared
+        return worker is not None and location.indexed_path in worker.shared
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Pass written, deleted or renamed files to their workers. From any thread."""
@@ -119,16 +122,16 @@ class FolderIndexes:
             if own := [path for path in changed if _concerns(worker, path)]:
                 worker.files_changed(own)
 
-    def document_changed(self, folder: Path, path: Path, lines: list[str]) -> None:
-        """An open document changed; the index sees it when it has been still for a moment."""
+    def document_changed(self, folder: Path, path: Path, read: ReadLines) -> None:
+        """An open document changed; the index reads its lines when it has been still for a moment."""
         self._cancel_timer(path)
         if path in self._open and self._open[path][0] != folder:
             self.document_closed(path)
-        self._open[path] = folder, lines
+        self._open[path] = folder, read
         if folder not in self._all_workers():
             return
         loop = asyncio.get_running_loop()
-        self._timers[path] = loop.call_later(BUFFER_QUIET_S, self._show, folder, path, lines)
+        self._timers[path] = loop.call_later(BUFFER_QUIET_S, self._show, folder, path, read)
 
     def document_closed(self, path: Path) -> None:
         """The file's own text counts again, in the folder whose index has the document's."""
@@ -173,10 +176,10 @@ class FolderIndexes:
         has_ended = [worker.join(max(0.0, until - time.monotonic())) for worker in workers]
         return self._watches.stop(max(0.0, until - time.monotonic())) and all(has_ended)
 
-    def _show(self, folder: Path, path: Path, lines: list[str]) -> None:
+    def _show(self, folder: Path, path: Path, read: ReadLines) -> None:
         self._timers.pop(path, None)
         if (worker := self._all_workers().get(folder)) is not None:
-            worker.buffer_changed(path, lines.copy())
+            worker.buffer_changed(path, read())
 
     def _reported(self, report: FolderReport) -> None:
         """Publish the result of a worker; on the worker's thread."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ from ngram_cache.real_paths import real_path
 VALID_S = 2.0
 
 MAX_CONFIGURED = 16
+MAX_FOUND = 256
+MAX_LOOKING = 32  # at a time, each on a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,40 +38,49 @@ class FoundFile:
 
 
 class Identities:
-    """Asks the disk for documents' identities. Used on the event loop only.
+    """Asks the disk for documents' identities, once for all documents of a file. Used on the event loop only.
 
     `on_found` is called on the loop with a document's URI and what was found.
     """
 
-    def __init__(self) -> None:
-        self._asking: dict[str, asyncio.Task[None]] = {}
-        self._found_s: dict[str, float] = {}
+    def __init__(self, on_found: Callable[[str, FoundFile], None]) -> None:
+        self._on_found = on_found
+        self._looking: dict[Path, asyncio.Task[None]] = {}
+        self._waiting: dict[Path, dict[str, None]] = {}
+        self._found: OrderedDict[Path, tuple[float, FoundFile]] = OrderedDict()
+        self._may_look = asyncio.Semaphore(MAX_LOOKING)
 
-    def ask(self, uri: str, path: Path, on_found: Callable[[str, FoundFile], None]) -> None:
-        """Find out which file `path` leads to, unless that is under way."""
-        if uri not in self._asking:
-            self._asking[uri] = asyncio.get_running_loop().create_task(self._ask(uri, path, on_found))
+    def ask(self, uri: str, path: Path, *, anew: bool = False) -> None:
+        """Find out which file `path` leads to, unless that is known; `anew` even then."""
+        found_s, found = self._found.get(path, (0.0, None))
+        if found is not None and not anew and time.monotonic() - found_s <= VALID_S:
+            self._on_found(uri, found)
+            return
+        self._waiting.setdefault(path, {})[uri] = None
+        if path not in self._looking:
+            self._looking[path] = asyncio.get_running_loop().create_task(self._look(path))
 
-    def is_new(self, uri: str) -> bool:
-        """Whether the last answer about a document may still be believed."""
-        return time.monotonic() - self._found_s.get(uri, float("-inf")) <= VALID_S
+    async def answered(self, path: Path) -> None:
+        """Wait for what is being asked about a path, if anything is."""
+        if (looking := self._looking.get(path)) is not None:
+            await asyncio.shield(looking)
 
-    async def answered(self, uri: str) -> None:
-        """Wait for what is being asked about a document, if anything is."""
-        if (asking := self._asking.get(uri)) is not None:
-            await asyncio.shield(asking)
-
-    def forget(self, uri: str) -> None:
+    def forget(self, uri: str, path: Path | None) -> None:
         """A document is closed; an answer that is under way counts no more."""
-        self._asking.pop(uri, None)
-        self._found_s.pop(uri, None)
+        if path is not None and path in self._waiting:
+            self._waiting[path].pop(uri, None)
 
-    async def _ask(self, uri: str, path: Path, on_found: Callable[[str, FoundFile], None]) -> None:
-        found = await on_own_thread(find_file, path)
-        if self._asking.get(uri) is asyncio.current_task():
-            del self._asking[uri]
-            self._found_s[uri] = time.monotonic()
-            on_found(uri, found)
+    async def _look(self, path: Path) -> None:
+        async with self._may_look:
+            found = await on_own_thread(find_file, path)
+        self._found[path] = time.monotonic(), found
+        self._found.move_to_end(path)
+        if len(self._found) > MAX_FOUND:
+            self._found.popitem(last=False)
+        del self._looking[path]
+        for uri in self._waiting.pop(path, ()):
+            self._on_found(uri, found)
+            await asyncio.sleep(0)  # a notebook may have thousands of cells
 
 
 def find_file(path: Path) -> FoundFile:

@@ -66,6 +66,11 @@ class DocumentLocation:
         return self.name or self.uri
 
     @property
+    def indexed_path(self) -> Path | None:
+        """The path of the document, or of its notebook, as the index of its folder calls it."""
+        return self.folder / self.name if self.folder is not None else self.file
+
+    @property
     def rule_folders(self) -> tuple[Path, ...]:
         """The folders whose rules and settings hold."""
         return tuple(folder for folder, _ in self.ruled_in)

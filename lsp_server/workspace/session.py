@@ -24,6 +24,7 @@ from lsp_server.workspace.documents import (
 from lsp_server.workspace.folders import WorkspaceFolders
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity, locate
 from lsp_server.workspace.measurements import Measurements
+from lsp_server.workspace.notebooks import Notebooks
 from lsp_server.workspace.settings import IndexSettings, Settings
 
 NUM_RECORDS = 64
@@ -92,6 +93,7 @@ class Session:
     focused_uri: str = ""
     configuration: Configuration = field(default_factory=Configuration)
     measurements: Measurements = field(default_factory=Measurements)
+    notebooks: Notebooks = field(default_factory=Notebooks)
     unidentified: set[str] = field(default_factory=set)
     _records: OrderedDict[str, CompletionRecord] = field(default_factory=OrderedDict)
     _num_records: int = 0
@@ -171,18 +173,19 @@ class Session:
 
     def twin_of(self, location: DocumentLocation) -> DocumentLocation | None:
         """Another open document that is the same file."""
+        if location.file is None:
+            return None
         others = (found for found in self._locations.values() if found.uri != location.uri)
-        return next((found for found in others if found.file == location.file is not None), None)
+        return next((found for found in others if found.file == location.file), None)
 
     @property
     def followed(self) -> tuple[str, ...]:
         """The URIs that the client has opened, and not closed."""
         return tuple(self._locations)
 
-    def homes(self) -> set[Path]:
-        """The folders that are not open in the editor, and whose settings hold for open documents."""
-        named = {folder for location in self._locations.values() for folder in location.rule_folders}
-        return named.difference(self.folders.paths)
+    def has_documents_in(self, folder: Path) -> bool:
+        """Whether the rules of a folder hold for an open document."""
+        return any(folder in found.rule_folders for found in self._locations.values())
 
     def settings_for(self, uri: str) -> Settings:
         """What holds for a document."""
@@ -212,7 +215,8 @@ class Session:
     def recent_scope(self, location: DocumentLocation, *, is_shared: bool) -> str:
         """Whose recent text is drafted from: this window's in the document's folder, else its own alone."""
         is_wide = location.folder and is_shared
-        return f"{self.window} {location.folder}" if is_wide else self.document_key(location.uri)
+        alone = self.notebooks.notebook_of(location.uri) or location.uri
+        return f"{self.window} {location.folder}" if is_wide else self.document_key(alone)
 
     def document_key(self, uri: str) -> str:
         """What the engine calls a document; no other document of any window is called so."""

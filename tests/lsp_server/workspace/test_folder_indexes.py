@@ -214,7 +214,7 @@ async def test_a_buffer_is_shown_once_when_typing_pauses_and_hidden_when_it_is_c
     path = folder / "open.py"
     for number in range(20):
         lines.append(f"line{number}\r\n")
-        place.jobs.document_changed(folder, path, lines)
+        place.jobs.document_changed(folder, path, lines.copy)
         await clock.turn(0.9 * QUIET_S)
         assert place.jobs.reports()[0].num_files == 1
     await clock.turn(QUIET_S)
@@ -232,9 +232,9 @@ async def test_a_buffer_that_is_larger_than_any_indexed_file_is_not_shown(place:
     place.jobs.set_tokens(BYTES)
     place.jobs.set_folders({folder: ENABLED})
     await place.until_ready()
-    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"])
+    place.jobs.document_changed(folder, folder / "open.py", lambda: ["x = 1\n"])
     await place.until_ready(num_files=2)
-    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"] * 200_000)
+    place.jobs.document_changed(folder, folder / "open.py", lambda: ["x = 1\n"] * 200_000)
     await place.until_ready(num_files=1)
 
 
@@ -243,10 +243,10 @@ async def test_a_document_closed_at_once_is_never_shown(place: Place, clock: Clo
     place.jobs.set_tokens(BYTES)
     place.jobs.set_folders({folder: ENABLED})
     await place.until_ready()
-    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"])
+    place.jobs.document_changed(folder, folder / "open.py", lambda: ["x = 1\n"])
     place.jobs.document_closed(folder / "open.py")
     await clock.turn(2 * QUIET_S)
-    place.jobs.document_changed(folder, folder / "later.py", ["y = 1\n"])
+    place.jobs.document_changed(folder, folder / "later.py", lambda: ["y = 1\n"])
     await clock.turn(2 * QUIET_S)
     await place.until_ready(num_files=2)
     place.jobs.document_closed(folder / "later.py")
@@ -304,8 +304,8 @@ async def test_a_panic_of_the_tokenizer_costs_the_file_that_it_comes_from(place:
     place.jobs.set_tokens(TokenSource("fragile", encode))
     place.jobs.set_folders({folder: ENABLED})
     await place.until_ready()
-    place.jobs.document_changed(folder, folder / "open.py", ["boom\n"])
-    place.jobs.document_changed(folder, folder / "other.py", ["x = 1\n"])
+    place.jobs.document_changed(folder, folder / "open.py", lambda: ["boom\n"])
+    place.jobs.document_changed(folder, folder / "other.py", lambda: ["x = 1\n"])
     await place.until_ready(num_files=2)
     index = place.jobs.index_of(folder)
     assert index
@@ -422,8 +422,8 @@ async def test_changed_rules_keep_open_buffers_and_save_nothing_of_what_is_left_
     place.jobs.set_tokens(BYTES)
     place.jobs.set_folders({folder: ENABLED})
     await place.until_ready()
-    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"])
-    place.jobs.document_changed(folder, folder / "hidden.py", ["y = 1\n"])
+    place.jobs.document_changed(folder, folder / "open.py", lambda: ["x = 1\n"])
+    place.jobs.document_changed(folder, folder / "hidden.py", lambda: ["y = 1\n"])
     await place.until_ready(num_files=3)
     (folder / "secret.py").write_text("hidden = 1\n")
     place.jobs.files_changed([folder / "secret.py"])
@@ -443,9 +443,9 @@ async def test_a_document_that_moves_to_another_folder_is_shown_in_that_one_alon
     path = inner / "open.py"
     place.jobs.set_tokens(BYTES)
     place.jobs.set_folders({outer: ENABLED, inner: ENABLED})
-    place.jobs.document_changed(outer, path, ["x = 1\n"])
+    place.jobs.document_changed(outer, path, lambda: ["x = 1\n"])
     await place.until(lambda: overlaid(place, outer) == ["inner/open.py"])
-    place.jobs.document_changed(inner, path, ["x = 1\n"])
+    place.jobs.document_changed(inner, path, lambda: ["x = 1\n"])
     await place.until(lambda: overlaid(place, inner) == ["open.py"])
     await place.until(lambda: overlaid(place, outer) == [])
     place.jobs.document_closed(path)
@@ -462,7 +462,7 @@ async def test_a_document_that_was_open_before_its_folder_is_shown_when_that_com
 ) -> None:
     folder = place.folder()
     place.jobs.set_tokens(BYTES)
-    place.jobs.document_changed(folder, folder / "open.py", ["x = 1\n"])
+    place.jobs.document_changed(folder, folder / "open.py", lambda: ["x = 1\n"])
     place.jobs.set_folders({folder: ENABLED})
     await place.until_ready(num_files=2)
 
