@@ -56,7 +56,7 @@ class SlipstreamServer(LanguageServer):
 
     protocol: SlipstreamProtocol
     scheduler: Scheduler
-    indexing: FolderIndexes
+    indexes: FolderIndexes
     contexts: ContextJobs
     identities: Identities
     has_ended = False

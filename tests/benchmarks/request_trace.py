@@ -3,7 +3,9 @@
     python -m tests.benchmarks.request_trace [--json]
 
 A profiler records every file that a warm completion enters, in a real server with a miniature model. `--json`
-prints the files themselves, in the order in which each thread first enters them.
+prints the files themselves, in the order in which each thread first enters them. A reader who follows
+`CompletionEngine.complete` by its calls makes a return where the next new file is not called from the file
+before it: they go back to an earlier file.
 """
 
 from __future__ import annotations
@@ -47,20 +49,37 @@ class Trace:
 
     is_recording: bool = False
     visits: dict[str, dict[str, None]] = field(default_factory=dict)
+    num_returns: Counter[str] = field(default_factory=Counter)
 
     def record(self, frame: FrameType, event: str, _: object) -> None:
         """A profile function of `sys.setprofile`."""
-        if event != "call" or not self.is_recording:
+        if event != "call" or not self.is_recording or not (name := shipped_file(frame)):
             return
-        path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PACKAGES:
-            name = path.relative_to(ROOT).as_posix()
-            self.visits.setdefault(threading.current_thread().name, {}).setdefault(name)
+        thread = threading.current_thread().name
+        visited = self.visits.setdefault(thread, {})
+        if name not in visited:
+            self.num_returns[thread] += bool(visited) and caller_file(frame) != next(reversed(visited))
+            visited[name] = None
 
     @property
     def files(self) -> set[str]:
         """All files that were entered."""
         return {name for visited in self.visits.values() for name in visited}
+
+
+def shipped_file(frame: FrameType) -> str:
+    """Return the file of a frame within the packages; empty for any other file."""
+    path = Path(frame.f_code.co_filename)
+    name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else Path()
+    return name.as_posix() if name.parts and name.parts[0] in PACKAGES else ""
+
+
+def caller_file(frame: FrameType) -> str:
+    """Return the file of the packages that leads to a frame, over calls of other libraries."""
+    above = frame.f_back
+    while above is not None and not shipped_file(above):
+        above = above.f_back
+    return shipped_file(above) if above is not None else ""
 
 
 class TracedEngine:
@@ -151,7 +170,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(trace_request(Path(folder).resolve(), trace))
     by_folder = Counter(str(Path(name).parent) for name in trace.files)
-    found = {"num_files": len(trace.files), "num_folders": len(by_folder), "by_folder": dict(by_folder)}
+    found = {
+        "num_files": len(trace.files),
+        "num_main_files": len(trace.visits["MainThread"]),
+        "num_folders": len(by_folder),
+        "num_returns": trace.num_returns["engine"],
+        "by_folder": dict(by_folder),
+    }
     if asked.json:
         sys.stdout.write(json.dumps({thread: list(names) for thread, names in trace.visits.items()}) + "\n")
     for table in (found, house()):
