@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsp_server.commands.bench_exactness import ExactnessWish, measure_exactness
+from lsp_server.commands.bench_exactness import ExactnessWish, measure_exactness, show_exactness
 from lsp_server.commands.bench_speed import measure_speed
 from lsp_server.commands.cursor_samples import repository_samples
 from lsp_server.commands.local_engine import load_engine, reported_settings, with_target
@@ -52,9 +52,7 @@ def exactness(
     with interruptible(), progress_bar(quiet=json) as report:
         engine, index = _loaded(root, settings, report)
         found = measure_exactness(engine, samples, index, wish, report)
-    show_figures(found, title="With and without drafters, same target, token by token", json=json)
-    if not found["is_exact"]:
-        raise typer.Exit(1)
+    show_exactness(found, json=json)
 
 
 @app.command()

@@ -10,11 +10,14 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any
 
+import typer
+
 from completion_engine.decoding.ending import NoRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest, MemoryWish, Progress
 from lsp_server.commands.cursor_samples import Sample, context_of
+from lsp_server.commands.terminal import show_figures
 from ngram_cache import NgramIndex
 
 
@@ -101,6 +104,13 @@ def measure_exactness(
 def _beside(engine: CompletionEngine, **changes: Any) -> CompletionEngine:
     """Another engine on the same target."""
     return CompletionEngine(replace(engine.config, **changes), engine.target, engine.tokenizer)
+
+
+def show_exactness(found: Mapping[str, Any], *, json: bool) -> None:
+    """Show what `measure_exactness` returned. Raises typer.Exit with code 1 if any token differs."""
+    show_figures(found, title="With and without drafters, same target, token by token", json=json)
+    if not found["is_exact"]:
+        raise typer.Exit(1)
 
 
 def compare(  # noqa: PLR0913 - engines, prompts, and how they are continued

@@ -9,36 +9,25 @@ import typer
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import MemoryWish
-from lsp_server.commands.bench_exactness import ExactnessWish, measure_exactness
-from lsp_server.commands.terminal import interruptible, progress_bar, show_figures
-from tests.benchmarks.command_line import (
-    DraftModel,
-    Dtype,
-    Json,
-    Prompts,
-    Sources,
-    Target,
-    Tasks,
-    Tokens,
-    run,
-    samples_of,
-)
+from lsp_server.commands.bench_exactness import ExactnessWish, measure_exactness, show_exactness
+from lsp_server.commands.terminal import interruptible, progress_bar
+from tests.benchmarks import command_line as cli
 from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.samples import repository_index
 
 
 def exactness(
     *,
-    prompts: Prompts = 200,
-    tokens: Tokens = 64,
-    tasks: Tasks = None,
-    sources: Sources = None,
-    target: Target = DEFAULT_TARGET,
-    draft_model: DraftModel = "",
-    dtype: Dtype = "auto",
+    prompts: cli.Prompts = 200,
+    tokens: cli.Tokens = 64,
+    tasks: cli.Tasks = None,
+    sources: cli.Sources = None,
+    target: cli.Target = DEFAULT_TARGET,
+    draft_model: cli.DraftModel = "",
+    dtype: cli.Dtype = "auto",
     temperature: Annotated[float, typer.Option("--temperature", min=0.0, max=2.0)] = 0.0,
     memory: Annotated[MemoryWish, typer.Option("--memory", help="The setting repositoryMemory.")] = "auto",
-    json: Json = False,
+    json: cli.Json = False,
 ) -> None:
     """Count the tokens that differ between drafters on, in trees and in chains, and off.
 
@@ -46,17 +35,15 @@ def exactness(
     """
     root = sources or released_sources()
     config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
-    samples = samples_of(prompts, tasks or [], root)
+    samples = cli.samples_of(prompts, tasks or [], root)
     wish = ExactnessWish(tokens, temperature, memory)
     with interruptible(), progress_bar(quiet=json) as report:
         engine = CompletionEngine.load(config, report)
         report("Indexing the sources", 0, 0)
         index = repository_index(root, engine.tokenizer.encode_many)
         found = measure_exactness(engine, samples, index, wish, report)
-    show_figures(found, title="With and without drafters, same target, token by token", json=json)
-    if not found["is_exact"]:
-        raise typer.Exit(1)
+    show_exactness(found, json=json)
 
 
 if __name__ == "__main__":
-    run(exactness)
+    cli.run(exactness)

@@ -9,23 +9,13 @@ import pytest
 from completion_engine.stats import CompletionStats
 from lsp_server.commands.player import Answer
 from lsp_server.commands.replay import ReplayOptions
-from lsp_server.scripted_typing.typing_plan import plan_typing
-from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
+from lsp_server.scripted_typing.typist import ShownSuggestion
 from tests.benchmarks.replay import transformers_baseline
 from tests.benchmarks.replay.__main__ import replayed
 from tests.benchmarks.replay.shown_wrong import ShownWrong, key_figures, num_left_of_line
+from tests.faultless_typist import type_until
 
 CALL = "result = total(values)\nreturn result"
-
-
-def type_until(text: str, offset: int) -> Typist:
-    """A faultless typist who has typed the first `offset` characters."""
-    plans = (plan_typing(text, start=0, end=len(text), seed=seed) for seed in range(10_000))
-    plan = next(plan for plan in plans if all(stroke.kind == "type" for stroke in plan.strokes))
-    typist = Typist.at_start(plan, Buffer("", ""))
-    while typist.offset < offset:
-        typist.press()
-    return typist
 
 
 @pytest.mark.parametrize(

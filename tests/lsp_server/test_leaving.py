@@ -106,14 +106,19 @@ NO_FILES = [
 ]
 
 
+async def check_leaves(window: Window, server: RemoteServer, uri: str, *, may_leave: bool) -> None:
+    """A suggestion in a document comes from the servers if its text may leave, else from the local engine."""
+    window.open(uri, "x = ")
+    assert await window.suggest_when_loaded(uri, 0, 4) == (["a_word(1)"] if may_leave else ["x = !"])
+    assert len(server.completions) == may_leave
+
+
 @pytest.mark.parametrize(("uri", "may_leave"), NO_FILES)
 async def test_what_is_no_file_goes_by_the_rules_of_the_file_that_it_stands_for(
     window: Window, server: RemoteServer, root: Path, uri: str, *, may_leave: bool
 ) -> None:
     uri = uri.format(root=root)
-    window.open(uri, "x = ")
-    assert await window.suggest_when_loaded(uri, 0, 4) == (["a_word(1)"] if may_leave else ["x = !"])
-    assert len(server.completions) == may_leave
+    await check_leaves(window, server, uri, may_leave=may_leave)
 
 
 @pytest.mark.parametrize(("name", "may_leave"), [("open.py", True), ("ignored/deep/private.py", False)])
@@ -125,9 +130,7 @@ async def test_a_file_that_no_folder_holds_has_the_rules_of_its_work_tree(
     (other / ".gitignore").write_text("ignored/\n")
     (other / name).parent.mkdir(parents=True, exist_ok=True)
     uri = (other / name).as_uri()
-    window.open(uri, "x = ")
-    assert await window.suggest_when_loaded(uri, 0, 4) == (["a_word(1)"] if may_leave else ["x = !"])
-    assert len(server.completions) == may_leave
+    await check_leaves(window, server, uri, may_leave=may_leave)
 
 
 async def test_what_the_servers_will_be_asked_for_is_not_written_here(
@@ -167,13 +170,9 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return event
 
 
-async def test_what_is_shown_of_a_document_out_of_sight_brings_no_secret_along(
-    chosen: asyncio.Event, window: Window, server: RemoteServer, tokenizer: Tokenizer, root: Path
-) -> None:
-    head = f'import os\n\nAPI_KEY = "{SECRET}"\nDB_PASSWORD = "tulip-garden-77"\n\n'
-    steps = "".join(f"def step_{number}(value):\n    return value\n\n\n" for number in range(400))
-    uri, text = (root / "app.py").as_uri(), f"{head}{steps}x = "
-    line, column = text.count("\n"), len("x = ")
+async def suggest_with_context(window: Window, chosen: asyncio.Event, uri: str, text: str) -> None:
+    """Have the servers answer at the end of `text`, then again once repository context is chosen for it."""
+    line, column = text.count("\n"), len(text.rpartition("\n")[2])
     while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":  # noqa: ASYNC110 - asked
         await asyncio.sleep(0.005)
     window.open(uri, text)
@@ -182,6 +181,15 @@ async def test_what_is_shown_of_a_document_out_of_sight_brings_no_secret_along(
         await chosen.wait()
     window.change(uri, insertion(line, column, "y "))
     assert await window.suggest(uri, line, column + 2) == ["a_word(1)"]
+
+
+async def test_what_is_shown_of_a_document_out_of_sight_brings_no_secret_along(
+    chosen: asyncio.Event, window: Window, server: RemoteServer, tokenizer: Tokenizer, root: Path
+) -> None:
+    head = f'import os\n\nAPI_KEY = "{SECRET}"\nDB_PASSWORD = "tulip-garden-77"\n\n'
+    steps = "".join(f"def step_{number}(value):\n    return value\n\n\n" for number in range(400))
+    uri, text = (root / "app.py").as_uri(), f"{head}{steps}x = "
+    await suggest_with_context(window, chosen, uri, text)
     heard = sent(server, tokenizer.decode)
     assert "DB_PASSWORD" in heard
     for word in ("tulip-garden-77", SECRET, SECRET[6:20]):
@@ -194,15 +202,7 @@ async def test_context_repeats_nothing_that_the_servers_window_shows(
     """Servers see more of a document than a CPU's target does: all of this one."""
     steps = "".join(f"def step_{number}(value):\n    return value + value\n" for number in range(60))
     uri, text = (root / "app.py").as_uri(), f"import os\n\n\n{steps}x = lend_out("
-    line, column = text.count("\n"), len("x = lend_out(")
-    while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":  # noqa: ASYNC110 - asked
-        await asyncio.sleep(0.005)
-    window.open(uri, text)
-    assert await window.suggest_when_loaded(uri, line, column) == ["a_word(1)"]
-    async with asyncio.timeout(PATIENCE_S):
-        await chosen.wait()
-    window.change(uri, insertion(line, column, "y "))
-    assert await window.suggest(uri, line, column + 2) == ["a_word(1)"]
+    await suggest_with_context(window, chosen, uri, text)
     last = tokenizer.decode(server.completions[-1].json["prompt"])
     assert "def lend_out(member, book)" in last
     assert [last.count(f"def step_{number}(") for number in range(60)] == [1] * 60

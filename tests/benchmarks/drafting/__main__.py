@@ -14,19 +14,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.loading.drafters import build_drafters
 from lsp_server.commands.cursor_samples import Sample
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
-from tests.benchmarks.command_line import (
-    DraftModel,
-    Dtype,
-    Json,
-    Plot,
-    Prompts,
-    Sources,
-    Target,
-    Tasks,
-    Tokens,
-    run,
-    samples_of,
-)
+from tests.benchmarks import command_line as cli
 from tests.benchmarks.drafting.arms import (
     ACCEPTANCE_COLUMNS,
     ARM_COLUMNS,
@@ -44,18 +32,18 @@ from tests.benchmarks.samples import repository_index
 
 def drafting(
     *,
-    prompts: Prompts = 40,
-    tokens: Tokens = 48,
-    tasks: Tasks = None,
-    sources: Sources = None,
-    target: Target = DEFAULT_TARGET,
-    draft_model: DraftModel = "",
-    dtype: Dtype = "auto",
+    prompts: cli.Prompts = 40,
+    tokens: cli.Tokens = 48,
+    tasks: cli.Tasks = None,
+    sources: cli.Sources = None,
+    target: cli.Target = DEFAULT_TARGET,
+    draft_model: cli.DraftModel = "",
+    dtype: cli.Dtype = "auto",
     traces: Annotated[
         Path | None, typer.Option("--traces", help="Replay this recording; record it if there is none.")
     ] = None,
-    plot: Plot = None,
-    json: Json = False,
+    plot: cli.Plot = None,
+    json: cli.Json = False,
 ) -> None:
     """How often each source is right, the time per token of ways of drafting, and what the policy loses."""
     if plot:
@@ -65,7 +53,7 @@ def drafting(
     else:
         root = sources or released_sources()
         config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
-        recorded = _recorded(config, samples_of(prompts, tasks or [], root), root, tokens, quiet=json)
+        recorded = _recorded(config, cli.samples_of(prompts, tasks or [], root), root, tokens, quiet=json)
         if traces is not None:
             save(recorded, traces)
     found = measure_drafting(recorded)
@@ -96,4 +84,4 @@ def _recorded(config: EngineConfig, samples: list[Sample], root: Path, tokens: i
 
 
 if __name__ == "__main__":
-    run(drafting)
+    cli.run(drafting)

@@ -10,17 +10,7 @@ import typer
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.decoding.ending import MAX_NEW_TOKENS
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
-from tests.benchmarks.command_line import (
-    Dtype,
-    Json,
-    Plot,
-    Prompts,
-    Sources,
-    Target,
-    Tasks,
-    run,
-    samples_of,
-)
+from tests.benchmarks import command_line as cli
 from tests.benchmarks.peers import FAMILIES, PeerOptions, measure_peers
 from tests.benchmarks.peers.report import COLUMNS, absent_lines, table_rows
 from tests.benchmarks.plot import check_plot, write_plot
@@ -28,14 +18,14 @@ from tests.benchmarks.plot import check_plot, write_plot
 
 def peers(
     *,
-    prompts: Prompts = 20,
+    prompts: cli.Prompts = 20,
     tokens: Annotated[
         int, typer.Option("--tokens", min=2, max=MAX_NEW_TOKENS, help="New tokens after each prompt.")
     ] = 64,
-    tasks: Tasks = None,
-    sources: Sources = None,
-    target: Target = DEFAULT_TARGET,
-    dtype: Dtype = "auto",
+    tasks: cli.Tasks = None,
+    sources: cli.Sources = None,
+    target: cli.Target = DEFAULT_TARGET,
+    dtype: cli.Dtype = "auto",
     llama_python: Annotated[
         Path | None, typer.Option("--llama-python", help="A Python interpreter that has llama-cpp-python.")
     ] = None,
@@ -45,13 +35,13 @@ def peers(
     without: Annotated[
         list[str] | None, typer.Option("--without", help=f"Leave out, of {', '.join(FAMILIES)}.")
     ] = None,
-    plot: Plot = None,
-    json: Json = False,
+    plot: cli.Plot = None,
+    json: cli.Json = False,
 ) -> None:
     """Transformers, llama.cpp, OpenVINO and Slipstream, plain and drafted: the same prompts in turn."""
     if plot:
         check_plot(plot)
-    samples = samples_of(prompts, tasks or [], sources)
+    samples = cli.samples_of(prompts, tasks or [], sources)
     with progress_bar(quiet=json) as report:
         left_out = tuple(without or ())
         asked = PeerOptions(target, tokens, dtype, llama_python, openvino_python, sources, left_out)
@@ -66,4 +56,4 @@ def peers(
 
 
 if __name__ == "__main__":
-    run(peers)
+    cli.run(peers)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lsp_server.scripted_typing.typing_plan import bracket_pairs, line_start, plan_typing
 from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
 from lsp_server.workspace.documents import PositionEncoding
+from tests.faultless_typist import type_until
 
 CODE = '''import os
 
@@ -101,16 +102,6 @@ def test_people_mistype_and_reconsider() -> None:
 )
 def test_only_well_nested_near_brackets_are_paired(text: str, pairs: dict[int, int]) -> None:
     assert bracket_pairs(text, 0, len(text)) == pairs
-
-
-def type_until(text: str, offset: int) -> Typist:
-    """A faultless typist who has typed the first `offset` characters."""
-    plans = (plan_typing(text, start=0, end=len(text), seed=seed) for seed in range(10_000))
-    plan = next(plan for plan in plans if all(stroke.kind == "type" for stroke in plan.strokes))
-    typist = Typist.at_start(plan, Buffer("", ""))
-    while typist.offset < offset:
-        typist.press()
-    return typist
 
 
 @pytest.mark.parametrize(
