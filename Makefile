@@ -1,4 +1,5 @@
 # make demo   sets everything up and types into a sample repository
+# make check  runs the checks and the tests of single modules, for while you work
 # make test   sets everything up and runs all checks and tests
 # A second run starts at once: what is set up stays in .venv, models stay in the user's cache folder.
 
@@ -25,25 +26,37 @@ QUIET := --pip-argument=--quiet --pip-argument=--quiet
 INSTALL := $(BIN)/python -I scripts/install.py $(QUIET) --locks . --also build
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test checks kernels fuzz mutation test-arm test-gpu test-fleet front editors bench-gpu distill-gpu
+.PHONY: demo test check lint kernels fuzz mutation test-arm test-gpu test-fleet front editors bench-gpu distill-gpu
 .PHONY: lock lock-check sbom clean help release
 
 help:
-	@sed -n '1,3s/^# //p' Makefile
+	@sed -n '1,4s/^# //p' Makefile
 
 demo: $(VENV)/installed
 	@$(BIN)/slipstream demo
 	@echo "Next: $(BIN)/slipstream doctor, and editors/README.md for your editor."
 
 test: $(VENV)/installed-test
-	@$(MAKE) --no-print-directory -j 2 editors front checks kernels
+	@$(MAKE) --no-print-directory -j 2 editors front lint kernels
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 # Other systems run only the packages that ship.
 SHIPPED := -p ngram_cache -p completion_engine -p lsp_server
 
+# The fast loop while you work: types, style and contracts, then the tests of single modules. They need no model, no
+# editor and no network. `make test` has all of it.
+UNIT := tests/ngram_cache tests/lsp_server/engine tests/lsp_server/protocol tests/lsp_server/scripted_typing \
+	tests/lsp_server/workspace $(addprefix tests/completion_engine/,choice context drafting languages prompting suggestions \
+	target_model) $(wildcard tests/completion_engine/test_*.py)
+check: $(VENV)/installed-test
+	$(BIN)/python -P -m scripts.check
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -n 2 $(UNIT)
+
 # What can be said without running anything; beside the editors, most of which is waiting for a network.
-checks: $(VENV)/installed-test
+lint: $(VENV)/installed-test
 	$(BIN)/python -P -m scripts.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
