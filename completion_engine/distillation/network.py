@@ -1,4 +1,4 @@
-"""The drafter's network as it is trained: the same products as `drafting.distilled.network`, with gradients.
+"""The drafter's network in training: the products of `drafting.distilled.drafter_network`, with gradients.
 
 Works on whole windows: every position of a window is a place to draft from, and sees what the target has
 cached up to itself. Knows nothing of files, optimisers or prompts.

@@ -1,6 +1,6 @@
 """A step of the distilled drafter on the CPU as one program of kernels, for weights in bytes.
 
-The same products as `network.DistilledNetwork.step`, without the interpreter between them: that
+The same products as `drafter_network.DistilledNetwork.step`, without the interpreter between them: that
 took as long as they did.
 """
 
