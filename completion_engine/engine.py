@@ -41,6 +41,8 @@ from completion_engine.loading.ladder import Ladder, forget_frames
 from completion_engine.loading.model import ladder_for
 from completion_engine.loading.trained_drafter import device_decoder_of
 from completion_engine.models import ModelStore
+from completion_engine.next_edit.edits import EditAnswer, EditRequest
+from completion_engine.next_edit.proposer import EditProposer
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress, ShouldStop
@@ -92,6 +94,7 @@ class CompletionEngine:
         self._preparation = RequestPreparation(config, target, tokenizer, drafters, self._device_decoder)
         self._background: BackgroundWriting | BackgroundPrompt | None = None
         self._shadow = ShadowChecks(target, tokenizer)
+        self._edits = EditProposer(target, tokenizer)
         self.energy = find_meter(str(target.device))
 
     def _note(self, reason: str) -> None:
@@ -292,6 +295,14 @@ class CompletionEngine:
             self._background = None if shows_all else BackgroundPrompt(widen(work.prepared), is_widened=True)
         return self._background is not None or self._shadow.is_waiting
 
+    def propose_edit(self, request: EditRequest) -> EditAnswer:
+        """Return the next edit that the user is likely to want, or none.
+
+        What completions have cached stays. Raises CancelledError within a step when the request is cancelled.
+        """
+        with self._target.brake.pulled_by(request.cancellation, lambda: True):
+            return self._edits.propose(request)
+
     def open(self, language: str) -> None:
         """Load the grammar of an open document's language before the first keystroke needs it."""
         load_grammar(language)
@@ -302,6 +313,7 @@ class CompletionEngine:
             self._abandon()
         self._preparation.forget(document)
         self._shadow.forget(document)
+        self._edits.forget()
 
     def describe(self) -> dict[str, Any]:
         """Describe what runs here, for `stats` and `doctor`."""
@@ -324,7 +336,8 @@ class CompletionEngine:
             "num_weight_bytes": target.num_weight_bytes,
             "num_cache_bytes": self._preparation.num_cache_bytes
             + target.num_branch_bytes
-            + self._shadow.num_bytes,
+            + self._shadow.num_bytes
+            + self._edits.num_cache_bytes,
             "num_drafter_bytes": sum(drafter.num_bytes for drafter in self._drafters.values()),
         }
 

@@ -81,6 +81,7 @@ class SlipstreamServer(LanguageServer):
         self.readings = FolderReadings()
         self.leave_rules = LeaveRules()
         self.prefetch_timer = PrefetchTimer()
+        self._following: set[asyncio.Task[None]] = set()
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
         """Answer messages until the client goes; returns the exit code, 0 after a proper `shutdown`."""
@@ -156,6 +157,24 @@ class SlipstreamServer(LanguageServer):
         """Wait for the work that the last message left."""
         while self._unfinished:
             await self._unfinished.pop(0)
+
+    def follow_edits(self, uri: str) -> None:
+        """Follow the edits of an open document once no rule is found that keeps it out of the index."""
+        task = asyncio.get_running_loop().create_task(self._follow_if_allowed(uri))
+        self._following.add(task)
+        task.add_done_callback(self._following.discard)
+
+    async def check_followed(self, uri: str) -> None:
+        """Follow the edits of a document no more if a rule keeps it out of the index by now."""
+        exclude = self.session.settings_for(uri).index.exclude
+        if not await self.leave_rules.allow(self.session.location_of(uri), exclude):
+            self.session.edits.forget(uri)
+
+    async def _follow_if_allowed(self, uri: str) -> None:
+        location, exclude = self.session.location_of(uri), self.session.settings_for(uri).index.exclude
+        is_allowed = not location.is_secret and await self.leave_rules.allow(location, exclude)
+        if is_allowed and uri in self.session.documents and not self.has_ended:
+            self.session.edits.allow(uri)
 
     def apply_settings(self) -> None:
         """Bring engine and indexes in line with the settings as they are now; nothing once all has ended."""

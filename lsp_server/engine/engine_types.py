@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.request import Cancellation, CompletionRequest, Progress
 from completion_engine.stats import Completion, CompletionStats
 from lsp_server.workspace.folder_worker import TokenSource
@@ -52,6 +53,15 @@ class Closable(Protocol):
 
     def close(self) -> None:
         """Let go of it."""
+        ...
+
+
+@runtime_checkable
+class EditCompleter(Protocol):
+    """An engine that proposes edits too."""
+
+    def propose_edit(self, request: EditRequest) -> EditAnswer:
+        """Return one edit or none; raises CancelledError when the request's cancellation is set."""
         ...
 
 
@@ -139,3 +149,16 @@ class EngineJob:
         if self.cancelled_s is None:
             self.cancelled_s = time.perf_counter()
             self.request.cancellation.cancel()
+
+
+@dataclass(slots=True)
+class EditJob:
+    """A user's request for the next edit; `resolve` is called on any thread."""
+
+    request: EditRequest
+    user: EngineUser
+    resolve: Callable[[EditAnswer | BaseException], None]
+
+    def cancel(self) -> None:
+        """Ask the engine to stop at its next step."""
+        self.request.cancellation.cancel()

@@ -12,11 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from completion_engine.errors import RemoteError, SlipstreamError
-from completion_engine.request import CancelledError, Progress
+from completion_engine.next_edit.edits import EditAnswer
+from completion_engine.request import Cancellation, CancelledError, Progress
 from completion_engine.stats import Completion
 from lsp_server.engine.engine_types import (
     Closable,
     Completer,
+    EditCompleter,
+    EditJob,
     EngineJob,
     EngineStatus,
     Load,
@@ -97,6 +100,18 @@ class GuardedEngine:
         completion.stats.ms["queue"] = queue_ms
         completion.stats.ms["total"] += queue_ms
         return completion
+
+    def propose_edit(self, job: EditJob, cancellation: Cancellation) -> EditAnswer | BaseException:
+        """What a request for an edit is answered; `cancellation` stands in for the request's own."""
+        if not isinstance(self._engine, EditCompleter):
+            return EditAnswer(rule="edit-needs-local-model")
+        try:
+            return self._engine.propose_edit(replace(job.request, cancellation=cancellation))
+        except CancelledError as error:
+            return error
+        except BaseException as error:
+            job.user.on_failure(error)
+            return error
 
     def call(self, function: Callable[[Completer], Any]) -> Any:
         """Return the function's result; None if it was interrupted, or failed and that was reported."""

@@ -15,10 +15,19 @@ from functools import partial
 from typing import Literal
 
 from completion_engine.errors import RemoteError
+from completion_engine.next_edit.edits import EditAnswer
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion
 from lsp_server.engine.availability import Availability
-from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser, Notice, OnTokens, empty
+from lsp_server.engine.engine_types import (
+    EditJob,
+    EngineJob,
+    EngineStatus,
+    EngineUser,
+    Notice,
+    OnTokens,
+    empty,
+)
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.shared_engine import SharedEngine
 from lsp_server.workspace.folder_worker import TokenSource
@@ -82,6 +91,13 @@ class RemoteFirst:
             )
             job.request.cancellation.when_cancelled(attempt.cancel)
             self._remote.submit(attempt)
+
+    def submit_edit(self, job: EditJob) -> None:
+        """Ask the local engine, if there is one: the servers do not score texts."""
+        if self._local is None:
+            job.resolve(EditAnswer(rule="edit-needs-local-model"))
+        else:
+            self._local.submit_edit(replace(job, user=self._local_user))
 
     def prefetch(self, _user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """Let the local engine prepare for the request, if it answers. The servers prepare nothing."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from completion_engine.request import CompletionRequest
-from lsp_server.engine.engine_types import EngineJob, EngineUser
+from lsp_server.engine.engine_types import EditJob, EngineJob, EngineUser
 
 
 class Prefetch(NamedTuple):
@@ -33,6 +33,7 @@ class RequestQueue:
         self._jobs: dict[EngineUser, EngineJob] = {}
         self._turns: dict[EngineUser, int] = {}
         self._num_turns = 0
+        self._edits: dict[EngineUser, EditJob] = {}
         self._prefetch: tuple[EngineUser, Prefetch] | None = None
         self._closed: dict[str, None] = {}
         self._known: dict[EngineUser, set[str]] = {}  # documents that the engine may keep something of
@@ -61,6 +62,23 @@ class RequestQueue:
         if job.user not in self._turns:
             self._turns[job.user] = self._next_turn()
 
+    @property
+    def has_edits(self) -> bool:
+        """Whether a request for an edit waits, and no text that is to be written comes first."""
+        return bool(self._edits) and not (self.next_prefetch and self.next_prefetch.writes)
+
+    def submit_edit(self, job: EditJob) -> None:
+        """Take a user's request for an edit in place of the one that still waits."""
+        self._edits[job.user] = job
+
+    def take_edit(self) -> EditJob:
+        """The request for an edit that has waited longest. KeyError if none does."""
+        return self._edits.pop(next(iter(self._edits)))
+
+    def put_back(self, job: EditJob) -> None:
+        """Let a request for an edit that was interrupted wait again, unless its user has a newer one."""
+        self._edits.setdefault(job.user, job)
+
     def prefetch(self, user: EngineUser, prefetch: Prefetch) -> None:
         """Note a request that a user may soon make; one that does not write never replaces one that does."""
         self._know(user, prefetch.request)
@@ -87,6 +105,7 @@ class RequestQueue:
             self._closed[document] = None
         self._drop_prefetch(user)
         self._jobs.pop(user, None)
+        self._edits.pop(user, None)
         self._turns.pop(user, None)
 
     def take_closed(self) -> str | None:

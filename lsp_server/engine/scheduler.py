@@ -12,9 +12,18 @@ from collections.abc import Callable
 
 from completion_engine.errors import SlipstreamError
 from completion_engine.grammars import LANGUAGES
+from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.request import CancelledError, CompletionRequest
 from completion_engine.stats import Completion
-from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser, NoEngineError, OnTokens, empty
+from lsp_server.engine.engine_types import (
+    EditJob,
+    EngineJob,
+    EngineStatus,
+    EngineUser,
+    NoEngineError,
+    OnTokens,
+    empty,
+)
 from lsp_server.engine.pool import EnginePool, engine_key
 from lsp_server.engine.remote_first import RemoteFirst
 from lsp_server.engine.shared_engine import EngineKey, SharedEngine
@@ -47,6 +56,7 @@ class Scheduler:
         self._on_tokens = on_tokens
         self._loop = asyncio.get_running_loop()
         self._current: tuple[EngineJob, asyncio.Future[Completion]] | None = None
+        self._current_edit: tuple[EditJob, asyncio.Future[EditAnswer]] | None = None
         self._num_turns = self._newest_turn = 0
         self._engine: SharedEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
@@ -66,6 +76,7 @@ class Scheduler:
         """Use the engine that these settings ask for; if it is another one, what is under way is given up."""
         if (key := engine_key(settings)) != self._key:
             self._supersede()
+            self.supersede_edit()
             self._leave(is_local_next=not settings.remote.url)
             self._engine, self._key = None, ()
             self._engine = self._engine_of(settings)
@@ -114,6 +125,35 @@ class Scheduler:
             if self._current is not None and self._current[0] is job:
                 self._current = None
 
+    async def propose_edit(self, request: EditRequest) -> EditAnswer:
+        """The next edit, or none and the rule that says why. Completions come first.
+
+        Raises SupersededError when a newer request came or a document changed.
+        """
+        self.supersede_edit()
+        refusal = self._engine.refusal if self._engine is not None else EngineStatus().refusal
+        if self._engine is None or refusal:
+            return EditAnswer(rule=refusal)
+        future: asyncio.Future[EditAnswer] = self._loop.create_future()
+        job = EditJob(request, self._user, lambda answer: self._call(_settle_edit, future, answer))
+        self._current_edit = job, future
+        self._engine.submit_edit(job)
+        try:
+            return await future
+        finally:
+            job.cancel()
+            if self._current_edit is not None and self._current_edit[0] is job:
+                self._current_edit = None
+
+    def supersede_edit(self) -> None:
+        """Give up the request for an edit that waits or is under way, and answer it now."""
+        if self._current_edit is not None:
+            job, future = self._current_edit
+            self._current_edit = None
+            job.cancel()
+            if not future.done():
+                future.set_exception(SupersededError())
+
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """Predict a request: an idle engine prepares for it, and if it `writes`, writes its text."""
         if self._engine is not None:
@@ -130,12 +170,14 @@ class Scheduler:
         """A document is closed: nothing for it is wanted, and the engine drops what it keeps of it."""
         if self._current is not None and self._current[0].request.document == document:
             self._supersede()
+        self.supersede_edit()
         if self._engine is not None:
             self._engine.forget(document)
 
     def close(self) -> None:
         """Cancel what is under way and leave the engine to others."""
         self._supersede()
+        self.supersede_edit()
         self._leave()
         self._engine = None
 
@@ -183,3 +225,14 @@ def _settle(future: asyncio.Future[Completion], answer: Completion | BaseExcepti
         future.set_exception(SupersededError())
     else:
         future.set_result(empty("engine-failed"))
+
+
+def _settle_edit(future: asyncio.Future[EditAnswer], answer: EditAnswer | BaseException) -> None:
+    if future.done():
+        return
+    if isinstance(answer, EditAnswer):
+        future.set_result(answer)
+    elif isinstance(answer, CancelledError):
+        future.set_exception(SupersededError())
+    else:
+        future.set_result(EditAnswer(rule="engine-failed"))

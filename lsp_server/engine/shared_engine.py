@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from completion_engine.request import CompletionRequest
 from lsp_server.engine.auto_target import AutoTarget
-from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser, Load, OnTokens
+from lsp_server.engine.engine_types import EditJob, EngineJob, EngineStatus, EngineUser, Load, OnTokens
 from lsp_server.engine.thread import EngineThread
 from lsp_server.workspace.folder_worker import TokenSource
 
@@ -120,6 +120,10 @@ class SharedEngine:
         self.thread.submit(job)
         if self._next is not None:
             self._next.thread.prefetch(job.user, job.request)
+
+    def submit_edit(self, job: EditJob) -> None:
+        """See `EngineThread`; the model that answers now decides."""
+        self.thread.submit_edit(job)
 
     def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """See `EngineThread`; a larger model that is about to take over only prepares."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from completion_engine.errors import SlipstreamError
+from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.request import Cancellation, CompletionRequest, Progress
 from completion_engine.stats import Completion
 from lsp_server.engine.engine_types import Completer, Load
@@ -25,6 +26,10 @@ class TimedCompleter(Completer, Protocol):
 
     def is_in_time(self, request: CompletionRequest) -> bool:
         """Whether the request can be answered within its deadline."""
+        ...
+
+    def propose_edit(self, request: EditRequest) -> EditAnswer:
+        """See `EditCompleter`."""
         ...
 
     def idle(self, cancellation: Cancellation, *, is_late: bool = False) -> bool:
@@ -79,6 +84,10 @@ class SmallFirst:
             self._prepared = None
         is_late = self._prepared is not None
         return self.large.idle(cancellation, is_late=is_late) or self.small.idle(cancellation)
+
+    def propose_edit(self, request: EditRequest) -> EditAnswer:
+        """See `EditCompleter`; the larger one decides, for nobody waits for a key."""
+        return self.large.propose_edit(request)
 
     def open(self, language: str) -> None:
         """See `Completer`."""

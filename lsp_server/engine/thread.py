@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from completion_engine.request import Cancellation, CompletionRequest
+from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.runtime import give_back
 from completion_engine.stats import Completion
-from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser, Load, failed_status
+from lsp_server.engine.engine_types import EditJob, EngineJob, EngineStatus, EngineUser, Load, failed_status
 from lsp_server.engine.guarded_engine import GuardedEngine
 from lsp_server.engine.request_queue import Prefetch, RequestQueue
 from lsp_server.supervision import SupervisedThread
@@ -29,7 +29,7 @@ STUCK_S = 30.0
 
 
 class EngineThread:
-    """Runs one thing at a time, in this order: stop, load, forget, complete, open, background work.
+    """Runs one thing at a time, in this order: stop, load, forget, complete, open, edit, background work.
 
     Every user receives each state; an error in a completion goes to the user that requested it.
     """
@@ -40,6 +40,7 @@ class EngineThread:
         self._queue = RequestQueue()
         self._load: Load | None = None
         self._job: EngineJob | None = None
+        self._edit_job: EditJob | None = None
         self._interrupt = Cancellation()
         self._may_idle = False
         self._idle_from_s = 0.0
@@ -50,8 +51,9 @@ class EngineThread:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a completion waits or is under way. May be read from any thread."""
-        return self._job is not None or self._queue.has_jobs
+        """Whether a completion or an edit waits or is under way. May be read from any thread."""
+        has_edits = self._edit_job is not None or self._queue.has_edits
+        return self._job is not None or self._queue.has_jobs or has_edits
 
     @property
     def is_quiet(self) -> bool:
@@ -105,6 +107,13 @@ class EngineThread:
                 self._job.request.cancellation.give_way()
             self._wake(job.request)
 
+    def submit_edit(self, job: EditJob) -> None:
+        """Take a request for the next edit, in place of its user's one that waits. Completions come first."""
+        with self._changed:
+            self._queue.submit_edit(job)
+            self._interrupt.cancel()
+            self._changed.notify()
+
     def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """Prepare for a predicted request in the background, after a short pause.
 
@@ -154,17 +163,20 @@ class EngineThread:
         """Handle a failure of the thread outside of the engine: all waiting requests are answered."""
         with self._changed:
             held = [job for job in (self._job, *(self._queue.take_all() if is_final else ())) if job]
-            self._job = None
+            held_edits = [self._edit_job] if self._edit_job else []
+            while is_final and self._queue.has_edits:
+                held_edits.append(self._queue.take_edit())
+            self._job = self._edit_job = None
             if is_final:
                 self._engine.give_up()
             if is_final or (self.status.state == "loading" and self._load is None):
                 self._set_status(failed_status(error))
-        for job in held:
+        for job in (*held, *held_edits):
             with contextlib.suppress(Exception):  # answering may be what failed
                 job.resolve(error)
         self._tell_all(error)
 
-    def _next(self) -> Callable[[], None] | None:
+    def _next(self) -> Callable[[], None] | None:  # noqa: PLR0911 - one for each thing that may be next
         """The next thing to do; waits for one, and returns None at the end."""
         with self._changed:
             while True:
@@ -182,6 +194,10 @@ class EngineThread:
                     return lambda: self._do_complete(job)
                 if self._engine.is_there and (language := self._queue.take_language()) is not None:
                     return lambda: self._engine.call(lambda engine: engine.open(language))
+                if self._engine.is_there and self._queue.has_edits:
+                    self._edit_job = edit_job = self._queue.take_edit()
+                    self._interrupt = Cancellation()
+                    return lambda: self._do_edit(edit_job)
                 pause_s = self._pause_s()
                 if pause_s is not None and pause_s <= 0:
                     return self._idle_task()
@@ -235,6 +251,20 @@ class EngineThread:
         self._may_idle = True
         may_read = isinstance(answer, Completion) and not answer.stats.is_unfinished
         self._idle_from_s = time.perf_counter() + (READING_PAUSE_S if may_read else IDLE_PAUSE_S)
+
+    def _do_edit(self, job: EditJob) -> None:
+        """Answer a request for an edit. One that other work interrupts waits again."""
+        interrupt, cancellation = self._interrupt, job.request.cancellation
+        let_go = cancellation.when_cancelled(interrupt.cancel)
+        answer = self._engine.propose_edit(job, interrupt)
+        let_go()
+        is_interrupted = isinstance(answer, CancelledError) and not cancellation.is_cancelled
+        with self._changed:
+            self._edit_job = None
+            if is_interrupted:
+                self._queue.put_back(job)
+        if not is_interrupted:
+            job.resolve(answer)
 
     def _do_idle(self, prefetch: Prefetch | None) -> None:
         if prefetch is not None:

@@ -15,7 +15,7 @@ from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.parsing import CUT
 from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
-from lsp_server.workspace.documents import Document, Edit, PositionEncoding
+from lsp_server.workspace.documents import Document, Edit, LineChange, PositionEncoding
 from lsp_server.workspace.locations import path_of
 
 # More text than this is gone through on another thread.
@@ -33,6 +33,7 @@ def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) 
         server.session.drop(item.uri)
     language = canonical_language(item.language_id, item.uri)
     server.scheduler.open(language)
+    server.session.edits.forget(item.uri)
     _take(server, len(item.text), lambda: _opened(item.uri, language, item.version, item.text))
 
 
@@ -42,6 +43,7 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
     session = server.session
     uri, version, changes = params.text_document.uri, params.text_document.version, params.content_changes
     document = session.open_document(uri)
+    server.scheduler.supersede_edit()
     if document is None:
         return
     num_chars = _num_touched_chars(document, changes)
@@ -49,9 +51,13 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
         document.let_go()
     if num_chars > MAX_QUICK_CHARS:
         twin = document.copy()
-        _take(server, num_chars, lambda: _changed(twin, version, changes, session.encoding))
+        _take(server, num_chars, lambda: _changed(twin, version, changes, session.encoding)[0])
+        session.edits.clear(uri)
     else:
-        _put(server, _changed(document, version, changes, session.encoding))
+        document, line_changes = _changed(document, version, changes, session.encoding)
+        _put(server, document)
+        for line_change in line_changes:
+            session.edits.changed(uri, line_change, time.monotonic())
     prefetch_after_edit(server, uri, _typed(changes))
     session.measurements.add_change((time.perf_counter() - begin) * 1000)
 
@@ -72,6 +78,8 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     server.session.drop(uri)
     forget(server, location)
     _readmit(server)
+    server.session.edits.forget(uri)
+    server.session.proposals.forget(uri)
     server.show_status()
     server.scheduler.forget(server.session.document_key(uri))
     server.contexts.forget(server.session.document_key(uri))
@@ -98,6 +106,7 @@ def _put(server: SlipstreamServer, document: Document) -> None:
     server.session.put(document)
     if is_new:
         identify(server, document.uri)
+        server.follow_edits(document.uri)
     show_to_index(server, server.session.location_of(document.uri))
     _readmit(server)
     if not was_served or document.is_too_large:
@@ -132,17 +141,23 @@ def _changed(
     version: int,
     changes: Sequence[types.TextDocumentContentChangeEvent],
     encoding: PositionEncoding,
-) -> Document:
-    """The document with these edits; once its text is lost, only its whole text makes it whole again."""
+) -> tuple[Document, list[LineChange]]:
+    """The document with these edits, and the lines that changed.
+
+    Once its text is lost, only its whole text makes it whole again.
+    """
+    line_changes: list[LineChange] = []
     for change in changes:
         if change.text == CUT:
             document.let_go()
         elif not isinstance(change, types.TextDocumentContentChangePartial):
+            old = document.contents()
             document.replace(change.text)
+            line_changes.append(LineChange(0, old, document.contents()))
         elif not document.is_lost:
-            document.apply(_edit_of(change), encoding)
+            line_changes.append(document.apply(_edit_of(change), encoding))
     document.version = version
-    return document
+    return document, line_changes
 
 
 def _typed(changes: Sequence[types.TextDocumentContentChangeEvent]) -> Edit | None:

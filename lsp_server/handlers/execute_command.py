@@ -8,6 +8,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 
+from lsp_server.protocol.edit_conversion import ACCEPTED_EDIT_COMMAND, REJECTED_EDIT_COMMAND
 from lsp_server.protocol.lsp_conversion import ACCEPTED_COMMAND
 from lsp_server.server import SlipstreamServer
 
@@ -26,6 +27,18 @@ async def _accepted(server: SlipstreamServer, arguments: Sequence[Any]) -> None:
         server.session.accept(arguments[0])
 
 
+async def _accepted_edit(server: SlipstreamServer, arguments: Sequence[Any]) -> None:
+    """The user applied a proposed edit; the first argument is its id."""
+    if arguments and server.session.proposals.accept(arguments[0]):
+        server.session.measurements.num_edits_accepted += 1
+
+
+async def _rejected_edit(server: SlipstreamServer, arguments: Sequence[Any]) -> None:
+    """The user dismissed a proposed edit; the first argument is its id. It is not proposed again."""
+    if arguments and server.session.proposals.reject(arguments[0]):
+        server.session.measurements.num_edits_rejected += 1
+
+
 async def _purge_index(server: SlipstreamServer, _arguments: Sequence[Any]) -> int:
     """Delete the index of every workspace folder and build it again; return their number.
 
@@ -42,5 +55,7 @@ async def _purge_index(server: SlipstreamServer, _arguments: Sequence[Any]) -> i
 
 COMMANDS: dict[str, Callable[[SlipstreamServer, Sequence[Any]], Awaitable[Any]]] = {
     ACCEPTED_COMMAND: _accepted,
+    ACCEPTED_EDIT_COMMAND: _accepted_edit,
+    REJECTED_EDIT_COMMAND: _rejected_edit,
     "slipstream.purgeIndex": _purge_index,
 }

@@ -80,6 +80,7 @@ def take_identity(server: SlipstreamServer, uri: str, found: FoundFile) -> None:
     if before.file is not None and before.file != session.location_of(uri).file:
         server.indexes.document_closed(before.file)
     show_to_index(server, session.location_of(uri))
+    server.follow_edits(uri)
     server.show_status()
 
 

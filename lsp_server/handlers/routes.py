@@ -21,6 +21,7 @@ from lsp_server.handlers import (
     folders,
     inline_completion,
     lifecycle,
+    next_edit,
     notebooks,
     stats,
     telemetry,
@@ -64,10 +65,12 @@ ROUTES = (
         execute_command.execute_command,
         types.ExecuteCommandOptions(commands=list(execute_command.COMMANDS)),
     ),
+    Route("textDocument/copilotInlineEdit", next_edit.next_edit),
     Route("slipstream/stats", stats.stats),
     Route("slipstream/why", why.why),
     Route("textDocument/didShowCompletion", telemetry.did_show_completion),
     Route("textDocument/didPartiallyAcceptCompletion", telemetry.did_partially_accept_completion),
+    Route("textDocument/didShowInlineEdit", telemetry.did_show_inline_edit),
     Route("textDocument/didFocus", telemetry.did_focus),
 )
 

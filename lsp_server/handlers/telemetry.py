@@ -18,6 +18,11 @@ def did_show_completion(server: SlipstreamServer, _params: Any) -> None:
     server.session.measurements.num_shown += 1
 
 
+def did_show_inline_edit(server: SlipstreamServer, _params: Any) -> None:
+    """The client put a proposed edit on the screen."""
+    server.session.measurements.num_edits_shown += 1
+
+
 def did_partially_accept_completion(server: SlipstreamServer, params: Any) -> None:
     """The user took a part of a suggestion: `acceptedLength` UTF-16 units from its start until now."""
     server.session.measurements.num_partially_accepted += 1

@@ -10,6 +10,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from lsp_server.engine.scheduler import SupersededError
 from lsp_server.handlers.inline_completion import suggest
 from lsp_server.protocol import lsp_conversion
+from lsp_server.protocol.edit_conversion import edit_explanation
 from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.server import SlipstreamServer
 from lsp_server.workspace.documents import LineColumn
@@ -24,6 +25,8 @@ async def why(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     Raises JsonRpcInvalidParams for parameters that name neither.
     """
     if isinstance(params, dict) and isinstance(record_id := params.get("id"), str):
+        if (edit_record := server.session.proposals.record(record_id)) is not None:
+            return edit_explanation(edit_record)
         record = server.session.record(record_id)
         return _explained(server, record) if record else lsp_conversion.unknown("unknown-suggestion")
     return await _why_at(server, *_parse(params))

@@ -30,6 +30,13 @@ REASONS: Mapping[str, str] = {
     "unknown-document": "This document is not open.",
     "document-too-large": "This document is too large, or one of its lines is too long.",
     "unknown-suggestion": "Slipstream no longer has the record of this suggestion.",
+    "next-edit-off": "The setting nextEdit is off.",
+    "next-edit-manual": "The setting nextEdit is manual: edits are proposed only when you ask for one.",
+    "no-recent-edit": "You have not edited anything lately that could be repeated.",
+    "no-similar-place": "No other line has the text that you just changed.",
+    "edit-unlikely": "The model does not expect the same edit elsewhere.",
+    "edit-needs-local-model": "Your team's servers do not propose edits; a model on this machine does.",
+    "excluded-file": "The repository's ignore rules exclude this file, so its edits are not followed.",
     "nothing": "The model had nothing to add.",
 }
 

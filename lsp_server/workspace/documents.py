@@ -6,7 +6,7 @@ Owns the text as the client has it, line ends included. Has no access to protoco
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +43,15 @@ class Edit:
     start: LineColumn
     end: LineColumn
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineChange:
+    """Lines `old`, from line `top` on, became `new`; all without their ends."""
+
+    top: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +121,11 @@ class Document:
         """Whether a keystroke in it costs too much for suggestions, or its text is lost."""
         return self.is_lost or self.num_chars > MAX_DOCUMENT_CHARS or self.num_long_lines > 0
 
-    def apply(self, edit: Edit, encoding: PositionEncoding) -> None:
-        """Apply one edit. Places beyond an end mean that end; a reversed range is read the right way."""
+    def apply(self, edit: Edit, encoding: PositionEncoding) -> LineChange:
+        """Apply one edit and return the lines that it changed.
+
+        Places beyond an end mean that end; a reversed range is read the right way.
+        """
         first, second = self.place(edit.start, encoding), self.place(edit.end, encoding)
         start, end = min(first, second), max(first, second)
         left = self.lines[start[0]][: start[1]]
@@ -122,8 +134,7 @@ class Document:
         if start[0] == end[0] and "\n" not in edit.text and "\r" not in edit.text:
             # A long line is not searched for line ends when nothing but letters are typed into it.
             middle = paired(f"{left[-1:]}{edit.text}{right[:1]}")
-            self._splice(top, bottom, [f"{left[:-1]}{middle}{right[1:]}"])
-            return
+            return self._splice(top, bottom, [f"{left[:-1]}{middle}{right[1:]}"])
         new = paired(f"{left}{edit.text}{right}")
         if new.startswith("\n") and top and self.lines[top - 1].endswith("\r"):
             top -= 1
@@ -132,7 +143,7 @@ class Document:
         if bottom < len(self.lines):
             # The replaced lines ended in a line end, and so does the chunk: the rest after it is not a line.
             chunk.pop()
-        self._splice(top, bottom, chunk)
+        return self._splice(top, bottom, chunk)
 
     def num_touched_chars(self, edit: Edit) -> int:
         """About how much text is gone through when an edit is applied."""
@@ -146,14 +157,15 @@ class Document:
         self.is_lost = True
         self.lines, self.num_chars, self.num_crlf, self.num_long_lines = [""], 0, 0, 0
 
-    def _splice(self, top: int, bottom: int, chunk: list[str]) -> None:
-        """Put the lines of `chunk` in place of those from `top` to before `bottom`."""
+    def _splice(self, top: int, bottom: int, chunk: list[str]) -> LineChange:
+        """Put the lines of `chunk` in place of those from `top` to before `bottom`; return the change."""
         old = self.lines[top:bottom]
         self.num_chars += sum(map(_length, chunk)) - sum(map(_length, old))
         self.num_crlf += sum(map(_ends_with_crlf, chunk)) - sum(map(_ends_with_crlf, old))
         self.num_long_lines += sum(map(_is_long, chunk)) - sum(map(_is_long, old))
         self.lines[top:bottom] = chunk
         self._settle()
+        return LineChange(top, _contents(old), _contents(chunk))
 
     def copy(self) -> Document:
         """The same document, to be changed by itself."""
@@ -172,6 +184,10 @@ class Document:
     def content(self, line: int) -> str:
         """A line without its end."""
         return self.lines[line].rstrip("\r\n")
+
+    def contents(self) -> tuple[str, ...]:
+        """All lines without their ends."""
+        return _contents(self.lines)
 
     def snapshot(self, line: int, column: int) -> DocumentSnapshot:
         """The surroundings of an existing place, frozen."""
@@ -229,6 +245,10 @@ class Document:
             parts.append(following)
             num_chars += len(following)
         return encodable(plain_newlines("".join(parts)))
+
+
+def _contents(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(line.rstrip("\r\n") for line in lines)
 
 
 def split_lines(text: str) -> list[str]:

@@ -63,6 +63,11 @@ class Measurements:
     num_accepted_chars: int = 0
     num_focused: int = 0
     num_changes: int = 0
+    num_edit_requests: int = 0
+    num_edits_proposed: int = 0
+    num_edits_shown: int = 0
+    num_edits_accepted: int = 0
+    num_edits_rejected: int = 0
     rules: Counter[str] = field(default_factory=Counter)
     tokens: Counter[str] = field(default_factory=Counter)
     accepted_by_source: Counter[str] = field(default_factory=Counter)
@@ -70,6 +75,7 @@ class Measurements:
     response_ms: deque[float] = field(default_factory=_recent)
     change_ms: deque[float] = field(default_factory=_recent)
     cancel_to_idle_ms: deque[float] = field(default_factory=_recent)
+    edit_ms: deque[float] = field(default_factory=_recent)
     last: Answered | None = None
 
     def add_completion(self, stats: CompletionStats) -> None:
@@ -85,6 +91,11 @@ class Measurements:
     def add_cancellation(self, ms: float) -> None:
         """Count the time from a cancellation to the moment the engine was free again."""
         self.cancel_to_idle_ms.append(ms)
+
+    def add_edit(self, ms: float) -> None:
+        """Count an edit that was proposed, and the time from its request."""
+        self.num_edits_proposed += 1
+        self.edit_ms.append(ms)
 
     def add_change(self, ms: float) -> None:
         """Count the time one change of a document took."""
@@ -103,6 +114,7 @@ class Measurements:
             "response_ms": percentiles(self.response_ms),
             "recent_response_ms": [round(ms, 3) for ms in tuple(self.response_ms)[-NUM_LISTED:]],
             "last": self.last.as_dict() if self.last else None,
+            "edit_ms": percentiles(self.edit_ms),
             "change_ms": percentiles(self.change_ms),
             "cancel_to_idle_ms": percentiles(self.cancel_to_idle_ms),
         }

@@ -21,10 +21,12 @@ from lsp_server.workspace.documents import (
     plain_newlines,
     typed_word,
 )
+from lsp_server.workspace.edit_log import EditLog
 from lsp_server.workspace.folders import WorkspaceFolders
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity, locate
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.notebooks import Notebooks
+from lsp_server.workspace.proposals import Proposals
 from lsp_server.workspace.settings import IndexSettings, Settings
 
 NUM_RECORDS = 64
@@ -95,6 +97,8 @@ class Session:
     measurements: Measurements = field(default_factory=Measurements)
     notebooks: Notebooks = field(default_factory=Notebooks)
     unidentified: set[str] = field(default_factory=set)
+    edits: EditLog = field(default_factory=EditLog)
+    proposals: Proposals = field(default_factory=Proposals)
     _records: OrderedDict[str, CompletionRecord] = field(default_factory=OrderedDict)
     _num_records: int = 0
     _locations: dict[str, DocumentLocation] = field(default_factory=dict)

@@ -151,12 +151,24 @@ class Settings(BaseModel):
             narrow="never",
         ),
     ] = "auto"
+    next_edit: Annotated[
+        Literal["off", "automatic", "manual"],
+        About(
+            "Whether to propose your last edit again in other places where it belongs.",
+            page="Suggestions",
+            choices={
+                "off": "Never.",
+                "automatic": "When you pause after an edit.",
+                "manual": "Only when you ask for the next edit.",
+            },
+            narrow="off",
+        ),
+    ] = "automatic"
     max_tokens: Annotated[
         int,
         Field(ge=1, le=1024),
         About(
             "The longest suggestion, in tokens. A line of code has about ten tokens.",
-            page="Suggestions",
             narrow="lower",
         ),
     ] = 64

@@ -7,7 +7,7 @@ export const SHOWN_KEYS = [
   "suggestInComments",
   "suggestInStrings",
   "multiline",
-  "maxTokens",
+  "nextEdit",
   "eagerness",
   "deadlineMs",
   "target",
@@ -18,6 +18,7 @@ export const SHOWN_KEYS = [
 
 /** The server's settings that are on no page. */
 export const ADVANCED_KEYS = [
+  "maxTokens",
   "patienceMs",
   "candidates",
   "remote.tokenFile",

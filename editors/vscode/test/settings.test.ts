@@ -9,7 +9,7 @@ function sent(set: Readonly<Record<string, unknown>>, ofUser: Readonly<Record<st
 }
 
 test("the server gets what the user set, so that config.toml holds for the rest", () => {
-  assert.deepEqual(sent({ maxTokens: 32, "index.exclude": ["*.sql"] }), { maxTokens: 32, "index.exclude": ["*.sql"] });
+  assert.deepEqual(sent({ eagerness: 0.3, "index.exclude": ["*.sql"] }), { eagerness: 0.3, "index.exclude": ["*.sql"] });
   assert.deepEqual(sent({}), {});
   assert.deepEqual(sent({ "remote.url": "https://a.example" }), { "remote.url": "https://a.example" });
 });

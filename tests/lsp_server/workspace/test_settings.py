@@ -241,6 +241,7 @@ def test_a_repository_may_only_change_what_a_workspace_may_set() -> None:
         "trigger",
         "multiline",
         "repositoryMemory",
+        "nextEdit",
     }
     for row in all_settings():
         if row.about.narrow in {"manual", "never", "off"}:

@@ -1,0 +1,154 @@
+"""Where a recent edit may belong too: lines that hold the old side of a substitution, the nearest first.
+
+Owns the search in open documents and what is never proposed. Pure and bounded. Does not depend on models.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit, Lines
+from completion_engine.next_edit.substitutions import Substitution, substitutions_of
+
+MAX_RECENT_HUNKS = 8
+MAX_CANDIDATES = 24  # that are ordered; few of them are scored
+_MAX_MATCHES = 64  # of one substitution in one document
+_MAX_SEARCHED_CHARS = 2_000_000  # of all documents together
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place where the substitutions of the hunk `repeats` apply, and how far it is.
+
+    `distance` counts lines from the cursor; every line of another document is farther than all of this one.
+    """
+
+    edit: LineEdit
+    repeats: Hunk
+    num_examples: int
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """One substitution of a recent hunk, and how many recent hunks teach the same core."""
+
+    substitution: Substitution
+    hunk: Hunk
+    num_examples: int
+
+
+def find_candidates(request: EditRequest) -> list[Candidate]:
+    """Return the places where a recent hunk may be repeated, the nearest first."""
+    hunks = request.hunks[-MAX_RECENT_HUNKS:]
+    lessons = _lessons(hunks)
+    found: dict[tuple[str, int, Lines], Candidate] = {}
+    room = _MAX_SEARCHED_CHARS
+    for rank, document in enumerate(request.documents):
+        text = "\n".join(document.lines)
+        room -= len(text)
+        if room < 0:
+            break
+        for hunk in reversed(hunks):
+            own = [lesson for lesson in lessons if lesson.hunk is hunk]
+            for edit, num_examples in _edits(document, text, own):
+                if not _is_unwanted(edit, request):
+                    distance = abs(edit.first_line - request.line) + (rank << 24)
+                    key = edit.document, edit.first_line, edit.new
+                    found.setdefault(key, Candidate(edit, hunk, num_examples, distance))
+    return sorted(found.values(), key=lambda candidate: candidate.distance)[:MAX_CANDIDATES]
+
+
+def _lessons(hunks: Sequence[Hunk]) -> list[_Lesson]:
+    """Return what recent hunks teach, without what a later hunk took back."""
+    taught = [(hunk, substitutions_of(hunk)) for hunk in hunks]
+    lessons: list[_Lesson] = []
+    for at, (hunk, substitutions) in enumerate(taught):
+        later = {one.core for _, others in taught[at:] for one in others}
+        for one in substitutions:
+            if one.is_undone_by not in later:
+                num_examples = sum(any(one.core == it.core for it in others) for _, others in taught)
+                lessons.append(_Lesson(one, hunk, num_examples))
+    return lessons
+
+
+def _edits(document: EditDocument, text: str, lessons: Sequence[_Lesson]) -> Iterator[tuple[LineEdit, int]]:
+    """Yield the edits that the lessons of one hunk make in a document, all of a line together."""
+    starts = _line_starts(document.lines)
+    matches: list[tuple[int, _Lesson]] = []
+    for lesson in lessons:
+        matches += [(at, lesson) for at in _places(text, lesson.substitution)]
+    by_line: dict[int, list[tuple[int, _Lesson]]] = {}
+    for at, lesson in sorted(matches, key=lambda match: (match[0], -len(match[1].substitution.old))):
+        by_line.setdefault(_line_of(starts, at), []).append((at, lesson))
+    for first, here in by_line.items():
+        end = max(_line_of(starts, at + len(lesson.substitution.old)) for at, lesson in here) + 1
+        old = document.lines[first:end]
+        new = tuple(_applied("\n".join(old), starts[first], here).split("\n"))
+        if new != old:
+            num_examples = max(lesson.num_examples for _, lesson in here)
+            yield LineEdit(document.document, first, old, new), num_examples
+
+
+def _applied(text: str, offset: int, matches: Sequence[tuple[int, _Lesson]]) -> str:
+    """Apply matches, ordered by place with the longest first; one inside another is left out."""
+    parts: list[str] = []
+    done = 0
+    for at, lesson in matches:
+        start, one = at - offset, lesson.substitution
+        if start >= done:
+            parts += [text[done:start], one.new]
+            done = start + len(one.old)
+    return "".join([*parts, text[done:]])
+
+
+def _places(text: str, one: Substitution) -> Iterator[int]:
+    """Yield where the old side stands as whole tokens, and not within text that reads as the new side."""
+    inside = one.new.find(one.old)
+    at = text.find(one.old)
+    for _ in range(_MAX_MATCHES):
+        if at < 0:
+            return
+        end = at + len(one.old)
+        is_done = inside >= 0 and text.startswith(one.new, at - inside) and at >= inside
+        if not is_done and not _joins(text, at) and not _joins(text, end):
+            yield at
+        at = text.find(one.old, at + 1)
+
+
+def _joins(text: str, at: int) -> bool:
+    """Return whether a word goes on across a place."""
+    return 0 < at < len(text) and _is_word(text[at - 1]) and _is_word(text[at])
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+def _is_unwanted(edit: LineEdit, request: EditRequest) -> bool:
+    """Return whether an edit was rejected, or gives back text that the user just replaced."""
+    return edit.identity in request.rejected or any(restores(edit, hunk) for hunk in request.hunks)
+
+
+def restores(edit: LineEdit, hunk: Hunk) -> bool:
+    """Return whether an edit within a hunk brings back lines that the hunk took away."""
+    overlaps = (
+        edit.document == hunk.document
+        and edit.first_line < max(hunk.end_line, hunk.first_line + 1)
+        and hunk.first_line < edit.end_line
+    )
+    return overlaps and any(line in hunk.old and line not in edit.old for line in edit.new if line.strip())
+
+
+def _line_starts(lines: Lines) -> list[int]:
+    starts, at = [], 0
+    for line in lines:
+        starts.append(at)
+        at += len(line) + 1
+    return starts
+
+
+def _line_of(starts: Sequence[int], at: int) -> int:
+    return bisect_right(starts, at) - 1

@@ -1,0 +1,122 @@
+"""Answers a request for the next edit: patterns find places, the target decides, silence is usual.
+
+Owns the order of the work and its bounds. Does not depend on the protocol, settings and threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+
+from completion_engine.next_edit.candidates import Candidate, find_candidates
+from completion_engine.next_edit.decision import DEFAULT_THRESHOLD, Evidence, probability
+from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, LineEdit, ProposedEdit
+from completion_engine.next_edit.log_odds import Branches, BranchScorer
+from completion_engine.next_edit.parsing import breaks_syntax
+from completion_engine.next_edit.places import PlacePrompts
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.text_window import without_surrogates
+
+MAX_SCORED = 4
+MAX_MS = 3_000.0  # after which no further candidate is scored
+_MAX_REGION_LINES = 12
+_MAX_TOKENS = 256  # of the old or the new text
+_MAX_REMEMBERED = 256
+
+_ScoreKey = tuple[tuple[int, ...], Branches]
+
+
+class EditProposer:
+    """Proposes at most one edit for a request. Used on the engine's thread.
+
+    Scores are remembered, so that a request that was interrupted goes on where it was.
+    """
+
+    def __init__(
+        self, target: LanguageModel, tokenizer: Tokenizer, threshold: float = DEFAULT_THRESHOLD
+    ) -> None:
+        self._tokenizer, self._threshold = tokenizer, threshold
+        self._max_tokens = min(_MAX_TOKENS, target.capacity // 8)
+        room = target.capacity - 2 * self._max_tokens - target.chunks.max_pending
+        self._prompts = PlacePrompts(tokenizer, room)
+        self._scorer = BranchScorer(target, tokenizer)
+        self._scores: OrderedDict[_ScoreKey, float] = OrderedDict()
+
+    @property
+    def num_cache_bytes(self) -> int:
+        """Memory of the cache when it is full."""
+        return self._scorer.num_cache_bytes
+
+    def propose(self, request: EditRequest) -> EditAnswer:
+        """Return the nearest edit that is likely enough, or none and the rule that says why.
+
+        Raises CancelledError before the next pass once the request is cancelled.
+        """
+        begin_s, num_before = time.perf_counter(), self._scorer.num_forwards
+        candidates = find_candidates(request)
+        documents = {document.document: document for document in request.documents}
+        proposal, num_scored = None, 0
+        for candidate in candidates:
+            if num_scored >= MAX_SCORED or (time.perf_counter() - begin_s) * 1e3 > MAX_MS:
+                break
+            document = documents[candidate.edit.document]
+            log_odds = self.score(request, document, candidate.edit)
+            if log_odds is None:
+                continue
+            num_scored += 1
+            proposal = self._decide(candidate, document, log_odds)
+            if proposal is not None:
+                break
+        return EditAnswer(
+            proposal,
+            "" if proposal else _reason(request, candidates),
+            len(candidates),
+            num_scored,
+            self._scorer.num_forwards - num_before,
+            (time.perf_counter() - begin_s) * 1e3,
+        )
+
+    def score(self, request: EditRequest, document: EditDocument, edit: LineEdit) -> float | None:
+        """Return log p(new) - log p(old) of an edit; None where its texts are too long, or its place is.
+
+        Raises as `propose`.
+        """
+        if max(len(edit.old), len(edit.new)) > _MAX_REGION_LINES:
+            return None
+        branches = self._branches(edit)
+        prompt = self._prompts.prompt(request, document, edit)
+        if branches is None or prompt is None:
+            return None
+        key = prompt, branches
+        if key not in self._scores:
+            self._scores[key] = self._scorer.log_odds(prompt, branches, request.cancellation)
+            if len(self._scores) > _MAX_REMEMBERED:
+                self._scores.popitem(last=False)
+        return self._scores[key]
+
+    def forget(self) -> None:
+        """Drop the scores, and with them the texts of documents."""
+        self._scores.clear()
+
+    def _branches(self, edit: LineEdit) -> Branches | None:
+        texts = [without_surrogates("".join(f"{line}\n" for line in side)) for side in (edit.old, edit.new)]
+        old, new = self._tokenizer.encode_many(texts)
+        if max(len(old), len(new)) > self._max_tokens:
+            return None
+        try:
+            return Branches.of(old, new)
+        except ValueError:  # a line was taken away at the end of the region
+            return None
+
+    def _decide(self, candidate: Candidate, document: EditDocument, log_odds: float) -> ProposedEdit | None:
+        likely = probability(Evidence.of(candidate, log_odds))
+        if likely < self._threshold or breaks_syntax(document, candidate.edit):
+            return None
+        return ProposedEdit(candidate.edit, candidate.repeats, candidate.num_examples, log_odds, likely)
+
+
+def _reason(request: EditRequest, candidates: list[Candidate]) -> str:
+    if not request.hunks:
+        return "no-recent-edit"
+    return "edit-unlikely" if candidates else "no-similar-place"

@@ -1,0 +1,133 @@
+"""What a hunk teaches: texts that it replaced, each with enough of its line to be found again.
+
+Pure functions of text, bounded in time by the length of a hunk. Does not depend on documents and models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from completion_engine.next_edit.edits import Hunk
+
+MAX_HUNK_TOKENS = 600  # a longer hunk is compared too slowly, and is rarely one that is repeated
+_MAX_PATTERNS = 8
+_MAX_CONTEXT_TOKENS = 12
+_MIN_NAME_CHARS = 3
+_NEAR = 2  # blocks with at most this many tokens between them are one change too
+_TOKEN = re.compile(r"\w+|[^\S\n]+|[^\w\s]|\n")
+_NAME = re.compile(r"[^\W\d]\w*")
+
+Tokens = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """Replace `old` with `new`. `core` is the changed part of both, without the context that finds it."""
+
+    old: str
+    new: str
+    core: tuple[str, str]
+
+    @property
+    def is_undone_by(self) -> tuple[str, str]:
+        """The core of the substitution that takes this one back."""
+        return self.core[1], self.core[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Tokens `first` to `end` of the old text became tokens `new_first` to `new_end` of the new one."""
+
+    first: int
+    end: int
+    new_first: int
+    new_end: int
+
+
+def substitutions_of(hunk: Hunk) -> list[Substitution]:
+    """Return the substitutions of a hunk: whole changes first, then their parts; none for a long hunk."""
+    old, new = tokens_of("\n".join(hunk.old)), tokens_of("\n".join(hunk.new))
+    if not old or max(len(old), len(new)) > MAX_HUNK_TOKENS:
+        return []
+    found: dict[tuple[str, str], Substitution] = {}
+    for block in _with_merged(_changed(old, new)):
+        core = "".join(old[block.first : block.end]), "".join(new[block.new_first : block.new_end])
+        if any(side.strip() for side in core):
+            pattern = _in_context(old, block, core)
+            if pattern is not None:
+                found.setdefault((pattern.old, pattern.new), pattern)
+    return list(found.values())[:_MAX_PATTERNS]
+
+
+def changed_cores(hunk: Hunk) -> list[tuple[str, str]]:
+    """Return the changed parts of a hunk alone, in their order: (removed, inserted)."""
+    old, new = tokens_of("\n".join(hunk.old)), tokens_of("\n".join(hunk.new))
+    if max(len(old), len(new)) > MAX_HUNK_TOKENS:
+        return []
+    return [
+        ("".join(old[block.first : block.end]), "".join(new[block.new_first : block.new_end]))
+        for block in _changed(old, new)
+    ]
+
+
+def tokens_of(text: str) -> Tokens:
+    """Return names, numbers, blanks, line ends and single marks of a text."""
+    return _TOKEN.findall(text)
+
+
+def is_name(token: str) -> bool:
+    """Return whether a token is a name or a keyword."""
+    return _NAME.fullmatch(token) is not None
+
+
+def _changed(old: Tokens, new: Tokens) -> list[_Block]:
+    """Return the blocks that differ. Blanks between two changes belong to them."""
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    blocks = [_Block(*at) for tag, *at in matcher.get_opcodes() if tag != "equal"]
+    joined: list[_Block] = []
+    for block in blocks:
+        if joined and all(token.isspace() for token in old[joined[-1].end : block.first]):
+            joined[-1] = _Block(joined[-1].first, block.end, joined[-1].new_first, block.new_end)
+        else:
+            joined.append(block)
+    return joined
+
+
+def _with_merged(blocks: Sequence[_Block]) -> Iterator[_Block]:
+    """Yield runs of near blocks as one, the longest run first, then each block."""
+    start = 0
+    for at in range(1, len(blocks) + 1):
+        if at == len(blocks) or blocks[at].first - blocks[at - 1].end > _NEAR:
+            if at - start > 1:
+                first, last = blocks[start], blocks[at - 1]
+                yield _Block(first.first, last.end, first.new_first, last.new_end)
+            start = at
+    yield from blocks
+
+
+def _in_context(old: Tokens, block: _Block, core: tuple[str, str]) -> Substitution | None:
+    """Return the substitution with as many tokens around the block as make it specific; None if too few."""
+    before, after = block.first, block.end
+    while not _is_specific(old[before:after], is_insertion=block.first == block.end):
+        if after - before >= _MAX_CONTEXT_TOKENS + block.end - block.first:
+            return None
+        grows_left = before > 0 and old[before - 1] != "\n"
+        grows_right = after < len(old) and old[after] != "\n"
+        if not (grows_left or grows_right):
+            return None
+        if grows_left and (block.first - before <= after - block.end or not grows_right):
+            before -= 1
+        else:
+            after += 1
+    left, right = "".join(old[before : block.first]), "".join(old[block.end : after])
+    return Substitution(f"{left}{core[0]}{right}", f"{left}{core[1]}{right}", core)
+
+
+def _is_specific(tokens: Sequence[str], *, is_insertion: bool) -> bool:
+    """Return whether few places hold these tokens: a name of some length, and company where nothing goes."""
+    num_visible = sum(not token.isspace() for token in tokens)
+    has_name = any(is_name(token) and len(token) >= _MIN_NAME_CHARS for token in tokens)
+    return has_name and num_visible >= (2 if is_insertion else 1)

@@ -1,0 +1,112 @@
+"""`textDocument/copilotInlineEdit`: the next edit, in the form that clients of other servers already ask for.
+
+Collects the recent edits and the open documents, asks the scheduler, and checks that the answer still fits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from pygls.exceptions import JsonRpcInvalidParams
+
+from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, Hunk
+from lsp_server.engine.scheduler import SupersededError
+from lsp_server.handlers.identifying import identified
+from lsp_server.protocol import edit_conversion
+from lsp_server.protocol.lsp_conversion import read_position
+from lsp_server.server import SlipstreamServer
+from lsp_server.workspace.documents import Document
+from lsp_server.workspace.proposals import EditRecord
+
+_INVOKED = 1  # the trigger kind of a user who asked; clients that send none ask by themselves
+_MAX_DOCUMENTS = 8
+_MAX_CHARS = 1_000_000  # of all documents of one request
+
+
+async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
+    """Return one edit or none. Raises JsonRpcInvalidParams for parameters that name no position."""
+    try:
+        uri, place = read_position(params)
+    except (LookupError, TypeError) as error:
+        raise JsonRpcInvalidParams(edit_conversion.EXPECTED) from error
+    context = edit_conversion.read_context(params)
+    begin_s = time.perf_counter()
+    server.session.measurements.num_edit_requests += 1
+    rule = await _refusal(server, uri, is_invoked=context.trigger_kind == _INVOKED)
+    document = server.session.documents.get(uri)
+    if rule or document is None:
+        _remember(server, uri, EditAnswer(rule=rule or "unknown-document"))
+        return edit_conversion.no_edit()
+    line, _ = document.place(place, server.session.encoding)
+    request = _request(server, document, line, is_wide=context.takes_other_documents)
+    versions = {it.document: server.session.documents[it.document].version for it in request.documents}
+    try:
+        answer = await server.scheduler.propose_edit(request)
+    except SupersededError:
+        # No client waits for this one: it ends as one that the client cancelled itself.
+        raise asyncio.CancelledError from None
+    return _answered(server, uri, answer, versions, begin_s)
+
+
+async def _refusal(server: SlipstreamServer, uri: str, *, is_invoked: bool) -> str:
+    """Return the rule by which no edit is proposed in a document; empty if there is none.
+
+    The rules of the index are read anew: a document that they exclude by now is followed no more.
+    """
+    session = server.session
+    document = session.documents.get(uri)
+    if document is None:
+        return "unknown-document"
+    await identified(server, uri)
+    settings = session.settings_for(uri)
+    if settings.next_edit == "off":
+        return "next-edit-off"
+    if settings.next_edit == "manual" and not is_invoked:
+        return "next-edit-manual"
+    if rule := session.refusal(uri, document.language, is_invoked=True):
+        return rule
+    for followed in session.edits.documents:
+        await server.check_followed(followed)
+    return "" if session.edits.is_followed(uri) else "excluded-file"
+
+
+def _request(server: SlipstreamServer, focused: Document, line: int, *, is_wide: bool) -> EditRequest:
+    """Freeze the recent edits and the documents that an edit may be proposed in, the focused one first."""
+    session, hunks = server.session, server.session.edits.hunks()
+    session.measurements.num_edits_rejected += session.proposals.pass_over(hunks)
+    others = [it for it in session.documents.values() if it is not focused] if is_wide else []
+    frozen: list[EditDocument] = []
+    room = _MAX_CHARS
+    for document in (focused, *others):
+        room -= document.num_chars
+        if session.edits.is_followed(document.uri) and room > 0 and len(frozen) < _MAX_DOCUMENTS:
+            path = session.location_of(document.uri).name
+            frozen.append(EditDocument(document.uri, path, document.language, document.contents()))
+    folder = session.location_of(focused.uri).folder
+    name = folder.name if folder else ""
+    return EditRequest(frozen, hunks, line, name, session.proposals.rejected)
+
+
+def _answered(
+    server: SlipstreamServer, uri: str, answer: EditAnswer, versions: dict[str, int], begin_s: float
+) -> dict[str, Any]:
+    """Return the answer as it fits the documents now; it is remembered and counted."""
+    session, proposal = server.session, answer.proposal
+    document = session.documents.get(proposal.edit.document) if proposal else None
+    if proposal is None or document is None or document.version != versions[document.uri]:
+        _remember(server, uri, answer if proposal is None else EditAnswer(rule="document-changed"))
+        return edit_conversion.no_edit()
+    record = _remember(server, uri, answer, proposal.repeats)
+    session.measurements.add_edit((time.perf_counter() - begin_s) * 1e3)
+    return edit_conversion.one_edit(record.id, proposal.edit, document, session.encoding)
+
+
+def _remember(
+    server: SlipstreamServer, uri: str, answer: EditAnswer, repeats: Hunk | None = None
+) -> EditRecord:
+    path = server.session.location_of(repeats.document).indexed_as if repeats else ""
+    if answer.rule:
+        server.session.measurements.rules[answer.rule] += 1
+    return server.session.proposals.remember(uri, answer, time.monotonic(), path)

@@ -1,0 +1,122 @@
+"""The next edit in the protocol's words: what a request says, the answer, and its explanation.
+
+Does not depend on how an edit was found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from completion_engine.next_edit.edits import LineEdit
+from completion_engine.next_edit.substitutions import tokens_of
+from lsp_server.protocol.reasons import REASONS, texts
+from lsp_server.workspace.documents import Document, PositionEncoding, units_of
+from lsp_server.workspace.proposals import EditRecord
+from ngram_cache.redaction import blank_secrets
+
+ACCEPTED_EDIT_COMMAND = "slipstream.acceptedEdit"
+REJECTED_EDIT_COMMAND = "slipstream.rejectedEdit"
+EXPECTED = "Expected {textDocument: {uri}, position: {line, character}}."
+
+
+@dataclass(frozen=True, slots=True)
+class EditContext:
+    """How a client asks. With `takes_other_documents` it shows edits of other open documents too."""
+
+    trigger_kind: int = 0
+    takes_other_documents: bool = False
+
+
+def read_context(params: Any) -> EditContext:
+    """Return the context of a request; anything that is missing or malformed has its default."""
+    context = params.get("context") if isinstance(params, dict) else None
+    if not isinstance(context, dict):
+        return EditContext()
+    kind, wide = context.get("triggerKind"), context.get("otherDocuments")
+    return EditContext(kind if isinstance(kind, int) else 0, wide is True)
+
+
+def no_edit() -> dict[str, Any]:
+    """The answer without an edit."""
+    return {"edits": []}
+
+
+def one_edit(
+    record_id: str, edit: LineEdit, document: Document, encoding: PositionEncoding
+) -> dict[str, Any]:
+    """The answer with one edit, which replaces as little of its lines as whole tokens allow."""
+    old, new = ("\n".join(side) for side in (edit.old, edit.new))
+    start, end = changed_span(old, new)
+    inserted = new[start : len(new) - (len(old) - end)]
+    command = {"title": "Slipstream: accepted", "command": ACCEPTED_EDIT_COMMAND, "arguments": [record_id]}
+    return {
+        "edits": [
+            {
+                "text": inserted.replace("\n", document.newline),
+                "textDocument": {"uri": document.uri, "version": document.version},
+                "range": {
+                    "start": _position(edit.first_line, old[:start], encoding),
+                    "end": _position(edit.first_line, old[:end], encoding),
+                },
+                "command": command,
+            }
+        ]
+    }
+
+
+def changed_span(old: str, new: str) -> tuple[int, int]:
+    """Return the span of `old` that differs from `new`, in whole tokens."""
+    before, after = tokens_of(old), tokens_of(new)
+    shorter, start = min(len(before), len(after)), 0
+    while start < shorter and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    first = sum(map(len, before[:start]))
+    return first, len(old) - sum(map(len, before[len(before) - end :]))
+
+
+def _position(line: int, before: str, encoding: PositionEncoding) -> dict[str, int]:
+    above, _, last = before.rpartition("\n")
+    lines = above.count("\n") + 1 if len(last) < len(before) else 0
+    return {"line": line + lines, "character": units_of(last, encoding)}
+
+
+def edit_explanation(record: EditRecord) -> dict[str, Any]:
+    """The answer to `slipstream/why` for an edit: the hunk that it repeats, and what spoke for it."""
+    answer, proposal = record.answer, record.answer.proposal
+    told: dict[str, Any] = {
+        "shown": proposal is not None,
+        "rule": answer.rule,
+        "reason": REASONS[answer.rule] if answer.rule else "",
+        "outcome": record.outcome,
+        "num_candidates": answer.num_candidates,
+        "num_scored": answer.num_scored,
+        "num_forwards": answer.num_forwards,
+        "ms": round(answer.ms, 3),
+        "texts": texts(),
+    }
+    if proposal is None:
+        return told
+    repeats = proposal.repeats
+    return told | {
+        "old": _shown(proposal.edit.old),
+        "new": _shown(proposal.edit.new),
+        "line": proposal.edit.first_line,
+        "repeats": {
+            "document": repeats.document,
+            "path": record.path,
+            "line": repeats.first_line,
+            "old": _shown(repeats.old),
+            "new": _shown(repeats.new),
+        },
+        "num_examples": proposal.num_examples,
+        "log_odds": round(proposal.log_odds, 3),
+        "probability": round(proposal.probability, 4),
+    }
+
+
+def _shown(lines: tuple[str, ...]) -> str:
+    return blank_secrets("\n".join(lines))

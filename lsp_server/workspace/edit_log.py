@@ -1,0 +1,165 @@
+"""The user's recent edits: keystrokes joined to hunks, for the documents that may be indexed.
+
+Owns what was replaced by what, and where that text stands now. Bounded for each document and in all; nothing
+is kept of a closed document. Used on the event loop only. Does not depend on the protocol and the engine.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from completion_engine.next_edit.edits import Hunk
+from lsp_server.workspace.documents import LineChange
+
+MAX_DOCUMENTS = 32
+MAX_HUNKS = 12  # of each document
+MAX_LINES = 60  # of the old or the new side of a hunk; a larger change is no edit to repeat
+MAX_LINE_CHARS = 2_000
+JOIN_S = 60.0  # a line that is changed again after a longer time is changed anew
+
+
+@dataclass(frozen=True, slots=True)
+class _Union:
+    """The lines `first` to `end` that a change and the hunks that it touches cover, before the change.
+
+    `old` is what they were before the hunks, `now` what they are.
+    """
+
+    first: int
+    end: int
+    old: tuple[str, ...]
+    now: tuple[str, ...]
+
+
+class EditLog:
+    """The hunks of open documents. Only documents that were allowed are followed."""
+
+    def __init__(self) -> None:
+        self._hunks: OrderedDict[str, list[Hunk]] = OrderedDict()
+
+    def allow(self, document: str) -> None:
+        """Follow a document from now on: no rule keeps it out of the index."""
+        self._hunks.setdefault(document, [])
+        while len(self._hunks) > MAX_DOCUMENTS:
+            self._hunks.popitem(last=False)
+
+    def forget(self, document: str) -> None:
+        """Drop a document and its hunks: it is closed, or may no longer be indexed."""
+        self._hunks.pop(document, None)
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The documents that are followed."""
+        return tuple(self._hunks)
+
+    def clear(self, document: str) -> None:
+        """Drop the hunks of a document that is followed on: too much of it changed at once."""
+        if document in self._hunks:
+            self._hunks[document] = []
+
+    def is_followed(self, document: str) -> bool:
+        """Whether a document's edits are kept."""
+        return document in self._hunks
+
+    def changed(self, document: str, change: LineChange, now_s: float) -> None:
+        """Take in one change of a followed document."""
+        hunks = self._hunks.get(document)
+        if hunks is None:
+            return
+        self._hunks.move_to_end(document)
+        change = trimmed(change)
+        if not (change.old or change.new):
+            return
+        if max(len(change.old), len(change.new)) > MAX_LINES:
+            self._hunks[document] = []
+            return
+        touched = [hunk for hunk in hunks if _touches(hunk, change)]
+        moved = [_moved(hunk, change) for hunk in hunks if hunk not in touched]
+        joined = [hunk for hunk in touched if now_s - hunk.time_s <= JOIN_S]
+        hunk = _joined(document, joined, change, now_s)
+        kept = [hunk] if hunk is not None else []
+        self._hunks[document] = [*moved, *kept][-MAX_HUNKS:]
+
+    def replaced(self, document: str, old: Sequence[str], new: Sequence[str], now_s: float) -> None:
+        """Take in a document that its client sent whole."""
+        self.changed(document, LineChange(0, tuple(old), tuple(new)), now_s)
+
+    def hunks(self) -> tuple[Hunk, ...]:
+        """All hunks, the one that was changed last at the end."""
+        everything = [hunk for hunks in self._hunks.values() for hunk in hunks]
+        return tuple(sorted(everything, key=lambda hunk: hunk.time_s))
+
+    def check_integrity(self) -> None:
+        """Assert that the hunks of a document are bounded, changed something and do not overlap."""
+        for hunks in self._hunks.values():
+            assert len(hunks) <= MAX_HUNKS  # noqa: S101 - the method exists to assert
+            ordered = sorted(hunks, key=lambda hunk: (hunk.first_line, hunk.end_line))
+            assert all(hunk.old != hunk.new for hunk in ordered)  # noqa: S101 - as above
+            assert all(one.end_line <= other.first_line for one, other in pairwise(ordered))  # noqa: S101 - as above
+
+
+def trimmed(change: LineChange) -> LineChange:
+    """Return a change without the lines at its ends that stayed the same."""
+    old, new = change.old, change.new
+    shorter, start = min(len(old), len(new)), 0
+    while start < shorter and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    return LineChange(change.top + start, old[start : len(old) - end], new[start : len(new) - end])
+
+
+def _touches(hunk: Hunk, change: LineChange) -> bool:
+    """Return whether a change shares a line with a hunk, or adds or removes lines right beside it."""
+    bottom = change.top + len(change.old)
+    if change.top < hunk.end_line and hunk.first_line < bottom:
+        return True
+    is_beside = change.top <= hunk.end_line and hunk.first_line <= bottom
+    return is_beside and not (change.old and change.new and hunk.new)
+
+
+def _moved(hunk: Hunk, change: LineChange) -> Hunk:
+    """Return a hunk that a change did not touch, at its line after the change."""
+    if hunk.first_line < change.top + len(change.old):
+        return hunk
+    return replace(hunk, first_line=hunk.first_line + len(change.new) - len(change.old))
+
+
+def _joined(document: str, hunks: Sequence[Hunk], change: LineChange, now_s: float) -> Hunk | None:
+    """Return a change joined with the hunks that it touches; None if all is as it was before them."""
+    union = _union(hunks, change)
+    above = union.now[: change.top - union.first]
+    below = union.now[change.top + len(change.old) - union.first :]
+    whole = trimmed(LineChange(union.first, union.old, (*above, *change.new, *below)))
+    is_small = max(len(whole.old), len(whole.new)) <= MAX_LINES
+    if whole.old == whole.new or not is_small or _has_long_line(whole):
+        return None
+    return Hunk(document, whole.top, whole.old, whole.new, now_s)
+
+
+def _union(hunks: Sequence[Hunk], change: LineChange) -> _Union:
+    first = min([change.top, *(hunk.first_line for hunk in hunks)])
+    end = max([change.top + len(change.old), *(hunk.end_line for hunk in hunks)])
+    waiting = sorted(hunks, key=lambda hunk: (hunk.first_line, hunk.end_line))
+    old: list[str] = []
+    now: list[str] = []
+    line = first
+    while line < end or waiting:
+        if waiting and waiting[0].first_line <= line:
+            hunk = waiting.pop(0)
+            old += hunk.old
+            now += hunk.new
+            line = hunk.end_line
+        else:
+            old.append(change.old[line - change.top])
+            now.append(change.old[line - change.top])
+            line += 1
+    return _Union(first, end, tuple(old), tuple(now))
+
+
+def _has_long_line(change: LineChange) -> bool:
+    return any(len(line) > MAX_LINE_CHARS for line in (*change.old, *change.new))

@@ -1,0 +1,75 @@
+"""Where a recent edit may be repeated, and what is never proposed."""
+
+from __future__ import annotations
+
+from completion_engine.next_edit.candidates import MAX_CANDIDATES, Candidate, find_candidates
+from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
+
+
+def document(text: str, name: str = "a") -> EditDocument:
+    return EditDocument(name, f"{name}.py", "python", tuple(text.split("\n")))
+
+
+def hunk(line: int, old: str, new: str, name: str = "a") -> Hunk:
+    return Hunk(name, line, tuple(old.split("\n")), tuple(new.split("\n")))
+
+
+def found(documents: list[EditDocument], hunks: list[Hunk], line: int = 0) -> list[tuple[str, int, str]]:
+    candidates = find_candidates(EditRequest(documents, hunks, line))
+    return [(it.edit.document, it.edit.first_line, "\n".join(it.edit.new)) for it in candidates]
+
+
+def test_the_nearest_place_comes_first_and_other_documents_last() -> None:
+    text = "fetch(1)\nload(2)\n\nfetch(3)\nfetch(4)"
+    documents = [document(text), document("fetch(5)", "b")]
+    places = found(documents, [hunk(1, "fetch(2)", "load(2)")], line=3)
+    assert places == [("a", 3, "load(3)"), ("a", 4, "load(4)"), ("a", 0, "load(1)"), ("b", 0, "load(5)")]
+
+
+def test_words_match_as_wholes_and_all_of_a_line_change_together() -> None:
+    text = "load(1)\nprefetch(fetcher)\nfetch(fetch)"
+    assert found([document(text)], [hunk(0, "fetch(1)", "load(1)")]) == [("a", 2, "load(load)")]
+
+
+def test_text_that_reads_as_the_new_side_is_done() -> None:
+    text = "self.name = 1\nself.name = 2\nname = 3"
+    hunks = [hunk(0, "name = 1", "self.name = 1")]
+    assert found([document(text)], hunks) == [("a", 2, "self.name = 3")]
+
+
+def test_a_change_that_was_taken_back_is_not_repeated() -> None:
+    text = "fetch(1)\nfetch(2)\nload(3)"
+    there_and_back = [hunk(0, "fetch(1)", "load(1)"), hunk(1, "load(2)", "fetch(2)")]
+    assert found([document(text)], there_and_back) == [("a", 2, "fetch(3)")]
+
+
+def test_text_that_was_just_replaced_never_comes_back() -> None:
+    text = "total = fetch(2)"
+    hunks = [hunk(0, "total = load(2)", "total = fetch(2)"), hunk(9, "fetch(8)", "load(8)", "b")]
+    assert found([document(text)], hunks) == []
+
+
+def test_an_edit_that_was_rejected_is_not_found_at_any_line() -> None:
+    edit = LineEdit("a", 7, ("fetch(2)",), ("load(2)",))
+    request = EditRequest(
+        [document("load(1)\nfetch(2)\nfetch(3)")],
+        [hunk(0, "fetch(1)", "load(1)")],
+        rejected=frozenset({edit.identity}),
+    )
+    assert [it.edit.first_line for it in find_candidates(request)] == [2]
+
+
+def test_examples_are_counted_over_the_recent_hunks() -> None:
+    hunks = [hunk(0, "fetch(1)", "load(1)"), hunk(1, "x = fetch(2)", "x = load(2)")]
+    (candidate,) = find_candidates(EditRequest([document("load(1)\nx = load(2)\nfetch(3)")], hunks))
+    assert candidate.num_examples == 2
+    assert candidate.repeats == hunks[1]
+
+
+def test_a_document_full_of_matches_gives_a_bounded_number() -> None:
+    text = "\n".join(f"fetch({number})" for number in range(10_000))
+    candidates: list[Candidate] = find_candidates(
+        EditRequest([document(text)], [hunk(0, "fetch(x)", "load(x)")], 5)
+    )
+    assert len(candidates) == MAX_CANDIDATES
+    assert candidates[0].edit.first_line == 5

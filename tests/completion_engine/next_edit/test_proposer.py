@@ -1,0 +1,119 @@
+"""One proposal or none: bounded work, the nearest likely place, nothing that breaks code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from completion_engine.next_edit import proposer as proposer_module
+from completion_engine.next_edit.decision import Evidence, probability
+from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
+from completion_engine.next_edit.parsing import breaks_syntax
+from completion_engine.next_edit.places import NUM_LINES_AFTER, NUM_LINES_BEFORE, PlacePrompts, text_around
+from completion_engine.next_edit.proposer import MAX_SCORED, EditProposer
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.request import Cancellation, CancelledError
+from completion_engine.target_model.language_model import LanguageModel
+
+LINES = ("x = load(1)", *(f"x = fetch({number})" for number in range(9)), "")
+DOCUMENT = EditDocument("a", "a.py", "python", LINES)
+HUNK = Hunk("a", 0, ("x = fetch(1)",), ("x = load(1)",))
+REQUEST = EditRequest([DOCUMENT], [HUNK])
+
+
+def test_the_nearest_place_is_proposed_where_anything_is_likely(
+    target: LanguageModel, tokenizer: Tokenizer
+) -> None:
+    answer = EditProposer(target, tokenizer, threshold=0.0).propose(REQUEST)
+    assert answer.proposal is not None
+    assert answer.proposal.edit == LineEdit("a", 1, ("x = fetch(0)",), ("x = load(0)",))
+    assert answer.proposal.repeats == HUNK
+    assert (answer.num_candidates, answer.num_scored, answer.num_forwards) == (9, 1, 1)
+
+
+def test_few_places_are_scored_where_none_is_likely_enough(
+    target: LanguageModel, tokenizer: Tokenizer
+) -> None:
+    proposer = EditProposer(target, tokenizer, threshold=1.1)
+    answer = proposer.propose(REQUEST)
+    assert (answer.proposal, answer.rule, answer.num_scored) == (None, "edit-unlikely", MAX_SCORED)
+    again = proposer.propose(REQUEST)
+    assert (again.num_scored, again.num_forwards) == (MAX_SCORED, 0)
+    proposer.forget()
+    assert proposer.propose(REQUEST).num_forwards == MAX_SCORED
+
+
+@pytest.mark.parametrize(
+    ("request_", "rule"),
+    [
+        pytest.param(replace(REQUEST, hunks=[]), "no-recent-edit", id="nothing was edited"),
+        pytest.param(
+            EditRequest([EditDocument("a", "a.py", "python", ("x",))], [HUNK]),
+            "no-similar-place",
+            id="nothing is alike",
+        ),
+    ],
+)
+def test_without_a_place_no_pass_runs(
+    target: LanguageModel, tokenizer: Tokenizer, request_: EditRequest, rule: str
+) -> None:
+    answer = EditProposer(target, tokenizer, threshold=0.0).propose(request_)
+    assert (answer.proposal, answer.rule, answer.num_forwards) == (None, rule, 0)
+
+
+def test_a_cancelled_request_ends(target: LanguageModel, tokenizer: Tokenizer) -> None:
+    cancellation = Cancellation()
+    cancellation.cancel()
+    with pytest.raises(CancelledError):
+        EditProposer(target, tokenizer).propose(replace(REQUEST, cancellation=cancellation))
+
+
+def test_no_place_is_scored_once_the_time_is_over(
+    target: LanguageModel, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proposer_module, "MAX_MS", -1.0)
+    assert EditProposer(target, tokenizer, threshold=0.0).propose(REQUEST).num_scored == 0
+
+
+@pytest.mark.parametrize(
+    ("new", "breaks"),
+    [("x = load(0)", False), ("x = load(0", True)],
+)
+def test_an_edit_that_adds_an_error_is_seen(new: str, breaks: bool) -> None:
+    assert breaks_syntax(DOCUMENT, LineEdit("a", 1, LINES[1:2], (new,))) is breaks
+
+
+def test_a_language_without_a_grammar_has_no_errors() -> None:
+    document = EditDocument("a", "a.txt", "plaintext", LINES)
+    assert not breaks_syntax(document, LineEdit("a", 1, LINES[1:2], ("x = load(0",)))
+
+
+def test_more_evidence_makes_an_edit_more_likely() -> None:
+    evidence = Evidence(2.0, 1, 10)
+    assert probability(replace(evidence, log_odds=8.0)) > probability(evidence)
+    assert probability(replace(evidence, num_examples=2)) > probability(evidence)
+    assert (
+        0 < probability(replace(evidence, log_odds=-1e9)) < probability(replace(evidence, log_odds=1e9)) < 1
+    )
+
+
+def test_a_prompt_shows_the_lines_around_a_place_and_the_recent_edits(tokenizer: Tokenizer) -> None:
+    lines = tuple(f"line {number}" for number in range(100))
+    document = EditDocument("a", "a.py", "python", lines)
+    before, after = text_around(document, LineEdit("a", 50, lines[50:52], ("x",)))
+    assert before.splitlines() == list(lines[50 - NUM_LINES_BEFORE : 50])
+    assert after.splitlines() == list(lines[52 : 52 + NUM_LINES_AFTER])
+    request = EditRequest([document], [HUNK])
+    tokens = PlacePrompts(tokenizer, 4096).prompt(request, document, LineEdit("a", 50, lines[50:51], ("x",)))
+    assert tokens is not None
+    shown = tokenizer.decode(list(tokens))
+    assert shown.index("x = load(1)") < shown.index("line 49") < shown.index("line 51")
+    assert "fetch" not in shown and "line 50" not in shown
+
+
+def test_a_place_whose_prompt_is_too_long_is_not_scored(target: LanguageModel, tokenizer: Tokenizer) -> None:
+    assert PlacePrompts(tokenizer, 10).prompt(REQUEST, DOCUMENT, LineEdit("a", 1, LINES[1:2], ("x",))) is None
+    long = EditDocument("a", "a.py", "python", (LINES[0], "x = fetch(" + "1 + " * 2_000 + "1)"))
+    answer = EditProposer(target, tokenizer, threshold=0.0).propose(EditRequest([long], [HUNK]))
+    assert (answer.proposal, answer.num_candidates, answer.num_scored) == (None, 1, 0)

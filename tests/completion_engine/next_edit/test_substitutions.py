@@ -1,0 +1,46 @@
+"""What one hunk teaches: the changed text, with as much of its line as makes it specific."""
+
+from __future__ import annotations
+
+import pytest
+
+from completion_engine.next_edit.edits import Hunk
+from completion_engine.next_edit.substitutions import MAX_HUNK_TOKENS, changed_cores, substitutions_of
+
+
+def taught(old: str, new: str) -> list[tuple[str, str]]:
+    hunk = Hunk("a", 0, tuple(old.split("\n")), tuple(new.split("\n")))
+    return [(one.old, one.new) for one in substitutions_of(hunk)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        pytest.param("x = fetch(a)", "x = load(a)", [("fetch", "load")], id="a name"),
+        pytest.param("run(job)", "run(job, 5)", [("job)", "job, 5)")], id="an argument"),
+        pytest.param("return value + 1", "return value - 1", [("value + ", "value - ")], id="a mark"),
+        pytest.param("await read()", "read()", [("await ", "")], id="taken away"),
+        pytest.param(
+            "a.get(b)",
+            "a.put(c)",
+            [("get(b", "put(c"), ("get", "put"), ("get(b)", "get(c)")],
+            id="two near changes",
+        ),
+        pytest.param("    run()", "        run()", [], id="indentation alone"),
+        pytest.param("", "new_line()", [], id="a line added"),
+    ],
+)
+def test_the_change_is_found_again_by_what_names_it(
+    old: str, new: str, wanted: list[tuple[str, str]]
+) -> None:
+    assert taught(old, new) == wanted
+
+
+def test_a_hunk_that_would_take_long_to_compare_teaches_nothing() -> None:
+    old = " ".join(f"name{number}" for number in range(MAX_HUNK_TOKENS))
+    assert taught(old, f"{old} more") == []
+
+
+def test_the_changed_parts_have_no_context() -> None:
+    hunk = Hunk("a", 0, ("run(job)", "y = fetch()"), ("run(job, 5)", "y = load()"))
+    assert changed_cores(hunk) == [("", ", 5"), ("fetch", "load")]

@@ -1,0 +1,61 @@
+"""An edit in the client's units: as little text as whole tokens allow, with the document's line ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from completion_engine.next_edit.edits import LineEdit
+from lsp_server.protocol.edit_conversion import EditContext, changed_span, one_edit, read_context
+from lsp_server.workspace.documents import Document, PositionEncoding
+
+
+def converted(old: str, new: str, encoding: PositionEncoding = "utf-16", newline: str = "\n") -> Any:
+    document = Document("file:///a.py", "python", 7, f"top{newline}{old.replace(chr(10), newline)}{newline}")
+    edit = LineEdit(document.uri, 1, tuple(old.split("\n")), tuple(new.split("\n")))
+    (found,) = one_edit("edit-1", edit, document, encoding)["edits"]
+    return found
+
+
+def test_one_token_is_replaced() -> None:
+    found = converted("x = fetch(1)", "x = load(1)")
+    assert found["text"] == "load"
+    assert found["range"] == {"start": {"line": 1, "character": 4}, "end": {"line": 1, "character": 9}}
+    assert found["textDocument"] == {"uri": "file:///a.py", "version": 7}
+    assert found["command"]["command"] == "slipstream.acceptedEdit"
+    assert found["command"]["arguments"] == ["edit-1"]
+
+
+@pytest.mark.parametrize(("encoding", "start"), [("utf-8", 9), ("utf-16", 7), ("utf-32", 6)])
+def test_positions_count_the_clients_units(encoding: PositionEncoding, start: int) -> None:
+    found = converted("'🦊' + fetch", "'🦊' + load", encoding=encoding)
+    assert found["range"]["start"] == {"line": 1, "character": start}
+
+
+def test_several_lines_keep_the_documents_line_ends() -> None:
+    found = converted("f(\n    a)", "g(\n    b,\n    a)", newline="\r\n")
+    assert found["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 2}}
+    assert found["text"] == "g(\r\n    b,"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "span"),
+    [("a.get(b)", "a.put(b)", (2, 5)), ("run(job)", "run(job, 5)", (7, 7)), ("await go()", "go()", (0, 6))],
+)
+def test_the_span_holds_what_differs(old: str, new: str, span: tuple[int, int]) -> None:
+    assert changed_span(old, new) == span
+
+
+@pytest.mark.parametrize(
+    ("params", "context"),
+    [
+        ({"context": {"triggerKind": 2, "otherDocuments": True}}, EditContext(2, takes_other_documents=True)),
+        ({"context": {"triggerKind": "2", "otherDocuments": 1}}, EditContext()),
+        ({"context": []}, EditContext()),
+        ({}, EditContext()),
+        (None, EditContext()),
+    ],
+)
+def test_a_malformed_context_is_the_usual_one(params: Any, context: EditContext) -> None:
+    assert read_context(params) == context

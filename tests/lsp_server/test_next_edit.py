@@ -1,0 +1,219 @@
+"""The next edit over the protocol, as clients of other servers ask for it; the engine's part is scripted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from completion_engine.next_edit.candidates import find_candidates
+from completion_engine.next_edit.edits import EditAnswer, EditRequest, ProposedEdit
+from completion_engine.request import CancelledError, Progress
+from lsp_server.engine.engine_types import Completer, Load, OnTokens
+from lsp_server.workspace.settings import Settings
+from tests.windows import ScriptedEngine, Window, Windows, place, windows_on
+
+URI = "file:///a.py"
+TEXT = "fetch(1)\nfetch(2)\nfetch(3)\n"
+
+
+@dataclass
+class EditingEngine(ScriptedEngine):
+    """Proposes the nearest place; where a line reads "slow", only once it is cancelled."""
+
+    def propose_edit(self, request: EditRequest) -> EditAnswer:
+        if "slow" in request.documents[0].lines:
+            request.cancellation.wait(60)
+        if request.cancellation.is_cancelled:
+            raise CancelledError
+        candidates = find_candidates(request)
+        if not candidates:
+            return EditAnswer(rule="no-similar-place")
+        best = candidates[0]
+        return EditAnswer(
+            ProposedEdit(best.edit, best.repeats, best.num_examples, 3.0, 0.9), "", len(candidates)
+        )
+
+
+def load_editing(_settings: Settings, _on_tokens: OnTokens) -> Load:
+    def load(_report: Progress, _should_stop: Callable[[], bool]) -> Completer:
+        return EditingEngine()
+
+    return load
+
+
+def replacement(line: int, start: int, end: int, text: str) -> dict[str, Any]:
+    ends = {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
+    return {"range": ends, "text": text}
+
+
+async def ready(windows: Windows, root: Path | None = None, uri: str = URI, **settings: Any) -> Window:
+    """A window with a document whose edits are followed."""
+    window = await windows.open()
+    await window.begin(root, index={"enabled": False}, **settings)
+    await opened(windows, window, uri)
+    return window
+
+
+async def opened(windows: Windows, window: Window, uri: str, text: str = TEXT) -> None:
+    window.open(uri, text)
+    async with asyncio.timeout(60):
+        while not windows.servers[-1].session.edits.is_followed(uri):  # noqa: ASYNC110 - rules are read aside
+            await asyncio.sleep(0.005)
+
+
+async def ask(window: Window, uri: str = URI, line: int = 0, **context: Any) -> list[Any]:
+    found = await window.request("textDocument/copilotInlineEdit", place(uri, line, 0, **context))
+    return list(found["edits"])
+
+
+async def counters(window: Window) -> Any:
+    return (await window.request("slipstream/stats"))["counters"]
+
+
+async def test_an_edit_is_proposed_once_more_explained_and_accepted() -> None:
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows)
+        assert await ask(window, triggerKind=2) == []
+        window.change(URI, replacement(0, 0, 5, "load"))
+        (edit,) = await ask(window, triggerKind=2)
+        assert (edit["text"], edit["range"]["start"]) == ("load", {"line": 1, "character": 0})
+        assert edit["textDocument"] == {"uri": URI, "version": 2}
+        (record_id,) = edit["command"]["arguments"]
+        why = await window.request("slipstream/why", {"id": record_id})
+        assert why["repeats"]["old"] == "fetch(1)" and why["repeats"]["new"] == "load(1)"
+        assert (why["old"], why["new"], why["num_candidates"]) == ("fetch(2)", "load(2)", 2)
+        window.notify("textDocument/didShowInlineEdit", {"item": {"command": edit["command"]}})
+        await window.request(
+            "workspace/executeCommand", {k: edit["command"][k] for k in ("command", "arguments")}
+        )
+        found = await counters(window)
+        assert (found["num_edit_requests"], found["num_edits_proposed"]) == (2, 1)
+        assert (found["num_edits_shown"], found["num_edits_accepted"]) == (1, 1)
+        await window.end()
+
+
+@pytest.mark.parametrize("how", ["dismissed", "passed over"])
+async def test_an_edit_that_is_not_wanted_is_not_proposed_again(how: str) -> None:
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows)
+        window.change(URI, replacement(0, 0, 5, "load"))
+        (edit,) = await ask(window)
+        if how == "dismissed":
+            arguments = edit["command"]["arguments"]
+            await window.request(
+                "workspace/executeCommand", {"command": "slipstream.rejectedEdit", "arguments": arguments}
+            )
+        else:
+            window.change(URI, replacement(3, 0, 0, "other"), version=3)
+        (edit,) = await ask(window)
+        assert edit["range"]["start"]["line"] == 2
+        assert (await counters(window))["num_edits_rejected"] == 1
+        await window.end()
+
+
+async def test_a_key_ends_the_search_and_its_request() -> None:
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows)
+        window.change(URI, replacement(0, 0, 8, "slow"))
+        number = window.send("textDocument/copilotInlineEdit", place(URI, 0, 0))
+        await window.request("slipstream/stats")
+        window.change(URI, replacement(0, 0, 4, "quick"), version=3)
+        assert (await window.answer(number))["code"] == -32800
+        assert await ask(window) == []
+        await window.end()
+
+
+async def test_a_completion_interrupts_the_search_which_then_goes_on() -> None:
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows)
+        window.change(URI, replacement(0, 0, 8, "slow"))
+        number = window.send("textDocument/copilotInlineEdit", place(URI, 0, 0))
+        assert await window.suggest(URI, 1, 8) == ["fetch(2)!"]
+        assert number not in window.answers
+        window.notify("$/cancelRequest", {"id": number})
+        assert (await window.answer(number))["code"] == -32800
+        await window.end()
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind", "num_edits"),
+    [("off", 1, 0), ("manual", 2, 0), ("manual", 1, 1), ("automatic", 2, 1), ("automatic", 1, 1)],
+)
+async def test_the_setting_says_when_edits_are_proposed(setting: str, kind: int, num_edits: int) -> None:
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows, nextEdit=setting)
+        window.change(URI, replacement(0, 0, 5, "load"))
+        assert len(await ask(window, triggerKind=kind)) == num_edits
+        await window.end()
+
+
+async def test_other_documents_are_proposed_only_to_clients_that_show_them() -> None:
+    other = "file:///b.py"
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows)
+        await opened(windows, window, other, "fetch(9)\n")
+        window.change(URI, {"text": "load(1)\n"})
+        assert await ask(window) == []
+        (edit,) = await ask(window, otherDocuments=True)
+        assert edit["textDocument"] == {"uri": other, "version": 1}
+        await window.end()
+
+
+async def test_edits_of_a_file_that_may_not_be_indexed_are_never_kept(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("private.py\n")
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows, tmp_path, (tmp_path / "a.py").as_uri())
+        private = (tmp_path / "private.py").as_uri()
+        window.open(private, TEXT)
+        window.change(private, replacement(0, 0, 5, "load"))
+        assert await ask(window, private) == []
+        assert windows.servers[-1].session.edits.hunks() == ()
+        assert (await window.request("slipstream/stats"))["rules"] == {"excluded-file": 1}
+        await window.end()
+
+
+async def test_a_file_that_is_excluded_later_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lsp_server.workspace.leave_rules.VALID_S", 0.0)
+    uri = (tmp_path / "a.py").as_uri()
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows, tmp_path, uri)
+        window.change(uri, replacement(0, 0, 5, "load"))
+        assert len(await ask(window, uri)) == 1
+        (tmp_path / ".gitignore").write_text("a.py\n")
+        assert await ask(window, uri) == []
+        assert windows.servers[-1].session.edits.documents == ()
+        await window.end()
+
+
+async def test_nothing_is_kept_of_a_closed_document() -> None:
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows)
+        window.change(URI, replacement(0, 0, 5, "load"))
+        window.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        await window.request("slipstream/stats")
+        assert windows.servers[-1].session.edits.hunks() == ()
+        await window.end()
+
+
+async def test_an_engine_that_scores_nothing_says_so() -> None:
+    async with windows_on() as windows:
+        window = await ready(windows)
+        window.change(URI, replacement(0, 0, 5, "load"))
+        assert await ask(window) == []
+        assert (await window.request("slipstream/stats"))["rules"] == {"edit-needs-local-model": 1}
+        await window.end()
+
+
+@pytest.mark.parametrize("params", [None, {}, {"textDocument": {"uri": URI}, "position": {"line": "1"}}])
+async def test_malformed_parameters_are_refused(params: Any) -> None:
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows)
+        assert (await window.request("textDocument/copilotInlineEdit", params))["code"] == -32602
+        await window.end()
