@@ -94,7 +94,7 @@ def _processor_counters(powercap: Path) -> tuple[Read, ...]:
 
 def _gpu_counter(index: int) -> tuple[Read, ...]:
     try:
-        import pynvml  # noqa: PLC0415 - of no use without a GPU
+        import pynvml  # noqa: PLC0415 - useless without a GPU
 
         pynvml.nvmlInit()
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)

@@ -29,7 +29,7 @@ RemoteFault = Literal[
 class SlipstreamError(Exception):
     """Base of all errors that are raised on purpose.
 
-    `message` says what happened, `advice` what the reader can do about it.
+    `message` states what happened, `advice` what to do about it.
     """
 
     fault = "slipstream"
@@ -44,7 +44,7 @@ class SlipstreamError(Exception):
 
 
 class UserError(SlipstreamError):
-    """What was asked cannot be done as asked."""
+    """A request that cannot be fulfilled as it is."""
 
     fault = "request"
 
@@ -70,7 +70,7 @@ class RemoteError(MachineError):
 
     @property
     def is_lasting(self) -> bool:
-        """Whether asking once more in a moment is in vain."""
+        """Whether the same request would fail again in a moment."""
         return self.kind in {"refused", "silent", "certificate", "tokenizer"}
 
 

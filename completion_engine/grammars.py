@@ -1,7 +1,4 @@
-"""The grammars that are shipped, by canonical language identifier, and how long a parser may take.
-
-Must not know what is read in a tree.
-"""
+"""The grammars that are shipped, by canonical language identifier, and the time limit of a parser."""
 
 from __future__ import annotations
 
@@ -56,14 +53,14 @@ def new_parser(language: str) -> Parser | None:
 
 
 def parse_within(parser: Parser, source: bytes, max_s: float, old: Begun | None = None) -> Tree | None:
-    """The tree of a text in UTF-8; None where that takes more than `max_s` of this thread's processor time.
+    """Parse a text in UTF-8; None if it takes more than `max_s` of this thread's processor time.
 
-    What `old` knows of its beginning is taken from there.
+    Reuses the tree `old` of its beginning.
 
-    What is no code of its language takes the parser time and memory that grow with the square of what it
-    cannot make out, and meanwhile it keeps the interpreter to itself and asks nobody. So it is given a text
-    in steps, each with the tree of those before; not by a function, as it never gives back what that gave.
-    What others do on the machine changes no answer.
+    Text that is not code of its language takes the parser time and memory that grow with the square of the
+    unparsable part. Meanwhile the parser holds the interpreter and checks nothing. So the text is passed in
+    steps, each with the tree of those before; not by a function, because the parser never frees its results.
+    Other programs on the machine change no answer.
     """
     begun_s = before_s = time.thread_time()
     tree, num_done = (old.tree.copy(), old.num_bytes) if old else (None, 0)

@@ -44,7 +44,7 @@ AttentionMaskInterface.register(_NAME, _mask)
 
 
 class _CacheView:
-    """What transformers expects of a cache, over our caches during one pass.
+    """A cache in the form that transformers expects, over the engine's caches during one pass.
 
     Keys and values pass through it unchanged: the attention that follows writes them to their branches.
     """

@@ -187,7 +187,7 @@ def _read_config(reading: _Reading, file: Path, top: Path, *, may_be_closed: boo
 
 
 def _at_home(name: str) -> str:
-    return os.path.expanduser(name)  # noqa: PTH111  pathlib's raises for a user that nobody knows
+    return os.path.expanduser(name)  # noqa: PTH111  pathlib's raises for an unknown user
 
 
 def _variables(text: str) -> Iterator[tuple[str, str]]:

@@ -1,1 +1,1 @@
-"""What Slipstream stands on, by name, version and hash: to install, to lock, to check and to list it."""
+"""Slipstream's dependencies, by name, version and hash: to install, to lock, to check and to list it."""

@@ -1,6 +1,6 @@
-"""What may and must be in the files of a release, and archives whose bytes follow from their content alone.
+"""The allowed and required content of release files, and archives whose bytes depend on their content only.
 
-Pure but for reading the file that is asked about. Must not know how anything is built.
+Pure, except for reading the checked file.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ RULES: Mapping[str, Rules] = {
 
 
 def problems_of(file: Path) -> list[str]:
-    """What is wrong with a file of a release, in sentences."""
+    """Return the problems of a release file, in sentences."""
     rules = rules_for(file.name)
     if rules is None:
         return [f"{file.name} is nothing that a release consists of."]
@@ -88,7 +88,7 @@ def rules_for(name: str) -> Rules | None:
 
 
 def deterministic_tar(files: Mapping[str, bytes], epoch: int) -> bytes:
-    """A gzipped tar of files by name: sorted, of nobody, readable by all, as old as `epoch` says (s)."""
+    """Return a gzipped tar of files by name: sorted, unowned, readable by all, with the time `epoch` (s)."""
     held = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=held, mode="wb", filename="", mtime=epoch) as packed,

@@ -1,6 +1,6 @@
-"""Says whether the locks are stale: python -m scripts.check   (make lock-check)
+"""Reports stale locks: python -m scripts.check (make lock-check)
 
-Reads pyproject.toml, the locks and what installed packages say of themselves. Needs no network.
+Reads pyproject.toml, the locks and the metadata of installed packages. Needs no network.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def find_problems(root: Path) -> list[str]:
-    """What is wrong with the locks in `root`, in sentences; nothing where they fit pyproject.toml."""
+    """Return the problems of the locks in `root`, in sentences; empty if they fit pyproject.toml."""
     declared = Declared.of(tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8")))
     try:
         groups = lockfile.read_all(root)
@@ -63,7 +63,7 @@ def find_problems(root: Path) -> list[str]:
 
 
 def _missing(declared: Declared, groups: Mapping[str, list[Locked]]) -> Iterator[str]:
-    """What is asked for and is not in the lock that brings it, on any machine."""
+    """Declared packages that are missing from their lock, on any machine."""
     runs = [*groups[lockfile.RUNTIME], *groups[TORCH]]
     for group, requirements in declared.by_group.items():
         entries = [*groups[group], *(runs if group != lockfile.RUNTIME else groups[TORCH])]
@@ -93,7 +93,7 @@ def _parsed(marker: str) -> Marker:
 
 
 def _unreachable(declared: Declared, groups: Mapping[str, list[Locked]]) -> Iterator[str]:
-    """What is locked though nothing that is asked for needs it."""
+    """Locked packages that no declared package needs."""
     entries = [entry for group in GROUPS for entry in groups[group]]
     roots = set().union(*(declared.names(group) for group in declared.by_group))
     needed = lockfile.reachable(entries, roots)
@@ -103,7 +103,7 @@ def _unreachable(declared: Declared, groups: Mapping[str, list[Locked]]) -> Iter
 
 
 def _unmet(groups: Mapping[str, list[Locked]]) -> Iterator[str]:
-    """What the packages that are installed in their locked versions need and the locks do not have."""
+    """Packages that installed ones need in their locked versions, and that the locks lack."""
     entries = [entry for group in GROUPS for entry in groups[group]]
     here = {"extra": ""}
     for entry in entries:

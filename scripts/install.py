@@ -90,7 +90,7 @@ def _install_torch(lock: Path, extra: Sequence[str]) -> int:
 
 
 def num_locked(lock: str) -> int:
-    """How many packages are in the text of a lock, for all systems together."""
+    """Number of packages in the text of a lock, for all systems together."""
     return len(re.findall(r"^[a-z0-9.-]+==", lock, re.MULTILINE))
 
 
@@ -126,7 +126,7 @@ def _installed_torch() -> str:
 
 
 def _tell(step: str) -> None:
-    """One line on stdout at once: pip, told to be quiet, says nothing for minutes."""
+    """Print one line at once: pip in quiet mode prints nothing for minutes."""
     sys.stdout.write(f"{step}\n")
     sys.stdout.flush()
 

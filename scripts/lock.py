@@ -1,7 +1,7 @@
-"""Makes the locks anew: python -m scripts.lock [--upgrade]   (make lock)
+"""Makes the locks anew: python -m scripts.lock [--upgrade] (make lock)
 
 Versions stay as they are unless they have to change; --upgrade takes the newest. uv chooses them, once for
-all platforms and versions of Python; what goes into which lock is decided here. Needs a network.
+all platforms and versions of Python; this module divides them into locks. Needs a network.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from scripts import lockfile
 from scripts.lockfile import BUILD, GROUPS, PROJECT, RUNTIME, TEST, TORCH, Declared, Locked
 
 _HEADINGS = {
-    RUNTIME: "What the server runs on, but torch.",
+    RUNTIME: "Slipstream's own dependencies, except torch.",
     TORCH: "torch's public build; on Linux that is the one for GPUs, with all that it brings.",
-    BUILD: "What builds the package.",
-    TEST: "What the tests and measurements need beside all that.",
+    BUILD: "Dependencies of the build.",
+    TEST: "Further dependencies of the tests and measurements.",
 }
 _OPTIONS = (
     "--universal", "--generate-hashes", "--only-binary=:all:", "--no-header", "--annotation-style=line",

@@ -1,6 +1,6 @@
-"""The lock's form: names, versions, markers, hashes, and who needs what, as text that pip installs from.
+"""The lock's form: names, versions, markers, hashes, and dependents, as text that pip installs from.
 
-Owns reading, writing and dividing it. Must not know how versions are chosen, nor the network.
+Owns reading, writing and dividing it. Does not choose versions and uses no network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ PROJECT = "slipstream-completion"
 RUNTIME, TORCH, BUILD, TEST = "requirements", "requirements-torch", "requirements-build", "requirements-test"
 GROUPS = (RUNTIME, TORCH, BUILD, TEST)
 
-# What only torch's build for GPUs needs. Its own lock holds it, so that nobody else has to fetch it.
+# Packages that only torch's build for GPUs needs. They have their own lock, so that machines without a GPU do
+# not download them.
 _ONLY_FOR_GPUS = re.compile(r"nvidia-(?!ml-py).*|cuda-.*|triton")
 _ENTRY = re.compile(
     r"^(?P<name>[a-z0-9.-]+)==(?P<version>[^ \\]+)(?: ; (?P<marker>[^\\\n]+?))? \\\n"
@@ -39,13 +40,13 @@ class Locked:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the project asks for, by the group that brings it: requirements as pyproject.toml has them."""
+    """The declared dependencies of each group: requirements as pyproject.toml has them."""
 
     by_group: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, project: Mapping[str, Any]) -> Declared:
-        """Out of a parsed pyproject.toml."""
+        """Read a parsed pyproject.toml."""
         table, build = project["project"], project["build-system"]
         extras = table["optional-dependencies"]
         return cls(
@@ -107,7 +108,7 @@ def constraints(entries: Iterable[Locked], heading: str, torch: str = "") -> str
 
 
 def divide(entries: Iterable[Locked], declared: Declared) -> dict[str, list[Locked]]:
-    """Every entry in the one group that brings it: what runs, then what builds, then what tests."""
+    """Put every entry into the one group that brings it: runtime, then build, then tests."""
     entries = list(entries)
     runs = reachable(entries, declared.names(RUNTIME))
     builds = reachable(entries, declared.names(BUILD))
@@ -122,7 +123,7 @@ def divide(entries: Iterable[Locked], declared: Declared) -> dict[str, list[Lock
 
 
 def reachable(entries: Iterable[Locked], roots: Iterable[str]) -> set[str]:
-    """The names that `roots` need, themselves included, by what the entries say of their parents."""
+    """Names that `roots` need, themselves included, by the parents in the entries."""
     children: dict[str, set[str]] = {}
     for entry in entries:
         for parent in entry.parents:

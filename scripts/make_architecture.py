@@ -45,7 +45,7 @@ def floors_of(package: str) -> list[list[str]]:
 
 
 def caption_of(package: str, room: str) -> str:
-    """The first sentence of what a module or package says of itself."""
+    """The first sentence of a module's or package's docstring."""
     folder, file = ROOT / package / room / "__init__.py", ROOT / package / f"{room}.py"
     source = folder if folder.exists() else file
     said = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""

@@ -29,8 +29,10 @@ _COMMENT_MARKS = re.compile(r"^\s*(?://+|--+|/?\*+/?|;+)\s?", re.MULTILINE)
 _SCRIPT_COMMENT = re.compile(r"(?<![:\"'])//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LUA_COMMENT = re.compile(r"--[^\n]*")
 _SCRIPT_TEXT = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|`((?:[^`\\]|\\.)*)`")
-_LEFT_OUT = ("LICENSE", "CHANGELOG", "docs/sample_repository/", "docs/demo/", "tests/", "scripts/prose")
+_LEFT_OUT = ("LICENSE", "CHANGELOG", "docs/sample_repository/", "docs/demo/", "scripts/prose_rules")
 _MIN_WORDS = 3
+_DIRECTIVE = re.compile(r"#\s*(?:type:|fmt:|!)")
+_REASON = re.compile(r"^noqa: [A-Z0-9, ]+(?: - )?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +119,28 @@ def _python_texts(source: str) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.Call | ast.Assign | ast.Dict | ast.Tuple | ast.Return):
             for text in _texts_within(node):
                 yield node.lineno, text
-    comments: list[str] = []
+    yield from _comments(source)
+
+
+def _comments(source: str) -> Iterator[tuple[int, str]]:
+    """Comments: consecutive whole lines as one text, those after code each by itself."""
+    lines: list[str] = []
     first = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT and "noqa" not in token.string and "type:" not in token.string:
-            if comments and token.start[0] != first + len(comments):
-                yield first, "\n".join(comments)
-                comments = []
-            first = first if comments else token.start[0]
-            comments.append(token.string.lstrip("# "))
-    if comments:
-        yield first, "\n".join(comments)
+        if token.type != tokenize.COMMENT or _DIRECTIVE.match(token.string):
+            continue
+        row, text = token.start[0], token.string.lstrip("# ").removeprefix("!")
+        is_whole_line = token.line.lstrip().startswith("#")
+        if lines and (row != first + len(lines) or not is_whole_line):
+            yield first, "\n".join(lines)
+            lines = []
+        if is_whole_line:
+            first = first if lines else row
+            lines.append(text)
+        else:
+            yield row, _REASON.sub("", text)
+    if lines:
+        yield first, "\n".join(lines)
 
 
 def _texts_within(node: ast.AST) -> Iterator[str]:

@@ -112,14 +112,14 @@ def _build_extension(tree: Path, out: Path, environment: Mapping[str, str], pack
         _run([npm, "ci"], folder, environment)
     else:
         shutil.copytree(packages, folder / "node_modules", symlinks=True)
-    # What packs the extension writes times of the place where it runs.
+    # The packer writes times in the local time zone.
     _run([npm, "run", "package"], folder, {**environment, "TZ": "UTC"})
     (vsix,) = folder.glob("*.vsix")
     shutil.copy(vsix, out)
 
 
 def _write_constraints(tree: Path, out: Path) -> None:
-    """The locked versions, for those who install the wheel by pip, pipx or uv."""
+    """Write the locked versions, for users who install the wheel by pip, pipx or uv."""
     groups = lockfile.read_all(tree)
     entries = [*groups[lockfile.RUNTIME], *groups[lockfile.TORCH]]
     torch = next(entry.version for entry in entries if entry.name == "torch")

@@ -1,7 +1,7 @@
-"""A clock that tests turn forward: timers of the event loop are due when a test says so.
+"""A clock that tests turn forward: timers of the event loop are due when a test asks for it.
 
-Owns the running loop's idea of the time. Must not know whose timers they are. A timer that is meant to wait
-is given minutes: a machine that is busy for seconds lets none of them go off by itself.
+Owns the running loop's time. A timer that is meant to wait is given minutes: a machine that is busy for
+seconds lets none of them go off by itself.
 """
 
 from __future__ import annotations

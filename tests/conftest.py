@@ -61,7 +61,7 @@ def write_tiny_tokenizer(folder: Path) -> int:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    # Not from the standard library: what the tiny target writes would depend on Python's patch version.
+    # Not from the standard library: otherwise the tiny target's text would depend on Python's patch version.
     tokenizer.train_from_iterator([path.read_text() for path in sorted(SAMPLES.rglob("*.py"))], trainer)
     tokenizer.save(str(folder / "tokenizer.json"))
     return tokenizer.get_vocab_size()

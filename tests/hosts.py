@@ -1,6 +1,6 @@
 """An address of their own for the hosts that tests start, and the certain end of every one of them.
 
-Owns the folder with the sockets and the log. Must not know what is served.
+Owns the folder with the sockets and the log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import psutil
 from lsp_server.sharing.address import find_address
 from lsp_server.sharing.host_connection import running_hosts
 
-PATIENCE_S = 120.0  # how long a busy machine may take to end or start a process
+PATIENCE_S = 120.0  # longest time in which a busy machine ends or starts a process
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class Hosts:
 
     @property
     def env(self) -> dict[str, str]:
-        """Beside other workers a pass has one thread: several would spin for each other on cores in use."""
+        """One thread per pass: with other test processes, several threads would wait for busy cores."""
         beside_others = {"OMP_NUM_THREADS": "1"} if "PYTEST_XDIST_WORKER" in os.environ else {}
         return {"XDG_RUNTIME_DIR": str(self.folder), **beside_others}
 
     def facts(self) -> list[dict[str, Any]]:
-        """What each running host says of itself."""
+        """The description of each running host."""
         return list(running_hosts({**self.env, "TMPDIR": str(self.folder)}))
 
     def only(self) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class Hosts:
         return psutil.Process(self.only()["pid"]).environ()
 
     def serving(self, relay_pid: int) -> dict[str, Any]:
-        """What the host says that a relay of this Python belongs to."""
+        """The description of the host of this relay."""
         path = find_address(psutil.Process(relay_pid).environ()).socket_path
         return next(host for host in self.facts() if host["socket"] == path)
 
@@ -64,7 +64,7 @@ class Hosts:
 
 @contextmanager
 def own_hosts() -> Iterator[Hosts]:
-    """Hosts that nobody else finds; they are gone afterwards."""
+    """Hosts that no other process finds; they are gone afterwards."""
     # Not in pytest's folders: a socket's path must be short.
     hosts = Hosts(Path(tempfile.mkdtemp(prefix="slip-")))
     try:
@@ -75,7 +75,7 @@ def own_hosts() -> Iterator[Hosts]:
 
 
 def has_ended(pid: int, timeout_s: float) -> bool:
-    """Whether a process ends in time; one that nobody collects counts as ended."""
+    """Whether a process ends in time; a zombie counts as ended."""
     until = time.monotonic() + timeout_s
     while _runs(pid):
         if time.monotonic() > until:

@@ -1,6 +1,6 @@
 """A small package index of real wheels, and models in miniature as GGUF files.
 
-Owns what is on the index. Must not know what is tested with it.
+Owns what is on the index.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from completion_engine.models import ModelSpec, PackageSlice
 
 
 class WheelIndex:
-    """A folder of wheels that pip is told to use as its only index."""
+    """A folder of wheels that pip uses as its only index."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,6 +1,6 @@
-"""What the last `make mutation` found, as the table and the list that docs/mutation.md shows.
+"""The results of the last `make mutation`, as the table and the list in docs/mutation.md.
 
-Reads the records that mutmut leaves under mutants/. Must not know how a mutant is made.
+Reads the records that mutmut leaves under mutants/.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How tests are divided between pytest-xdist's workers.
 
-Must not know what a test does. Tests of one unit run in one process, in the order in which they are
+Does not depend on a test's content. Tests of one unit run in one process, in the order in which they are
 collected, and share what their fixtures start.
 """
 

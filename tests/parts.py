@@ -1,6 +1,6 @@
 """Where real programs lie that a set-up leaves for the tests, and the reason why one is not there.
 
-Owns the layout of such a folder. Must not know how a part was made, nor what it is used for.
+Owns the layout of such a folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class MissingError(Exception):
 
 @dataclass(frozen=True)
 class Parts:
-    """What `make COMMAND` sets up, each part in a folder of its name under FOLDER."""
+    """The parts that `make COMMAND` sets up, each in a folder of its name under FOLDER."""
 
     folder: Path
     command: str

@@ -32,7 +32,7 @@ _ANYTHING = r"([\s\S])*"
 
 
 def frame(kind: int, number: int, payload: bytes) -> bytes:
-    """Of HTTP/2, for what h2 would not send."""
+    """A frame of HTTP/2 that h2 would not send."""
     return len(payload).to_bytes(3, "big") + bytes([kind, 0]) + number.to_bytes(4, "big") + payload
 
 
@@ -42,7 +42,7 @@ def goodbye(last_stream: int) -> bytes:
 
 
 class WeighedToken(int):
-    """A token of a brain that says how likely it was."""
+    """A token of a brain, with its probability."""
 
     probability: TokenProbability
 
@@ -57,7 +57,7 @@ Brain = Callable[[Sequence[int], bytes, Sequence[int], int], Iterable[int]]
 
 
 def by_heart(tokens: Sequence[int], shares: Sequence[float]) -> Brain:
-    """Writes these tokens, this likely, behind any prompt."""
+    """Writes these tokens with these probabilities after any prompt."""
     weighed = [
         WeighedToken(token, TokenProbability(share)) for token, share in zip(tokens, shares, strict=True)
     ]
@@ -134,7 +134,7 @@ class Answering:
         self.asked.was_reset.wait(PATIENCE_S)
 
     def written(self) -> Iterator[tuple[int, str | None]]:
-        """What the brain writes, and why it ends."""
+        """The brain's tokens, and the reason of the end."""
         body = self.asked.json
         ends, most = body["stop_token_ids"], body["max_tokens"]
         tokens = list(self.server.brain(body["prompt"], self.asked.healed, ends, most))
@@ -144,7 +144,7 @@ class Answering:
             yield token, reason if is_last else None
 
     def write(self, most: int = 1 << 30) -> bool:
-        """Send what the brain writes, at most so many tokens; whether that was all."""
+        """Send at most this number of the brain's tokens; returns whether that was all."""
         self.head()
         for at, (token, reason) in enumerate(self.written()):
             if at == most or self.asked.was_reset.is_set():
@@ -160,7 +160,7 @@ def whole(answering: Answering) -> None:
 
 
 def pausing(num_tokens: int, may_go_on: threading.Event) -> Fault:
-    """All that the brain writes, after a pause behind so many tokens."""
+    """All of the brain's tokens, with a pause after this number of tokens."""
 
     def answer(answering: Answering) -> None:
         answering.head()
@@ -174,7 +174,7 @@ def pausing(num_tokens: int, may_go_on: threading.Event) -> Fault:
 
 
 def logprobs(probabilities: Sequence[TokenProbability], tokens: Sequence[int]) -> dict[str, Any]:
-    """Chances in vLLM's words."""
+    """Probabilities in vLLM's format."""
     tops = [
         {f"token_id:{one}": _log(value) for one, value in ((token, probability.value), *probability.rivals)}
         for token, probability in zip(tokens, probabilities, strict=True)
@@ -237,12 +237,12 @@ class RemoteServer:
             connection.close()
 
     def say_goodbye(self) -> None:
-        """GOAWAY on every connection; what is under way goes on, as where a proxy restarts."""
+        """GOAWAY on every connection; running streams go on, as when a proxy restarts."""
         for connection in self._open:
             connection.raw(goodbye(_NO_STREAM))
 
     def deafen(self) -> None:
-        """The connections that are open hear nothing more and say nothing; further ones are as usual."""
+        """The open connections receive and send nothing more; later ones are as usual."""
         for connection in self._open:
             connection.is_deaf = True
 

@@ -1,4 +1,4 @@
-"""The documents say what the tree holds."""
+"""The documents match the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docstrings and comments name in backquotes is there: files, modules, and what stands in them."""
+"""Names in backquotes in docstrings and comments exist: files, modules, and their members."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def strings() -> frozenset[str]:
 
 @cache
 def members() -> dict[str, set[str]]:
-    """What each module, package and class of the tree can be asked for, by its bare name."""
+    """The members of each module, package and class of the tree, by its bare name."""
     found: dict[str, set[str]] = {}
     for file in FILES:
         place = file.parent if file.stem == "__init__" else file
@@ -79,7 +79,7 @@ def sources() -> tuple[str, ...]:
 
 
 def leads_somewhere(name: str, file: Path) -> bool:
-    """Whether what `file` says in backquotes is there; what is neither file nor dotted name always is."""
+    """Whether a name that `file` has in backquotes exists; names that are not files or dotted always do."""
     known = members()
     if SOURCE.fullmatch(name):
         return any(path.endswith(f"/{name}") for path in sources())

@@ -1,4 +1,4 @@
-"""What shares a process, and what is begun first."""
+"""The tests that share a process, and their order."""
 
 from __future__ import annotations
 

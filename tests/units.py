@@ -1,6 +1,6 @@
-"""Which tests belong together, and in which order they are wanted.
+"""The groups of tests that belong together, and their order.
 
-Owns the units of work and their order. Must not know what a test does, nor how work is given to processes.
+Owns the units of work and their order.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ FRESH = "tests/editors/vscode/test_fresh_profile.py"
 # One interpreted target, whose check at load takes as long as most of its tests; compiling needs none.
 GPU = "tests/completion_engine/gpu/"
 COMPILING = "tests/completion_engine/gpu/test_kernels_compile.py"
-# Two real replicas are started for all of these.
+# All of these share two real replicas.
 REPLICAS = "tests/fleet/replicas/"
-# What takes longest is begun first: it would be waited for in the end.
+# The longest tests begin first, because the run would wait for them in the end. it would be waited for in the
+# end.
 FIRST = (VSCODE, GPU, "tests/editors/", "tests/e2e/")
 
 

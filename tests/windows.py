@@ -1,6 +1,6 @@
 """Editor windows on the real server in this process, over a socket each, with a small scripted engine.
 
-Owns the sockets and the editor's side of the protocol. Must not know what a test is about.
+Owns the sockets and the editor's side of the protocol.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tests.hosts import PATIENCE_S
 
 
 class Panic(BaseException):
-    """What a library below Python raises, which is no Exception."""
+    """A panic of a library below Python, which is not an Exception."""
 
 
 @dataclass
 class ScriptedEngine:
-    """Answers with what it was asked for; what the text before the cursor ends in says how."""
+    """Answers as requested: the end of the text before the cursor selects the answer."""
 
     step_s: float = 0.0
 

@@ -1,6 +1,6 @@
-"""Loads that never ended: a model under which the process was killed, for want of memory, is left alone.
+"""Loads that never ended: a model whose load was killed for lack of memory is not tried again.
 
-Owns a file beside the models for each load that is under way. Must not know how a model is loaded.
+Owns a file beside the models for each running load.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import psutil
 
 _SUFFIX = ".loading"
 _MARK = re.compile(r"(.+)\.([0-9]+-[0-9]+-[0-9a-f]{32})\.loading")
-_MAX_ATTEMPTS = 2  # an editor that was closed meanwhile leaves one behind too
+_MAX_ATTEMPTS = 2  # an editor that was closed meanwhile leaves one too
 _FORGOTTEN_S = 86_400.0
 _SECONDS_APART = 2.0  # when a process began is known to a second, by a clock that is set now and then
 
@@ -25,7 +25,7 @@ _SECONDS_APART = 2.0  # when a process began is known to a second, by a clock th
 class Attempts:
     """`<model>.<process>.loading` while a load is under way; one that ends in order takes its file away.
 
-    What lies there of a process that is no more is of a load that never ended.
+    A file of an ended process belongs to a load that never ended.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,7 +33,7 @@ class Attempts:
 
     @contextlib.contextmanager
     def of(self, target: str) -> Iterator[None]:
-        """Around a load. Where the file cannot be written nothing is remembered."""
+        """Around a load. If the file cannot be written, nothing is remembered."""
         mark = self._folder / f"{target}.{_this_process()}-{uuid.uuid4().hex}{_SUFFIX}"
         with contextlib.suppress(OSError):
             mark.touch()

@@ -1,6 +1,6 @@
-"""The target `auto` on this machine: gathers the facts, has them judged, and remembers passes.
+"""The target `auto` on this machine: gathers the facts, chooses, and remembers passes.
 
-Knows the system, the model store and what the device offers. Must not know servers, nor load a model.
+Reads the system, the model store and the device. Loads no model.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AutomaticTarget:
     ) -> Choice:
         """The choice for an engine of this configuration, whose own target does not matter.
 
-        `running` is in memory already; `refused` says of models why they are out of the question. Raises
+        `running` is in memory already; `refused` maps models to the reasons that exclude them. Raises
         UserError for a device or dtype that is not to be had.
         """
         stored = [model for model in self._store.list() if model.spec.may_be_chosen]
@@ -85,7 +85,7 @@ class AutomaticTarget:
 
 
 def num_free_bytes(device: torch.device) -> int:
-    """Memory that a model may take on a device: what the system has free, and this container is allowed."""
+    """Memory that a model may take on a device: the free memory of the system and of this container."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     num_free: int = psutil.virtual_memory().available
@@ -94,17 +94,17 @@ def num_free_bytes(device: torch.device) -> int:
 
 
 def is_on_battery() -> bool:
-    """Whether the machine runs on its battery; not so where that cannot be told."""
+    """Whether the machine runs on its battery; False if that is unknown."""
     ask = getattr(psutil, "sensors_battery", None)
     try:
         battery = ask() if ask else None
-    except OSError:  # of a machine's power a container may be shown nothing
+    except OSError:  # a container may not see the power supply
         return False
     return battery is not None and battery.power_plugged is False
 
 
 def _num_allowed_bytes(folder: Path = _CGROUP) -> int | None:
-    """What a container may take beyond what it has, None where there is no limit.
+    """Bytes that a container may still take, None without a limit.
 
     Files that it has read are given back when need be.
     """
@@ -137,6 +137,6 @@ def _with_drafter(config: EngineConfig, ids: list[str]) -> frozenset[str]:
 
 
 def _setting(device: str, dtype: str) -> str:
-    """What passes depend on beside the model."""
+    """The conditions of a pass besides the model."""
     power = "battery" if is_on_battery() else "mains"
     return f"{device} {dtype}, {os.cpu_count()} cores, {power}"

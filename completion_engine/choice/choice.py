@@ -1,6 +1,6 @@
-"""The choice: out of facts and past measurements the model to run, why, and the price of the next one up.
+"""The choice: from facts and past measurements to a model, the reason, and the price of the next one up.
 
-Pure. Must not know the disk, the clock, torch, nor how any fact was found.
+Pure: uses no disk, clock or torch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from completion_engine.models.catalogue import ModelSpec
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """What a pass of `JUDGED_ROWS` rows took when a model was loaded here, at best, and how often it was."""
+    """The shortest measured pass of `JUDGED_ROWS` rows at a load on this machine, and the number of loads."""
 
     ms: float
     num_loads: int
@@ -32,7 +32,7 @@ class Passes:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What there is, in bytes, and which models have what, by id.
+    """The available resources in bytes, and the models that have each property, by id.
 
     `weight_bits` is what weights are held in, 0 where they are packed as their file says; `capacity` the
     positions of a document's cache. `ready` can be loaded now, of `fetched` the file is here. `running` is in
@@ -51,10 +51,9 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model would take here, and what stands in its way: nothing, or one sentence for each obstacle.
+    """The cost of a model on this machine, and its obstacles: none, or one sentence each.
 
-    `p95_ms` is what all but one of twenty warm answers need, whatever they use of the deadline to go on; None
-    while no pass was measured on this machine.
+    `p95_ms` is the 95th percentile latency of warm answers; None while no pass was measured on this machine.
     """
 
     target: str
@@ -89,7 +88,7 @@ class Choice:
 
     @property
     def next_said(self) -> str:
-        """What the next one up would cost, and what stands in its way; empty where there is none."""
+        """The cost and the obstacles of the next model up; empty if there is none."""
         if self.next_up is None:
             return ""
         return ": ".join(filter(None, (str(self.next_up), "; ".join(self.next_up.obstacles))))
@@ -113,8 +112,8 @@ def choose(
 ) -> Choice:
     """The largest model of `catalogue`, smallest first, that the machine carries, else the smallest.
 
-    What runs is not given up for a smaller one: that happens at a start only. `passes` were measured here
-    before; `refused` says of models why they are out of the question.
+    A running model is not replaced by a smaller one: that happens at a start only. `passes` were measured
+    here before; `refused` maps models to the reasons that exclude them.
     """
     judge = _Judge(machine, catalogue, passes, refused or {})
     ids = [spec.id for spec in catalogue]
@@ -164,7 +163,7 @@ class _Judge:
         return wanted + HEADROOM_BYTES <= self.machine.free_memory_bytes
 
     def p95_ms(self, spec: ModelSpec) -> float | None:
-        """What 95 % of warm answers would come within; None where no model was measured."""
+        """Predicted 95th percentile latency of warm answers (ms); None if no model was measured."""
         own = self.passes.get(spec.id)
         scaled = min(self._scaled_ms(spec), default=None)
         if own is None:
@@ -198,7 +197,7 @@ class _Judge:
 
 
 def weight_bytes(spec: ModelSpec, weight_bits: int) -> int:
-    """Memory of a model's weights in so many bits; 0 are those that its file holds."""
+    """Memory of a model's weights in this number of bits; 0 are those that its file holds."""
     if weight_bits:
         return spec.num_bf16_bytes * weight_bits // 16
     return spec.num_packed_bytes or round(PACKED_SHARE * spec.num_bf16_bytes)

@@ -1,4 +1,4 @@
-"""What passes took at earlier loads on this machine, kept beside the models.
+"""Measured passes of earlier loads on this machine, kept beside the models.
 
 Owns that file. One that is damaged, or cannot be written, is as if nothing was measured.
 """
@@ -28,13 +28,16 @@ _Load = tuple[str, str, float]  # model, setting, milliseconds; the newest last
 
 
 class PassLog:
-    """Loads by model and setting, which says what it ran on: device, precision, cores, power."""
+    """Loads by model and by their conditions: device, precision, cores, power."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
 
     def record(self, target: str, setting: str, pass_ms: Mapping[int, float]) -> None:
-        """A model was loaded, and these are its passes by rows. Of processes at the same time one is kept."""
+        """A model was loaded, and these are its passes by rows.
+
+        If several processes record at the same time, one record is kept.
+        """
         wide = [ms for rows, ms in pass_ms.items() if rows >= JUDGED_ROWS]
         if not wide:
             return

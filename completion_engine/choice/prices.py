@@ -1,4 +1,4 @@
-"""What a model may cost and what that follows from: the choice's measured constants, with their sources.
+"""The limits of a model's cost: the choice's measured constants, with their sources.
 
 Plain numbers.
 """

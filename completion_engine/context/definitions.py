@@ -89,7 +89,7 @@ class OwnFile:
     """The document beyond the window that the target sees: its imports and definitions."""
 
     def __init__(self, whole: SourceFile, num_lines_before: int, num_lines_visible: int) -> None:
-        """`whole` is the document, of which the target sees `num_lines_visible` after the first ones."""
+        """`whole` is the document; the target sees `num_lines_visible` of its lines after the first ones."""
         self._whole = whole
         self._first, self._last = num_lines_before, num_lines_before + num_lines_visible
 

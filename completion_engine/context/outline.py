@@ -1,6 +1,6 @@
-"""What a source file defines, in few lines: names, signatures, members. Read from its syntax tree.
+"""The definitions in a source file: names, signatures, members. Read from its syntax tree.
 
-Owns how a definition looks in a tree, whatever the language. The time it takes grows with the text.
+Owns the form of a definition in a tree, whatever the language. The time it takes grows with the text.
 """
 
 from __future__ import annotations

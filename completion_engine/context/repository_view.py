@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from ngram_cache import NgramIndex
 
 _LEADS = (" ", ".", "(", "")  # the text before a name decides with which tokens it begins
-_MAX_OCCURRENCES = 48  # of a name that are read, for each lead; a name with more is not specific
+# occurrences of a name to read, for each lead; a name with more is not specific
+_MAX_OCCURRENCES = 48
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Attention of one pass over a tree's branches: every row sees its ancestors where a chain would put them.
 
-Keeps the property that exactness rests on: a row's result depends on its own token and what stands before it,
-not on how many rows run beside it (rows in whole groups, keys in whole blocks, sums over a block at a time).
+Keeps the property that exactness rests on: a row's result depends on its own token and the tokens before it,
+not on the number of rows beside it. Rows run in whole groups, keys in whole blocks, and sums over one block
+at a time.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Arena:
         self._held: dict[str, Tensor] = {}
 
     def rows(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """A buffer of this shape. What it held before may be there still."""
+        """A buffer of this shape. It may still hold its previous content."""
         size = math.prod(shape)
         held = self._held.get(name)
         if held is None or held.numel() < size:
@@ -160,7 +160,7 @@ class _Pass:
     def run(
         self, embedded: Tensor, layout: Layout, caches: Sequence[KVCache], brake: Brake
     ) -> tuple[Tensor, Tensor]:
-        """The stream behind the last layer, and what is still to be added to it, [num_rows, hidden_size].
+        """Return the stream after the last layer, and the last addend, both [num_rows, hidden_size].
 
         Raises CancelledError where `brake` ends it.
         """
@@ -186,7 +186,7 @@ class _Pass:
         return at.x, at.added[: len(embedded), : embedded.shape[1]]
 
     def _steps(self, decoder: Int8Decoder, cache: KVCache) -> Iterator[Step]:
-        """All layers, one behind the other."""
+        """Steps of all layers in order."""
         at, table, eps = self._at, self._table, decoder.eps
         keys, values = cache.keys, cache.values
         room = keys.stride(3), values.shape[2]

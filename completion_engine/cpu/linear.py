@@ -1,8 +1,8 @@
 """Matrix products with weights laid out once for the machine.
 
-On the CPU oneDNN's blocked layout is made at load: a pass of 8 rows then takes about 0.7 of the time of
-plain `linear`, which lays the weights out anew, and a row's result does not depend on how many
-rows stand beside it, because the sum over the inputs runs in the same order for any number of them.
+On the CPU oneDNN's blocked layout is made at load: a pass of 8 rows then takes about 0.7 of the time of plain
+`linear`, which lays the weights out anew. A row's result does not depend on the number of rows beside it,
+because the sum over the inputs runs in the same order for any number of them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Linear:
 
     @property
     def product(self) -> Product | None:
-        """What multiplies bytes, of the kind `int8`."""
+        """The product of bytes, if the kind is `int8`."""
         return self._quantised.product if self._quantised is not None else None
 
     def rows(self, outputs: Tensor) -> Tensor:

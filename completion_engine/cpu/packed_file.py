@@ -1,9 +1,9 @@
 """Packed weights of a model in a file of the cache folder: the first load writes it, later ones map it.
 
 A mapped file is memory that all processes of the machine share, and it needs no packing. The file is a
-safetensors file whose header says of each weight how it is packed. Its name follows from the model's files,
-from the dtype they are read in, from what composes and what packs them; it appears whole or not at all. What
-cannot be stored is held in memory.
+safetensors file whose header describes the packing of each weight. Its name follows from the model's files,
+from the dtype they are read in, from what composes and what packs them; it appears whole or not at all. If it
+cannot be stored, the weights stay in memory.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from completion_engine.target_model import gguf_blocks
 logger = logging.getLogger(__name__)
 
 _HEADER_BYTES = 1 << 18  # kept free for what is known only when all is written
-_SPARE_BYTES = 1 << 30  # of the disk, which are others'
-_WORTH_BYTES = 1 << 26  # less is packed sooner than it is looked for
+_SPARE_BYTES = 1 << 30  # bytes of the disk for other programs
+_WORTH_BYTES = 1 << 26  # packing fewer bytes is faster than reading the file
 _SUFFIX, _UNFINISHED = ".safetensors", ".part"
-_UNFINISHED_S = 3600  # what was last written that long ago was left by a process that ended
-_UNUSED_S = 7 * 86_400  # of what other versions of the engine packed, which may be in use as well
+_UNFINISHED_S = 3600  # an ended process left a file that was not written for this long
+_UNUSED_S = 7 * 86_400  # for the files of other engine versions, which may be in use as well
 
 Shape = tuple[int, int]
 Make = Callable[[], PackedWeight]
@@ -60,7 +60,8 @@ class Source(NamedTuple):
 def packed_path(files: Sequence[Path], dtype: torch.dtype, composers: Sequence[ModuleType]) -> Path:
     """Where the weights of the model in these files lie, packed from how they read in `dtype`.
 
-    `composers` say which weights are packed together. Raises OSError where a file is missing.
+    `composers` are the modules that define which weights are packed together. Raises OSError where a file is
+    missing.
     """
     digest = hashlib.sha256(f"{dtype} {packed_bits()}".encode())
     for module in (block_packing, gguf_blocks, packing, grids, language, sums, vectors, *composers):
@@ -177,7 +178,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _num_bytes(sources: Mapping[str, Source]) -> int:
-    """What the weights may take at most: 8 bits and the scales of blocks."""
+    """The most bytes that the weights may take: 8 bits and the scales of blocks."""
     return (
         sum(shape[0] * shape[1] for shape, _ in sources.values())
         * RECORDS[8].num_bytes
@@ -188,7 +189,7 @@ def _num_bytes(sources: Mapping[str, Source]) -> int:
 def _written(
     file: IO[bytes], sources: Mapping[str, Source], made: dict[str, PackedWeight]
 ) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Each array's entry of the header, once it is written behind the one before."""
+    """Yield each array's entry of the header, once it is written after the one before."""
     end = 0
     for name, source in sources.items():
         weight = made[name] = source.make()

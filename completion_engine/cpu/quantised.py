@@ -2,7 +2,6 @@
 
 Weights are held in as few bits as hold them (see `kernels.packing`). Inputs are rounded to bytes in every
 call, each block of 32 by a power of two of its own. A row's result is the same beside any number of rows.
-Knows nothing of models.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from completion_engine.target_model.ranking import best_few
 
 _MAX_TOKENS = 12  # leading tokens of the first line that are considered
 _MAX_RUNNERS_UP = 4  # tokens that are considered in the place of each
-_MIN_RATIO = 0.02  # of the best token's probability; less likely tokens are dropped
+_MIN_RATIO = 0.02  # relative to the best token's probability; less likely tokens are dropped
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ Widen = Callable[[PreparedRequest], PreparedRequest]
 
 _STEP_MS = 50.0  # a key that is pressed meanwhile waits for the end of a step
 _MAX_TOKENS_AFTER = 32  # that are written after a suggestion
-_PAUSE_SHARE = 0.1  # of a pause: after a long one, as long a one is likely to follow
+_PAUSE_SHARE = 0.1  # share of a pause: after a long one, as long a one is likely to follow
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The model card of a drafter: what it is, what it was trained on, how far its drafts go. Plain text out."""
+"""The model card of a drafter: its training data, and the acceptance of its drafts. Plain text out."""
 
 from __future__ import annotations
 

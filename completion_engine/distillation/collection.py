@@ -1,4 +1,4 @@
-"""What the target makes of windows of code, kept on disk in shards: states, keys and values.
+"""The target's results for windows of code, kept on disk in shards: states, keys and values.
 
 Collection goes on where it stopped: a shard is drawn from its own seed and appears whole or not at all.
 """
@@ -27,9 +27,9 @@ from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 
 _WINDOWS_PER_SHARD = 16
-_ROWS_AT_ONCE = 256  # nobody waits for a pass: a tenth faster than in the chunks of a prompt
+_ROWS_AT_ONCE = 256  # no user waits for a pass: a tenth faster than in the chunks of a prompt
 _PADDING = -1
-_LENGTH_STEP = 32  # of batches
+_LENGTH_STEP = 32  # step of lengths in batches
 _FACTS = "collection.json"
 
 

@@ -1,7 +1,7 @@
-"""How far a drafter's guesses go: greedy drafts against what the target writes in code it was not trained on.
+"""Acceptance of a drafter: greedy drafts against the target's text, in code that it was not trained on.
 
-The target writes on from a held-out place. At every token it wrote a draft then begins, and is right as far
-as it agrees with what the target went on to write.
+The target writes from a held-out position. A draft begins at every written token, and is right up to its
+first difference from the target's text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _LEAST_TRIED = 30  # guesses at a depth before a temperature of its own is fitte
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Where and how much to measure: `num_windows` places in `texts`, `num_tokens` written at each."""
+    """The positions and the amount of a measurement: `num_windows` places in `texts`, `num_tokens` written at
+    each.
+    """
 
     texts: Sequence[str]
     window_tokens: int
@@ -122,7 +124,7 @@ def measure_acceptance(
 def _write_on(
     window: Window, start: int, parts: tuple[LanguageModel, Tokenizer], num_tokens: int, cache: KVCache
 ) -> list[int]:
-    """The window's first `start` tokens and what the target writes behind; all but the last are cached."""
+    """Return the window's first `start` tokens and the target's continuation; all but the last are cached."""
     target, tokenizer = parts
     tokens = list(window.tokens[:start])
     while len(tokens) < start + num_tokens and tokens[-1] not in tokenizer.end_ids:
@@ -137,9 +139,9 @@ def _write_on(
 def _chain(
     network: DistilledNetwork, tokens: Sequence[int], begin: int, cache: KVCache
 ) -> Iterator[tuple[Tensor, int]]:
-    """Logits of the guess at each depth behind token `begin`, and the token that the target wrote there.
+    """Yield the logits of the guess at each depth after token `begin`, and the target's token there.
 
-    The cache is taken back to what held when that token had just been written.
+    The cache is rewound to its state when that token had just been written.
     """
     cache.rewind(0)
     cache.keep(tokens[:begin])

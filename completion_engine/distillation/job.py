@@ -1,6 +1,6 @@
 """One drafter from beginning to end: read code, run the target over it, train, measure, write the files.
 
-Every part goes on where it stopped. The only place that knows the order of the parts.
+Every part continues after an interruption. The only module that owns the order of the parts.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from completion_engine.target_model.pass_rows import pad_rows
 from completion_engine.target_model.threads import thread_counts, use_threads
 
 WORK = "work"
-_MEMORY_DEPTH = 2 / 3  # of the target's layers
-_MLP_RATIO = 2.3  # of the hidden size, about
+_MEMORY_DEPTH = 2 / 3  # depth among the target's layers
+_MLP_RATIO = 2.3  # about, relative to the hidden size
 _MAX_PARAMETERS = 20_700_000  # in two bytes each, with what finds the best tokens: 45 MB to ship
 _MLP_STEP = 64
-_COUNTED_CHARS = 40_000_000  # of code, to find the tokens that it uses
+_COUNTED_CHARS = 40_000_000  # characters of code, to find the tokens that it uses
 _TEXTS_AT_ONCE = 64
 _PREVIEWED_WINDOWS = 48
 

@@ -1,7 +1,7 @@
 """The drafter's network in training: the products of `drafting.distilled.drafter_network`, with gradients.
 
 Works on whole windows: every position of a window is a place to draft from, and sees what the target has
-cached up to itself. Knows nothing of files, optimisers or prompts.
+cached up to itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from completion_engine.drafting.distilled.drafter_network import EPS, DrafterSha
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import rotate
 
-_RIDGE = 0.05  # of the mean of the squares' diagonal
+_RIDGE = 0.05  # relative to the mean of the squares' diagonal
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class DrafterNetwork(nn.Module):
         self.weights = nn.ParameterDict({name: _initial(name, size) for name, size in shape.sizes.items()})
 
     def step(self, tokens: Tensor, states: Tensor, batch: Batch, position: Tensor) -> Tensor:
-        """States [num_windows, n, hidden_size] behind `tokens` [num_windows, n], drafted from `states`.
+        """Return states [num_windows, n, hidden_size] after `tokens` [num_windows, n], drafted from `states`.
 
-        Row i drafts from position i of the window and attends up to it; `position` [n] is where the
-        tokens stand.
+        Row i drafts from position i of the window and attends up to it; `position` [n] holds the tokens'
+        positions.
         """
         w = self.weights
         read = _normed(self._table[tokens].to(states.dtype)) * w["embedding_norm"]

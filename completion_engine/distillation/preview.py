@@ -13,7 +13,7 @@ from completion_engine.drafting.distilled.head import Preview
 
 _RANK = 96
 _DEPTHS = 3
-_RIDGE = 1e-2  # of the states' mean square
+_RIDGE = 1e-2  # relative to the states' mean square
 
 
 @torch.no_grad()

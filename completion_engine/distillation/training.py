@@ -28,16 +28,16 @@ _CHECKPOINT = "checkpoint.safetensors"
 _WARMUP_STEPS = 10
 _INITIAL_BATCHES = 12
 _LOGGED_OF_MEAN = 0.05
-_SORTED_BATCHES = 16  # whose windows are put side by side by length, so that little padding is computed
+_SORTED_BATCHES = 16  # their windows are grouped by length, to compute little padding
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """How long and how hard to train.
+    """Duration and settings of a training.
 
-    A step takes `batch_windows` windows. The first `short_share` of the steps drafts one token ahead, the
-    rest `draft_tokens`, each counting `depth_weight` times what the one before it does. A step looks at
-    the `num_common` most frequent tokens, at those in its windows and at `num_others` more.
+    A step takes `batch_windows` windows. The first `short_share` of the steps drafts one token in advance,
+    the rest `draft_tokens`, each counting `depth_weight` times as much as the one before. A step looks at the
+    `num_common` most frequent tokens, at those in its windows and at `num_others` more.
     """
 
     num_steps: int = 600

@@ -17,9 +17,9 @@ from completion_engine.request import Progress
 from ngram_cache.repository import Repository, RepositoryOptions, SkippedFileError
 
 MAX_FILES = 20_000
-_HELD_OUT = 20  # one file in so many is never trained on
+_HELD_OUT = 20  # one of this number of files is never trained on
 _MIN_CHARS = 600
-_CHARS_PER_TOKEN = 4.5  # of code, generously, so that a window is filled
+_CHARS_PER_TOKEN = 4.5  # characters of code, generously, so that a window is filled
 _HOLE = (0.3, 0.85)  # part of a window that stands in the middle, between prefix and suffix
 _SUFFIX = (0.05, 0.25)
 _MAX_TRIES = 1000
@@ -49,8 +49,8 @@ class Window:
 def read_corpus(folder: Path, held_out: Path | None, report: Progress) -> Corpus:
     """The source files below `folder` to train on, those below `held_out` to measure with.
 
-    Without `held_out` one in so many files below `folder` is, chosen by a hash of its path. Raises UserError
-    where too few are found.
+    Without `held_out`, some files below `folder` are measured with, chosen by a hash of their path. Raises
+    UserError where too few are found.
     """
     found = _read(folder, report)
     if held_out is None:
@@ -117,7 +117,7 @@ def _lay_out(tokenizer: Tokenizer, pieces: Sequence[list[int]], room: int) -> Wi
     prefix, middle, suffix = pieces
     surplus = max(0, sum(map(len, pieces)) - room)
     cut = min(surplus, max(0, len(middle) - 2))
-    middle = middle[: len(middle) - cut]  # an end token would be wrong behind a middle that was cut
+    middle = middle[: len(middle) - cut]  # an end token would be wrong after a middle that was cut
     prefix = prefix[surplus - cut :]
     fim = tokenizer.fim
     if fim is None:

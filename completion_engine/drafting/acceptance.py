@@ -1,7 +1,8 @@
-"""Acceptance probabilities: how often the target accepts guesses of a kind, and what costly drafts gain.
+"""Acceptance probabilities: the probability that the target accepts guesses of a kind, and the gain of costly
+drafts.
 
 The probability of a guess is a conditional logit (McFadden 1974) over the tokens guessed for one position:
-the odds of a token are exp(score), those of any other token 1. Scores start from weights that were fitted
+the weight of a token is exp(score), that of any other token 1. Scores start from weights that were fitted
 once on recorded completions, and are corrected online for each kind. Plain numbers. Does not depend on costs
 and clocks.
 """
@@ -22,7 +23,7 @@ _LOGIT = tuple(
     for step in (min(max(at, 1), _NUM_STEPS - 1) for at in range(_NUM_STEPS + 1))
 )
 _MAX_SCORE = 9.0
-_RATE = 0.05  # of the online correction, per guess that is tested
+_RATE = 0.05  # rate of the online correction, per guess that is tested
 _KEEP = 0.999  # a correction fades unless it is renewed
 _KEEP_GAIN = 0.97  # per pass, asked or not: a drafter that gained nothing is tried again
 _GAIN_TRUST = 4.0  # passes that the prior of a gain counts for
@@ -77,10 +78,10 @@ class AcceptanceTable:
     _gains: dict[int, _Gain] = field(default_factory=dict)
 
     def odds(self, guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
-        """Return the odds that the target writes the token of `guesses`, against any token not guessed.
+        """Return the `odds` of `guesses` against any token that was not guessed.
 
-        The path above counts as true; `depth` is 0 right after the written text. `is_first` says that the
-        token is the first choice of a source.
+        The path above counts as true; `depth` is 0 right after the written text. `is_first` marks the first
+        choice of a source.
         """
         score, best_match, best = _BASE, 0, 0.0
         for guess in guesses:

@@ -40,18 +40,18 @@ class DeviceDecoder(Protocol):
         ...
 
     def begin(self, cache: KVCache, path: Sequence[int]) -> int:
-        """Start a run behind `path`, all of which but the last token `cache` holds, and at least one.
+        """Start a run after `path`; `cache` holds all of its tokens but the last, and at least one.
 
-        Returns the run's number. Whatever ran before is given up.
+        Returns the run's number. The previous run is given up.
         """
         ...
 
     def step(self) -> DeviceStep:
-        """One pass of the target more. What it accepted is in the cache, in line; the caller keeps it."""
+        """One pass of the target more. The accepted tokens are in the cache, in line; the caller keeps it."""
         ...
 
     def hint(self, path: Sequence[int], drafts: Sequence[Draft]) -> None:
-        """What others would draft behind `path`: serves later steps, where it still agrees."""
+        """Add the drafts of other sources after `path`, for later steps that still agree with them."""
         ...
 
 

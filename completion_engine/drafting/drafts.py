@@ -86,9 +86,9 @@ class Drafter(Protocol):
         ...
 
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
-        """Return trees that may come next, at most `max_tokens` deep; the first tokens are `allowed`.
+        """Return possible continuations as trees, at most `max_tokens` deep; the first tokens are `allowed`.
 
-        A drafter whose steps cost something stops where its likeliest path falls under `min_probability`.
+        A drafter whose steps cost something stops when its likeliest path falls below `min_probability`.
         """
         ...
 
@@ -100,7 +100,7 @@ class Drafter(Protocol):
         ...
 
     def end(self) -> None:
-        """End the completion; what was written may serve the next one."""
+        """End the completion; its text may serve the next one."""
         ...
 
 

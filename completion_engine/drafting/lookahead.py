@@ -1,10 +1,10 @@
 """Drafts from Jacobi trajectories that run in the spare rows of passes. Does not depend on text.
 
-Lookahead decoding (Fu et al. 2024, "Break the Sequential Dependency of LLM Inference"): guesses of what
-stands further on run beside the draft, the target's picks behind them are the next guesses, and the n-grams
-that such guesses pass through are kept as drafts. Where the paper's lookahead branch has rows of its
-own, this one takes what the draft left of a multiple of eight. Where passes may have any number of rows,
-these are not free: with it alone decoding is slower than plain there.
+Lookahead decoding (Fu et al. 2024, "Break the Sequential Dependency of LLM Inference"): guesses of later
+tokens run beside the draft, and the target's picks after them are the next guesses. The n-grams along such
+guesses are kept as drafts. Where the paper's lookahead branch has rows of its own, this one takes what the
+draft left of a multiple of eight. Where passes may have any number of rows, these are not free: with it alone
+decoding is slower than plain there.
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ from completion_engine.target_model.language_model import PREFILL_ROWS, Language
 from completion_engine.target_model.pass_rows import ROWS
 
 _BREADTH = 3  # tokens looked at after each drafted one; the first goes on, the others are leaves
-_LEAST_PROBABILITY = 0.05  # of a runner-up
+_LEAST_PROBABILITY = 0.05  # for an alternative
 
 
 class ModelDrafter:
     """Runs a smaller model ahead of the target, on a KV cache of its own for the text written last."""
 
     def __init__(self, model: LanguageModel, num_tokens: int) -> None:
-        """`num_tokens` is the size of the shared vocabulary; what the models pad it with is cut off."""
+        """`num_tokens` is the size of the shared vocabulary; the models' padding of it is cut off."""
         self._model = model
         self._num_tokens = num_tokens
         self._cache = KVCache(model.cache_shape)

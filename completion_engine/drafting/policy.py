@@ -1,8 +1,7 @@
-"""How much to draft, and which drafters to ask: pure functions of acceptance probabilities and measured
-costs.
+"""The size of a draft, and its drafters: pure functions of acceptance probabilities and measured costs.
 
-They maximise the expected tokens per millisecond of a pass, and draft nothing when that is best. What a pass
-shows about the guesses is learnt in an `AcceptanceTable`.
+They maximise the expected tokens per millisecond of a pass, and draft nothing when that is best. An
+`AcceptanceTable` learns from the passes.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Costly:
 class DraftPlan:
     """The drafted rows of a pass in branch order, with the index of each one's parent in `rows`.
 
-    `considered` holds all guesses: the target's picks say which of them are right. The pass of `width` rows
+    `considered` holds all guesses: the target's picks show which of them are right. The pass of `width` rows
     takes `ms`, and `row_ms` more for each further one. `costly` is set if a costly drafter was asked.
     """
 
@@ -142,7 +141,7 @@ def _learn_from_costly(plan: DraftPlan, truth: Sequence[int], table: AcceptanceT
 
 
 def credited(candidate: Candidate, table: AcceptanceTable) -> DraftToken:
-    """Return the guess with the highest odds for a token: its source is credited."""
+    """Return the guess with the highest acceptance probability for a token; its source is credited."""
     return max(candidate.guesses, key=lambda guess: table.odds((guess,), candidate.depth, is_first=True))
 
 
@@ -156,7 +155,7 @@ def picked_along(plan: DraftPlan, truth: Sequence[int]) -> dict[int, int]:
     ahead = iter(truth)
     tokens = [candidate.token for candidate in plan.rows]
     path = true_path(tokens, plan.parents, -1, lambda _: next(ahead, None))
-    return dict(zip((-1, *path), truth, strict=False))  # what follows the last true row may be unknown
+    return dict(zip((-1, *path), truth, strict=False))  # tokens after the last true row may be unknown
 
 
 @dataclass(frozen=True, slots=True)

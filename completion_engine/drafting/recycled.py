@@ -1,5 +1,6 @@
-"""Drafts from the target's own earlier logits: what it might write after the same tokens. Does not depend on
-text.
+"""Drafts from the target's own earlier logits: its alternatives after the same tokens.
+
+Does not depend on text.
 
 Token Recycling (Luo et al. 2024, "Turning Trash into Treasure"), keyed by the longest of a few last tokens
 instead of by one, and with the target's probabilities kept.

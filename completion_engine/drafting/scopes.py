@@ -1,7 +1,7 @@
-"""What drafters remember of earlier completions, kept apart by scope: no document drafts from another scope.
+"""The drafters' memory of earlier completions, kept apart by scope: no document drafts from another scope.
 
-Owns which scopes are kept, and which document each text came from, so that both are forgotten together. Must
-not know text and models.
+Owns the kept scopes, and the document of each text, so that both are forgotten together. Has no access to
+text or models.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from completion_engine.request import CompletionRequest
 from ngram_cache import NgramIndex, TokenBuffer
 
 _MAX_TABLES = 4
-_NUM_TOKENS = 4096  # of recent text in a scope; the oldest are dropped at twice as many
+_NUM_TOKENS = 4096  # tokens of recent text in a scope; the oldest are dropped at twice as many
 _MAX_RECENT_SCOPES = 32
 
 Key = tuple[int, ...]
@@ -24,7 +24,7 @@ _V = TypeVar("_V")
 
 @dataclass(frozen=True, slots=True)
 class DraftScope:
-    """What the completions of a document are drafted from: its repository, and what was written lately.
+    """The sources of drafts for a document: its repository, and what was written lately.
 
     Documents with the same `recent` draft from each other's completions. `index` holds the document under the
     name `indexed_as`.

@@ -13,10 +13,10 @@ from completion_engine.drafting.drafts import Draft, DraftToken
 
 
 class OddsOf(Protocol):
-    """The odds of a token against all tokens that are not guessed."""
+    """The `odds` of a token against all tokens that are not guessed."""
 
     def __call__(self, guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
-        """Return the odds of its guesses at this depth; `is_first` where it is a source's first choice."""
+        """Return the `odds` of its guesses at this depth; `is_first` marks a source's first choice."""
         ...
 
 
@@ -41,7 +41,8 @@ class Candidate(NamedTuple):  # one is made for every guess of every pass: tuple
 def merge(drafts: Sequence[Draft], odds_of: OddsOf, max_depth: int) -> list[Candidate]:
     """Return the candidates of all drafts, parents before children; equal tokens after equal paths are one.
 
-    Siblings exclude each other: each has its part of all their odds, and one part is left for other tokens.
+    Siblings exclude each other: each has its share of the total `odds`, and one part is left for other
+    tokens.
     """
     at_of: dict[tuple[int, int], int] = {}
     nodes: list[tuple[int, int, int]] = []

@@ -23,10 +23,10 @@ class InPlaceBranches:
         self._move = move
 
     def open(self, trunk: KVCache, layout: Layout) -> list[KVCache]:
-        """The trunk, once for each branch. Raises ValueError where the rows do not fit behind it."""
+        """The trunk, once for each branch. Raises ValueError where the rows do not fit after it."""
         num_rows = len(layout.depths)
         if trunk.num_cached + num_rows > trunk.capacity:
-            raise ValueError(f"{num_rows} rows do not fit behind {trunk.num_cached} of {trunk.capacity}")
+            raise ValueError(f"{num_rows} rows do not fit after {trunk.num_cached} of {trunk.capacity}")
         return [trunk] * len(layout.branches)
 
     def keep(self, trunk: KVCache, layout: Layout, rows: Sequence[int], tokens: Sequence[int]) -> None:

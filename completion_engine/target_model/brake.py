@@ -1,6 +1,6 @@
-"""What ends a pass before its next kernel: a word that any thread may set and the kernels read.
+"""Ends a pass before its next kernel: a word that any thread may set and the kernels read.
 
-Owns the word. Must not know who asks for the end, nor what a pass is made of.
+Owns the word.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ class Brake:
 
     @property
     def address(self) -> int:
-        """Of a word that is no longer 0 once the pass is to end; 0 where nobody may ask for that."""
+        """Address of a word that is not 0 once the pass should end; 0 if it cannot be ended."""
         return 0 if self._word is None else int(self._word.ctypes.data)
 
     @contextmanager
     def pulled_by(self, cancellation: Cancellation, is_in_vain: Callable[[], bool]) -> Iterator[None]:
-        """End the pass that runs in the block when somebody cancels and what it finds `is_in_vain` then.
+        """End the pass in the block when it is cancelled and the canceller finds that it `is_in_vain`.
 
-        That is asked on the thread that cancels.
+        That is called on the thread that cancels.
         """
-        word = np.zeros(1, np.int64)  # of this block alone: who pulls late stops nothing that comes after
+        # for this block only: a late call stops no later pass
+        word = np.zeros(1, np.int64)
 
         def pull() -> None:
             if is_in_vain():

@@ -1,8 +1,8 @@
-"""Where the rows of one pass stand: a trunk, and a branch of its own for each further branch of a tree.
+"""The positions of a pass' rows: a trunk, and a branch of its own for each further branch of a tree.
 
 Sums over keys depend on the places of the keys. So that a drafted path gives the same bits in a tree as in a
-chain, every row sees its ancestors at the places that a chain would give them: the first path lies
-in the document's own cache, each further one in a copy of it. Knows no model.
+chain, every row sees its ancestors at the places that a chain would give them: the first path lies in the
+document's own cache, each further one in a copy of it.
 """
 
 from __future__ import annotations

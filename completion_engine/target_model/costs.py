@@ -8,8 +8,9 @@ from itertools import accumulate
 
 _FEW = 7  # rows; 1 to 10 came to the same within a hundredth of the time, 0 took a thirtieth more
 _STEP = 0.1  # a pass moves the estimate by this share of what it was off, on a logarithmic scale
-_MAX_SURPRISE = 2.0  # one pass counts as at most so many times slower or faster than was thought
-_MAX_BRANCH = 0.5  # of the narrowest pass: a branch that seems dearer was measured while something else ran
+_MAX_SURPRISE = 2.0  # one pass counts at most this factor slower or faster than predicted
+# relative to the narrowest pass; a dearer branch was measured while something else ran
+_MAX_BRANCH = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,12 @@ class Costs:
     max_branches: int = 1
 
     def ms_of(self, num_rows: int) -> float:
-        """The cheapest pass that holds so many rows; the widest where none does."""
+        """Milliseconds of the cheapest pass that holds this number of rows; the widest if none does."""
         wanted = min(num_rows, max(self.pass_ms))
         return min(ms for width, ms in self.pass_ms.items() if width >= wanted)
 
     def within(self, ms: float) -> Costs:
-        """Of the passes those that take no longer than `ms`; the quickest one in any case."""
+        """The costs of passes that take at most `ms`; the fastest one in any case."""
         quickest = min(self.pass_ms.values())
         kept = {width: took for width, took in self.pass_ms.items() if took <= max(ms, quickest)}
         return Costs(kept, self.branch_ms, self.max_branches)
@@ -37,7 +38,7 @@ class Costs:
 
 
 class PassClock:
-    """What passes take on this machine now: their proportions as at load, their level as the last ones took.
+    """Current pass times on this machine: their proportions as at load, their level as in the latest passes.
 
     A program that starts beside many others, as an editor's does, measures too much, and a laptop on its
     battery takes longer later.
@@ -52,7 +53,7 @@ class PassClock:
 
     @property
     def level(self) -> float:
-        """How many times as long as at load passes take now."""
+        """Factor by which passes take longer now than at load."""
         return self._level
 
     @property

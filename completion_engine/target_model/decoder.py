@@ -1,9 +1,8 @@
-"""The forward pass of a target as all else sees it: token rows in, logits out, keys and values into a cache.
+"""The forward pass of a target: token rows in, logits out, keys and values into a cache.
 
-Owns the protocol alone. What implements it stands elsewhere: `cpu.int8_decoder`, `cpu.float_decoder`,
-`gpu.decoder`, `transformers_decoder`. All are built for one property: a row's logits, keys and values depend
-on its own token and what stands before it alone, not on how many rows run beside it. Whether one has it on a
-machine is asked at load (`exactness`).
+Owns the protocol alone. It is implemented in `cpu.int8_decoder`, `cpu.float_decoder`, `gpu.decoder` and
+`transformers_decoder`. All are built for one property: a row's logits, keys and values depend only on its own
+token and the tokens before it, not on the number of rows beside it. `exactness` tests this property at load.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Decoder(Protocol):
 
     @property
     def rotary(self) -> tuple[Tensor, Tensor] | None:
-        """What `rotate` takes to turn queries for cached keys, by position; None where it is not known."""
+        """Arguments of `rotate` that turn queries for cached keys, by position; None if unknown."""
         ...
 
     def head_rows(self, tokens: Tensor) -> Tensor:
@@ -51,11 +50,11 @@ class Decoder(Protocol):
         ...
 
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
-        """Run `rows` [num_rows] on the host, a multiple of `row_step`, behind what is cached.
+        """Run `rows` [num_rows] on the host, a multiple of `row_step`, after the cached positions.
 
         `layout` says where each row stands; `caches` holds one cache a branch, and gets the rows' keys,
-        values and hidden states (its length stays as it is). Returns the logits [num_logits, vocab_size]
-        of the last `num_logits` rows. Raises CancelledError where `brake` ended the pass: nothing that the
+        values and hidden states (its length stays as it is). Returns the logits [num_logits, vocab_size] of
+        the last `num_logits` rows. Raises CancelledError where `brake` ended the pass: nothing that the
         caches hold of its rows counts then.
         """
         ...

@@ -1,6 +1,6 @@
-"""What the bits of a row depend on, found by running passes: the proof that drafts cannot change the text.
+"""Finds what the bits of a row depend on by running passes: the proof that drafts cannot change the text.
 
-Knows nothing of drafts, prompts and what a model is made of.
+Has no access to drafts, prompts or the model's parts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.pass_rows import ROWS
 
-_FAR = 1024  # positions behind which sums over keys may run in parts
+_FAR = 1024  # position after which sums over keys may run in parts
 _SMALL = (1, 3, 5, 2, 9)  # rows of passes that have to agree with a large one
 _WITHIN_WIDTH = (1, 3, 5, 2, 8, 4, 1)  # rows in use of passes that all run the fixed width
 
@@ -51,8 +51,8 @@ class Passes(Protocol):
 def rows_are_invariant(passes: Passes, chunk_rows: int) -> bool:
     """Whether a position comes out bit for bit the same alone, in a chain and in a chunk of a prompt.
 
-    Asked at the beginning, and behind so many keys that sums may run in parts. Where it does, the cache
-    holds the same bits however it was filled, and a pass may have any width.
+    Tested at the beginning, and after enough keys for sums in several parts. Where it does, the cache holds
+    the same bits however it was filled, and a pass may have any width.
     """
     sizes = (*_SMALL, chunk_rows - sum(_SMALL))
     far_sizes = (*_SMALL, 3 * ROWS - sum(_SMALL))
@@ -62,8 +62,8 @@ def rows_are_invariant(passes: Passes, chunk_rows: int) -> bool:
 def fixed_width_holds(passes: Passes, chunk_rows: int) -> bool:
     """Whether a position comes out the same in any row of a pass of the fixed width, whatever others hold.
 
-    Asked where rows are not invariant, with passes that all run the fixed width but whole chunks; of these
-    the same one has to give the same bits again.
+    Asked where rows are not invariant, with passes that all run the fixed width but whole chunks; the same
+    one must give the same bits again.
     """
     full = (ROWS,) * (sum(_WITHIN_WIDTH) // ROWS)
     return (
@@ -99,12 +99,12 @@ def hold_same(cache: KVCache, other: KVCache, end: int) -> bool:
 
 
 def _far(passes: Passes) -> int:
-    """Where a pass runs across the place behind which sums may run in parts."""
+    """A position where a pass crosses into sums that run in several parts."""
     return min(_FAR, passes.capacity // 2) - ROWS
 
 
 def _agree(passes: Passes, start: int, sizes: Sequence[int], others: Sequence[int]) -> bool:
-    """Whether tokens behind `start` positions of noise come out alike in passes of `sizes` and `others`."""
+    """Whether tokens after `start` positions of noise get the same bits in passes of `sizes` and `others`."""
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(0, passes.vocab_size, (sum(sizes),), generator=generator).tolist()
     caches = KVCache(passes.cache_shape), KVCache(passes.cache_shape)

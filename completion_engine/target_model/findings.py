@@ -1,4 +1,4 @@
-"""What a load found out about a target by running it, so that a later one need not. Plain values.
+"""Results of a load's measurements of a target, for later loads. Plain values.
 
 Bits and paces follow from the weights, the kernels and the processor; who stores findings names these.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What keeps drafts from changing the text, and what passes take.
+    """The strategy that keeps drafts from changing the text, and the costs of passes.
 
     `pass_ms` by width, as measured with `num_threads`, and `chunk_ms` of a whole chunk of a prompt, 0 where
     that is unknown; `thread_paces` by number of threads, as for `ThreadGovernor`. They `are_settled` where

@@ -1,6 +1,6 @@
 """The static KV cache: preallocated keys and values, and which tokens they belong to.
 
-Rewinding is setting a length. Knows nothing of models beyond the shape of what they store.
+Rewinding is setting a length. Depends on the shape of a model's keys and values only.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class CacheShape:
 class KVCache:
     """Keys and values of one document's prompt and what was written after it.
 
-    `keys` and `values` are [num_layers, num_kv_heads, capacity, head_size]; where the shape says so keys lie
-    in memory by channel, as the CPU's product that makes the scores reads them. `hidden` [capacity,
+    `keys` and `values` are [num_layers, num_kv_heads, capacity, head_size]; if the shape asks for it, keys
+    lie in memory by channel, as the CPU's product that makes the scores reads them. `hidden` [capacity,
     hidden_size] is what the head reads, for drafters that build on it. `tokens[:num_cached]` are the tokens
     for which all three are valid: `0 <= num_cached == len(tokens) <= capacity`.
     """
@@ -73,11 +73,11 @@ class KVCache:
     def keep(self, tokens: Sequence[int]) -> None:
         """Declare the next `len(tokens)` positions valid: a pass has just written them."""
         if self.num_cached + len(tokens) > self.capacity:
-            raise ValueError(f"{len(tokens)} tokens do not fit behind {self.num_cached} of {self.capacity}")
+            raise ValueError(f"{len(tokens)} tokens do not fit after {self.num_cached} of {self.capacity}")
         self.tokens.extend(tokens)
 
     def keep_chunk(self, tokens: Sequence[int]) -> None:
-        """As `keep`, where that pass was a whole chunk behind nothing but such."""
+        """As `keep`, if that pass was a whole chunk after whole chunks only."""
         if self.num_from_chunks != self.num_cached:
             raise ValueError(f"a chunk at {self.num_cached}, behind {self.num_from_chunks} from chunks")
         self.keep(tokens)
@@ -98,7 +98,7 @@ class KVCache:
         self.num_from_chunks = min(self.num_from_chunks, num_cached)
 
     def copy(self, other: KVCache, first: int, end: int) -> None:
-        """Take what `other` holds at positions `first` to `end`; what is valid is declared by others."""
+        """Copy positions `first` to `end` of `other`; the caller then declares valid positions."""
         if end > first:
             self.keys[:, :, first:end] = other.keys[:, :, first:end]
             self.values[:, :, first:end] = other.values[:, :, first:end]
@@ -122,7 +122,7 @@ class KVCache:
 def _zeros(shape: CacheShape, *size: int) -> Tensor:
     """Zeros that take time and memory where they are first written, as far as the system does so.
 
-    75 MB that are made at once keep whoever waits for 0.1 to 0.2 s.
+    Making 75 MB at once delays a request by 0.1 to 0.2 s.
     """
     if shape.device.type != "cpu":
         return torch.zeros(size, dtype=shape.dtype, device=shape.device)
@@ -135,7 +135,7 @@ def _zeros(shape: CacheShape, *size: int) -> Tensor:
 
 
 def _pages(num_bytes: int) -> mmap.mmap:
-    """Zeros; of this process alone, for what is shared lies in a file, whose pages take longer to make."""
+    """Zeroed memory of this process alone: shared memory lies in a file, whose pages take longer to make."""
     if sys.platform == "win32":
         return mmap.mmap(-1, num_bytes)
     return mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -1,6 +1,6 @@
-"""The target: a decoder on a device, its passes, what they cost and what their bits depend on.
+"""The target: a decoder on a device, its passes, their costs, and what their bits depend on.
 
-Knows nothing of drafts and prompts, nor of what a decoder computes with.
+Has no access to drafts or prompts.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class LanguageModel:
     ) -> None:
         """`branches` is where the decoder wants the rows of a tree; each branch in a branch by default.
 
-        What is `known` of this target here is not found out again, but for times that something disturbed
-        and nothing would disturb now. A target that is known has run no pass yet: see `rehearse`.
+        Results of an earlier load that are `known` are reused, except times that were disturbed and can be
+        measured better now. A known target has run no pass yet: see `rehearse`.
         """
         self.decoder = decoder
         self.device = device
@@ -87,7 +87,7 @@ class LanguageModel:
 
     @property
     def exactness(self) -> str:
-        """What keeps drafts from changing the text."""
+        """The strategy that keeps drafts from changing the text."""
         if self.is_row_invariant:
             return "row-invariant"
         return "fixed width" if self.verifies_drafts else "no drafts"
@@ -142,7 +142,7 @@ class LanguageModel:
         )
 
     def costs_from(self, num_pending: int, max_branches: int = 1) -> Costs:
-        """What passes that hold `num_pending` known rows cost; wider ones than measured in proportion."""
+        """Costs of passes that hold `num_pending` known rows; for wider ones in proportion."""
         known, branch_ms, top = self.clock.pass_ms, self.clock.branch_ms, max(self.widths)
         if num_pending <= max(ROWS, top - ROWS):
             wide = {width: ms for width, ms in known.items() if width >= num_pending}
@@ -153,7 +153,7 @@ class LanguageModel:
         return Costs(pass_ms, branch_ms, max_branches)
 
     def ms_of(self, num_rows: int) -> float:
-        """Milliseconds of the cheapest pass that holds so many rows, as passes are now."""
+        """Current milliseconds of the cheapest pass that holds this number of rows."""
         return self.costs_from(num_rows).ms_of(num_rows)
 
     @property
@@ -162,7 +162,7 @@ class LanguageModel:
         return self.prefill_ms(self.chunks.num_rows) / self.chunks.num_rows
 
     def prefill_ms(self, num_rows: int) -> float:
-        """Milliseconds of a pass that brings so many rows of a prompt into a cache, as passes are now."""
+        """Current milliseconds of a pass that computes this number of prompt rows into a cache."""
         at_least, a_row = self._prefill_line()
         return at_least + a_row * num_rows
 
@@ -174,7 +174,7 @@ class LanguageModel:
         return max(ROWS, int((ms - at_least) / a_row) // ROWS * ROWS)
 
     def _prefill_line(self) -> tuple[float, float]:
-        """What reading the weights takes, and each row: a line through the narrowest pass and a chunk."""
+        """Time to read the weights, and time per row: a line through the narrowest pass and a chunk."""
         narrow, num_rows = min(self.widths), self.chunks.num_rows
         narrow_ms, level = self.pass_ms[narrow], self.clock.level
         chunk_ms = self.findings.chunk_ms * level or self.ms_of(num_rows)
@@ -182,7 +182,9 @@ class LanguageModel:
         return chunk_ms - a_row * num_rows, a_row
 
     def rehearse(self) -> None:
-        """Run a few passes where this load has run none, lest the first request waits for what they load."""
+        """Run a few passes if this load has run none, so that the first request does not pay for one-time
+        setup.
+        """
         if not self._is_rehearsed:
             self._is_rehearsed = True
             rehearse(self)
@@ -195,7 +197,7 @@ class LanguageModel:
     def forward(
         self, tokens: Sequence[int], cache: KVCache, num_logits: int, parents: Sequence[int] | None = None
     ) -> Tensor:
-        """Run `tokens` behind what is cached; logits [num_logits, vocab_size] of the last ones.
+        """Run `tokens` after the cached positions; logits [num_logits, vocab_size] of the last ones.
 
         `parents` [num_tokens] makes a tree of them: the row that each follows, -1 for the first. Without it
         each follows the one before. The cache's length is left as it is: `keep` what turns out to be true.
@@ -204,7 +206,7 @@ class LanguageModel:
         chain = range(len(tokens) - 1, num_rows - 1)
         layout = lay_out([*(range(-1, len(tokens) - 1) if parents is None else parents), *chain])
         if cache.num_cached + max(layout.depths) >= cache.capacity:
-            raise ValueError(f"{num_rows} rows do not fit behind {cache.num_cached} of {cache.capacity}")
+            raise ValueError(f"{num_rows} rows do not fit after {cache.num_cached} of {cache.capacity}")
         padding = [0] * (num_rows - len(tokens))
         rows = torch.tensor([*tokens, *padding])
         self._take_threads()
@@ -243,7 +245,7 @@ class LanguageModel:
         """Whether rows change nothing, or passes of one width do not; where both do, nothing is drafted."""
         if self.is_row_invariant or fixed_width_holds(self, PREFILL_ROWS):
             return True
-        logger.warning("What this target computes depends on what runs beside it: nothing is drafted.")
+        logger.warning("The results of this target depend on the other rows of a pass: nothing is drafted.")
         return False
 
     def _trees_are_harmless(self) -> bool:

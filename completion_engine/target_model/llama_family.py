@@ -1,7 +1,7 @@
 """The family of models that our kernels run: Llama, Qwen2, Qwen3, Mistral; by what `config.json` says.
 
-Owns what tells whether a configuration is of it, the parts that such a model is made of, the angles by which
-it turns queries and keys, and what all its decoders share.
+Owns the test of a configuration, the parts of such a model, the angles that turn queries and keys, and the
+base of its decoders.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class FamilyModel:
 
     @property
     def norm(self) -> Tensor:
-        """Of what the head reads, [hidden_size]."""
+        """Norm before the head, [hidden_size]."""
         return self._weights["model.norm.weight"].clone()
 
     @property
@@ -190,7 +190,7 @@ class FamilyModel:
         return parts
 
     def _shapes(self, parts: LayerParts) -> Iterator[tuple[str, Tensor, tuple[int, ...]]]:
-        """What there is in a layer, with the shape that it should have."""
+        """Yield each tensor of a layer with its expected shape."""
         hidden, mlp = self.hidden_size, len(parts.gate[0])
         queries, keys = self.num_heads * self.head_size, self.num_kv_heads * self.head_size
         sizes = {
@@ -214,7 +214,7 @@ class FamilyModel:
 
 
 class FamilyDecoder:
-    """What decoders of the Llama family share: sizes; on `device` embedding, last norm and angles."""
+    """The common part of decoders of the Llama family: sizes; on `device` embedding, last norm and angles."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
-"""What a target's passes take at load, by width, branches and number of threads; or as an earlier load found.
+"""Measures a target's passes at load, by width, branches and number of threads, or reuses earlier results.
 
-Runs passes and changes a target's number of threads. Knows nothing of drafts, prompts and what a model is
-made of.
+Runs passes and changes a target's number of threads. Has no access to drafts, prompts or the model's parts.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.pass_rows import ROWS, ChunkRule
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, thread_counts
 
-_NUM_ROUNDS = 5  # of measuring passes, at most
+_NUM_ROUNDS = 5  # most rounds of measuring passes
 _ALIKE = 1.1  # times of a pass that differ by less are not worth another round
 _NUM_KNOWN = 64  # tokens before the pass that shows whether threads agree
 
-_BRANCHES, _CHUNK = 0, -1  # passes that are told apart by no width
+_BRANCHES, _CHUNK = 0, -1  # keys of passes without a width
 
 _Shapes = Mapping[int, tuple[Sequence[int], ThreadGovernor]]  # parents of a pass's rows, and who runs it
 
@@ -45,9 +44,9 @@ class Target(Passes, Protocol):
 def measure(target: Target) -> Findings:
     """The findings of this load; leaves `target` with the threads that are best now.
 
-    They are settled where all threads ran and each pass came twice alike; its quickest time counts. A branch
-    takes little beside what a pass varies by: it is measured by many, as the median, and
-    what is below nothing is noise.
+    They are final once two runs with all threads active agree, and the quickest time counts. A branch takes
+    little beside what a pass varies by: it is measured by many, as the median, and what is below nothing is
+    noise.
     """
     found = _time_passes(target, _shapes(target))
     are_settled = can_settle() and all(_came_twice(taken) for taken in found.values())
@@ -73,9 +72,9 @@ def can_settle() -> bool:
 
 
 def rehearse(target: Target) -> None:
-    """Passes that need all that is loaded once for all: the fewest rows, the most, and branches.
+    """Run passes that need all one-time setup: the fewest rows, the most, and branches.
 
-    What another width still needs is its program, which takes less time to write than to run.
+    Another width then needs only its program, which takes less time to write than to run.
     """
     shapes = _shapes(target)
     wanted = (_CHUNK, min(target.widths), _BRANCHES)
@@ -114,7 +113,7 @@ def _choose_threads(target: Target) -> ThreadGovernor:
     if not all(threads_agree(target, governors[used], governors[count]) for count in counts - {used}):
         return governors[used]
     if used < max(counts):
-        # Others need the cores now: what more threads are worth is seen when they are free.
+        # Others need the cores now: the value of more threads is measured when the cores are free.
         return ThreadGovernor({count: used / count for count in counts}, num_threads=used)
     parents = range(-1, ROWS - 1)
     found = _time_passes(target, {count: (parents, governor) for count, governor in governors.items()})

@@ -1,7 +1,7 @@
-"""A model folder as it lies on disk: its configuration and its weights, read without building the model.
+"""A model folder on disk: its configuration and its weights, read without building the model.
 
-Building it is transformers' work and takes seconds; what runs a model by kernels of its own needs neither
-the modules nor their library. Knows nothing of kernels.
+Building it with transformers takes seconds, and the engine's own kernels need neither the modules nor the
+library. Has no access to kernels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from completion_engine.target_model.weights import StoredWeights, Weights
 
 Config = Mapping[str, Any]  # what `config.json` says
 
-# Of what is asked for before anything is checked.
+# Types of the values that are read before the check.
 _KINDS_OF_VALUES = {"model_type": str, "hidden_act": str, "layer_types": list}
 
 

@@ -1,6 +1,6 @@
 """What a model folder may say: sizes within bounds, and weights of the shapes that follow from them.
 
-A folder comes from elsewhere and may be damaged or made to hurt. Knows nothing of files and of arithmetic.
+A folder comes from elsewhere and may be damaged or made to hurt. Has no access to files or arithmetic.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
 
 
 def check_head(size: int) -> None:
-    """Raises DataError where a head of so many numbers has no halves to turn against each other."""
+    """Raise DataError if a head of this size has no halves to turn against each other."""
     if size < 1 or size % 2:
         _refuse(f"the size of its heads is {size}, which is not an even number")
 

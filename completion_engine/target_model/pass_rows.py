@@ -37,10 +37,11 @@ class ChunkRule:
         return (num_prompt - 1) // self.num_rows * self.num_rows if self.fixed_width else 0
 
     def num_reusable(self, num_shared: int, num_from_chunks: int, num_chunked: int) -> int:
-        """How many of `num_shared` cached positions may stay for a prompt with `num_chunked` (see there).
+        """Number of the `num_shared` cached positions that may stay for a prompt with `num_chunked` (see
+        there).
 
-        The first `num_from_chunks` of what is cached were computed by whole chunks, the others were not. What
-        shared a chunk with other tokens goes too.
+        The first `num_from_chunks` of what is cached were computed by whole chunks, the others were not.
+        Positions that shared a chunk with other tokens are dropped too.
         """
         found = min(num_from_chunks, num_shared)
         if found < num_chunked:

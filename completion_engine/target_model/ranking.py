@@ -1,4 +1,4 @@
-"""The one order of tokens: the largest number first, of equal ones the lowest id. Knows no model.
+"""The one order of tokens: the largest number first, of equal ones the lowest id.
 
 Kernels keep the same order by themselves (`cpu.kernels.top_k`, `gpu.kernels.draft`). It is written out here
 because a library's own choice among equals is not promised on every device.
@@ -16,9 +16,10 @@ def first_largest(numbers: Tensor) -> Tensor:
 
 
 def lowest_best(numbers: Tensor, tokens: Tensor) -> Tensor:
-    """Of `tokens` [num_tokens] in any order the one with the largest of `numbers` [..., num_tokens].
+    """Return the token of `tokens` [num_tokens], in any order, with the largest of `numbers` [...,
+    num_tokens].
 
-    Of those with equal ones the lowest.
+    Among equal numbers, the lowest token wins.
     """
     is_best = numbers == numbers.amax(-1, keepdim=True)
     return torch.where(is_best, tokens, tokens.max()).amin(-1)

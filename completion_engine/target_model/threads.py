@@ -1,9 +1,10 @@
-"""How many threads compute a pass: all of them while the machine is free, fewer while others need its cores.
+"""The number of threads that compute a pass: all of them while the machine is free, fewer while others need
+its cores.
 
 A pass shares its work among threads hundreds of times, and each time waits for the last that came in. Threads
 that wait spin, because waking up takes longer than most of what is shared. But where another program holds a
-core, all wait for the thread that has none (docs/experiments/threads.md). Pass times show what helps.
-Each thread that computes has a number of its own. Knows no model.
+core, all wait for the thread that has none (docs/experiments/threads.md). Pass times show what helps. Each
+thread that computes has a number of its own.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from typing import Any
 import psutil
 import torch
 
-_NUM_JUDGED = 4  # passes that say what a number of threads is worth now
+_NUM_JUDGED = 4  # passes that decide about a number of threads
 _WORSE = 1.2  # than fewer threads would be: then fewer are taken
 _MUCH_WORSE = 2.5  # a single pass says enough
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 30.0  # until more threads are tried again, twice as long each time
-_FREE_ENOUGH = 0.7  # of the cores that threads would take must have been idle, or others need them
+_FREE_ENOUGH = 0.7  # share of the wanted cores that must have been idle; otherwise other programs need them
 _PAUSE_S = 0.5  # without a pass, after which idle cores were left idle by others too
 _LOOK_S = 0.1  # to see how many cores others leave idle
 
@@ -32,15 +33,15 @@ _chosen = threading.local()
 
 
 def num_threads_here() -> int:
-    """With which this thread computes: as `use_threads` was told on it, or as torch was given them."""
+    """The number of threads of this thread: from `use_threads`, or as torch got them."""
     return getattr(_chosen, "num_threads", _MOST)
 
 
 def use_threads(num_threads: int, *, in_torch: bool = True) -> None:
-    """What this thread computes next takes so many threads.
+    """Set the number of threads for the next computations of this thread.
 
-    Torch takes one, where it computes nothing large (`in_torch` False): its own spin for a while behind each
-    operation, and would take the cores from those of kernels.
+    Torch gets one, if it computes nothing large (`in_torch` False): its own threads spin for a while after
+    each operation, and would take the cores from those of kernels.
     """
     _chosen.num_threads = num_threads
     torch.set_num_threads(num_threads if in_torch else 1)
@@ -68,7 +69,7 @@ class PassCores:
 
     @contextmanager
     def used_by(self, num_threads: int) -> Iterator[None]:
-        """A pass of so many threads runs in the block."""
+        """Run a pass of this number of threads in the block."""
         begun_s, begun_own_s = time.monotonic(), time.process_time()
         try:
             yield
@@ -84,7 +85,7 @@ class PassCores:
 
 
 def _passed(times: Any) -> float:
-    """Seconds of all cores. What guests of this machine took is in its own times already, as Linux counts."""
+    """Seconds of all cores. The times of virtual guests are in their own times already, as Linux counts."""
     guests = sum(getattr(times, name, 0.0) for name in ("guest", "guest_nice"))
     return float(sum(times) - guests)
 
@@ -111,7 +112,7 @@ def take_free_threads(idle_cores: Callable[[], float] | None = None) -> int:
 
 
 def _fitting(counts: Sequence[int], num_idle: float) -> int:
-    """Place of the most threads that idle cores are there for; of the fewest where there are none."""
+    """Index of the largest number of threads that idle cores can run; without idle cores, of the smallest."""
     fitting = (at for at, count in enumerate(counts) if num_idle >= _FREE_ENOUGH * count)
     return next(fitting, len(counts) - 1)
 
@@ -173,7 +174,7 @@ class ThreadGovernor:
         self._seen.append(pace)
         if self._at + 1 < len(self._counts) and self._is_worse_than(self._paces[self._at + 1]):
             self._move(1)
-            self._free_cores()  # what others do from here on says whether the threads may come back
+            self._free_cores()  # the load from now on decides whether the threads return
             self._try_more_at = now_s + self._wait_s
             self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
         elif len(self._seen) == _NUM_JUDGED:

@@ -72,8 +72,7 @@ def measure_speed(
             contenders[name] = load(engine, _MAX_PROMPT_TOKENS + max_tokens + _SPARE_POSITIONS)
         except (UserError, ImportError, OSError, ValueError) as error:
             absent[name] = str(error)
-    # a prompt of its own: a prompt seen before is drafted from its answer a prompt seen before is drafted
-    # from its answer
+    # A prompt of its own, because a prompt seen before is drafted from its answer.
     short = engine.tokenizer.encode(_WARM_UP)
     for go_on in contenders.values():
         go_on(short, samples[0], max_tokens)

@@ -27,8 +27,6 @@ _MAX_TRIES = 1_000  # per sample: lines that are too short or not code are drawn
 class Sample:
     """One cursor in one real file. `expected` is the original text: the rest of the line.
 
-    the rest of the line.
-
     `document` names the file as the index does, so that no draft is read from the file itself.
     """
 

@@ -48,7 +48,7 @@ class SmallFirst:
     large: TimedCompleter
     _is_small_behind: bool = False  # it has something to prepare that comes before the larger one's work
     _to_prefetch: CompletionRequest | None = None  # what the larger one is to prepare
-    _prepared: CompletionRequest | None = None  # what it prepares and cannot answer in time yet
+    _prepared: CompletionRequest | None = None  # the request that it prepares and cannot answer in time yet
 
     def complete(self, request: CompletionRequest) -> Completion:
         """See `Completer`."""

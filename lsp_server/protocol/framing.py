@@ -79,7 +79,7 @@ class FrameHeader:
                 self._has_length, self.num_bytes = True, _checked_length(value.strip())
             case b"content-type":
                 pass
-            case _:  # the protocol has no other: the protocol has no other header, so a program printed this
+            case _:  # the protocol has no other header, so a program printed this
                 raise FrameError(f"This is not a message header: {line[:80]!r}.")
 
 

@@ -22,8 +22,7 @@ _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d:|AGE-SECRET-KEY-1"
 )
 _RULES = (*commands.COMMANDS, *names.NAMES)
-# Keys stand in runs, which are found much faster than any of them; Keys are in runs, which are found much
-# faster than keys; longer runs than these are not code.
+# Keys are in runs, which are found much faster than keys. Longer runs than these are not code.
 _RUN = re.compile(r"[A-Za-z0-9+/=_.:\-]{16,}+")
 _MAX_RUN = 2048
 

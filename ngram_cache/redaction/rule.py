@@ -150,8 +150,7 @@ def restored(text: str, lost: Iterable[Span], found: Iterable[Span]) -> list[Spa
     lost, found = merged(lost), list(found)
     if not lost or not found:
         return lost or merged(found)
-    # for each part that is left: its new beginning, and how far it was moved where it begins now, and how far
-    # it was moved
+    # For each part that is left: its new beginning, and how far it was moved.
     starts, shifts = [0], [0]
     at = done = 0
     for start, end in lost:

@@ -1,6 +1,6 @@
 """Compiles kernels on x86 for a processor that need not be here, at the request of an emulated one.
 
-Started by `borrowing`, which says what LLVM calls that processor. Each request is a kernel's module, name and
+Started by `borrowing`, with LLVM's name of that processor. Each request is a kernel's module, name and
 closed-over values, and the types it is called with. The result lies where both look for compiled kernels. The
 same compiler makes it of the same source as on such a machine, only sooner. Nothing of it is run.
 """
@@ -86,7 +86,7 @@ def main() -> None:
     compile_for(*sys.argv[1:])
     while True:
         try:
-            wanted, signature = pickle.load(requests)  # noqa: S301 - of the process that started this one
+            wanted, signature = pickle.load(requests)  # noqa: S301 - from the process that started this one
         except EOFError:
             return
         compiled(wanted, signature)

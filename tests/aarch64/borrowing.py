@@ -1,8 +1,8 @@
 """For emulated processors: whichever process wants a kernel, the machine below compiles it, by `ahead`.
 
-What numba takes a minute for under emulation takes a second there. `SLIPSTREAM_AHEAD` names an interpreter of
-that machine. A kernel that is stored already is not compiled again. The emulated interpreter installs this at
-its start (`setup.sh`), so that nothing heavy is loaded before a kernel is wanted.
+numba takes a minute under emulation and a second there. `SLIPSTREAM_AHEAD` names an interpreter of that
+machine. A kernel that is stored already is not compiled again. The emulated interpreter installs this at its
+start (`setup.sh`), so that nothing heavy is loaded before a kernel is wanted.
 """
 
 from __future__ import annotations

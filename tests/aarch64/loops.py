@@ -2,7 +2,7 @@
 
 `python -m tests.aarch64.loops x86_64|aarch64 FILE` compiles products by each instruction set, attention,
 rounding and sums into FILE: for ARM with all that it may have, for x86 with what this processor has.
-FILE.json says how records lie. `run_loops` runs them.
+FILE.json holds the layout of records. `run_loops` runs them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _sum(sums: Any, make: Any, size: int, left: Any, right: Any, number: Any, fo
 
 
 def processor_of(machine: str) -> tuple[str, str]:
-    """What LLVM calls the processor to compile for, and what it has beside."""
+    """LLVM's name of the processor to compile for, and its further features."""
     if machine == "aarch64":
         return "generic", "+dotprod,+i8mm"
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()

@@ -24,7 +24,7 @@ Call = Callable[..., None]
 
 
 def loaded(file: Path) -> Call:
-    """What calls a loop by its name, with arrays and numbers."""
+    """Return a function that calls a loop by its name, with arrays and numbers."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine()
@@ -46,7 +46,7 @@ def drawn(rng: np.random.Generator, *shape: int) -> Array:
 
 
 def stored(numbers: Array, size: int) -> Array:
-    """The same in so many bytes each: float32, bf16 cut off, or whole numbers."""
+    """The same numbers in this number of bytes each: float32, bf16 cut off, or whole numbers."""
     if size == 2:
         return (numbers.view(np.uint32) >> 16).astype(np.uint16)
     return numbers if size == 4 else (30 * numbers).astype(np.int8)
@@ -78,7 +78,7 @@ def rounded_rows(rng: np.random.Generator, num_rows: int) -> tuple[Array, Array]
 
 
 def lane_sums(levels: Array) -> bytes:
-    """What AVX2's products begin with: of a block, and of its halves, for each row two numbers of 16 bits."""
+    """Starting sums of AVX2's products: for each row two numbers of 16 bits, of a block and of its halves."""
     halves = levels.astype(np.int32).reshape(len(levels), 2, 4, 2, 2).sum((2, 4))
     parts = -16 * halves.sum(1), -32 * halves[:, 0], -32 * halves[:, 1]
     return b"".join(part.astype(np.int16).tobytes() for part in parts)

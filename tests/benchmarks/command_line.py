@@ -1,4 +1,6 @@
-"""What the benchmarks' command lines share: options of one name and one help, and how errors are shown."""
+"""The common part of the benchmarks' command lines: options of one name and one help, and how errors are
+shown.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Target = Annotated[str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)]
 Results = Annotated[
     Path | None,
-    typer.Option("--results", help="JSON lines to continue; what they hold is not asked again."),
+    typer.Option("--results", help="JSON lines to continue; completed rows are not measured again."),
 ]
 Minutes = Annotated[float, typer.Option("--minutes", min=0, help="Begin nothing after this many minutes.")]
 Prompts = Annotated[int, typer.Option("--prompts", min=1, help="Number of prompts.")]

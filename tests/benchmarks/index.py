@@ -26,16 +26,16 @@ from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.samples import source_files
 
 _MAX_CONTEXT_SHOWN = 64
-_MIN_CHARS = 1_000  # shorter files say nothing about lookups
+_MIN_CHARS = 1_000  # shorter files say little about lookups
 _HELD_OUT = 20  # one file in this many is looked up instead of indexed
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFigures:
-    """What an index of `num_tokens` tokens costs. Percentiles are over single lookups and updates.
+    """The cost of an index of `num_tokens` tokens. Percentiles are over single lookups and updates.
 
-    `build_seconds` is for sorting alone, tokens given. `lookup_us` is one lookup of up to `max_nodes`
-    drafted tokens, `lookup_us_per_token` all lookups' time over all tokens they drafted.
+    `build_seconds` is for sorting alone, tokens given. `lookup_us` is one lookup of up to `max_nodes` drafted
+    tokens, `lookup_us_per_token` all lookups' time over all tokens they drafted.
     """
 
     num_tokens: int

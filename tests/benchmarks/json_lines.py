@@ -1,6 +1,6 @@
-"""A file of JSON objects, one a line, to which a long measurement appends what it found and goes on from.
+"""A file of JSON objects, one a line; a long measurement appends to it and resumes from it.
 
-Owns the file. Must not know what is measured.
+Owns the file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a suggestion is worth: beside the line that a person wrote, and to whoever parses the file.
+"""The quality of a suggestion: compared with the original line, and for a parser of the file.
 
-Knows text and grammars; no engine.
+Uses text and grammars; no engine.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _MAX_PARSE_S = 5.0
 class Judgement:
     """One suggestion at one position. Its first line is compared; all of it is parsed, in its file.
 
-    It is whole as far as it goes where it leaves no more errors than what stood there, or where so much of
-    that leaves more too.
+    It is whole as far as it goes if it leaves no more errors than the original, or if an equally long part of
+    the original leaves more too.
     """
 
     is_shown: bool
@@ -36,7 +36,7 @@ class Judgement:
 
 
 def judge(sample: Sample, suggested: str, num_prompt_tokens: int = 0, num_bits: float = 0.0) -> Judgement:
-    """A suggestion beside what stood there, which the target found unlikely by `num_bits`."""
+    """Compare a suggestion with the original text, which the target found unlikely by `num_bits`."""
     expected = sample.expected.rstrip()
     line = suggested.split("\n", maxsplit=1)[0].rstrip()
     return Judgement(
@@ -68,12 +68,12 @@ def summary(judgements: Sequence[Judgement]) -> dict[str, Any]:
 
 
 def parses_as_well(sample: Sample, suggested: str) -> bool:
-    """Whether a file with a suggestion has no more errors than with what stood there; nothing has as few."""
+    """Whether the file has no more errors with the suggestion than with the original."""
     return not suggested or _num_errors(sample, suggested) <= _num_errors(sample, sample.expected)
 
 
 def is_whole_as_far(sample: Sample, suggested: str) -> bool:
-    """As `parses_as_well`, but where a line is no longer whole that is cut after so many characters."""
+    """As `parses_as_well`, compared with the original cut at the same length if the line is not whole."""
     as_much = sample.expected[: len(suggested.partition("\n")[0])]
     return parses_as_well(sample, suggested) or not parses_as_well(sample, as_much)
 

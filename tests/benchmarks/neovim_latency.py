@@ -1,4 +1,4 @@
-"""How long Neovim takes from a key to the ghost text on the screen, beside the server's own time.
+"""Measures the time from a key to the ghost text on Neovim's screen, and the server's own time.
 
 `python tests/benchmarks/neovim_latency.py` types a file key by key, waits for each answer, and prints a
 table. Owns this one measurement; the keys come in through Neovim's own input queue.

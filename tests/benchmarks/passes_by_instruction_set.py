@@ -1,4 +1,4 @@
-"""What products and passes cost by instruction set: processor time of one thread, trees in turn.
+"""Measures products and passes by instruction set: processor time of one thread, trees in turn.
 
 Run as `python -m tests.benchmarks.passes_by_instruction_set [OTHER_TREE ...]`: prints a column for this tree
 and one for each other, a checkout with the same module names. `--as AVX2` compiles as for a processor that
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 BITS, PRODUCT_ROWS = (4, 5, 6, 8), (1, 4, 8, 16, 64)
 PASS_ROWS, PREFILL_ROWS = (1, 2, 4, 8, 16, 24), (64, 256)
 NUM_KEYS = 600  # tokens of a source file before each pass
-# What LLVM calls features that processors with AVX2 alone lack.
+# LLVM's names of features that processors with AVX2 alone lack.
 _WIDER = (
     "avx512",
     "avx10",

@@ -25,7 +25,7 @@ def check_plot(path: Path) -> None:
     Raises UserError for a file that cannot be written, MachineError where matplotlib is missing.
     """
     if path.suffix not in _SUFFIXES:
-        raise UserError(f"{path} is no picture.", advice=f"Choose a name in {', '.join(_SUFFIXES)}.")
+        raise UserError(f"{path} is not a picture.", advice=f"Choose a name in {', '.join(_SUFFIXES)}.")
     if not path.absolute().parent.is_dir():
         raise UserError(f"There is no folder {path.absolute().parent}.", advice="Create it first.")
     if importlib.util.find_spec("matplotlib") is None:

@@ -27,12 +27,12 @@ class Release:
 
     @property
     def project(self) -> str:
-        """What the folder of its sources is called."""
+        """The name of the folder of its sources."""
         name = self.requirement.rpartition("@")[0] or self.requirement.partition("==")[0]
         return name.lstrip("@").replace("/", "_").replace("-", "_")
 
 
-# What all measurements of speed draw their positions from.
+# The positions of all measurements of speed.
 USUAL = (
     Release("wheel", "cyclopts==4.2.1", "17a801faa814988b0307385ef8aaeb6b14b4d64473015a2d66bde9ea13f14d9c"),
     Release("wheel", "pygls==2.1.1", "510a6dea2476177230c7d851125e5948efdf3fdb9ebfd8543fc434972f8faed4"),
@@ -57,7 +57,7 @@ _PYTHON = (
     ),
     Release("wheel", "langgraph==1.2.22", "0f8ebec55a58667e40474a0e55bdb4f06a8c7a1d98cde2b7c8d996a2ee78fe3f"),
 )
-# Of an npm package the folder that its authors write in: what is built from it lies beside it.
+# The source folder of an npm package: built files are beside it.
 _TYPESCRIPT = (
     Release(
         "npm",

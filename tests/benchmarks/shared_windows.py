@@ -42,7 +42,7 @@ class Window:
 
     @property
     def memory_mb(self) -> float:
-        """What the process that the editor started holds."""
+        """Memory of the process that the editor started."""
         return psutil.Process(self.client.process.pid).memory_info().rss / 1e6
 
 
@@ -63,7 +63,7 @@ async def open_window(hosts: Hosts, folder: Path, *, is_shared: bool) -> Window:
 
 
 async def type_key(window: Window, uri: str, column: int) -> None:
-    """One key, the suggestion behind it, and a request that no engine is asked for."""
+    """Type one key, wait for its suggestion, then send a request that needs no engine."""
     place = {"line": 1, "character": 4 + column}
     behind = {"line": 1, "character": 5 + column}
     begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""One recording, walked at any eagerness: what is spared and shown wrong, and that nothing is asked twice."""
+"""One recording, walked at any eagerness: text saved and shown wrong, and each request sent once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAN = plan_typing(CODE, start=START, end=len(CODE))
 
 
 class Model:
-    """Says the rest of the line, token by token, and behind it something wrong with a small share."""
+    """Writes the rest of the line, token by token, then a wrong token with a small probability."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -60,7 +60,7 @@ def test_a_recording_answers_every_eagerness_without_asking_again(tmp_path: Path
 def test_what_is_no_recording_is_said(tmp_path: Path, text: str) -> None:
     path = tmp_path / "recording.jsonl"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match="is no recording"):
+    with pytest.raises(UserError, match="is not a recording"):
         Forecasts(path, Model().ask)
 
 

@@ -1,7 +1,7 @@
 """The llama.cpp worker: its messages, its counts, and what is said where it cannot run.
 
-A scripted `llama_cpp` stands where the real library would: it writes 10, 11, 12 and so on behind any
-prompt, and with a draft model hands three tokens over in each pass behind the first.
+A scripted `llama_cpp` stands where the real library would: it writes 10, 11, 12 and so on after any prompt,
+and with a draft model returns three tokens in each pass after the first.
 """
 
 from __future__ import annotations

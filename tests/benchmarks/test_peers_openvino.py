@@ -1,7 +1,7 @@
 """The OpenVINO worker: its counts, the file that it is given, and where it takes no part.
 
-Scripted libraries stand where the real ones would: they write 10, 11, 12 and so on behind any prompt, and
-with prompt lookup hand three tokens over in each pass behind the first.
+Scripted libraries stand where the real ones would: they write 10, 11, 12 and so on after any prompt, and with
+prompt lookup return three tokens in each pass after the first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a measurement of quality stands on: kept results, pairs, holes, confined programs, archives."""
+"""The parts of a measurement of quality: kept results, pairs, holes, confined programs, archives."""
 
 from __future__ import annotations
 

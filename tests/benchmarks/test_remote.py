@@ -58,7 +58,7 @@ def tokenizer(tiny_model_dir: Path) -> Tokenizer:
 
 @pytest.fixture
 def server(tokenizer: Tokenizer) -> Iterator[RemoteServer]:
-    """Writes the same words behind every prompt."""
+    """Writes the same words after every prompt."""
 
     def write(_prompt: Sequence[int], healed: bytes, _ends: Sequence[int], most: int) -> list[int]:
         return tokenizer.encode(healed.decode() + WORDS)[:most]
@@ -79,7 +79,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def metrics() -> Iterator[str]:
-    """Where a replica tells its metrics."""
+    """Address of a replica's metrics."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -126,7 +126,7 @@ def test_texts_that_differ_are_counted(
 
 
 def paced(server: RemoteServer, tokenizer: Tokenizer, *nums: int) -> list[Pace]:
-    """What streams amount to that write 64 tokens at most."""
+    """The pace of streams that write at most 64 tokens."""
     with closing(VllmClient(Endpoint.of(RemoteConfig(server.url)))) as servers:
         prompts = [[1, 2, 3], [4, 5]]
         return list(paces(servers, "tiny", tokenizer, prompts, nums, 64, lambda _: None, 60.0))

@@ -1,4 +1,4 @@
-"""What a replay shows wrong, what deadlines cut off, and transformers at the same cursor positions."""
+"""Wrong text and cut text of a replay, and transformers at the same cursor positions."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_each_way_of_asking_is_measured_at_each_position_and_context_is_what_dif
     bits = {asked.way: found.num_bits for asked, found in results.found.items()}
     assert bits["by default"] == bits["by default, while typing"] > 0
     assert bits["by default"] != bits["without context"]
-    assert len(table_rows(results)) == 2 * len(ways)  # of the language, and of all languages
+    assert len(table_rows(results)) == 2 * len(ways)  # rows of the language, and of all languages
 
     known = QualityResults(tmp_path / "results.jsonl")
     assert known.found == results.found

@@ -1,6 +1,6 @@
 """A build backend that builds nothing, in place of those that source archives name: so pip only fetches them.
 
-pip imports a copy of this file. It says what an archive's PKG-INFO says, and no line of the archive runs.
+pip imports a copy of this file. It reports the archive's PKG-INFO, and runs no line of the archive.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from email.parser import HeaderParser
 from pathlib import Path
 
-__legacy__ = sys.modules[__name__]  # what setuptools' backend is called where an archive names none
+__legacy__ = sys.modules[__name__]  # the name of setuptools' backend for an archive without one
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, _settings: object = None) -> str:

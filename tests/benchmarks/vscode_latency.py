@@ -1,7 +1,8 @@
 """Measures what a person waits for in VS Code: from the last key to the suggestion on the screen.
 
 Run as `python -m tests.benchmarks.vscode_latency`, after `make editors`: the real workbench, the packaged
-extension, the real server with the settings as they come. Owns the way of measuring; must not know the page.
+extension, the real server with the settings as they come. Owns the way of measuring; does not depend on the
+page.
 """
 
 from __future__ import annotations

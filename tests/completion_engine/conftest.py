@@ -43,7 +43,7 @@ def target(tiny_model_dir: Path) -> LanguageModel:
 
 @pytest.fixture(scope="session")
 def free_targets(tiny_model_dir: Path) -> dict[str, LanguageModel]:
-    """The same tiny weights behind the decoders of a CPU, by name; bytes where the machine multiplies them.
+    """The same tiny weights with each decoder of a CPU, by name; bytes where the machine multiplies them.
 
     Rows and branches cost nothing: all that fits is tried.
     """
@@ -141,5 +141,5 @@ def writer(tokenizer: Tokenizer) -> Callable[[LanguageModel], Write]:
 
 @pytest.fixture(scope="session")
 def write(target: LanguageModel, writer: Callable[[LanguageModel], Write]) -> Write:
-    """Decodes by the tiny target, unless told otherwise."""
+    """Decodes with the tiny target, unless another one is given."""
     return writer(target)

@@ -28,7 +28,7 @@ def spend(counter: Path, microjoules: int) -> None:
 
 
 def written(before: int, after: int) -> Callable[[], int]:
-    """Tells how many tokens are written before and after a measurement."""
+    """Returns the number of written tokens before and after a measurement."""
     return iter((before, after)).__next__
 
 

@@ -1,4 +1,4 @@
-"""What a caller of the engine sees: reuse, typing along, deadlines, cancellation, background work."""
+"""The engine from its caller's view: reuse, prefix matches, deadlines, cancellation, background work."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_what_a_cancelled_request_computed_is_kept_and_the_rest_follows_in_idle_
 
 
 def hurried(engine: CompletionEngine) -> CompletionRequest:
-    """Somebody who waits for some ten tokens of a prompt."""
+    """A request with time for some ten tokens of a prompt."""
     return request(CODE * 8, deadline_ms=1e-6, patience_ms=50 * engine.target.prompt_token_ms)
 
 
@@ -169,7 +169,7 @@ def test_where_time_is_short_less_text_is_seen_and_all_of_it_in_idle_moments(mak
     later = engine.complete(asked).stats
     assert (first.is_provisional, later.is_provisional) == (True, False)
     assert first.num_prompt_tokens - 1 < later.num_prompt_tokens // 3
-    assert later.num_forwards == 0  # what the whole prompt gives is written too
+    assert later.num_forwards == 0  # the text of the whole prompt is written too
 
 
 def test_who_sets_no_deadline_waits_for_all_of_the_text(make_engine: Make) -> None:

@@ -1,4 +1,4 @@
-"""A context stands in front once it is computed in idle time; nobody ever waits for it."""
+"""A context goes in front once it is computed in idle time; no request ever waits for it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ask(engine: CompletionEngine, asked: CompletionRequest) -> tuple[int, int]:
 
 
 def rest(engine: CompletionEngine, asked: CompletionRequest) -> None:
-    """Somebody looks at a place until nothing is left to do."""
+    """Rest at a position until no background work is left."""
     engine.prefetch(asked)
     while engine.idle(Cancellation()):
         pass
@@ -81,7 +81,7 @@ def test_what_another_engine_has_computed_of_a_prompt_is_taken_over(
     fresh.prepare_context(asked, engine)
     decoding = fresh.write(asked, NoRules(), 12)
     assert decoding.stats.num_cached_tokens >= decoding.stats.num_prompt_tokens - 1
-    assert decoding.stats.num_forwards > 0  # the prompt alone, not what was written behind it
+    assert decoding.stats.num_forwards > 0  # the prompt alone, without the text that was written after it
     assert decoding.tokens[:12] == written[:12]
 
 
@@ -89,7 +89,7 @@ def test_an_interrupted_rest_goes_on_where_it_was(engine: CompletionEngine) -> N
     num_plain, _ = ask(engine, request(context=SECOND))
     for num_typed in range(1, 30):
         engine.prefetch(request(CODE + "x" * num_typed, context=SECOND))
-        for _ in range(2):  # what the document has now, then a step of what it is to have
+        for _ in range(2):  # the current context, then a step of the wanted one
             engine.idle(Cancellation())
         num_tokens, num_new = ask(engine, request(CODE + "x" * num_typed, context=SECOND))
         assert num_new <= 16

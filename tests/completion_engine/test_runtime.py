@@ -1,4 +1,4 @@
-"""What a thread freed goes back to the system, and garbage is seldom looked for while what stays is made."""
+"""Freed memory of a thread returns to the system, and garbage collection is rare during a load."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Editor:
         return lambda params: self.heard.append((method, params))
 
     def messages(self, method: str) -> list[Any]:
-        """What the server sent by this method."""
+        """The server's messages of this method."""
         return [params for name, params in self.heard if name == method]
 
     async def stats(self) -> Any:

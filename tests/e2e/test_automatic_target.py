@@ -34,7 +34,7 @@ PATIENCE_S = 300.0
 
 @dataclass
 class Models(MachineModels):
-    """The machine's models, of which the larger appears when it may; knows which engines were loaded."""
+    """The machine's models; the larger appears when it may. Records the loaded engines."""
 
     store: ModelStore
     may_fetch: threading.Event = field(default_factory=threading.Event)
@@ -60,7 +60,7 @@ class Models(MachineModels):
         self.after_fetch()
 
     def alive(self, target: str) -> int:
-        """How many engines on a model are in memory."""
+        """Number of engines on a model in memory."""
         return sum(engine() is not None for engine in self.engines.get(target, []))
 
 
@@ -111,7 +111,7 @@ async def begin(windows: Windows, name: str) -> Window:
 
 
 async def answered_by(window: Window, name: str, column: int = 4) -> tuple[str, list[str]]:
-    """Who answers at a place, and what."""
+    """The answering engine at a position, and its answer."""
     uri = URI.format(name=name)
     texts = await window.suggest(uri, 5, column)
     return (await window.why(uri, 5, column))["stats"]["target"], texts
@@ -132,7 +132,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 async def type_until_moved(window: Window, name: str) -> list[tuple[str, list[str]]]:
-    """Key after key, each with a request; who answered, until the larger model does."""
+    """Type key after key, each with a request, until the larger model answers; returns the engines."""
     answers: list[tuple[str, list[str]]] = []
     async with asyncio.timeout(PATIENCE_S):
         while not answers or answers[-1][0] != LARGE:

@@ -114,7 +114,7 @@ def _primed(target: LanguageModel, prompt: list[int]) -> KVCache:
 
 
 def _written(target: LanguageModel, prompt: list[int], num_tokens: int) -> tuple[list[int], KVCache]:
-    """What the target writes alone, one token a pass, and the cache that this leaves."""
+    """The target's own text, one token a pass, and the resulting cache."""
     cache, tokens = _primed(target, prompt), [prompt[-1]]
     for _ in range(num_tokens):
         logits = target.forward(tokens[-1:], cache, 1)

@@ -1,4 +1,4 @@
-"""The default target itself: it infills, types along without a pass, and drafts change nothing."""
+"""The default target itself: it infills, reuses typed prefixes without a pass, and drafts change nothing."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_keystroke_beside_the_suggestion_costs_few_passes(engine: CompletionEn
 
 
 def test_a_deadline_shows_what_is_whole_by_then(engine: CompletionEngine) -> None:
-    """The first whole piece of a suggestion that the deadline cuts short is shown, not lost."""
+    """The first whole part of a suggestion that the deadline cuts short is shown, not lost."""
     text = "def area(width, height):\n    return width * height\n\n\ndef perimeter(width, height):\n    ret"
     engine.prefetch(request(text, "\n"))
     while engine.idle(Cancellation()):  # an answer that waits for its prompt would get more time

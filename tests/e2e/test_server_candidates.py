@@ -74,7 +74,7 @@ async def test_the_one_that_is_taken_counts(choosing: Editor) -> None:
 async def test_a_client_without_inline_completion_gets_a_choice_behind_no_word(
     start_editor: StartEditor, tmp_path: Path
 ) -> None:
-    """Behind a word the request may come from typing, which must not cost several answers."""
+    """After a word typing may have caused the request, which must not cost several answers."""
     async with start_editor(tmp_path, {"candidates": 3}, capabilities={"textDocument": {}}) as editor:
         await editor.until_state("ready")
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 INVOKED = 1
 TEXT = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    \n"
 PLACE = (6, 0)
-REST_S = 0.3  # of who types
+REST_S = 0.3  # pause of the typist
 PATIENCE_S = 120.0
 
 
@@ -102,7 +102,7 @@ async def test_inserted_line_ends_are_the_documents_own(start_editor: StartEdito
     async with start_editor(tmp_path, {"multiline": "always", "maxTokens": 256}) as editor:
         await editor.until_state("ready")
         texts = []
-        for number in range(12):  # what the tiny target writes is chance; some of it has several lines
+        for number in range(12):  # the tiny target's text is random; some of it has several lines
             uri = editor.open(f"crlf{number}.py", f"# {number}\n{TEXT}".replace("\n", "\r\n"))
             texts += [item["insertText"] for item in await editor.suggest(uri, 6, 4)]
         assert any("\r\n" in text for text in texts)
@@ -260,7 +260,7 @@ async def test_progress_is_shown_while_the_model_loads(start_editor: StartEditor
 
 
 async def test_a_place_that_was_looked_at_is_prepared_before_anything_is_typed(editor: Editor) -> None:
-    for wait_s in (0.2, 1, 5, 20, 60):  # nothing tells when the engine has had its idle moment
+    for wait_s in (0.2, 1, 5, 20, 60):  # no event reports that the engine has had its idle moment
         uri = editor.open(f"looked_at_{wait_s}.py", f"# {wait_s}\n{TEXT * 4}")
         focus = {"textDocument": {"uri": uri}, "position": {"line": 7, "character": 0}}
         editor.client.notify("textDocument/didFocus", focus)

@@ -1,4 +1,4 @@
-"""What other files define stands in front of a document's prompt, once it was computed while nobody typed."""
+"""Definitions of other files go in front of a document's prompt, once computed in idle time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REST_S = 0.6
 
 
 class Typist:
-    """Somebody who types one letter after another behind a name that another file defines."""
+    """A user who types letters after a name that another file defines."""
 
     def __init__(self, editor: Editor) -> None:
         self.editor = editor
@@ -28,7 +28,7 @@ class Typist:
         self.num_typed = 0
 
     async def num_prompt_tokens(self) -> int:
-        """How long the prompt is behind one more letter."""
+        """Length of the prompt after one more letter."""
         self.editor.type(self.uri, LINE, COLUMN + self.num_typed, "x")
         self.num_typed += 1
         before = (await self.editor.stats())["tokens"].get("num_prompt_tokens", 0)

@@ -1,4 +1,4 @@
-"""What is wrong with settings or models is said clearly, harms nothing else, and can be put right."""
+"""Faults in settings or models are reported clearly, harm nothing else, and can be mended."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ async def test_open_buffers_count_until_they_are_closed_but_never_secret_ones(ed
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """A folder with one file, where its index will be saved, and the environment that says so."""
+    """A folder with one file, the place of its index, and the environment with that place."""
     root, saved = tmp_path / "root", tmp_path / "saved"
     root.mkdir()
     (root / "code.py").write_text(CODE)

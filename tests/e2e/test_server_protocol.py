@@ -93,7 +93,7 @@ async def test_untitled_documents_are_completed_too(editor: Editor) -> None:
 
 
 def talk(*messages: bytes, env: dict[str, str] | None = None) -> tuple[list[Any], int]:
-    """What a fresh server says to raw bytes, and its exit code after the end of its input."""
+    """The answers of a fresh server to raw bytes, and its exit code at the end of its input."""
     framed = b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in messages)
     done = subprocess.run(
         [sys.executable, "-m", "lsp_server", "--stdio"],
@@ -199,7 +199,7 @@ async def test_stray_output_never_reaches_the_protocol(start_editor: StartEditor
     "method", ["initialized", "textDocument/didOpen", "workspace/didChangeConfiguration"]
 )
 async def test_a_notification_that_comes_with_an_id_is_answered(editor: Editor, method: str) -> None:
-    """Whoever gives an id waits for an answer."""
+    """A client that sends an id waits for an answer."""
     with pytest.raises(ResponseError) as refused:
         await editor.client.request(method, {})
     assert "notification" in str(refused.value)

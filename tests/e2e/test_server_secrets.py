@@ -1,4 +1,4 @@
-"""What must stay secret is nowhere to be found: not in the index, the log, the statistics, nor in drafts."""
+"""Secrets are stored nowhere: not in the index, the log, the statistics, nor in drafts."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def assert_none_in(saved: Path, root: Path, model: Path, examples: list[Example]
         for number, start, length in zip(segment.documents, segment.starts, segment.lengths, strict=True):
             tokens = (segment.words()[start : start + length][::-1].astype(int) - 1).tolist()
             texts[loaded.stored.paths[number]] = tokenizer.spell(tokens).decode(errors="replace")
-    assert len(texts) > 0.9 * len(examples)  # those with a private key are no files of the index
+    assert len(texts) > 0.9 * len(examples)  # examples with a private key are not indexed
     assert all("after = 2" in text for text in texts.values())
     leaked = []
     for number, example in enumerate(examples):

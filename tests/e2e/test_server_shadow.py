@@ -1,4 +1,4 @@
-"""The setting `shadow`: answers are checked against plain decoding when nobody types."""
+"""The setting `shadow`: answers are checked against plain decoding in idle time."""
 
 from __future__ import annotations
 

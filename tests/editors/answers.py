@@ -1,7 +1,7 @@
-"""What a recorded server answered, as the documents that its suggestions would make.
+"""The answers of a recorded server, as the documents that its suggestions would make.
 
-Owns the replay of document changes. Must not know the editor. Columns count characters, so what is typed
-in these tests stays within the basic plane.
+Owns the replay of document changes. Columns count characters, so the typed text in these tests stays within
+the basic plane.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of every editor share: the programs that `make editors` set up."""
+"""The common part of the tests of all editors: the programs that `make editors` set up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the real editors lie that `make editors` set up."""
+"""The folders of the real editors that `make editors` set up."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Stands between an editor and its language server and writes down what they say.
 
-Run as `python recorder.py FOLDER SERVER...`: starts the server, passes every message on unchanged, and
-writes it with its time to FOLDER/<start>-<process id of the server>.jsonl. Imported, reads those files. Owns
-the files' format. Must not know what a message means, nor import the package: it stays light.
+Run as `python recorder.py FOLDER SERVER...`: starts the server, passes every message on unchanged, and writes
+it with its time to FOLDER/<start>-<process id of the server>.jsonl. Imported, reads those files. Owns the
+files' format. Has no access to the package: it stays light.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the editors' own code must hold by its own tools: types, lint and unit tests."""
+"""The editors' own code passes its tools: types, lint and unit tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What the guides for other editors promise: their own configuration, a real editor, a key, the file on disk.
+"""The promises of the guides for other editors: their own configuration, a real editor, a key, the file on
+disk.
 
-Owns the terminal that Helix and Emacs are driven in. Must not know what a suggestion should be: what an
-editor showed is what must be in the file.
+Owns the terminal that Helix and Emacs are driven in. Has no access to the expected suggestions: the text that
+an editor shows must be in the file.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def until_shown(terminal: Terminal, pattern: str, within_s: float = PATIENCE_S) 
 
 
 def until_saved(document: Path, terminal: Terminal) -> None:
-    """Waits for another text on disk: what an editor says of it may be gone before anybody looks."""
+    """Wait for a changed text on disk: an editor's message about it may disappear at once."""
     end = time.monotonic() + PATIENCE_S
     while document.read_text() in {BEFORE, ""}:
         if time.monotonic() > end:

@@ -1,1 +1,1 @@
-"""Faults as data: what each does to a window that types, and whether one window can hold up another."""
+"""Faults as data: the effect of each on a typing window, and whether one window can delay another."""

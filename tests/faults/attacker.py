@@ -1,6 +1,6 @@
 """A hostile window in a process of its own: ten ways to be hostile. `python -m tests.faults.attacker NAME`.
 
-Owns the ways. Must not know who is innocent, nor how it is measured.
+Owns the ways. Has no access to the measurement.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ async def _repeat(window: Window, body: bytes) -> None:
 
 
 async def main(name: str) -> None:
-    """Be hostile until somebody ends this process; a host that lets go of us is found again."""
+    """Be hostile until the process is ended; a host that disconnects is found again."""
     attack = next(attack for attack in ATTACKS if attack.__name__ == name)
     print("begins", flush=True)  # noqa: T201 - for who waits for it
     while True:

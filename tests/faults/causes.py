@@ -1,6 +1,6 @@
-"""What goes wrong, one function for each way; the places where it happens are the bench's.
+"""The faults, one function for each; their places in the program are the bench's.
 
-Owns the ways. Must not know what a window is expected to see.
+Owns the ways. Has no access to the expected results.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def nothing(_bench: Bench) -> None:
 
 
 def asks(line: str) -> Cause:
-    """Another window asks for what makes the scripted engine do this; nobody waits for its answer."""
+    """Another window sends a request that triggers this in the scripted engine; its answer is not awaited."""
 
     async def cause(bench: Bench) -> None:
         window = await bench.another()
@@ -115,7 +115,7 @@ def harms_the_model(make: Callable[[Bench], Any]) -> Cause:
 
 
 async def has_no_model_for_a_while(bench: Bench) -> None:
-    """The host is killed; the next one finds no model, says so, and finds it again."""
+    """The host is killed; the next one finds no model, reports that, and finds it again."""
     aside = bench.model.rename(bench.model.with_suffix(".aside"))
     os.kill(bench.pid, signal.SIGKILL)
     await bench.window.until(lambda: bench.window.answers.get("end"))

@@ -1,4 +1,4 @@
-"""What a window feels while another one is hostile, in a host of their own with a scripted engine.
+"""The latency of a window beside a hostile one, in a host of their own with a scripted engine.
 
 Owns the measurement. Each of the three is a process: the host, the hostile window, and this one.
 """
@@ -39,12 +39,12 @@ class Delays:
 
 
 def quantile(ms: list[float], share: float) -> float:
-    """What this share of them stays under."""
+    """The value that this share of them stays under."""
     return sorted(ms)[min(len(ms) - 1, int(len(ms) * share))]
 
 
 def burnt_ms(pid: int) -> float:
-    """What a process burnt so far, all of its threads, to a microsecond; 0 where the system does not tell."""
+    """Processor time of a process so far, all threads, to a microsecond; 0 if the system has no figure."""
     files = Path(f"/proc/{pid}/task").glob("*/schedstat")
     burnt_ns = 0
     for file in files:

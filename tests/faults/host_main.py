@@ -135,7 +135,7 @@ def limit_memory(num_bytes: int) -> None:
 
 
 def scripted_models(app: Any) -> Any:
-    """What takes the place of the machine's models."""
+    """The replacement of the machine's models."""
     from completion_engine.choice.choice import Choice
     from tests.windows import load_scripted
 

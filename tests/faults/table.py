@@ -1,4 +1,4 @@
-"""Faults as data, and one check: what a typing window saw, when it had a good answer again, nothing lost.
+"""Faults as data, and one check: the answers of a typing window, its recovery, and no lost request.
 
 The host is a process as users have it, on a scripted engine, or on a toy target where a fault is the model's.
 A window whose host is lost does what editors do: it is started again and opens what it had open.
@@ -185,7 +185,7 @@ async def check(fault: Fault) -> Outcome:
 
 
 async def _wanted(fault: Fault, bench: Bench) -> list[str]:
-    """The good answer: what the scripted engine says, or what a real one said before; else any."""
+    """The good answer: that of the scripted engine, or the earlier one of a real engine; otherwise any."""
     if not fault.has_engine:
         return ["kno!"]
     if "cut model" in fault.host:

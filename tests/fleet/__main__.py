@@ -22,7 +22,7 @@ from tests.fleet.team import ADA, running_team
 def main() -> None:
     """Start it, say where it is, and wait."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the servers end too
-    parser = argparse.ArgumentParser(description="Two vLLM replicas behind HAProxy on this machine.")
+    parser = argparse.ArgumentParser(description="Two vLLM replicas with HAProxy on this machine.")
     parser.add_argument(
         "model", type=Path, nargs="?", help="a model's folder; the default target unless said"
     )

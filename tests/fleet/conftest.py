@@ -13,7 +13,7 @@ from tests.fleet.team import Team, running_team
 from tests.fleet.tiny_target import write_served_target
 from tests.parts import MissingError
 
-# What is written must not depend on what else is in the batch: answers are compared.
+# The text must not depend on the rest of the batch: answers are compared.
 _PRECISE = ("--dtype", "float32")
 Connect = Callable[[RemoteConfig], VllmClient]
 
@@ -26,7 +26,7 @@ def served_target(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def team(served_target: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
-    """Two replicas behind HAProxy; skips where vLLM or HAProxy is not set up."""
+    """Two replicas with HAProxy; skips if vLLM or HAProxy is not set up."""
     try:
         with running_team(served_target, tmp_path_factory.mktemp("fleet"), options=_PRECISE) as team:
             yield team

@@ -1,7 +1,6 @@
-"""Editors that ask a fleet as people type: prompts that grow, answers that are read or taken back.
+"""Editors that use a fleet as people type: prompts that grow, answers that are read or taken back.
 
-Owns what an editor does and what it saw. Every editor has a connection and a thread of its own. Must not know
-how the servers are watched.
+Owns an editor's actions and results. Every editor has a connection and a thread of its own.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from completion_engine.request import Cancellation
 from completion_engine.stats import CompletionStats
 from tests.fleet.replica import MODEL
 
-ANSWER = 24  # tokens of an answer that somebody waits for
+ANSWER = 24  # tokens of an awaited answer
 UNWANTED = 2000  # and of one that is taken back: were it not, it would be written for long
-PATIENCE_S = 600.0  # the machine is busy, nobody leaves before an answer has come
+PATIENCE_S = 600.0  # the machine is busy, and no editor leaves before its answer
 _SHARE_TAKEN_BACK = 0.3
 
 
@@ -69,7 +68,7 @@ class Editor:
         self.num_asked = 0  # requests: more than texts where one broke off
 
     def ask(self, prompt: Sequence[int], num_tokens: int) -> RemoteWriting:
-        """A text of so many tokens behind the prompt, not yet waited for."""
+        """A text of this number of tokens after the prompt, not yet awaited."""
         now_s = time.perf_counter()
         writing = RemoteWriting(
             self._answer,
@@ -86,11 +85,11 @@ class Editor:
 
     @staticmethod
     def read(writing: RemoteWriting) -> None:
-        """Take in what comes next, however long it takes."""
+        """Read the next part, however long it takes."""
         writing.step(PATIENCE_S * 1e3)
 
     def read_all(self, writing: RemoteWriting, num_tokens: int) -> None:
-        """Until so many tokens are there, or no more will be."""
+        """Read until this number of tokens is there, or the stream ends."""
         while len(writing.tokens) < num_tokens and not writing.has_ended:
             self.read(writing)
         writing.close()
@@ -110,7 +109,7 @@ class Editor:
         return self._servers.complete(question, MODEL, wait)
 
     def type(self, is_over: Callable[[], bool], pause: Callable[[float], object]) -> Seen:
-        """Ask behind each word, now and then pausing, until it is over."""
+        """Send a request after each word, pausing now and then, until it is over."""
         seen, chance = Seen(), random.Random(self._number)  # noqa: S311 - typing, no secret
         document = prompt_tokens(self._number, 4000)
         for length in range(200 + chance.randrange(200), len(document), 3):
@@ -147,7 +146,7 @@ class Editor:
 def many_type(
     configs: Sequence[RemoteConfig], tokenizer: Tokenizer, num_editors: int, meanwhile: Callable[[], None]
 ) -> Seen:
-    """So many editors type, those of a user with the same settings, until `meanwhile` has run."""
+    """This number of editors types, those of a user with the same settings, until `meanwhile` has run."""
     over = threading.Event()
 
     def type_on(number: int) -> Seen:

@@ -1,6 +1,6 @@
 """A server process of a fleet: started with a log of its own, waited for, and ended for certain.
 
-Owns the process group and the log. Must not know what is served.
+Owns the process group and the log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 POLL_S = 0.1
 ANSWER_S = 60.0
-READY_S = 600.0  # how long a busy machine may take to start a model
+READY_S = 600.0  # longest time in which a busy machine starts a model
 
 
 class StartError(Exception):
@@ -83,7 +83,7 @@ class ServerProcess:
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """A free port of the loopback."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

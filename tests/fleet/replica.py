@@ -1,4 +1,4 @@
-"""One vLLM that serves a target, and what it says of itself.
+"""One vLLM that serves a target, and its metrics.
 
 Owns vLLM's command line as the tests run it, and the names of its metrics.
 """

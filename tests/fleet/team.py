@@ -1,4 +1,4 @@
-"""A whole fleet: two vLLM replicas behind HAProxy, and its users.
+"""A whole fleet: two vLLM replicas with HAProxy, and its users.
 
 Owns who is in it. Every process of it ends with the block.
 """
@@ -19,7 +19,7 @@ USERS = {ADA: "ada", BEN: "ben", CAT: "cat"}
 
 @dataclass(slots=True)
 class Team:
-    """The front and the replicas behind it, all of which answer."""
+    """The front and its replicas, which all answer."""
 
     front: Front
     replicas: list[Replica]

@@ -1,4 +1,4 @@
-"""What a fleet's documents hold is what their programs take."""
+"""The programs accept the documents of a fleet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def yaml_of(name: str) -> list[Any]:
 
 
 def variables() -> set[str]:
-    """What the front's configuration asks its environment for."""
+    """The environment variables of the front's configuration."""
     return set(VARIABLE.findall(CONFIGURATION.read_text()))
 
 

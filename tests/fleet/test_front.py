@@ -28,7 +28,7 @@ def patience() -> Wait:
 
 @contextmanager
 def front_of(folder: Path, *replicas: ScriptedReplica, quota: int = PLENTY) -> Iterator[Front]:
-    """The front before these replicas; a missing one is a port where nobody listens."""
+    """The front with these replicas; a missing one is a port without a listener."""
     with ExitStack() as stack:
         ports = [stack.enter_context(serving(replica)).port for replica in replicas]
         ports += [free_port() for _ in range(2 - len(ports))]

@@ -1,7 +1,7 @@
 """A tiny target with the tests' tokenizer, as vLLM can serve it.
 
-vLLM's attention on CPUs takes heads of 32 numbers and more, and it is told to end nowhere: a test that breaks
-a stream off must find it under way.
+vLLM's attention on CPUs takes heads of 32 numbers and more, and the target never ends: a test that breaks a
+stream off must find it under way.
 """
 
 from __future__ import annotations

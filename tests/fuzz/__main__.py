@@ -33,7 +33,7 @@ GROUPS = {
 def main() -> int:
     """All kinds of the chosen groups, a line of JSON for each, and one for all."""
     options = _options()
-    logging.disable(logging.CRITICAL)  # what each input makes the server say would take longer than the input
+    logging.disable(logging.CRITICAL)  # the server's messages for each input would take longer than the input
     shares = {kind: share for group in options.groups or GROUPS for kind, share in GROUPS[group].items()}
     total = sum(shares.values())
     results = []

@@ -84,7 +84,7 @@ class _Sent:
         pass
 
     def answers(self) -> Counter[str]:
-        """How often each id was answered."""
+        """Number of answers to each id."""
         self.stream.seek(0)
         found: Counter[str] = Counter()
         while (body := read_frame(self.stream)) is not None:
@@ -149,7 +149,7 @@ def _message(method: str, request_id: int | None, params: Any) -> bytes:
 
 
 def _is_spoilt(body: bytes) -> bool:
-    """Whether a message is no JSON any more; what still is may ask for something else."""
+    """Whether a message is not JSON any more; otherwise it may ask for something else."""
     try:
         json.loads(body)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""Runs one kind of hostile input: what each costs in time and memory, and which break their oracle.
+"""Runs one kind of hostile input: the cost of each in time and memory, and broken oracles.
 
-Knows nothing of the inputs: a kind is a function that makes one from random numbers and judges it.
+Does not depend on the inputs: a kind is a function that makes one from random numbers and judges it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_INPUT_S = 5.0  # of processor time; a machine that is busy with other work changes nothing
+MAX_INPUT_S = 5.0  # seconds of processor time; a machine that is busy with other work changes nothing
 MAX_INPUT_BYTES = 256 << 20
 HANG_S = 120.0
 WATCH_EVERY_S = 1.0  # setting the watch starts a thread, which takes longer than most inputs

@@ -18,7 +18,7 @@ _PIECES = (
 
 
 def check(rng: random.Random) -> None:
-    """One stream of pieces, some of them whole frames, some cut off or changed in one byte."""
+    """One stream of parts: whole frames, cut frames, and frames with one changed byte."""
     data = bytearray()
     for _ in range(rng.randrange(1, 12)):
         if rng.random() < 0.4:

@@ -33,7 +33,7 @@ class ByteDraws(random.Random):
     """Random numbers out of bytes: a changed byte changes a draw. Where those end, out of their hash."""
 
     def __new__(cls, _data: bytes) -> ByteDraws:
-        """As any generator; the bytes are no seed."""
+        """As any generator; the bytes are not a seed."""
         return super().__new__(cls)
 
     def __init__(self, data: bytes) -> None:

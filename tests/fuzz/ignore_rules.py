@@ -1,6 +1,6 @@
 """Hostile ignore rules against hostile names. The oracle: a verdict or a refusal, in steps of bounded time.
 
-What the rules mean is compared with git elsewhere. Owns what such rules and names look like.
+Other tests compare the meaning of the rules with git. Owns what such rules and names look like.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 
 from ngram_cache.ignore import IgnoreLayer, RulesTooLargeError, is_ignored
 
-MAX_STEP_S = 2.0  # of processor time
+MAX_STEP_S = 2.0  # seconds of processor time
 _PIECES = (
     b"*", b"**", b"?", b"/", b"[", b"]", b"!", b"^", b"-", b"\\", b"a", b"b", b"ab", b".", b"[a-z]", b"[!a]",
     b"[[:alpha:]]", b"[[:", b":]", b"**/", b"/**", b" ", b"\t", b"\r", b"\0", b"#", b"\xff", b"\xc3\xa9",

@@ -39,7 +39,7 @@ def sound_model() -> Path:
 
 
 def check(rng: random.Random) -> None:
-    """One folder with one file damaged: a byte, a piece, a value of its JSON."""
+    """One folder with one file damaged: a byte, a part, a value of its JSON."""
     folder = own_folder("damaged")
     shutil.copytree(sound_model().parent, folder, dirs_exist_ok=True)
     name = rng.choice(_FILES)
@@ -52,7 +52,7 @@ def check(rng: random.Random) -> None:
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
-    """The file with a value changed, a piece replaced, or cut."""
+    """The file with a value changed, a part replaced, or cut."""
     if data.startswith(b"{") and rng.random() < 0.7:
         return _with_odd_value(data, rng)
     at = rng.randrange(len(data))

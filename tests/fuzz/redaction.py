@@ -1,6 +1,6 @@
 """Hostile texts with secrets in them. The oracle: the secret is gone, lines stay lines, in bounded time.
 
-What is a secret at all is measured elsewhere. Owns what such texts look like.
+Another benchmark measures the recognition of secrets. Owns what such texts look like.
 """
 
 from __future__ import annotations

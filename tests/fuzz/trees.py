@@ -102,7 +102,7 @@ def _put(rng: random.Random, folders: list[Path]) -> None:
             case _:
                 path.write_bytes(_content(rng))
     except (OSError, OverflowError):
-        return  # what this file system does not take, or a folder that is a link now
+        return  # a name that this file system rejects, or a folder that is a link now
 
 
 def _content(rng: random.Random) -> bytes:

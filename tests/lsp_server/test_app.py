@@ -1,4 +1,4 @@
-"""What is loaded once is nothing that the collector goes through again and again."""
+"""The garbage collector does not traverse objects of a load again and again."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_process_that_cannot_be_seen_is_not_watched(pid: int) -> None:
 
 
 def test_a_server_process_ends_although_its_pipe_stays_open(editor: subprocess.Popen[bytes]) -> None:
-    """The pipe's writing end stays with this process, as with a shell that an editor left behind."""
+    """The pipe's writing end stays with this process, as with a shell of an ended editor."""
     params = {"processId": editor.pid, "capabilities": {}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What is too large to be followed gets quiet, empty answers that say why, and holds no other window up."""
+"""Documents that are too large get empty answers with the reason, and delay no other window."""
 
 from __future__ import annotations
 

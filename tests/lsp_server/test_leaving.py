@@ -55,7 +55,7 @@ async def window(server: RemoteServer, tokenizer_dir: Path, root: Path) -> Async
 
 
 def sent(server: RemoteServer, decode: Callable[[list[int]], str]) -> str:
-    """All that the server ever heard, prompts as text."""
+    """All data that the server received, prompts as text."""
     prompts = [decode(asked.json["prompt"]) for asked in server.completions]
     return "\n".join([*prompts, *(str(asked.headers) + asked.body.decode() for asked in server.asked)])
 
@@ -85,8 +85,8 @@ async def test_what_is_left_out_is_written_here_and_never_sent(
         assert word not in heard
 
 
-# What VS Code and Neovim call documents that are no files, and whether they may leave: where it stands for a
-# file of the repository as its rules say, without a name always, and from another place never.
+# URIs of VS Code and Neovim for documents that are not files, and whether they may leave: like the
+# repository's file that they show, always without a name, never from another machine.
 NO_FILES = [
     ("vscode-notebook-cell:{root}/loans.ipynb#W0sZmlsZQ%3D%3D", True),
     ("vscode-notebook-cell:{root}/ignored/loans.ipynb#W0sZmlsZQ%3D%3D", False),
@@ -152,14 +152,14 @@ async def test_what_the_servers_will_be_asked_for_is_not_written_here(
         if name != ".gitignore":
             assert await window.suggest_when_loaded(uri, 0, 4)
         window.change(uri, insertion(0, 4, "1"))
-        await window.request("slipstream/stats")  # which is answered behind the change
+        await window.request("slipstream/stats")  # answered after the change
         await window.request("slipstream/stats")
     assert expected == {"ignored/private.py"}
 
 
 @pytest.fixture
 def chosen(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Set once a document's context is another one; servers that are begun later tell it."""
+    """Set once a document's context has changed; later servers set it too."""
     event, tell = asyncio.Event(), SlipstreamServer._on_context
 
     def on_context(server: SlipstreamServer, wish: ContextWish) -> None:

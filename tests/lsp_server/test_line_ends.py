@@ -11,7 +11,7 @@ SELECTED = "for (x of y) {\n\t\n}"
 
 
 async def inserted(window: Window, text: str, line: int = 1) -> str:
-    """What is to be inserted behind the `fo` of a line, while an item of the editor's list is selected."""
+    """The text to insert after the `fo` of a line, while an item of the editor's list is selected."""
     span = {"start": place(URI, line, 2)["position"], "end": place(URI, line, 4)["position"]}
     selected = {"range": span, "text": text}
     context = place(URI, line, 4, triggerKind=2, selectedCompletionInfo=selected)

@@ -1,4 +1,4 @@
-"""Which places a server has written ahead: those that its editor is going to ask for."""
+"""The positions where a server has written in advance: those that its editor will request."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ async def test_the_next_request_is_prefetched_as_the_last_one_was(
         await window.request("textDocument/inlineCompletion", place(URI, 0, 1, **context))
         window.change(URI, insertion(0, 1, "r"))
         for _ in range(2):
-            await window.request("slipstream/stats")  # which is answered behind the change
+            await window.request("slipstream/stats")  # answered after the change
         assert expected == prefetched
         await window.end()

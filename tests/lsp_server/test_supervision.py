@@ -11,7 +11,7 @@ from lsp_server.supervision import MAX_CRASHES, SupervisedThread, on_own_thread
 
 
 class Panic(BaseException):
-    """What a library below Python raises, which is no Exception."""
+    """A panic of a library below Python, which is not an Exception."""
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), Panic(), SystemExit(1), KeyboardInterrupt()])

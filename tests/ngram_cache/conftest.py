@@ -23,7 +23,7 @@ Answer = tuple[int, int, list[Node]]
 
 @dataclass(frozen=True)
 class Place:
-    """One occurrence: what follows it, and how recent it is."""
+    """One occurrence: the tokens after it, and its recency."""
 
     rest: tuple[int, ...]
     age: int
@@ -66,7 +66,7 @@ def _brute_force(
 def _best_first(
     longest: list[Place], shorter: list[Place], lengths: tuple[int, int], max_nodes: int, max_depth: int
 ) -> list[Node]:
-    """Of all paths that are continued somewhere, the most probable ones by one linear pass a node."""
+    """The most probable continued paths, by one linear pass per node."""
     nodes: list[Node] = []
     paths: list[tuple[int, ...]] = [()]
     open_children = _children((), longest, shorter, lengths, 1.0)

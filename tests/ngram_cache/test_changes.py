@@ -1,4 +1,4 @@
-"""What a change of many names is about, by the slow truth, and at a cost that does not multiply."""
+"""The meaning of a change of many names, by the slow truth, and at a cost that does not multiply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a path is called in a folder, however long the two are."""
+"""The name of a path in a folder, however long the two are."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ WHO = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The home of a user who has told git nothing yet."""
+    """The home of a user without any git configuration."""
     folder = tmp_path / "home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))

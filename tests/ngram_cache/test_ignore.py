@@ -1,4 +1,4 @@
-"""Ignore rules mean what git says they mean, and cost what their size allows, whoever wrote them."""
+"""Ignore rules mean the same as in git, and cost what their size allows."""
 
 from __future__ import annotations
 

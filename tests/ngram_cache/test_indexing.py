@@ -27,7 +27,7 @@ FILES = {
 
 
 def continuation(index: NgramIndex, context: str, length: int = 12) -> str:
-    """What the main line of the draft says."""
+    """The main line of the draft."""
     nodes = index.lookup(list(map(ord, context)), max_nodes=1, max_depth=1).nodes
     text = ""
     while nodes and len(text) < length:
@@ -48,7 +48,7 @@ def all_text(index: NgramIndex) -> str:
 
 
 def spelled(index: NgramIndex, path: str) -> str:
-    """What is drafted from under a path."""
+    """The text that is drafted from under a path."""
     return "".join(map(chr, index.tokens_of(path).tolist()))
 
 

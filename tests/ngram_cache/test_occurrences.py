@@ -15,7 +15,7 @@ sequences = st.lists(st.integers(0, 3), min_size=1, max_size=4)
 
 
 def truth(documents: dict[str, list[int]], sequence: list[int]) -> Counter[str]:
-    """Occurrences with something behind them: only those are in an index."""
+    """Occurrences with a token after them: only those are in an index."""
     n = len(sequence)
     return Counter(
         path

@@ -35,7 +35,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_the_time_grows_with_the_text(unit: str) -> None:
-    """Of a text four times as long it takes about four times as long, where it takes long at all."""
+    """A text four times as long takes about four times as long, if it takes long at all."""
     _check("", unit)
 
 

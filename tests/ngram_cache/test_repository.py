@@ -1,4 +1,4 @@
-"""What of a folder may be indexed, and by git's own judgement what is ignored."""
+"""The files of a folder that may be indexed, with git's own judgement of ignored ones."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def test_a_deep_tree_is_walked_down_to_the_limit_and_no_further(root: Path) -> N
         os.close(os.open("x.py", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
     os.close(folder)
     walk = Repository(root).walk()
-    assert len(walk.files) == 10  # of 101 characters a step, 1,024 in all
+    assert len(walk.files) == 10  # 101 characters a step, 1,024 in all
     assert walk.skipped == {"too deep": 1}
 
 

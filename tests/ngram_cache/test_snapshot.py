@@ -184,7 +184,7 @@ def test_a_header_of_absurd_length_is_refused(saved: Path, length: object) -> No
     ids=str,
 )
 def test_a_header_that_lies_is_refused(saved: Path, change: dict[str, object]) -> None:
-    """Even under a right checksum: what a header says is compared with what is there."""
+    """Even under a right checksum: the header is compared with the file."""
     data = saved.read_bytes()
     first, *rest = segments_of(data)
     saved.write_bytes(with_header(data, segments=[first | change, *rest]))
@@ -200,7 +200,7 @@ def test_a_header_that_lies_is_refused(saved: Path, change: dict[str, object]) -
         {"segments": [{}]},
         {"segments": None},
         {"files": [["x", 1, None, 2, 3]]},
-        {"files": [[0, "a.py", 10, 20, 1 << 31]]},  # not so many zero bytes
+        {"files": [[0, "a.py", 10, 20, 1 << 31]]},  # fewer zero bytes than that
         {"files": [[0, ["a.py"], 10, 20, b"a.py"]]},
     ],
     ids=str,

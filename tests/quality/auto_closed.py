@@ -1,4 +1,4 @@
-"""How many lines come out whole where an editor has closed the brackets that stand open at the cursor.
+"""The share of whole lines after an editor has closed the brackets that are open at the cursor.
 
     python -m tests.quality.auto_closed [--prompts N] [--seed N] [LANGUAGE FOLDER]
 
@@ -38,7 +38,7 @@ _CHARS_A_CHECK = 3
 
 
 def closers(line: str, num_typed: int) -> str:
-    """What an editor puts behind the cursor, where the line closes all of it; else nothing."""
+    """The editor's text after the cursor, if the line closes all of it; otherwise empty."""
     waiting: list[str] = []
     found, fewest = "", 0
     for at, char in enumerate(line):
@@ -62,7 +62,7 @@ def line_with(prefix: str, written: str, rest: str, suffix: str, language: str) 
 
 
 def places(root: Path, endings: tuple[str, ...], seed: int = 7) -> Iterator[tuple[str, str, str, str]]:
-    """Cursors behind open brackets in files under `root`: prefix, rest, what stood there, suffix."""
+    """Cursors after open brackets in files under `root`: prefix, rest, original text, suffix."""
     files = sorted(path for path in root.rglob("*") if path.suffix in endings and path.is_file())
     rng = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
     while files:
@@ -78,7 +78,7 @@ def places(root: Path, endings: tuple[str, ...], seed: int = 7) -> Iterator[tupl
 
 
 def measured(language: str, root: Path, num_places: int, seed: int = 7) -> dict[str, object]:
-    """How many lines come out as they were, with closing brackets twice, with less, with something else."""
+    """Number of lines that come out as they were, with doubled brackets, with less, with other text."""
     counts: Counter[str] = Counter()
     drawn = places(root, tuple(_ENDINGS[language]), seed)
     for prefix, rest, written, suffix in (next(drawn) for _ in range(num_places)):

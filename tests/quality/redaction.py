@@ -1,8 +1,8 @@
-"""How much redaction lets through, and how much of ordinary code it takes out: a table by form.
+"""The secrets that redaction misses, and the ordinary code that it removes: a table by form.
 
     python -m tests.quality.redaction
 
-Owns making the corpus out of its forms and choosing the lines of code. Must not know the rules.
+Owns making the corpus out of its forms and choosing the lines of code. The rules are elsewhere.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How much of what people wrote comes through the rules that end and clean suggestions.
+"""The share of human code that passes the rules that end and clean suggestions.
 
     python -m tests.quality.rules [--prompts N] [--cuts] [LANGUAGE]...
 
-At positions of recent releases, what stood there takes the place of what a target writes. A line is lost
-where less or something else of it would be shown. With `--cuts` each line is ended early too, wherever
-`eagerness` might: is the file then no worse to parse?
+At positions of recent releases, the original text takes the place of a target's text. A line is lost where
+less or something else of it would be shown. With `--cuts` each line is ended early too, wherever `eagerness`
+might: is the file then no worse to parse?
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tests.benchmarks.releases import ENDINGS
 from tests.benchmarks.samples import from_folder
 
 _LANGUAGES = ("python", "typescript", "javascript", "rust", "go", "c")
-_MAX_CHARS = 600  # of what stood there, behind a cursor that stands before a block
+_MAX_CHARS = 600  # characters of the original text, at a cursor before a block
 _SEEDS = {"lines": 0, "blocks": 5}
 
 
 def shown(prefix: str, suffix: str, language: str, written: str) -> Suggestion:
-    """What would be shown of a text that a target writes between two others."""
+    """The suggestion of a target's text between two others."""
     rules = StopRules(CursorContext(prefix, suffix, language))
     stop = rules.check(written)
     num_chars = stop.num_chars if stop else rules.boundary(written)
@@ -71,7 +71,7 @@ def before_open(rules: StopRules, text: str) -> str:
 
 
 def cuts(samples: Sequence[Sample]) -> dict[str, int]:
-    """Lines ended early: how many parse, and how many where they end before what they leave open."""
+    """Lines ended early: the number that parse, and the same for lines that end before their open parts."""
     counts: Counter[str] = Counter()
     for sample in samples:
         rules = StopRules(CursorContext(sample.prefix, sample.suffix, sample.language))

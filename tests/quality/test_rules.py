@@ -1,4 +1,4 @@
-"""Hardly a line that somebody wrote is lost to the rules that end and clean suggestions."""
+"""Hardly a human line is lost to the rules that end and clean suggestions."""
 
 from __future__ import annotations
 

@@ -81,9 +81,12 @@ def without(name: str) -> Callable[[Path], None]:
         ),
         (without("msgpack"), "msgpack>=1.1 is not met"),
         (without("huggingface-hub"), "needs huggingface-hub.*, which is not locked"),
-        (changed("requirements.lock", "# What", "--index-url=https://host/\n# What"), "no line of a lock"),
         (
-            changed("requirements.lock", "# What", "# https://host/\n# What"),
+            changed("requirements.lock", "# Slipstream", "--index-url=https://host/\n# What"),
+            "no line of a lock",
+        ),
+        (
+            changed("requirements.lock", "# Slipstream", "# https://host/\n# What"),
             "requirements.lock holds an address",
         ),
         (lambda folder: (folder / "requirements-build.lock").unlink(), "requirements-build.lock"),
@@ -233,7 +236,7 @@ class Installation:
         name, version = wheel.name.split("-")[:2]
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         entry = lockfile.Locked(name, version, "", (digest,), (lockfile.PROJECT,))
-        (self.locks / f"{group}.lock").write_text(lockfile.render([entry], "Of the test."))
+        (self.locks / f"{group}.lock").write_text(lockfile.render([entry], "Made by the test."))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [self.python, "-I", str(INSTALL), "--locks", str(self.locks), *arguments, str(self.project)]

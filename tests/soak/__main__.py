@@ -25,7 +25,7 @@ from tests.soak.windows import one_window, open_window, type_together
 NUM_AT_ONCE = 8
 MEMORY_SHARE = 0.05
 
-# Before the first look: what is loaded once is loaded, and what keeps a bounded number of things is full.
+# Before the first look, all one-time loads are done and all bounded stores are full.
 NUM_WARM_WINDOWS = 64
 NUM_WARM_KEYS = 6000
 
@@ -33,7 +33,7 @@ NUM_WARM_KEYS = 6000
 async def come_and_go(
     hosts: Hosts, folder: Path, settings: Mapping[str, Any], num_windows: int, seed: int
 ) -> Counter[str]:
-    """Windows that end at every step, some at once; how many ended where."""
+    """Windows that end at every step, some at once; returns the number of ends per step."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     places = asyncio.Semaphore(NUM_AT_ONCE)
 
@@ -56,7 +56,7 @@ def _prepare(place: Path) -> tuple[Path, dict[str, Any]]:
 
 
 async def soak(num_windows: int, num_keys: int, dtype: str) -> dict[str, Any]:
-    """Both parts beside one window that stays; what was there before and after each."""
+    """Both parts beside one window that stays; returns the state before and after each."""
     with tempfile.TemporaryDirectory(prefix="soak-") as temporary, own_hosts() as hosts:
         folder, settings = _prepare(Path(temporary))
         settings["dtype"] = dtype

@@ -1,4 +1,4 @@
-"""What a host holds, seen from outside and as it says itself. Owns what is counted."""
+"""The resources of a host, seen from outside and in its own report. Owns the counted things."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUIET_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """Counts of one host process; memory in bytes, the private part where the system tells it."""
+    """Counts of one host process; memory in bytes, the private part if the system reports it."""
 
     pid: int
     num_windows: int

@@ -1,8 +1,7 @@
 """Windows that open, reload and die at every step of the handshake. Owns what a window does before its end.
 
-Each window is a real relay process to a real host; the toy target writes. Must not know what is measured.
-Who types here does so as people do: key after key through a line, then a thought, and all rest together
-from time to time.
+Each window is a real relay process to a real host; the toy target writes. The typist here types as people do:
+key after key through a line, then a thought, and all rest together from time to time.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ TYPED = "\n\n".join(
 )
 PATIENCE_S = 120.0
 
-# Seconds. A thought is taken at some line ends by one who types, a rest after so many keys by all of them.
+# Seconds. A typist pauses at some line ends, and all of them rest after this number of keys.
 THOUGHTS_S, SHARE_OF_THOUGHTS = (0.1, 0.6), 0.1
 REST_S, KEYS_TO_REST = 1.5, 300
 
@@ -84,7 +83,7 @@ async def _live(
 
 
 async def _end(client: LanguageClient, step: str, rng: random.Random) -> None:
-    """Proper after the last step; before it the relay is killed, or told to end, as comes."""
+    """Proper after the last step; before it the relay is killed, or asked to end, at random."""
     if step != STEPS[-1] and client.process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(client.process.pid, rng.choice((signal.SIGKILL, signal.SIGTERM)))
@@ -94,9 +93,9 @@ async def _end(client: LanguageClient, step: str, rng: random.Random) -> None:
 async def type_together(
     env: Mapping[str, str], folder: Path, settings: Mapping[str, Any], num_windows: int, num_keys: int
 ) -> int:
-    """Windows that type `num_keys` keys each and ask after each, as editors do; how many were answered.
+    """Windows type `num_keys` keys each with a request after each; returns the number of answers.
 
-    A key that comes before the answer cancels what it asked for; every eighth answer is awaited.
+    A key before the answer cancels its request; every eighth answer is awaited.
     """
     together = asyncio.Barrier(num_windows)
     typing = (_type_for(env, folder, settings, num_keys, number, together) for number in range(num_windows))

@@ -14,7 +14,7 @@ from tests.texts import python_texts, script_texts
 FILE = Path(__file__).with_name("all.txt")
 COMMAND = "python -m tests.texts"
 _HEAD = f"""Every text that a user of Slipstream can see; … is a value. Made by `{COMMAND}`.
-Each says what happened and what to do, in plain English."""
+Each states what happened and what to do, in plain English."""
 
 
 @cache

@@ -126,9 +126,9 @@ def _six_bits(make: Vectors, record: TileRecord, place: Any, first: int, held: S
 
 
 def _five_bits(make: Vectors, record: TileRecord, place: Any, first: int, held: Sequence[Any]) -> list[Any]:
-    """Levels minus sixteen: what has no fifth bit gets ones above its four.
+    """Levels minus sixteen: levels without a fifth bit get ones above their four.
 
-    The fifth bits of four outputs are two bytes, of which each is laid into eight lanes.
+    The fifth bits of four outputs are two bytes. Each byte goes to eight lanes.
     """
     builder = make.builder
     look_up = make.external("llvm.aarch64.neon.tbl1.v16i8", [_BYTES] * 2, _BYTES)

@@ -57,7 +57,7 @@ def serves_heads(head_size: int) -> bool:
 
 
 def can_attend(q: Tensor, keys: Tensor, values: Tensor) -> bool:
-    """Whether `attend` can read these; keys lie by channel, with room behind them."""
+    """Whether `attend` can read these; keys lie by channel, with free memory after them."""
     return (
         q.device.type == "cpu"
         and q.dtype in {torch.bfloat16, torch.float32}
@@ -78,13 +78,15 @@ class Strides(NamedTuple):
 
     @classmethod
     def of(cls, keys: Tensor, values: Tensor) -> Strides:
-        """Of keys and values [num_kv_heads, num_keys, head_size]."""
+        """Strides of keys and values [num_kv_heads, num_keys, head_size]."""
         strides = keys.stride(0), keys.stride(2), values.stride(0), values.stride(1)
         return cls(*(stride * keys.element_size() for stride in strides))
 
 
 class AttentionTask(NamedTuple):
-    """What `_attend` is told. Strides are those of `Strides`, and offsets are bytes behind a branch's cache.
+    """The arguments of `_attend`.
+
+    Strides are those of `Strides`, and offsets are bytes from a branch's cache.
 
     The others are addresses of `BranchTable` and `Queries`, and sizes.
     """
@@ -141,7 +143,9 @@ def step_in(
     strides: Strides,
     offsets: tuple[int, int] = (0, 0),
 ) -> Step:
-    """Attention in all branches; their keys and values begin so many bytes behind what the table says."""
+    """Attention in all branches; their keys and values begin at these byte offsets from the addresses in the
+    table.
+    """
     num_rows, num_heads, head_size = queries.q.shape
     task = AttentionTask(
         table=table.address,
@@ -168,7 +172,7 @@ def step_in(
 def _lay_out(
     q: Array, head: int, first: int, number: int, num_seen: Array, scale: Any, queries: Floats
 ) -> int:
-    """Scaled queries of a unit by channel; how many keys they see at most."""
+    """Scaled queries of a unit by channel; returns the largest number of keys that they see."""
     num_rows, num_keys = q.shape[0], 0
     for at in range(number):
         row = (first + at) % num_rows
@@ -210,7 +214,7 @@ def _num_units(num_groups: Any, num_rows: Any) -> Any:
 
 @kernel
 def _branch_of(unit: int, table: Array, num_groups: int, num_kv: int) -> Any:
-    """A unit's branch, as its place in the table, and its number there; 0 behind the last one."""
+    """A unit's branch, as its place in the table, and its number there; 0 after the last one."""
     end = FIRST_BRANCH + table[NUM_BRANCHES] * BRANCH_SIZE
     for branch in range(FIRST_BRANCH, end, BRANCH_SIZE):
         num_units = _num_units(num_groups, table[branch + BRANCH.number]) * num_kv

@@ -10,7 +10,7 @@ import numpy as np
 from completion_engine.cpu.kernels.language import Array
 from completion_engine.cpu.kernels.task import places
 
-NO_PATH: Array = np.empty(0, np.int64)  # of rows that only look
+NO_PATH: Array = np.empty(0, np.int64)  # for rows that only look
 
 
 class BranchFields(NamedTuple):

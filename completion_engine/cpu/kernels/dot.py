@@ -36,14 +36,16 @@ class Dot(Protocol):
     quads: QuadDot | None
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:
-        """What the block's record at `place` holds of `num_outputs` from `first` on, as `add_up` wants it."""
+        """The levels of `num_outputs` outputs from `first` on, in the block's record at `place`, as `add_up`
+        takes them.
+        """
 
     def add_up(
         self, make: Vectors, record: TileRecord, levels: list[Any], rows: Sequence[BlockRow]
     ) -> Iterator[Sequence[Any]]:
-        """The sums of `(level - zero_level) * input` of one row behind the other.
+        """Yield the sums of `(level - zero_level) * input`, row by row.
 
-        Of each part of the block that has a scale, [num_outputs] int32.
+        One for each part of the block that has a scale, [num_outputs] int32.
         """
 
 

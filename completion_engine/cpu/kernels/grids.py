@@ -1,4 +1,4 @@
-"""On which grid the numbers of a block lie: levels, a scale, and how near they come. Knows no bytes.
+"""The grid of the numbers of a block: levels, a scale, and the distance to the numbers.
 
 A grid's points are found from the largest number, or the range, and by least squares from the levels.
 """
@@ -13,10 +13,10 @@ from completion_engine.cpu.kernels.language import inlined, number_of, rank_of
 from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
 
 BLOCK = 32  # inputs that share a scale
-HALF_ZERO_LEVEL = 32  # the level that stands for zero in a half of a block
+HALF_ZERO_LEVEL = 32  # the level of zero in a half of a block
 
 _F32, _I32, _U8 = np.float32, np.int32, np.uint8
-_NEAR = _F32(2**-7)  # of a number: twice what rounding to bf16 moves it
+_NEAR = _F32(2**-7)  # relative distance: twice what rounding to bf16 moves it
 _SMALLEST = _F32(1e-30)
 _HALF = BLOCK // 2
 
@@ -55,7 +55,7 @@ def fit_zero(numbers: Any, steps: Any, levels: Any, bits: Any) -> Any:
 def fit_halves(numbers: Any, steps: Any, levels: Any) -> Any:
     """Levels to both sides of zero in each half: whether 64 of them give the numbers, and both scales.
 
-    The largest number need not be at a grid's end, as whoever rounded the numbers rounded scales as well.
+    The largest number need not be at a grid's end, because the rounded weights have rounded scales too.
     """
     fits, low_scale = _fit_half(numbers[:_HALF], steps[:_HALF], levels[:_HALF])
     high_scale = _F32(0)

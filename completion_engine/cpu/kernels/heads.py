@@ -105,9 +105,9 @@ def _turn(numbers: Any, cos: Any, signed_sin: Any, turned: Any) -> None:
 
 
 class Heads(NamedTuple):
-    """What `split_heads` writes, and the angles [num_positions, head_size] that it turns by, of one type.
+    """The outputs of `split_heads`, and the angles [num_positions, head_size] of its rotation, of one type.
 
-    `positions` [num_rows] int64 are the rows' places in the text.
+    `positions` [num_rows] int64 are the rows' positions in the text.
     """
 
     q: Tensor
@@ -126,7 +126,8 @@ class HeadNorms(NamedTuple):
 
 
 class SplitTask(NamedTuple):
-    """What `_split_rows` is told: sizes, addresses of `qkv` and of what `Heads` and `HeadNorms` hold.
+    """The arguments of `_split_rows`: sizes, and addresses of `qkv` and of the arrays in `Heads` and
+    `HeadNorms`.
 
     Norms are 0 where there are none.
     """
@@ -150,7 +151,7 @@ class SplitTask(NamedTuple):
 
 
 class PlaceTask(NamedTuple):
-    """What `place` is told in all branches: `table`, `k` and `v` are addresses, offsets count bytes.
+    """The arguments of `place` for all branches: `table`, `k` and `v` are addresses, offsets count bytes.
 
     Room is that of one head in a cache, in positions.
     """
@@ -196,9 +197,9 @@ def split_step(qkv: Tensor, into: Heads, norms: HeadNorms | None, eps: float) ->
 
 
 def place_step(table: BranchTable, heads: Heads, room: tuple[int, int], offsets: tuple[int, int]) -> Step:
-    """`place` in all branches, so many bytes behind what the table says.
+    """`place` in all branches, at these byte offsets from the addresses in the table.
 
-    `room` says how many positions a head has room for, of keys and of values.
+    `room` holds the number of positions per head, for keys and for values.
     """
     num_kv_heads, num_rows, head_size = heads.k.shape
     task = PlaceTask(

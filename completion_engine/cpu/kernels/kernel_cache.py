@@ -1,9 +1,9 @@
-"""Where compiled kernels are stored, whether it is safe to load them, and whether all of them are there.
+"""The folder of compiled kernels, whether they are safe to load, and whether all of them exist.
 
-What numba stores are pickles and machine code: who can write them runs code as this user. So they lie in
-folders that belong to this user alone. The last folder's name follows from the kernels' sources. What is in
-it is for one processor, one compiler, one interpreter and one place of the sources, and so is the mark that
-says that nothing is missing. Imports nothing heavy.
+numba stores pickles and machine code: a user who can write them runs code as this user. So they lie in
+folders that belong to this user alone. The last folder's name follows from the kernels' sources. Its content
+is for one processor, one compiler, one interpreter and one place of the sources, and so is the mark that
+nothing is missing. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class StorageProblem:
 
 
 def folder_for(sources: Iterable[Path]) -> Path:
-    """Where kernels made of these files are stored.
+    """Return the folder of kernels made of these files.
 
-    numba itself looks at a kernel's own file only, and would go on with what it inlined from another.
+    numba itself checks a kernel's own file only, and would keep code that it inlined from another.
     """
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sorted(sources)))
     return Path(user_cache_dir("slipstream", appauthor=False)) / "kernels" / digest.hexdigest()[:16]
@@ -103,9 +103,9 @@ def flaw_of(status: os.stat_result) -> str:
 
 
 def _take_from_others(folder: Path) -> None:
-    """A folder of this user's that a generous umask has made is from now on written by nobody else.
+    """Make a folder of this user that a generous umask has made writable by this user alone.
 
-    What lies in it is looked at by itself: nobody else can have given it this user as its owner.
+    Its files are checked separately: no other user can have given it this user as its owner.
     """
     if sys.platform == "win32":
         return
@@ -152,7 +152,7 @@ def forget_unused(used: Path, now: float) -> None:
 
 
 def machine_mark() -> str:
-    """Stands for what compiled kernels are for: processor, compiler, interpreter, place of the sources."""
+    """Identify the conditions of compiled kernels: processor, compiler, interpreter, folder."""
     from llvmlite import binding  # noqa: PLC0415 - a tenth of a second, loaded with numba anyway
 
     processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()

@@ -1,9 +1,9 @@
 """What all kernels are written in: decorators that compile with numba, numbers in bf16, and shared functions.
 
 Numbers in bf16 come as uint16, for numpy has no such type; kernels compute in float32. The compiler may
-neither reorder nor fuse floats, so that every processor gives the same bits: what is fused says `fused`, and
-sums are those of `sums`. numba compiles a kernel on its first call; `stored_kernels` says where the result
-stays. Knows no kernel.
+neither reorder nor fuse floats, so that every processor gives the same bits: fused operations use `fused`,
+and sums those of `sums`. numba compiles a kernel on its first call; `stored_kernels` says where the result
+stays. Contains no kernel itself.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SharedKernel:
 
     @cached_property
     def address(self) -> int:
-        """Of the compiled function."""
+        """Address of the compiled function."""
         signature = (types.CPointer(types.int64),), types.void
         compiled: Any = CFunc(self._function, signature, locals={}, options={"error_model": "numpy"})
         compiled._cache = cache_of(self._function)

@@ -2,7 +2,7 @@
 
 Levels are unpacked once for all rows of a pass. The unit then multiplies a block of inputs of up to sixteen
 rows by sixteen outputs at once, in whole numbers, while sums of the block before are scaled and added in
-floats: one behind the other, as `weight_tile` adds them, so that the bits are the same.
+floats: in the same order as in `weight_tile`, so that the bits are the same.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from completion_engine.cpu.kernels.vectors import F16, F32, I1, I8, I16, I32, I6
 
 binding.initialize_native_asmparser()  # for `_Loop.add`
 
-BLOCKS_AT_ONCE = 16  # of inputs; their levels stay in the first cache
-LEVEL_BYTES = 64 * NUM_GROUPS  # of a block's unpacked levels
-SUM_BYTES = 64 * 16  # of a block's sums of sixteen rows
+# blocks of inputs; their levels stay in the first cache
+BLOCKS_AT_ONCE = 16
+LEVEL_BYTES = 64 * NUM_GROUPS  # unpacked levels of a block
+SUM_BYTES = 64 * 16  # a block's sums of sixteen rows
 NUM_SUMS = 4  # blocks whose sums are on their way
 LINE = 64
-SIZES = (16, 8)  # rows in a group that the unit multiplies; fewer are no quicker by it
+SIZES = (16, 8)  # rows in a group that the unit multiplies; fewer are not faster with it
 _FAR = BLOCKS_AT_ONCE + 8  # blocks that are fetched ahead into the second cache while the unit works
 _NEAR = 1024  # bytes that are fetched ahead into the first
 
@@ -37,7 +38,8 @@ _LEVELS = (4, 5)
 _ADDRESS = I8.as_pointer()
 _NOTHING = ir.VoidType()
 _BYTES = many(I8, 64)
-_REQUEST, _TILE_DATA, _ARCH_PRCTL = 0x1023, 18, 158  # of Linux, to be let use the unit's registers
+# numbers of Linux, to be allowed to use the unit's registers
+_REQUEST, _TILE_DATA, _ARCH_PRCTL = 0x1023, 18, 158
 
 
 @cache
@@ -85,7 +87,7 @@ def write_levels(make: Vectors, bits: int, weights: Any, levels: Any, num_blocks
 
 
 def _fetch(make: Vectors, place: Any, distance: int, num_bytes: int, cache_number: int) -> None:
-    """Have so many bytes fetched that lie ahead of a place."""
+    """Prefetch this number of bytes at a distance from `place`."""
     fetch = make.external("llvm.prefetch.p0", [_ADDRESS, I32, I32, I32], _NOTHING)
     for line in range(0, num_bytes, LINE):
         ahead = make.pointer(place, distance + line, I8)
@@ -126,7 +128,7 @@ def write_sums(
 ) -> None:
     """Add `(level - zero) * input`, scaled, of some blocks of a tile to `totals` [num_rows, 16] float32.
 
-    First come a weight's bits and how many rows, one of `SIZES`. Of the others all but `num_blocks` are
+    First come a weight's bits and how many rows, one of `SIZES`. All other arguments but `num_blocks` are
     addresses; `sums` has room for `NUM_SUMS` blocks.
     """
     loop = _Loop(make, RECORDS[bits], num_rows, (weights, levels, rows, sums), num_blocks)
@@ -146,7 +148,7 @@ def write_sums(
 
 
 class _Loop:
-    """The steps of `write_sums`; blocks behind the last one are taken for the last."""
+    """The steps of `write_sums`; blocks after the last one repeat the last."""
 
     def __init__(
         self, make: Vectors, record: TileRecord, num_rows: int, places: tuple[Any, ...], num_blocks: Any
@@ -162,7 +164,7 @@ class _Loop:
         self._dot = make.external(name, [I8] * 3, _NOTHING)
 
     def multiply_next(self, block: Any, at: int) -> None:
-        """Multiply the block behind this one, and write this one's sums."""
+        """Multiply the block after this one, and write this one's sums."""
         following = self._make.builder.add(block, I64(1))
         if self._num_rows == SIZES[0]:
             self.multiply(following, 1 - at)

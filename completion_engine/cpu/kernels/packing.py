@@ -28,10 +28,10 @@ from completion_engine.cpu.kernels.language import (
 from completion_engine.target_model.threads import num_threads_here
 
 TILE_OUTPUTS = 16  # outputs side by side
-NUM_GROUPS = BLOCK // 4  # of four inputs, which one instruction multiplies
-ZERO_LEVELS = (16, 128)  # levels that stand for zero in a block
-ROW_BYTES = BLOCK + 6 * 4  # of a block of a rounded row, see `rounded.RoundedRows`
-ONE_BITS = 127 << 23  # of the float32 that is one
+NUM_GROUPS = BLOCK // 4  # groups of four inputs, which one instruction multiplies
+ZERO_LEVELS = (16, 128)  # levels of zero in a block
+ROW_BYTES = BLOCK + 6 * 4  # bytes of a block of a rounded row, see `rounded.RoundedRows`
+ONE_BITS = 127 << 23  # bits of the float32 one
 
 _F32, _I32, _U8 = np.float32, np.int32, np.uint8
 _SMALLEST_HALF = np.float16(2**-24)
@@ -78,8 +78,8 @@ class BlockRow(NamedTuple):
 class PackedWeight:
     """A weight [num_outputs, num_inputs]: `records` [num_tiles, num_blocks, record's bytes] uint8.
 
-    Scales and floors are times `units` [num_tiles * TILE_OUTPUTS] float32, powers of two, lest they leave
-    fp16.
+    Scales and floors are multiples of `units` [num_tiles * TILE_OUTPUTS] float32, powers of two, so that they
+    stay within fp16.
     """
 
     record: TileRecord
@@ -137,7 +137,7 @@ def in_parts(first: int, end: int, work: Callable[[int, int], bool]) -> bool:
 
 
 def unpack(weight: PackedWeight, outputs: Array) -> Floats:
-    """What the weights of some outputs [num_rows] stand for, [num_rows, num_inputs]."""
+    """Return the weights of some outputs [num_rows] as numbers, [num_rows, num_inputs]."""
     record = weight.record
     found: Floats = np.empty((len(outputs), weight.records.shape[1] * BLOCK), np.float32)
     read_levels(weight.records, outputs, record.bits, found)
@@ -183,7 +183,8 @@ def pack_levels(
     first: int,
     end: int,
 ) -> bool:
-    """Fill some tiles with levels, scales and others beside them; whether so many bits hold the weight.
+    """Fill some tiles with levels, scales and others beside them; return whether this number of bits holds
+    the weight.
 
     Shapes as in `PackedWeight`; scales and others [num_tiles, num_blocks, TILE_OUTPUTS]. The others are
     floors with 4 bits, and with 6 the scales of second halves.

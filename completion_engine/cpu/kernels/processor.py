@@ -1,9 +1,8 @@
-"""What this processor's instructions are, and that the compiler knows all of them.
+"""The instructions of this processor that the compiler can use.
 
 LLVM finds them out by itself on x86. ARM's products of bytes it does not find on every system, so the system
-is asked: Linux by `getauxval`, macOS by `sysctlbyname`, Windows by `IsProcessorFeaturePresent`. What numba's
-own variables name goes before all of that: `NUMBA_CPU_FEATURES`, and `NUMBA_CPU_NAME=generic`, which has
-none. Knows no kernel.
+is asked: Linux by `getauxval`, macOS by `sysctlbyname`, Windows by `IsProcessorFeaturePresent`. numba's own
+variables override all of that: `NUMBA_CPU_FEATURES`, and `NUMBA_CPU_NAME=generic`, which has none.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def is_arm(machine: str | None = None) -> bool:
 
 @cache
 def features() -> frozenset[str]:
-    """What the compiler may use here, by LLVM's names."""
+    """Instructions that the compiler may use here, by LLVM's names."""
     return frozenset(name[1:] for name in _told().split(",") if name.startswith("+"))
 
 

@@ -1,6 +1,6 @@
 """Products of rows in bytes with packed weights, shared among threads tile by tile.
 
-Sums run in whole numbers within a block of inputs, and block behind block in floats: a row's result is the
+Sums run in whole numbers within a block of inputs, and from block to block in floats: a row's result is the
 same beside any rows and on any number of threads.
 """
 
@@ -37,12 +37,12 @@ from completion_engine.cpu.kernels.unpacked_tile import add_up as add_blocks
 from completion_engine.cpu.kernels.vectors import claim
 from completion_engine.cpu.kernels.weight_tile import add_up
 
-_TURN_BYTES = 1 << 17  # of weights that a thread takes at a time
+_TURN_BYTES = 1 << 17  # bytes of weights that a thread takes at a time
 _WHOLE_BITS = tuple(bits for bits, record in RECORDS.items() if len(record.scales_at) == 1)
 
 
 class ProductTask(NamedTuple):
-    """What `_multiply` is told: addresses of what it reads and writes, and how that is divided.
+    """The arguments of `_multiply`: addresses of what it reads and writes, and how that is divided.
 
     `num_tiles_at_once` are a thread's turn; the last group of rows may be smaller than the others.
     """
@@ -89,7 +89,7 @@ class Product:
         return outputs[: rows.num_rows, : self.num_outputs].contiguous()
 
     def step(self, rows: RoundedRows, outputs: Tensor) -> Step:
-        """The product into outputs [num_held, width] float32; what is behind the result means nothing."""
+        """The product into outputs [num_held, width] float32; memory after the result has no meaning."""
         num_tiles, num_blocks, num_bytes = self._weight.records.shape
         task = ProductTask(
             weights=self._weight.records.ctypes.data,
@@ -196,7 +196,7 @@ def _multiply_unpacked(task: Any, isa: Any, bits: Any, num_bytes: Any, at_once: 
         for tile in range(first, min(first + turn, num_tiles)):
             weights = task[_AT.weights] + tile * num_blocks * num_bytes
             units, bias = task[_AT.units] + tile * TOTAL_BYTES, task[_AT.bias] + tile * TOTAL_BYTES
-            # Read in the loop, for numba frees an array behind the last line that names it.
+            # Read in the loop, because numba frees an array after the last line that names it.
             blocks = (memory.ctypes.data + LINE - 1) // LINE * LINE
             totals = blocks + room
             _add_blocks(task, isa, bits, num_bytes, at_once, (weights, blocks, totals))
@@ -248,6 +248,6 @@ _UNPACKED_KERNELS = {
 
 @cache
 def packed_bits() -> tuple[int, ...]:
-    """In which weights are to be packed here: what suits the quickest instructions."""
+    """Bits in which to pack weights on this machine: those of the fastest instructions."""
     prefers_halves = any(INSTRUCTION_SETS[number].prefers_halves for number in instruction_sets()[:1])
     return tuple(bits for bits in RECORDS if prefers_halves or bits in _WHOLE_BITS)

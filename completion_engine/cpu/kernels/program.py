@@ -1,4 +1,4 @@
-"""Kernels one behind the other without the interpreter between them.
+"""Runs kernels in sequence without the interpreter between them.
 
 A pass runs some two hundred kernels, many of them in less time than Python takes to call one. A program is
 written once for a number of rows and then run as a whole.
@@ -32,9 +32,9 @@ class StepFields(NamedTuple):
 
 
 class RunTask(NamedTuple):
-    """What `_run_steps` is told: the address of `StepFields` [num_steps], and of the words of `Team`.
+    """The arguments of `_run_steps`: the address of `StepFields` [num_steps], and of the words of `Team`.
 
-    `brake` is as `Brake.address`. The counter says how many steps were run.
+    `brake` is as `Brake.address`. The counter is the number of steps that ran.
     """
 
     steps: int

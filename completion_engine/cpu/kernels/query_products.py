@@ -1,7 +1,7 @@
 """Products of eight queries with keys, and of their shares with values, as instructions on vectors.
 
 Keys are read by channel, thirty-two at a time, values sixteen channels at a time. A query's sums run over
-channels, and over keys, one behind the other, and stay in registers. Knows no rows, heads and branches.
+channels, and over keys, in order, and stay in registers. Does not depend on rows, heads or branches.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from completion_engine.cpu.kernels.language import Array, Floats, array_of
 
 
 class Residual:
-    """What flows past the layers, [num_rows, hidden_size]; begins with what the first layer reads.
+    """The stream past the layers, [num_rows, hidden_size]; begins with what the first layer reads.
 
-    What was added last is summed up with the norm that is read next, in one kernel.
+    The last addend is added together with the next norm, in one kernel.
     """
 
     def __init__(self, embedded: Tensor, eps: float) -> None:
@@ -23,7 +23,7 @@ class Residual:
         self.add(embedded)
 
     def add(self, y: Tensor) -> None:
-        """Add y [num_rows, hidden_size]; the norm is to be read once behind it."""
+        """Add y [num_rows, hidden_size]; the norm must be read once afterwards."""
         self._added = array_of(y)
 
     def normed(self, weight: Array) -> Tensor:

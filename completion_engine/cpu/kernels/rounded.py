@@ -1,6 +1,6 @@
 """Rows of numbers rounded to bytes, as products read them, and the steps of a program that round them.
 
-Owns how such rows lie in memory. Knows no weights; `rows` has the arithmetic.
+Owns how such rows lie in memory. `rows` has the arithmetic.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ def _group_for(num_rows: int) -> int:
 class RoundedRows:
     """Rows in bytes by blocks of inputs, in groups that are multiplied at once; the last one may be smaller.
 
-    A group holds for each block the levels of all its rows [group_size, BLOCK] int8, then for each row the
-    float32 that a level stands for, a power of two, what its levels add up to times minus each of
-    `ZERO_LEVELS` as int32, the sum times the first as float32, and what the levels of each half add up to
-    times minus `HALF_ZERO_LEVEL` as int32. Rows that fill up the last group are zeros: other numbers might be
-    so small that they slow the product.
+    A group holds, for each block, the levels of all its rows [group_size, BLOCK] int8. Then follow, for each
+    row: the float32 value of a level, a power of two; the sum of its levels times minus each of
+    `ZERO_LEVELS`, as int32; the sum times the first as float32; and the sum of the levels of each half times
+    minus `HALF_ZERO_LEVEL`, as int32. Rows that fill up the last group are zeros: other numbers might be so
+    small that they slow the product.
 
     After all groups follow, for each block of each group again, sums by lanes of 16 bits, which AVX2 begins
-    with: what the first two levels of all fours add up to, and the last two, times minus one of
-    `rows.LANE_ZERO_LEVELS`, as two int16 for each row; of the whole block, then of each half.
+    with: the sums of the first two levels of all fours, and of the last two, times minus one of
+    `rows.LANE_ZERO_LEVELS`, as two int16 for each row; for the whole block, then for each half.
     """
 
     def __init__(self, num_rows: int, num_inputs: int) -> None:
@@ -97,12 +97,12 @@ class RoundedRows:
         )
 
     def filled_by(self, kernel: SharedKernel, task: tuple[int, ...], *held: Any) -> Step:
-        """A step that is told one of the tasks below; `held` is what the addresses in it point to."""
+        """A step with one of the tasks below; `held` keeps the memory at the task's addresses."""
         return Step(kernel, task_of(task), (self, *held), is_shared=self.num_rows >= SHARED_FROM)
 
 
 class _Fields(TypedDict):
-    """What every task below ends with: where rounded rows go."""
+    """The last fields of every task below: the destination of rounded rows."""
 
     num_rows: int
     memory: int

@@ -18,7 +18,7 @@ from completion_engine.cpu.kernels.vectors import F16, F32, I8, I16, I32, I64, V
 
 QUAD = 4
 _LANES = 8  # outputs of a register
-_HALVES = 2  # of a tile's outputs
+_HALVES = 2  # halves of a tile's outputs
 _BYTES, _WORDS, _SUMS, _FLOATS = many(I8, BLOCK), many(I16, 16), many(I32, _LANES), many(F32, _LANES)
 _REGISTER = 32  # bytes
 
@@ -38,7 +38,7 @@ class QuadDot(Protocol):
     """How an instruction set multiplies two registers of levels by four rows."""
 
     def parts(self, record: TileRecord) -> Sequence[Part]:
-        """What a block is divided into, in the order in which sums are added up."""
+        """The parts of a block, in the order of their sums."""
 
     def begin(self, make: Vectors, record: TileRecord, part: Part, row: RowOfQuad) -> Any:
         """What a row's sums begin with; None for nothing."""
@@ -53,7 +53,7 @@ class QuadDot(Protocol):
 
 
 class RowOfQuad:
-    """Where a block of one rounded row lies; see `rounded.RoundedRows`."""
+    """The place of a block of one rounded row; see `rounded.RoundedRows`."""
 
     def __init__(self, make: Vectors, group_size: int, places: tuple[Any, Any, Any], row: int) -> None:
         """`places` are addresses of the quad's levels, of what lies beside them, and of its lane sums."""
@@ -70,7 +70,7 @@ class RowOfQuad:
         return self._make.repeated(self._beside, 4 * (number * self._size + self._row), kind, _LANES)
 
     def lanes(self, number: int) -> Any:
-        """What the levels in each lane of 16 bits add up to, times minus a zero level."""
+        """Sums of the levels in each lane of 16 bits, times minus a zero level."""
         found = self._make.repeated(self._lanes, 4 * (number * self._size + self._row), I32, _LANES)
         return self._make.builder.bitcast(found, _WORDS)
 
@@ -239,7 +239,7 @@ class _Levels:
         self._make, self._record, self._place = make, record, place
 
     def registers(self, group: int, halves: Sequence[int]) -> Iterator[Any]:
-        """Those of some halves of the outputs; of one half its lower four bits, and its upper ones."""
+        """Those of some halves of the outputs; for one half its lower four bits, and its upper ones."""
         if len(halves) == _HALVES:
             yield from (self._whole(group, half) for half in halves)
             return
@@ -274,7 +274,7 @@ class _Levels:
         return self._make.builder.and_(self._moved(highs, 4 - 2 * (group % 4)), _all(_BYTES, 0x30))
 
     def _moved(self, numbers: Any, num_bits: int) -> Any:
-        """Bytes moved by bits, as words: what comes from the byte beside is to be cut off."""
+        """Bytes moved by bits, as words: bits from the neighbour byte must be masked."""
         if not num_bits:
             return numbers
         builder = self._make.builder

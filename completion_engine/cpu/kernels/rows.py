@@ -1,4 +1,4 @@
-"""Kernels that compute one row at a time: norms, the gate of an MLP, and rounding to bytes behind either.
+"""Kernels that compute one row at a time: norms, the gate of an MLP, and rounding to bytes after either.
 
 A row is one token's numbers. Arrays of numbers are float32 or bf16 (see `language`).
 """
@@ -26,11 +26,11 @@ from completion_engine.cpu.kernels.task import places
 from completion_engine.cpu.kernels.vectors import F32, I8, I16, I32, LANES, Vectors, instruction, many
 
 MAX_LEVEL = 127
-# Of what `RoundedRows` holds by lanes: of a whole block, and of each half.
+# For the lanes of `RoundedRows`: a whole block, then each half.
 LANE_ZERO_LEVELS = (ZERO_LEVELS[0], HALF_ZERO_LEVEL, HALF_ZERO_LEVEL)
 LANE_BYTES = 4 * len(LANE_ZERO_LEVELS)
 _MIDDLE = 128  # keeps what is rounded by cutting off above zero
-_SMALLEST_SCALE = 2.0**-99  # of zeros; its inverse is still finite
+_SMALLEST_SCALE = 2.0**-99  # scale of zeros; its inverse is still finite
 _FRACTION, _EXPONENT = 0x007FFFFF, 0x7F800000  # bits of a float32
 _F32 = np.float32
 
@@ -126,7 +126,7 @@ def round_whole_rows(x: Array, levels: Array, scales: Floats) -> None:
 
 @inlined
 def norm_factor(numbers: Any, eps: Any) -> Any:
-    """What a row is multiplied with for its root mean square to be one."""
+    """Factor that makes the root mean square of a row one."""
     return _factor(sum_of_products(numbers, numbers), numbers.shape[0], eps)
 
 
@@ -171,7 +171,7 @@ def _round(x: Any, row: Any, memory: Any, shape: Any) -> None:
 def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, lanes: Any, step: Any) -> None:
     """Round 32 numbers to bytes.
 
-    What a row holds beside them goes to `beside` and `lanes`, in steps of bytes: see `rounded.RoundedRows`.
+    Sums beside the row go to `beside` and `lanes`, in steps of bytes: see `rounded.RoundedRows`.
     """
     builder = make.builder
     parts = [make.load(numbers, 4 * LANES * at, many(F32)) for at in range(BLOCK // LANES)]
@@ -207,7 +207,7 @@ def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, lanes: 
 
 
 def _by_lanes(make: Vectors, levels: Any) -> tuple[Any, Any]:
-    """What the first two of all fours add up to, and the last two."""
+    """Sums of the first two of all fours, and of the last two."""
     builder = make.builder
     while levels.type.count > 4:
         half = levels.type.count // 2

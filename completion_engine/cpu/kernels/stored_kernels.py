@@ -41,7 +41,7 @@ def cache_of(function: Callable[..., Any]) -> FunctionCache | NullCache:
     if problem := kernel_cache.storage_problem():
         _warn(problem)
     else:
-        with suppress(RuntimeError):  # what numba's own settings in the environment name cannot be used
+        with suppress(RuntimeError):  # numba's own settings in the environment may name unusable features
             return _KernelCache(function)
     _unstored.add(repr(function))
     return NullCache()
@@ -55,7 +55,7 @@ def _warn(problem: StorageProblem) -> None:
 
 
 class _Locator(UserProvidedCacheLocator):
-    """A kernel is stored in the kernels' folder, whatever numba's settings say of other functions."""
+    """Stores a kernel in the kernels' folder, whatever numba's settings for other functions."""
 
     def __init__(self, function: Any, source: str) -> None:
         self._py_file = source
@@ -83,8 +83,8 @@ class _Storage(CompileResultCacheImpl):
 class _PrivateFiles(IndexDataCacheFile):
     """A file for each version of a kernel, which says itself what it was compiled for.
 
-    numba would number these files in an index. Of two processes that save at once both take the next free
-    number, and one kernel's machine code then stands under what another was compiled for.
+    numba would number these files in an index. If two processes save at once, both take the same next number,
+    and one kernel's machine code is then stored for another's types.
     """
 
     def load(self, key: Any) -> Any:
@@ -95,7 +95,7 @@ class _PrivateFiles(IndexDataCacheFile):
         return data if told == self._told(key) else None
 
     def save(self, key: Any, data: Any) -> None:
-        """Whoever saves the same at once writes the same."""
+        """Write the file. Processes that save the same kernel at once write the same bytes."""
         self._save_data(self._data_name(key), (self._told(key), data))  # type: ignore[no-untyped-call]  # as above
 
     def _data_name(self, key: Any) -> str:

@@ -1,7 +1,7 @@
 """Sums of floats in one order on every processor, however wide its registers are; only within kernels.
 
-Thirty-two sums run side by side, each over every thirty-second number, and are added by halves. What is left
-over is added one behind the other.
+Thirty-two sums run side by side, each over every thirty-second number, and are added by halves. The remaining
+numbers are added in order.
 """
 
 from __future__ import annotations
@@ -94,6 +94,6 @@ def _typed_sum_of_products(_: Any, left: Any, right: Any) -> Any:
     return (types.float32(left, right), generate) if _is_row(left) and _is_row(right) else None
 
 
-# Of rows that lie without gaps: float32, bf16 (uint16) or int8; both of one length.
+# For rows without gaps: float32, bf16 (uint16) or int8; both of one length.
 sum_of: Any = intrinsic(_typed_sum)
 sum_of_products: Any = intrinsic(_typed_sum_of_products)

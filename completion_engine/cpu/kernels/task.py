@@ -1,8 +1,7 @@
-"""What a kernel is told: numbers in a row, declared once by name for Python and for the kernel.
+"""The arguments of a kernel: numbers in a row, declared once by name for Python and for the kernel.
 
 A declaration is a NamedTuple of integers. Python fills in one; a kernel reads `task[AT.name]`, where `AT` is
-the declaration's `places`. numba takes those for constants, so that a name costs what a number does. Knows no
-kernel.
+the declaration's `places`. numba takes those for constants, so that a name costs what a number does.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The threads that programs of kernels run on.
 
-They sleep between programs and spin while one runs. Whoever runs the program opens a step, computes it
-himself, closes it, and waits for those alone who came in: a helper that is late, or has no core, holds nobody
-up, because a kernel's work is taken from a counter. OpenMP's threads wait for each other at every step, which
-costs two to four times as much where other programs need the cores (docs/experiments/threads.md). One program
-at a time has the helpers; another one meanwhile runs on its own thread.
+They sleep between programs and spin while one runs. The main thread opens a step, computes it too, closes it,
+and waits only for the helpers that entered it. A helper that is late, or has no core, delays nothing, because
+a kernel's work is taken from a counter. OpenMP's threads wait for each other at every step, which costs two
+to four times as much where other programs need the cores (docs/experiments/threads.md). One program at a time
+has the helpers; another one meanwhile runs on its own thread.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ MAX_HELPERS = 255
 _LINE = 16
 _IS_RUNNING = 0  # 0 sends helpers to sleep
 _TURN = _LINE  # odd while a step is open; each step has a number of its own, which never comes again
-_KERNEL, _TASK = 2 * _LINE, 2 * _LINE + 1  # of the open step; written while nobody is inside
+# the open step; written while no helper is inside
+_KERNEL, _TASK = 2 * _LINE, 2 * _LINE + 1
 _INSIDE = 3 * _LINE  # then for each helper a line: whether it may be at work
 
 
 class HelperTask(NamedTuple):
-    """What a helper is told: the address of the team's words, and which helper it is."""
+    """The arguments of a helper: the address of the team's words, and which helper it is."""
 
     words: int
     number: int
 
 
 _AT = places(HelperTask)
-# What tells a processor that this thread waits: LLVM's name for it, and its argument.
+# The instruction for a waiting thread: LLVM's name for it, and its argument.
 _PAUSES: dict[str, tuple[str, list[int]]] = {
     **dict.fromkeys(("x86_64", "amd64"), ("llvm.x86.sse2.pause", [])),
     **dict.fromkeys(("arm64", "aarch64"), ("llvm.aarch64.hint", [1])),
@@ -146,7 +147,7 @@ class Team:
         if num_threads < 2:
             yield 0
             return
-        _ = _help.address  # compiled by who wants help, and so stored before he says that all is
+        _ = _help.address  # compiled by the caller, and stored before the mark is written
         if not self._taken.acquire(blocking=False):
             yield 0
             return

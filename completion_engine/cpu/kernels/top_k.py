@@ -24,7 +24,7 @@ _F32, _I32 = np.float32, np.int32
 _BLOCK = 256  # logits whose largest is found in vectors; then only promising blocks are searched
 _WIDE_BLOCK = 4096  # logits whose exponentials are summed up at once
 _SMALL_BLOCK = 16  # the same where many of them are wanted
-_SUM_BLOCK = 64  # logits of which the largest alone counts in a sum that need not be exact
+_SUM_BLOCK = 64  # logits in a block; only the largest counts in a sum that need not be exact
 
 
 @kernel
@@ -81,7 +81,7 @@ def likeliest(logits: Array, temperature: float, places: Array, shares: Floats) 
 def best_few(logits: Array, places: Array, shares: Floats) -> None:
     """The best few tokens of each row, best first, and about their shares of its softmax: a little too much.
 
-    Of the others only the largest of each block counts, so that the row is read once. logits [num_rows,
+    Only the largest of each block counts among the others, so that the row is read once. logits [num_rows,
     num_tokens]; places (integers) and shares [num_rows, num_best].
     """
     num_tokens, num_best = logits.shape[1], places.shape[1]
@@ -123,7 +123,7 @@ def _share(tops: Any, ranks: Any, places: Any, raised: Any, shares: Any) -> None
 
 @kernel
 def score_promising(logits: Floats, states: Array, levels: Array, scales: Floats, num_best: int) -> None:
-    """Replace the best `num_best` logits of each row, and some more, by the products they stand for.
+    """Replace the best `num_best` logits of each row, and some more, by the exact products.
 
     logits [num_rows, num_tokens]; states [num_rows, hidden_size]; the weights are levels [num_tokens,
     hidden_size], int8, times scales [num_tokens].

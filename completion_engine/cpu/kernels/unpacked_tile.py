@@ -20,9 +20,9 @@ from completion_engine.cpu.kernels.weight_tile import fetch_ahead
 from completion_engine.cpu.kernels.x86_dot import MatrixUnit
 
 LINE = 64
-TOTAL_BYTES = 4 * TILE_OUTPUTS  # of a row's sums
+TOTAL_BYTES = 4 * TILE_OUTPUTS  # bytes of a row's sums
 SMALLEST_GROUP = matrix_unit.SIZES[-1]  # rows that can be multiplied together
-_QUAD_BLOCKS = 8  # of inputs, at a time
+_QUAD_BLOCKS = 8  # blocks of inputs at a time
 
 
 def unpacks(instruction_set: int, bits: int) -> bool:
@@ -39,7 +39,7 @@ def unpacks_from(instruction_set: int) -> int:
 
 
 def blocks_at_once(instruction_set: int) -> int:
-    """How many blocks are unpacked at a time."""
+    """Number of blocks that are unpacked at a time."""
     is_unit = isinstance(INSTRUCTION_SETS[instruction_set], MatrixUnit)
     return matrix_unit.BLOCKS_AT_ONCE if is_unit else _QUAD_BLOCKS
 
@@ -100,8 +100,8 @@ def write_products(
 ) -> None:
     """Add `(level - zero) * input`, scaled, of some unpacked blocks to `totals` [num_rows, 16] float32.
 
-    First come the number of one of `dot.INSTRUCTION_SETS`, a weight's bits, and how many rows. Of the others
-    all but `num_blocks` are addresses.
+    First come the number of one of `dot.INSTRUCTION_SETS`, a weight's bits, and how many rows. All other
+    arguments but `num_blocks` are addresses.
     """
     if isinstance(INSTRUCTION_SETS[instruction_set], MatrixUnit):
         sums = make.builder.add(blocks, I64(matrix_unit.BLOCKS_AT_ONCE * matrix_unit.LEVEL_BYTES))

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from completion_engine.cpu.kernels.processor import features, is_arm
 
 LANES = 16
-# How many numbers a vector has where sums of many are kept in registers, as many as a register holds.
+# Number of floats in a vector when many sums stay in registers: as many as a register holds.
 SUM_LANES = 4 if is_arm() else LANES if "avx512f" in features() else 8
 I1, I8, I16, I32, I64 = (ir.IntType(size) for size in (1, 8, 16, 32, 64))
 F32, F16 = ir.FloatType(), ir.HalfType()
@@ -42,7 +42,7 @@ class Vectors:
         return cgutils.get_or_insert_function(self.builder.module, kind, name)
 
     def sums(self, number: int, lanes: int = LANES) -> list[Any]:
-        """So many vectors of zeros to add to."""
+        """This number of zero vectors to add to."""
         zero = ir.Constant(many(F32, lanes), None)
         return [cgutils.alloca_once_value(self.builder, zero) for _ in range(number)]
 
@@ -66,13 +66,13 @@ class Vectors:
         return [self.builder.extract_value(found, at) for at in range(number)]
 
     def room(self, num_bytes: int) -> Any:
-        """The address of so many bytes on the stack, where a cache line begins."""
+        """The address of this number of bytes on the stack, at the start of a cache line."""
         place = cgutils.alloca_once(self.builder, ir.ArrayType(I8, num_bytes))
         place.align = 64
         return self.builder.ptrtoint(place, I64)
 
     def load(self, address: Any, offset: int, kind: Any) -> Any:
-        """What stands there."""
+        """Load the vector at this address."""
         return self.builder.load(self.pointer(address, offset, kind), align=1)
 
     def load_wide(self, address: Any, offset: int, num_bytes: int, lanes: int = LANES) -> Any:
@@ -100,7 +100,7 @@ class Vectors:
         return ir.Constant(many(kind), [number] * LANES)
 
     def moved(self, numbers: Any, num_bits: int) -> Any:
-        """Each number's bits moved up by so many places, or down below zero."""
+        """Each number shifted left by this number of bits, or right if it is negative."""
         by = ir.Constant(numbers.type, [abs(num_bits)] * numbers.type.count)
         return self.builder.shl(numbers, by) if num_bits > 0 else self.builder.lshr(numbers, by)
 
@@ -135,7 +135,7 @@ class Vectors:
 
     @contextmanager
     def each(self, number: int) -> Iterator[Any]:
-        """What is written in the block runs so many times; gives which time it is."""
+        """Repeat the block this number of times; yields the index."""
         if number == 1:
             yield I64(0)
             return
@@ -148,7 +148,7 @@ class Vectors:
         return self.builder.inttoptr(place, kind.as_pointer())
 
     def step(self, start: Any, number: Any, num_bytes: Any) -> Any:
-        """The address `number` times so many bytes behind `start`."""
+        """The address `number` times `num_bytes` after `start`."""
         number, size = (I64(x) if isinstance(x, int) else x for x in (number, num_bytes))
         return self.builder.add(start, self.builder.mul(number, size))
 
@@ -156,7 +156,7 @@ class Vectors:
 def instruction(num_literals: int) -> Callable[[Callable[..., None]], Any]:
     """Makes what a function writes into a kernel a part of numba's language.
 
-    The function gets `Vectors`, so many literals as Python's integers, and then integers as LLVM's values.
+    The function gets `Vectors`, the literals as Python's integers, and then integers as LLVM's values.
     """
 
     def decorate(function: Callable[..., None]) -> Any:

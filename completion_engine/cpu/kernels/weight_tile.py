@@ -1,7 +1,7 @@
 """The inner loop of a product in the machine's own instructions: sixteen outputs for a few rows.
 
 It is written in LLVM's language, for no other one here has the instructions that multiply bytes (`dot`).
-`packing` says how weights lie, `product` how inputs do.
+`packing` defines the layout of weights, `product` that of inputs.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def write_tile(
 ) -> None:
     """Write `bias + units * sum(weights * rows)` of one tile for some rows.
 
-    First come the number of one of `dot.INSTRUCTION_SETS`, a weight's bits, and how many rows. Of the others
-    all but `stride`, the number of outputs of a row, and `num_blocks` are addresses. Blocks are added one
-    after the other, so that a row's sum is the same beside any.
+    First come the number of one of `dot.INSTRUCTION_SETS`, a weight's bits, and how many rows. All other
+    arguments are addresses, except `stride`, the number of outputs of a row, and `num_blocks`. Blocks are
+    added one after the other, so that a row's sum is the same beside any.
     """
     product, record = dot.INSTRUCTION_SETS[instruction_set], RECORDS[bits]
     if product.quads is not None and num_rows % QUAD == 0:

@@ -12,8 +12,8 @@ from completion_engine.cpu.kernels.packing import NUM_GROUPS, TILE_OUTPUTS, Bloc
 from completion_engine.cpu.kernels.row_quads import MaddQuads, QuadDot, VnniQuads
 from completion_engine.cpu.kernels.vectors import I1, I8, I16, I32, I64, Vectors, many
 
-_LARGEST = 127  # of what stands beside a sign in a byte
-_FLOATS = frozenset({"avx2", "fma", "f16c"})  # what the sums in floats are made of
+_LARGEST = 127  # largest value beside a sign in a byte
+_FLOATS = frozenset({"avx2", "fma", "f16c"})  # instructions for the sums in floats
 
 
 class _X86:
@@ -24,7 +24,7 @@ class _X86:
 
     num_outputs = TILE_OUTPUTS
     max_rows = 16
-    adds_exponents = True  # what multiplies floats multiplies bytes as well, and is busy
+    adds_exponents = True  # the float multipliers also multiply bytes, and are busy
     prefers_halves = True
     quads: QuadDot | None = None
     lanes: int
@@ -71,12 +71,12 @@ class _X86:
     def add_lanes(
         self, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any
     ) -> Any:
-        """The sums of a register's outputs, of levels of so many bits, and of `zero`."""
+        """The sums of a register's outputs for levels of this number of bits, and of `zero`."""
         raise NotImplementedError
 
 
 class Vnni(_X86):
-    """`vpdpbusd`, which multiplies and sums up at once, on vectors of so many bits."""
+    """`vpdpbusd`, which multiplies and sums up at once, on vectors of this number of bits."""
 
     def __init__(self, num_bits: int, *features: str) -> None:
         self.name = "AVX-512 VNNI" if num_bits == 512 else "AVX-VNNI"

@@ -1,7 +1,7 @@
 """Drafts by a small network that was trained to run ahead of one target: a tree of its likeliest paths.
 
-A pure function of what the target has cached and of what is written behind it; keeps nothing between
-drafts. Owns the files of a drafter: `config.json` and `drafter.safetensors`.
+A pure function of the target's cache and the text after it; keeps nothing between drafts. Owns the files of a
+drafter: `config.json` and `drafter.safetensors`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FORMAT = 2
 _TOKENS, _NARROW, _WIDEN = "tokens", "preview_narrow", "preview_widen"
 NUM_BEAMS = 3  # paths that go on at each depth
 _BREADTH = 4  # tokens looked at after each of them
-_LEAST_PATH_PROBABILITY = 0.03  # of a guess that is not the best of its depth
+_LEAST_PATH_PROBABILITY = 0.03  # for a guess that is not the best of its depth
 _HEALED_BREADTH = 64  # tokens looked at where the first one has to spell something
 _MAX_KNOWN = 8  # tokens that the target has not run yet; after more the states drift too far
 _TIMED_STEPS = 9
@@ -225,7 +225,7 @@ def _check_format(found: object) -> None:
 
 
 def _among(found: Sequence[tuple[float, int]], allowed: Allowed) -> list[tuple[float, int]]:
-    """Return the best few allowed tokens, with probabilities among these: no other can come."""
+    """Return the best few allowed tokens, with probabilities among the allowed ones."""
     kept = [pair for pair in found if allowed(pair[1])]
     if len(kept) == len(found):
         return kept[:_BREADTH]

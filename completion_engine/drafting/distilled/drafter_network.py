@@ -1,9 +1,9 @@
-"""The network of a distilled drafter, laid out for speed: what it guesses after one more token.
+"""The network of a distilled drafter, laid out for speed: it guesses one token after another.
 
 A step takes the state from which the target's head would read the next token, and that token; it gives the
-state one token on. It has no memory of its own: it attends to keys and values that one layer of the
-target has cached (as in GLIDE, Du et al. 2024). Embedding and head are the target's. Training has its own
-copy of these products in `completion_engine.distillation.network`.
+state one token on. It has no memory of its own: it attends to keys and values that one layer of the target
+has cached (as in GLIDE, Du et al. 2024). Embedding and head are the target's. Training has its own copy of
+these products in `completion_engine.distillation.network`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _joined(w: Mapping[str, Tensor]) -> Tensor:
 
 
 def _products_of(parts: Sequence[Linear]) -> Products | None:
-    """What one program runs, where all of it is held in bytes."""
+    """The arguments of one program, if all of it is held in bytes."""
     products = [part.product for part in parts]
     return Products(*filter(None, products)) if all(products) else None
 
@@ -146,9 +146,10 @@ class DistilledNetwork:
         self._programs: dict[tuple[int, int], DraftProgram] = {}
 
     def step(self, tokens: Tensor, states: Tensor, cache: KVCache, position: int) -> tuple[Tensor, Tensor]:
-        """States [num_beams, hidden_size] and logits [num_beams, num_tokens] behind `tokens` [num_beams].
+        """Return states [num_beams, hidden_size] and logits [num_beams, num_tokens] after `tokens`
+        [num_beams].
 
-        `states` stand before the tokens, all of which stand at `position`.
+        `states` come before the tokens, which all have the same `position`.
         """
         if self._products is not None:
             key = len(tokens), cache.capacity

@@ -1,9 +1,9 @@
 """A drafter's head: on the CPU every token's logit roughly, and those of the promising ones as they are.
 
-A step of a drafter spends much of its time reading the head's weights, for tokens that nobody would guess.
-So a product of small rank looks at all of them first, and only what stands out is read (SVD-softmax, Shim et
-al. 2017). Its rank is spent on the states that the drafter really makes: fitted to the head alone it would
-take several times as many numbers (docs/experiments/drafting.md).
+A step of a drafter spends much of its time reading the head's weights for unlikely tokens. So a product of
+small rank looks at all of them first, and only what stands out is read (SVD-softmax, Shim et al. 2017). Its
+rank is spent on the states that the drafter really makes: fitted to the head alone it would take several
+times as many numbers (docs/experiments/drafting.md).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Preview:
 
 
 class PreviewedHead:
-    """The product with the head on the CPU, up to the logits of tokens without a chance: those stay rough."""
+    """The product with the head on the CPU; the logits of unlikely tokens stay rough."""
 
     def __init__(self, rows: Tensor, preview: Preview, kind: WeightKind) -> None:
         """`rows` [num_tokens, hidden_size] are the head's weights; `preview` was fitted to the drafter."""
@@ -60,7 +60,7 @@ class PreviewedHead:
 
 
 def head_for(rows: Tensor, preview: Preview | None, kind: WeightKind) -> Linear | PreviewedHead:
-    """What is quicker on the device that holds `rows`; the whole product where there is no preview."""
+    """The faster head for the device of `rows`; the whole product if there is no preview."""
     if preview is None or rows.device.type != "cpu":
         return Linear(rows, kind=kind)
     return PreviewedHead(rows, preview, kind)

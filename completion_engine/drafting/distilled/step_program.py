@@ -69,12 +69,13 @@ class DraftProgram:
     def run(
         self, embedded: Tensor, states: Tensor, cache: KVCache, position: int, output_norm: Floats
     ) -> Tensor:
-        """States [num_beams, hidden_size] float32 behind tokens at `position`.
+        """Return states [num_beams, hidden_size] float32 after tokens at `position`.
 
         embedded and states, shaped alike, are the tokens' embeddings and the states before them.
         """
         num_beams, hidden = self._x.shape
-        self._inputs[0], self._inputs[1] = embedded, states  # of one type: a kernel is compiled for each
+        # They have one type: a kernel is compiled for each.
+        self._inputs[0], self._inputs[1] = embedded, states
         rows.norm(self._inputs.view(-1, hidden).numpy(), self._eps, self._normed.view(-1, hidden).numpy())
         self._joined[:, :hidden], self._joined[:, hidden:] = self._normed
         self._x.zero_()

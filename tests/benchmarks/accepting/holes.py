@@ -1,4 +1,5 @@
-"""Suggestion after suggestion taken as it comes, as somebody does who trusts it: what then stands twice.
+"""Accepts suggestion after suggestion, as a trusting user does, and finds doubled text: what then stands
+twice.
 
 Places are holes of some lines in real files. At each one every suggestion is accepted whole until none comes;
 Enter is pressed where a line is done. A line counts as repeated where it is the same as the one above it or
@@ -173,7 +174,7 @@ def _written(engine: CompletionEngine, sample: Sample, index: NgramIndex) -> Pla
 
 
 def accepting_rows(results: JsonLines) -> list[dict[str, Any]]:
-    """A row for each model: what was accepted, and what of it was there already."""
+    """A row for each model: the accepted suggestions, and the doubled lines and brackets."""
     rows = []
     for model in sorted({found["model"] for found in results.objects}):
         places = [found for found in results.objects if found["model"] == model]

@@ -16,7 +16,7 @@ from tests.benchmarks.samples import from_folder
 
 _DRAWN_FOR_EACH = 4  # positions for each that is asked: several may lie in one file
 
-Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many files, at most.")]
+Prompts = Annotated[int, typer.Option("--prompts", min=1, help="Number of files, at most.")]
 Target = Annotated[str, typer.Option("--target", help="The setting target: auto, a model id or a path.")]
 
 
@@ -27,7 +27,7 @@ def cold(
     target: Target = AUTO,
     json: Json = False,
 ) -> None:
-    """Files opened and asked once, as an editor without settings does: how soon, how many, how right."""
+    """Open each file and request one suggestion, with default settings: latency, count and accuracy."""
     root = sources or released_sources()
     samples = one_of_each_file(from_folder(root, _DRAWN_FOR_EACH * prompts))[:prompts]
     with progress_bar(quiet=json) as report:

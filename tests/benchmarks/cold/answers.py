@@ -1,4 +1,4 @@
-"""Cold places: what a real server answers where nothing is computed yet, how soon and how well.
+"""Cold places: the answers of a real server where nothing is computed yet, their latency and quality.
 
 Each position lies in a file of its own, which is opened, asked once and closed; everything else as an editor
 without settings has it. Owns the course of the measurement and its figures.
@@ -21,7 +21,7 @@ from lsp_server.commands.server_process import running_server, stats_of, wait_un
 from lsp_server.workspace.measurements import percentiles
 from tests.benchmarks import judging
 
-_TYPING = 2  # an editor's trigger kind: nobody asked, somebody types
+_TYPING = 2  # an editor's trigger kind: the user types and has not asked
 _POLL_S = 0.2
 _MAX_MOVE_S = 600.0
 Progress = Callable[[int, int], None]
@@ -29,7 +29,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class ColdAnswer:
-    """What came at one place after `ms`, the stats of the completion, and where nothing came the rule."""
+    """The answer at one position after `ms`, the statistics of the completion, and without an answer the
+    rule.
+    """
 
     sample: Sample
     text: str

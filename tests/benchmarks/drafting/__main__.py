@@ -45,7 +45,7 @@ def drafting(
     plot: cli.Plot = None,
     json: cli.Json = False,
 ) -> None:
-    """How often each source is right, the time per token of ways of drafting, and what the policy loses."""
+    """Acceptance of each source, time per token of ways of drafting, and the loss of the policy."""
     if plot:
         check_plot(plot)
     if traces is not None and traces.exists():

@@ -1,6 +1,6 @@
-"""`bench drafting`: how often each source is right, what ways of drafting come to, the policy's regret.
+"""`bench drafting`: acceptance of each source, cost of ways of drafting, regret of the policy.
 
-Turns traces into one JSON object and the rows of tables. Knows no model.
+Turns traces into one JSON object and the rows of tables. Uses no model.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def measure_drafting(traces: Traces) -> dict[str, Any]:
 def acceptance(traces: Traces) -> list[dict[str, Any]]:
     """For each source: guesses whose parents were all true, and how many were true themselves.
 
-    By match length, by share (fifths) and by depth, over all positions, whether or not a pass stood there.
+    By match length, by share (fifths) and by depth, over all positions, whether or not a pass began there.
     """
     counts: dict[tuple[str, str, str], list[int]] = {}
     for trace in traces.traces:
@@ -108,7 +108,7 @@ def _title(arm: Arm) -> str:
 def _in_hindsight(
     traces: Traces, others: Sequence[Replayed], arms: Sequence[Arm]
 ) -> dict[str, ReplayOutcome]:
-    """What hindsight reaches, by name, the least of it first; `others` is every way but the policy itself."""
+    """Results with hindsight, by name, the smallest first; `others` is every way but the policy itself."""
     single = [arm for arm in arms if arm.origin != ALL]
     return {
         "best arm over all prompts": best_arm(others).outcome,

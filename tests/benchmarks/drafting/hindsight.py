@@ -1,6 +1,6 @@
-"""What hindsight would have chosen: the best way of drafting in all, by prompt or by pass, and the best tree.
+"""The best choices in hindsight: the best way of drafting in all, by prompt or by pass, and the best tree.
 
-Pure: knows no model and no clock.
+Pure: uses no model and no clock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def nothing(traces: Traces) -> Replayed:
 
 
 def best_arm(done: Iterable[Replayed]) -> Replayed:
-    """The way of drafting that was fastest over all prompts: what regret is measured against as a rule."""
+    """The way of drafting that was fastest over all prompts: the usual baseline of regret."""
     return min(done, key=lambda one: one.outcome.ms)
 
 
@@ -42,9 +42,9 @@ def best_arm_of_each_prompt(done: Iterable[Replayed]) -> ReplayOutcome:
 
 
 def either_or_oracle(traces: Traces, arms: Sequence[Arm]) -> ReplayOutcome:
-    """The cheapest sequence of passes, each by one of `arms` or without a draft, the truth being known.
+    """The cheapest sequence of passes, each by one of `arms` or without a draft, given the true text.
 
-    What an arm would verify depends on what it has learnt: here, from its own replay of the traces before.
+    The choices of an arm depend on its learning, here from its own replay of the earlier traces.
     """
     learners = [Replayed(arm) for arm in arms]
     found = ReplayOutcome()

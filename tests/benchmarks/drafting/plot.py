@@ -1,4 +1,4 @@
-"""A picture of ways of drafting: what a token takes with each, with the policy, and in hindsight."""
+"""A picture of ways of drafting: time per token with each, with the policy, and in hindsight."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POLICY, _ARM, _ORACLE = "#1f8a70", "#8a63d2", "#d0762b"
 def write_drafting_plot(found: Mapping[str, Any], path: Path) -> None:
     """Draw milliseconds per token of every way of drafting, slowest first, then of hindsight.
 
-    Of ways that differ in their widths alone the one that may choose is shown. Raises what `check_plot`
+    Among ways that differ only in their widths, the one that may choose is shown. Raises what `check_plot`
     raises.
     """
     widest = max(len(row["widths"]) for row in found["arms"])

@@ -24,9 +24,9 @@ def record(
     index: NgramIndex | None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Traces:
-    """Traces of `max_tokens` tokens behind each sample, with several lines taken out where it lacks one.
+    """Traces of `max_tokens` tokens after each sample, with several lines removed if it lacks one.
 
-    `drafters` serve nobody else meanwhile. A sample's own file is not drafted from.
+    `drafters` serve no other caller meanwhile. A sample's own file is not drafted from.
     """
     recorder = Recorder(list(drafters.values()), engine.target)
     recording = CompletionEngine(engine.config, engine.target, engine.tokenizer, {"recorder": recorder})

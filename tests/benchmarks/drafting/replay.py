@@ -1,8 +1,8 @@
-"""Replays traces offline: what ways of drafting would have cost.
+"""Replays traces offline: the cost of ways of drafting.
 
 A way of drafting (an arm) is the policy itself, restricted to some sources, shapes and widths, learning as it
-goes. A replay follows the true tokens: what an arm's pass accepts decides where its next pass stands.
-Pure: knows no model and no clock.
+goes. A replay follows the true tokens: the accepted tokens of an arm's pass decide where its next pass
+begins. Pure: uses no model and no clock.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Arm:
 
 @dataclass(slots=True)
 class ReplayOutcome:
-    """What the passes of one arm came to. Before `num_costly` of them a costly drafter was asked."""
+    """The results of one arm's passes. Before `num_costly` of them a costly drafter was asked."""
 
     num_tokens: int = 0
     num_passes: int = 0
@@ -144,9 +144,9 @@ def planned(one: Replayed, asked: TracedDrafts, traces: Traces) -> DraftPlan:
 
 
 def _as_asked(draft: Draft, min_probability: float) -> tuple[Draft, int]:
-    """What a drafter would have told that stops where its likeliest path falls under `min_probability`.
+    """The draft of a drafter that stops when its likeliest path falls below `min_probability`.
 
-    That, and the steps it takes: one for each depth.
+    Returns it with its number of steps: one for each depth.
     """
     survivals: list[float] = []
     depths: list[int] = []

@@ -1,6 +1,6 @@
-"""What every source would have drafted at every position of real completions, and what the target wrote.
+"""The drafts of every source at every position of real completions, and the target's text.
 
-Owns the recording and its file. Knows no policy: a trace holds all drafts, whatever a policy would verify.
+Owns the recording and its file. Does not depend on a policy: a trace holds all drafts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 
-_STEP_SURVIVAL = 0.02  # a drafter whose steps cost something is recorded down to this chance
+_STEP_SURVIVAL = 0.02  # a costly drafter is recorded down to this probability
 _FORMAT = 1
 
 
@@ -60,10 +60,9 @@ class Recorder:
     """A drafter that asks others, notes what they say and proposes nothing: every position is visited.
 
     After each token it runs the pass that decoding would have run for the drafts, because some drafters learn
-    from passes. They are shown its true first row and the rows that turned out false. The true rows
-    behind the first one are left out, as they would tell what the coming positions are asked for: each
-    is seen when its turn comes. So drafters learn from a pass at every position where decoding would
-    have skipped some.
+    from passes. They are shown its true first row and the rows that turned out false. The true rows after the
+    first one are left out, because they would reveal later positions: each is seen when its turn comes. So
+    drafters learn from a pass at every position where decoding would have skipped some.
     """
 
     step_ms = 0.0
@@ -98,7 +97,7 @@ class Recorder:
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         """See `Drafter.drafts`."""
         if not self._asked:
-            self._written = []  # what the cache knew already was not asked for
+            self._written = []  # the cache held these tokens already
         found: list[Draft] = []
         ms: dict[str, float] = {}
         for drafter in self._drafters:

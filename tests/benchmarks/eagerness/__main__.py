@@ -23,17 +23,19 @@ from tests.benchmarks.releases import RELEASES
 def eagerness(
     files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", show_default=False)] = None,
     *,
-    modules: Annotated[int, typer.Option(min=1, help="Without FILEs: how many modules to type.")] = 3,
-    language: Annotated[str, typer.Option(help=f"Without FILEs: of {', '.join(RELEASES)}.")] = "usual",
-    keystrokes: Annotated[int, typer.Option(min=1, help="About so many characters of each.")] = 600,
+    modules: Annotated[int, typer.Option(min=1, help="Without FILEs: number of modules to type.")] = 3,
+    language: Annotated[
+        str, typer.Option(help=f"Without FILEs: language, one of {', '.join(RELEASES)}.")
+    ] = "usual",
+    keystrokes: Annotated[int, typer.Option(min=1, help="Approximate number of characters of each.")] = 600,
     seed: Annotated[int, typer.Option(help="Without FILEs: other modules.")] = 0,
     recording: Annotated[
-        Path | None, typer.Option(help="A folder: what is recorded there is not asked again.")
+        Path | None, typer.Option(help="A folder: recorded parts are not measured again.")
     ] = None,
     target: Target = DEFAULT_TARGET,
     json: Json = False,
 ) -> None:
-    """Type modules at every eagerness, over one recording: what is spared, and what is shown wrong for it."""
+    """Type modules at every eagerness, over one recording: characters saved and characters shown wrong."""
     if files:
         chosen = [(repository_of(path), path.resolve()) for path in files]
     else:

@@ -1,6 +1,6 @@
-"""What a typist is spared and what is shown in vain, by how sure a text has to be: walks over forecasts.
+"""Characters saved and shown wrong, by confidence threshold: walks over forecasts.
 
-No deadline cuts anything here. Must not know where forecasts come from.
+No deadline cuts anything here. Has no access to the source of forecasts.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def shows(
     calibration: Calibration = SHIPPED,
     knows_at: KnowsAt | None = None,
 ) -> Show:
-    """What is shown between two texts with that eagerness, as the engine decides it."""
+    """The suggestion between two texts with that eagerness, as the engine decides it."""
 
     def show(left: str, right: str) -> ShownSuggestion:
         forecast = forecast_at(left, right)
@@ -70,7 +70,7 @@ def shows(
 
 
 def walk(plan: TypingPlan, show: Show) -> Tally:
-    """Type a plan, looking at what is shown behind each key."""
+    """Type a plan, with the suggestion after each key."""
     typist = Typist.at_start(plan, Buffer("", ""))
     tally = Tally(plan.num_chars)
     seen = (0, "")

@@ -1,7 +1,7 @@
-"""Everything that the target would write wherever a typist stands, each place asked once and kept in a file.
+"""The target's text at every position of a typist, requested once each and kept in a file.
 
-What is shown at a place follows from its forecast alone, whatever the eagerness: so one recording answers
-all of them. Owns the recording. Must not know what is shown or typed.
+The suggestion at a position follows from its forecast alone, whatever the eagerness. So one recording answers
+all of them. Owns the recording.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Ask = Callable[[str, str], Forecast]
 
 
 class Forecasts:
-    """The forecasts of one file's places: what is recorded in `path`, else what `ask` says, recorded then."""
+    """Forecasts of one file's positions: recorded in `path`, otherwise requested with `ask`."""
 
     def __init__(self, path: Path | None, ask: Ask) -> None:
         self._path = path
@@ -28,7 +28,7 @@ class Forecasts:
         self.num_asked = 0
 
     def at(self, left: str, right: str) -> Forecast:
-        """What the target writes between `left` and `right`."""
+        """The target's text between `left` and `right`."""
         key = hashlib.blake2b(f"{left}\0{right}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
         if key not in self._known:
             self.num_asked += 1
@@ -51,5 +51,5 @@ def _read(path: Path) -> dict[str, Forecast]:
             probabilities, num_chars = tuple(map(float, told["probabilities"])), int(told["num_chars"])
             known[str(told["place"])] = Forecast(str(told["text"]), ends, probabilities, num_chars)
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is no recording: {error!r}.", advice="Name another file.") from error
+        raise UserError(f"{path} is not a recording: {error!r}.", advice="Name another file.") from error
     return known

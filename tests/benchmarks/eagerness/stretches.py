@@ -1,8 +1,8 @@
 """Characters spared against characters shown wrong, by eagerness: real modules typed as a person would.
 
-What the target writes at a place is asked once, without a deadline, and kept; every eagerness walks over the
-same recording. A file's repository is known as an editor has it, the file itself left out. Owns which modules
-are typed, how the engine is asked, and the figures.
+The target's text at a position is requested once, without a deadline, and kept; every eagerness walks over
+the same recording. A file's repository is known as an editor has it, the file itself left out. Owns which
+modules are typed, how the engine is asked, and the figures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.benchmarks.eagerness.forecasts import Forecasts
 from tests.benchmarks.samples import repository_index, source_files
 
 EAGERNESSES = (0.97, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)
-_RECORDED = 0.98  # what is less likely right than this leaves is never shown
+_RECORDED = 0.98  # less likely text is never shown
 _MIN_BYTES, _MAX_BYTES = 5_000, 60_000
 _ENDINGS = {".py", ".ts", ".js"}
 
@@ -63,7 +63,7 @@ def drawn_modules(root: Path, num_modules: int, seed: int) -> list[tuple[Path, P
 
 
 def typings(modules: Iterable[tuple[Path, Path]], num_keystrokes: int) -> list[Typing]:
-    """Of each module a stretch of about so many characters, from a third of it on."""
+    """A stretch of about this number of characters of each module, from a third of it on."""
     options = ReplayOptions(num_keystrokes)
     return [Typing(project, path, planned(path, options, 1)) for project, path in modules]
 
@@ -78,7 +78,7 @@ class Recorded:
 
 
 def recorded(engine: CompletionEngine, typing: Typing, path: Path | None) -> Recorded:
-    """What is written in a module as an editor has it after a moment's rest; kept in `path`."""
+    """The text in a module as an editor has it after a moment's rest; kept in `path`."""
     request = CompletionRequest(
         typing.plan.text[: typing.plan.start],
         typing.plan.text[typing.plan.end :],

@@ -26,8 +26,8 @@ from tests.benchmarks.plot import check_plot
 from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.samples import from_folder
 
-Prompts = Annotated[int, typer.Option("--prompts", min=1, help="How many prompts of the real target.")]
-Tokens = Annotated[int, typer.Option("--tokens", min=2, help="Tokens behind each prompt.")]
+Prompts = Annotated[int, typer.Option("--prompts", min=1, help="Number of prompts of the real target.")]
+Tokens = Annotated[int, typer.Option("--tokens", min=2, help="Tokens after each prompt.")]
 Sizes = Annotated[
     list[str] | None, typer.Option("--size", help=f"Random weights of: {', '.join(GEOMETRIES)}.")
 ]

@@ -26,7 +26,7 @@ class Ceilings:
         return max(self.read_bytes_per_s, self.copy_bytes_per_s)
 
     def floor_ms(self, num_bytes: int) -> float:
-        """The least time in which so many bytes can be read."""
+        """The least time to read this number of bytes (ms)."""
         return num_bytes / self.bytes_per_s * 1e3
 
 

@@ -1,4 +1,4 @@
-"""Timing work on a device: warm, synchronised, the median of a few rounds. Knows no model."""
+"""Times work on a device: warm, synchronised, the median of a few rounds."""
 
 from __future__ import annotations
 

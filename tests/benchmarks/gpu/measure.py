@@ -36,7 +36,7 @@ class GpuRun:
 
 
 def measure_gpu(asked: GpuRun, report: Progress) -> dict[str, Any]:
-    """All figures as one JSON object. On a CPU a tiny model stands for every geometry.
+    """All figures as one JSON object. On a CPU a tiny model replaces every geometry.
 
     Raises MachineError where there is no GPU and none was meant to be tried without.
     """

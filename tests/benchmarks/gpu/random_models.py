@@ -43,7 +43,7 @@ class _Held(dict[str, torch.Tensor], Weights):
 class HandedOver(FamilyModel):
     """Takes the weights out of a model of transformers, which is of no use afterwards.
 
-    Each layer can be read once and is then let go of, so whoever holds it has it alone.
+    Each layer can be read once and is then released, so the caller holds it alone.
     """
 
     def __init__(self, model: Any) -> None:

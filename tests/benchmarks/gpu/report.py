@@ -31,7 +31,7 @@ _KINDS: tuple[Bits, ...] = (16, 8, 4)
 
 
 def memory_rows() -> list[tuple[str, ...]]:
-    """What each size takes in all, by the bits of its weights, with four documents cached."""
+    """Memory of each size in all, by the bits of its weights, with four documents cached."""
     rows = []
     for size, geometry in GEOMETRIES.items():
         plans = [plan_memory(geometry, bits, _CAPACITY, _NUM_SLOTS) for bits in _KINDS]
@@ -57,7 +57,7 @@ def _speed_row(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def aims(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was aimed at and what came out; aims whose model was not measured are left out."""
+    """The aims and their results; aims whose model was not measured are left out."""
     rows: list[dict[str, Any]] = []
     for row in found["geometries"]:
         if "absent" in row or row["dtype"] != "bfloat16":
@@ -70,7 +70,7 @@ def aims(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _aims_beside_peers(peers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of the quickest way to run our engine."""
+    """Aims for the fastest way to run the engine."""
     ours = [row for row in peers if row["name"].startswith("Slipstream") and row["ms_per_token_overall"]]
     if not ours:
         return []

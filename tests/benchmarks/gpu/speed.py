@@ -31,7 +31,7 @@ _TREE = [*range(-1, 7), 0, 1, 2, 0, 1, 2, 3, 4]  # 16 rows
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How much to run: positions already cached, tokens written, positions of a cache."""
+    """Amount of work: positions already cached, tokens written, positions of a cache."""
 
     num_prompt: int = 1024
     num_tokens: int = 64
@@ -127,7 +127,7 @@ def _plain_ms(target: LanguageModel, trial: Trial) -> float:
 
 
 def _stages(target: LanguageModel, trial: Trial) -> dict[str, Callable[[], object]]:
-    """Passes that differ in one thing each, so that differences tell what that thing takes."""
+    """Passes that differ in one thing each, so that differences show its cost."""
     cache, short = _primed(target, trial), KVCache(target.cache_shape)
     short.keep([0] * 8)
 

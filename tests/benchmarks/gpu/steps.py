@@ -21,7 +21,7 @@ from tests.benchmarks.gpu.clock import time_ms, wait
 if TYPE_CHECKING:
     from completion_engine.gpu.decoder import GraphedDecoder
 
-_MLP_TO_HIDDEN = 2048 / 896  # of the drafter that comes with the 0.5B
+_MLP_TO_HIDDEN = 2048 / 896  # ratio of the drafter of the 0.5B
 _NUM_TOKENS = 16_384
 _TEMPERATURES = (0.9,) * 6
 _NUM_STEPS = 32
@@ -49,7 +49,7 @@ def random_drafter(target: LanguageModel, num_heads: int) -> DrafterFiles:
 
 
 def measure_steps(target: LanguageModel, decoder: GraphedDecoder, cache: KVCache) -> Mapping[str, float]:
-    """Milliseconds of each part of a step behind what is cached, and of a step as the engine takes it."""
+    """Milliseconds of each part of a step after the cache, and of a step as the engine takes it."""
     from completion_engine.gpu.drafting.beam_search import BeamSearch
     from completion_engine.gpu.drafting.device_loop import DeviceLoop
     from completion_engine.gpu.drafting.network import DeviceNetwork
@@ -66,7 +66,7 @@ def measure_steps(target: LanguageModel, decoder: GraphedDecoder, cache: KVCache
 
 
 def _step_ms(loop: DeviceDecoder, cache: KVCache, device: torch.device) -> float:
-    """Of steps in a row, each read back, as long as there is room for them."""
+    """Milliseconds of consecutive steps, each read back, as long as there is room for them."""
     num_cached, path, num_steps = cache.num_cached, [*cache.tokens, 1], 0
     loop.begin(cache, path)
     loop.step()  # whatever is captured is captured now

@@ -21,7 +21,7 @@ from completion_engine.gpu.weights import Bits, Weight, hold
 from tests.benchmarks.gpu.ceilings import Ceilings
 from tests.benchmarks.gpu.clock import time_ms
 
-_ROTATED_BYTES = 1 << 28  # of equal weights read in turn, so that none is found in the GPU's cache
+_ROTATED_BYTES = 1 << 28  # bytes of equal weights, read in turn, to avoid the GPU's cache
 _MAX_COPIES = 64
 _COLUMN_BLOCKS, _STAGES, _WARPS, _PARTS = (16, 32, 64, 128), (3, 4, 5), (4, 8), (1, 2, 4, 8)
 
@@ -82,7 +82,8 @@ def tune(
 
 
 def _dtype_on(device: torch.device) -> torch.dtype:
-    return torch.bfloat16 if device.type == "cuda" else torch.float32  # interpreted kernels know no bf16
+    # interpreted kernels do not support bf16
+    return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 
 def _product_ms(weight: Weight, tiles: Tiles) -> float:

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.infilling`: how often a function with the suggestion in it passes its tests."""
+"""`python -m tests.benchmarks.infilling`: the share of functions that pass their tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.benchmarks.samples import infilling_tasks
 def infilling(
     *,
     tasks: Annotated[Path, typer.Option("--tasks", help="Infilling tasks with their tests (.jsonl.gz).")],
-    num_tasks: Annotated[int, typer.Option("--prompts", min=1, help="How many, evenly spread.")] = 150,
+    num_tasks: Annotated[int, typer.Option("--prompts", min=1, help="Number of tasks, evenly spread.")] = 150,
     results: Results = None,
     minutes: Minutes = 1e9,
     target: Target = DEFAULT_TARGET,

@@ -1,7 +1,7 @@
-"""Runs the Python program on stdin within limits: of processor and memory, no files, sockets or processes.
+"""Runs the Python program on stdin within limits: on processor and memory, no files, sockets or processes.
 
-Started as a process of its own, by its path. The limits keep a mistake from doing harm; they are not made to
-hold somebody who wants out.
+Started as a process of its own, by its path. The limits keep a mistake from doing harm; they do not stop an
+attacker.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def bound() -> None:
 
 
 def main() -> None:
-    """Read the program, go behind the limits, run it."""
+    """Read the program, apply the limits, run it."""
     program = compile(sys.stdin.read(), "program", "exec")
     bound()
     sys.addaudithook(forbid)

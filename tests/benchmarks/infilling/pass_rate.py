@@ -1,6 +1,6 @@
-"""pass@1 of infilling tasks: how often a function with the suggestion in it passes the task's own tests.
+"""pass@1 of infilling tasks: the share of functions that pass the task's own tests with the suggestion.
 
-One suggestion a task, greedy: what somebody gets who asks for it, and the raw model's plain continuation.
+One greedy suggestion per task: for an explicit request, and from the raw model's plain continuation.
 """
 
 from __future__ import annotations

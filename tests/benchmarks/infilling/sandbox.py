@@ -43,7 +43,7 @@ def runs_to_its_end(program: str) -> bool:
 
 @cache
 def _without_network() -> tuple[str, ...]:
-    """What to put before a command so that it has no network; nothing where that is not allowed."""
+    """A prefix that runs a command without network; empty if that is not allowed."""
     unshare = shutil.which("unshare")
     if unshare is None:
         return ()

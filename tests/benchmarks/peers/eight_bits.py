@@ -1,6 +1,6 @@
 """A GGUF file again with its weights of 5 bits held in 8: the same levels, the same scales, more bytes.
 
-For readers that know Q8_0 and not Q5_0. Knows the file format, and no peer. File and blocks are as the
+For readers that support Q8_0 and not Q5_0. Knows the file format, and no peer. File and blocks are as the
 format's own description has them (ggml-org/ggml).
 """
 

@@ -21,7 +21,7 @@ def num_threads() -> int:
 
 
 def lookup_tokens(*, on_gpu: bool) -> int:
-    """Tokens that its prompt lookup drafts: what the binding's own documentation advises."""
+    """Tokens that its prompt lookup drafts: the number in the binding's documentation."""
     return 10 if on_gpu else 2
 
 

@@ -31,7 +31,7 @@ def load(llama_cpp: Any, message: dict[str, Any]) -> Any:
     if message["num_lookup_tokens"]:
         speculative = importlib.import_module("llama_cpp.llama_speculative")
         lookup = speculative.LlamaPromptLookupDecoding(num_pred_tokens=message["num_lookup_tokens"])
-        # The binding keeps rows of logits for a whole context only when it is told so itself.
+        # The binding keeps rows of logits for a whole context only if this option is set.
         options = {"draft_model": lookup, "logits_all": True}
     return Counting(
         model_path=message["path"],

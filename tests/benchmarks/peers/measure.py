@@ -1,4 +1,4 @@
-"""Who takes part, in which order they load, and what the run says: the composition of this package."""
+"""The composition of this package: the peers, their loading order, and the report."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _SPARE_POSITIONS = 64  # a draft may reach beyond the last token asked for
 
 @dataclass(frozen=True, slots=True)
 class PeerOptions:
-    """What to compare: `max_tokens` new tokens of `target` behind each sample's prompt.
+    """What to compare: `max_tokens` new tokens of `target` after each sample's prompt.
 
     An index of `sources`, where they are given, serves one more peer. `llama_python` and `openvino_python`
-    are interpreters that have these peers. Of `FAMILIES` those `without` take no part.
+    are interpreters that have these peers. The members of `FAMILIES` that are in `without` are left out.
     """
 
     target: str
@@ -143,7 +143,7 @@ def _line_up(
 
 
 def _warm_up(peers: Sequence[Peer], short: PeerTask, tasks: Sequence[PeerTask], max_tokens: int) -> None:
-    """Whatever a peer does once, it does before it is measured: behind a `short` text, and the longest."""
+    """Let each peer do its one-time work before the measurement: after a `short` text, and the longest."""
     for peer in peers:
         peer.write(short, _WARM_UP_TOKENS)
     longest = max(tasks, key=lambda task: len(task.tokens))

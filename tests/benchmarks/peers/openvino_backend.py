@@ -61,7 +61,7 @@ def write(pipeline: Pipeline, message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _streamer(genai: Any) -> Any:
-    """What notes the tokens that each pass hands over, and when the first came."""
+    """Return an object that notes the tokens of each pass, and the time of the first."""
 
     class Streamer(genai.StreamerBase):  # type: ignore[misc]  # known only once it is imported
         def __init__(self) -> None:

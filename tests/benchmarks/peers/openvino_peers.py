@@ -1,6 +1,7 @@
 """OpenVINO GenAI as a peer, in a worker process, on the model store's own GGUF file.
 
-Its reader knows no Q5_0: a file that has such weights is written again with the same levels in 8 bits.
+Its reader does not support Q5_0: a file that has such weights is written again with the same levels in 8
+bits.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _LOOKUP = f"{OPENVINO.name} prompt lookup"
 def openvino_peers(
     worker: Worker | Absent, target: str, end_ids: frozenset[int], folder: Path, *, on_gpu: bool
 ) -> list[Peer | Absent]:
-    """OpenVINO GenAI greedy and with its prompt lookup. What it cannot read is written again to `folder`."""
+    """OpenVINO GenAI greedy and with its prompt lookup.
+
+    A file that it cannot read is written again to `folder`.
+    """
     gguf = gguf_of(target)
     why = worker.reason if isinstance(worker, Absent) else gguf
     if isinstance(worker, Absent) or isinstance(why, str):

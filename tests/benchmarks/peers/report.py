@@ -43,9 +43,9 @@ class Spread:
 
 
 def ratios(runs: Sequence[Run], baseline: Sequence[Run]) -> list[float]:
-    """How many times faster per token than the baseline, prompt by prompt.
+    """Speed per token relative to the baseline, prompt by prompt.
 
-    A prompt that either of them ended in its first pass says nothing about decoding and is left out.
+    A prompt that either of them ended in its first pass is left out, because it has no decoding.
     """
     pairs = ((run.ms_per_token, base.ms_per_token) for run, base in zip(runs, baseline, strict=True))
     return [other / own for own, other in pairs if own and other]
@@ -62,7 +62,7 @@ def summarise(
 ) -> list[dict[str, Any]]:
     """One JSON object per peer. `plain` and `greedy` name the two peers the others are compared with.
 
-    What is compared with one that takes no part is None.
+    Comparisons with a missing peer are None.
     """
     baselines = {"plain": runs.get(plain), "greedy": runs.get(greedy)}
     return [_row(name, own, baselines, spell) for name, own in runs.items()]

@@ -1,9 +1,8 @@
-"""What a peer is, what one run of it measured, and how peers take turns.
+"""A peer, one measured run of it, and the order of peers.
 
-The clock is the same for every peer. It starts when the first pass behind the prompt has handed over what
-it wrote and stops when the call returns, so the prompt's prefill counts for nobody and all that is
-done between two passes counts for everybody. Tokens and passes are counted over the same stretch.
-Knows no model.
+The clock is the same for every peer. It starts when the first pass after the prompt has returned its tokens,
+and stops when the call returns. So the prompt's prefill counts for no peer, and all work between two passes
+counts for all. Tokens and passes are counted over the same stretch.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, Protocol
 class Run:
     """One prompt continued by one peer.
 
-    `tokens` end at the limit or behind the first end token. The first pass handed `num_first` of them over,
+    `tokens` end at the limit or after the first end token. The first pass handed `num_first` of them over,
     `first_ms` after the start; the others took `decode_ms` and `num_passes` passes of the target.
     """
 
@@ -29,12 +28,12 @@ class Run:
 
     @property
     def num_decoded(self) -> int:
-        """Tokens written behind the first pass."""
+        """Tokens written after the first pass."""
         return max(0, len(self.tokens) - self.num_first)
 
     @property
     def ms_per_token(self) -> float:
-        """Milliseconds per token behind the first pass; 0 where there is none."""
+        """Milliseconds per token after the first pass; 0 without one."""
         return self.decode_ms / self.num_decoded if self.num_decoded else 0.0
 
     @classmethod
@@ -79,7 +78,7 @@ class Peer(Protocol):
 
 
 def up_to_end(tokens: Sequence[int], max_tokens: int, end_ids: Collection[int]) -> tuple[int, ...]:
-    """The tokens that count: at most `max_tokens`, nothing behind the first end token."""
+    """The tokens that count: at most `max_tokens`, and none after the first end token."""
     kept = tokens[:max_tokens]
     end = next((at for at, token in enumerate(kept, 1) if token in end_ids), len(kept))
     return tuple(kept[:end])

@@ -1,7 +1,7 @@
 """Another program's engine in a process of its own, on an interpreter of its own: started, asked, ended.
 
-What such an engine needs is no dependency: any interpreter that has it serves. Owns the process and the
-messages to it; `worker_program` is what runs there.
+The dependencies of such an engine are not Slipstream's: any interpreter that has it serves. Owns the process
+and the messages to it; `worker_program` is what runs there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.benchmarks.peers.runs import Absent, PeerTask, Run
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine that runs in a worker: what tables call it, and where it comes from.
+    """An engine that runs in a worker: its name in tables, and its source.
 
     `module` is imported there by the program's part `backend`; `package` brings it; `option` of the command
     line names an interpreter that has it.
@@ -59,7 +59,7 @@ class Worker:
             stdin.flush()
         except OSError as error:
             with suppress(OSError):
-                stdin.close()  # what it could not write is not to be tried again at the end
+                stdin.close()  # unwritten data must not be tried again at the end
             raise self._died() from error
         return self._answer()
 

@@ -52,7 +52,7 @@ def serve(backend: Any, lines: TextIO, answers: TextIO) -> None:
 
 
 def main() -> None:
-    """Keep the answers' channel to ourselves: what libraries print goes to stderr."""
+    """Keep the answers' channel free: output of libraries goes to stderr."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     serve(importlib.import_module(sys.argv[1]), sys.stdin, answers)

@@ -1,6 +1,6 @@
-"""What was measured so far of suggestions at positions: one object for each position and way, and the tables.
+"""Results of a quality measurement so far: one object per position and way, and the tables.
 
-A measurement that takes hours goes on where it ended. Knows no engine.
+A measurement that takes hours resumes where it ended. Uses no engine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.benchmarks.judging import Judgement, summary
 
 
 class Asked(NamedTuple):
-    """What one line of the file answers. `model` names the target, its precision and the longest context."""
+    """The key of one line of the file. `model` names the target, its precision and the longest context."""
 
     model: str
     language: str
@@ -27,9 +27,9 @@ class Asked(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Positions at which one of two ways alone was exact, and how likely so uneven a split is by chance.
+    """Positions at which one of two ways alone was exact, and the probability of so uneven a split.
 
-    And by how many bits the second finds less likely what stood there, on average, with the standard error.
+    Also the mean difference in bits of the original text's probability, with the standard error.
     """
 
     num_won: int
@@ -59,7 +59,7 @@ class QualityResults:
         self._lines.add({**asked._asdict(), **told})
 
     def by_way(self, model: str, language: str) -> dict[str, dict[str, Judgement]]:
-        """Of each way its judgements by position."""
+        """The judgements of each way, by position."""
         ways: dict[str, dict[str, Judgement]] = {}
         for asked, judged in self.found.items():
             if (asked.model, asked.language) == (model, language):
@@ -102,7 +102,7 @@ def pairs(first: Mapping[str, Judgement], second: Mapping[str, Judgement]) -> Pa
 
 
 def sign_test(num_won: int, num_lost: int) -> float:
-    """The chance of a split at least so uneven where both sides are equally likely."""
+    """The probability of a split at least as uneven if both sides are equally likely."""
     count, fewer = num_won + num_lost, min(num_won, num_lost)
     tail = sum(math.comb(count, at) for at in range(fewer + 1)) / 2**count
     return float(round(min(1.0, 2 * tail), 4))

@@ -1,4 +1,4 @@
-"""How often the first suggestion is the rest of the line that a person wrote, with and without ingredients.
+"""The share of first suggestions that equal the rest of the original line, with and without ingredients.
 
 One engine answers at the same positions in several ways, in turn: as an editor has it after a moment's rest,
 with parts of that off, and with the plain prefix/suffix prompt that most tools build. Ways that show the
@@ -74,7 +74,7 @@ class FirstLine(NoRules):
     """Writes one line."""
 
     def check(self, generated: str) -> Stop | None:
-        """Stops behind the first line end."""
+        """Stop after the first line end."""
         end = generated.find("\n")
         return None if end < 0 else Stop("single-line", end)
 
@@ -171,15 +171,15 @@ def _answer(engine: CompletionEngine, request: CompletionRequest) -> Completion:
 
 
 def _num_bits(engine: CompletionEngine, request: CompletionRequest, expected: str) -> float:
-    """How unlikely the target finds what stood there."""
+    """Bits of the original text for the target."""
     probabilities = engine.write(request, NoRules(), 1).probabilities_of(expected)
     return round(-sum(math.log2(max(one, 1e-12)) for one in probabilities), 2)
 
 
 def plain_text(engine: CompletionEngine, sample: Sample, document: str) -> tuple[str, int]:
-    """What the target alone writes, up to a line's end, behind `<prefix> before <suffix> after <middle>`.
+    """The target's own text, up to a line end, after `<prefix> before <suffix> after <middle>`.
 
-    Nothing is healed. And the length of the prompt.
+    No word is healed. Returns it with the length of the prompt.
     """
     tokenizer, fim = engine.tokenizer, engine.tokenizer.fim
     window = TextWindow.for_device(engine.target.device.type)

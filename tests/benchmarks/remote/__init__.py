@@ -1,1 +1,1 @@
-"""What a team's servers are worth to one person: their texts, their pace, and the way to them."""
+"""The value of a team's servers for one user: their texts, their pace, and the way to them."""

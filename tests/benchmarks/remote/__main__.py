@@ -51,17 +51,18 @@ def remote(
     typed: Annotated[list[Path] | None, typer.Option("--file", help="A file to type.")] = None,
     keystrokes: Annotated[int, typer.Option("--keystrokes", min=1, help="Keys to type each way.")] = 160,
     round_trip: Annotated[
-        list[float] | None, typer.Option("--round-trip", min=0, help="Simulate so many ms; may be repeated.")
+        list[float] | None,
+        typer.Option("--round-trip", min=0, help="Simulated round trip (ms); may be repeated."),
     ] = None,
     patience: Annotated[float, typer.Option("--patience", help="The setting patienceMs.")] = 1500.0,
     metrics: Annotated[
-        list[str] | None, typer.Option("--metrics", help="Where a replica tells its metrics.")
+        list[str] | None, typer.Option("--metrics", help="Address of a replica's metrics.")
     ] = None,
     json: Json = False,
 ) -> None:
     """The same texts? How many tokens a second? How long from key to suggestion, from how far away?
 
-    Exit code 1 if a part is missing; what there is is told, and why the rest is not.
+    Exit code 1 if a part is missing; the results and the reason are printed.
     """
     samples = from_tasks(tasks) if tasks else from_folder(released_sources(), max(16, prompts))
     asked = Asked(

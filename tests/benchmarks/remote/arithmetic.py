@@ -1,4 +1,4 @@
-"""What a GPU server would take, worked out and not measured.
+"""The predicted times of a GPU server, calculated and not measured.
 
 Every step reads all weights once; a prompt's new tokens cost two sums for each weight. GPUs reach a part of
 what their makers say. What the network takes is added.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Of what makers state, without sparsity; the shares are what servers of such models usually reach.
+# Shares of the makers' figures, without sparsity; the shares are what servers of such models usually reach.
 _SHARE_OF_BANDWIDTH = 0.6
 _SHARE_OF_SUMS = 0.4
 _OVERHEAD_MS = 3.0  # a step's bookkeeping, HTTP and TLS on both sides

@@ -1,4 +1,4 @@
-"""What replicas count of themselves: requests, prompt tokens that they had cached, tokens that they wrote.
+"""The counters of replicas: requests, prompt tokens that they had cached, tokens that they wrote.
 
 Owns the names of vLLM's metrics that are read, and how.
 """
@@ -28,7 +28,7 @@ _MAX_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of all replicas together, since they began, or between two readings."""
+    """Sums over all replicas, since their start, or between two readings."""
 
     num_requests: int = 0
     num_prompt_tokens: int = 0
@@ -45,7 +45,7 @@ class Counts:
 
     @property
     def share_cached(self) -> float:
-        """Of the prompts' tokens."""
+        """Cached share of the prompts' tokens."""
         return self.num_cached_tokens / max(1, self.num_prompt_tokens)
 
     def for_each_request(self, num_tokens: int) -> float:

@@ -28,7 +28,8 @@ async def typed_from_afar(
     metrics: Sequence[str],
     report: Progress,
 ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """What a replay of the files says, for this machine and for each round trip, with the replicas' counts.
+    """The results of a replay of the files, for this machine and for each round trip, with the replicas'
+    counts.
 
     Raises SlipstreamError.
     """

@@ -1,7 +1,7 @@
-"""How often a team's servers write what the target on this machine writes, asked the same.
+"""The share of equal texts from a team's servers and the target on this machine, for the same requests.
 
-One place after another, both in turn. Bits are not the same: weights are rounded here, and sums are taken in
-another order there.
+One position after another, both in turn. Bits are not the same: weights are rounded here, and sums are taken
+in another order there.
 """
 
 from __future__ import annotations

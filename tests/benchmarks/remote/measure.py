@@ -1,6 +1,6 @@
-"""One measurement of a team's servers, part by part: what a part brought counts, also where it broke off.
+"""One measurement of a team's servers, part by part: a part's results count even if it fails later.
 
-Owns the course and the figures' names. Must not know how they are asked for or shown.
+Owns the course and the figures' names.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _STREAM_PROMPT = 400  # tokens
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be measured: both sides at `places`, so many streams, the files `typed` from so far away.
+    """The parts of a measurement: both sides at `places`, a number of streams, files `typed` at distances.
 
-    Streams begin behind `samples`. What is empty is left out.
+    Streams begin after `samples`. Empty parts are left out.
     """
 
     config: RemoteConfig

@@ -1,6 +1,6 @@
-"""A way to a server that takes longer: a relay on this machine that holds back all that passes through it.
+"""A slow way to a server: a relay on this machine that delays all data.
 
-Owns bytes on their way. Must not know what they mean.
+Owns bytes on their way, not their meaning.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def delaying_relay(host: str, port: int, round_trip_ms: float) -> AsyncIte
 
 
 async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter, delay_s: float) -> None:
-    """Each piece as long after it came as any other, so their order stays."""
+    """Delay each chunk equally, so that their order stays."""
     loop = asyncio.get_running_loop()
     with contextlib.suppress(OSError):
         while data := await source.read(_AT_ONCE):

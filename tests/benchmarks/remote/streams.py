@@ -31,8 +31,8 @@ _LOOK_MS = 2.0  # then the next stream is looked at
 class Pace:
     """`num_streams` beside each other wrote `num_tokens` in all.
 
-    `first_s` is the last one's first token, None where none came. What broke off was asked for again
-    `num_resumed` times; `lost` says of each stream that did not end why.
+    `first_s` is the last one's first token, None where none came. `num_resumed` counts interrupted streams
+    that were requested again; `lost` holds the reason of each stream that did not end.
     """
 
     num_streams: int
@@ -44,7 +44,7 @@ class Pace:
 
     @property
     def tokens_per_s(self) -> float:
-        """Of all streams together, their prompts included."""
+        """Tokens per second of all streams together, their prompts included."""
         return self.num_tokens / self.whole_s
 
 

@@ -1,6 +1,6 @@
-"""What a replay's suggestions show that the file will not hold, and what deadlines cut off right ones.
+"""Text of a replay's suggestions that the file will not hold, and right text that deadlines cut off.
 
-Watches a player's answers as they come in. Must not know the server.
+Watches a player's answers as they arrive.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def num_left_of_line(typist: Typist, suggestion: ShownSuggestion) -> int:
 
 @dataclass(slots=True)
 class ShownWrong:
-    """Sums over the answers of one run: what was shown wrong, and what deadlines cut off."""
+    """Sums over the answers of one run: text shown wrong, and text that deadlines cut off."""
 
     num_chars_wrong: int = 0
     num_shown_warm: int = 0

@@ -1,6 +1,6 @@
-"""The same places through transformers' own `generate`: what a completion costs without Slipstream.
+"""The same positions through transformers' own `generate`: the cost of a completion without Slipstream.
 
-Owns the other model and its clock. Must not know the server beyond an answer's stats.
+Owns the other model and its clock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Timing:
 
 
 class _TokenClock:
-    """Notes when each token arrives: what transformers calls a streamer."""
+    """A streamer of transformers that notes the time of each token."""
 
     def __init__(self) -> None:
         self.times: list[float] = []

@@ -69,7 +69,7 @@ def test_loads_under_way_are_none_that_killed(tmp_path: Path) -> None:
 
 
 def test_who_ends_in_order_does_not_speak_for_a_load_under_way(tmp_path: Path) -> None:
-    """What another process is loading may still kill that."""
+    """A running load of another process may still kill that process."""
     with subprocess.Popen([sys.executable, "-c", UNTIL_TOLD, str(tmp_path)], **PIPES) as other:
         assert other.stdout.readline() == b"loading\n"
         with Attempts(tmp_path).of("large"):

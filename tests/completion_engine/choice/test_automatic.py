@@ -1,4 +1,4 @@
-"""The facts of this machine reach the choice: what the store has, what was measured, what is asked for."""
+"""The facts of this machine reach the choice: the store's models, measurements, and settings."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ SMALL_BYTES, MIDDLE_BYTES = (size * GB + 7 * 2048 * 10_000 for size in (1, 2))
 
 
 class Case(NamedTuple):
-    """What is known, and what must come of it; `why` stands in the reason or in the price of the next one."""
+    """The facts and the expected choice; `why` stands in the reason or in the price of the next one."""
 
     name: str
     machine: Machine

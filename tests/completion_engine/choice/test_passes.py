@@ -1,4 +1,4 @@
-"""What passes took is remembered by model and setting, and a damaged memory is none."""
+"""Pass times are remembered by model and setting, and a damaged file counts as empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file defines, in every language that the outline is read in."""
+"""The definitions of a file, in every language of the outline."""
 
 from __future__ import annotations
 

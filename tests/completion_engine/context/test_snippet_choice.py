@@ -1,4 +1,4 @@
-"""What a repository has for a place: definitions, passages, and never what may not be read."""
+"""The context of a repository for a position: definitions, snippets, and never forbidden text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels compute of numbers that every machine draws alike: digests, the same on every processor.
+"""Results of kernels for the same random numbers on every machine: digests, equal on all processors.
 
 `python -m tests.completion_engine.cpu.golden` writes them to `golden_bits.json`.
 """
@@ -49,7 +49,7 @@ def drawn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Ten
 
 
 def digest(*found: Tensor | Array) -> str:
-    """Of all bits."""
+    """Digest of all bits."""
     arrays = [array_of(x.contiguous()) if isinstance(x, Tensor) else x for x in found]
     return hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in arrays)).hexdigest()[:16]
 
@@ -83,7 +83,7 @@ def sums() -> str:
 
 
 def on_a_grid(bits: int, num_outputs: int = 41, num_blocks: int = 9) -> PackedWeight:
-    """A weight that takes so many bits; its last tile and its last block are not full."""
+    """A weight that needs this number of bits; its last tile and its last block are not full."""
     if bits == 8:
         return pack(array_of(drawn(num_outputs, num_blocks * BLOCK - 1, seed=bits)))
     rng = np.random.default_rng(bits)
@@ -164,7 +164,7 @@ def ranked(dtype: torch.dtype) -> str:
 
 
 def written(dtype: torch.dtype) -> str:
-    """A prompt and the likeliest tokens behind it, by a whole model: all logits, keys and values."""
+    """A prompt and the likeliest tokens after it, by a whole model: all logits, keys and values."""
     with tempfile.TemporaryDirectory() as folder:
         write_toy_model(Path(folder))
         place = Path(folder, TARGET)

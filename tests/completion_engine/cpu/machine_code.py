@@ -63,7 +63,7 @@ class Loop:
 
     @property
     def num_times(self) -> int:
-        """How often it runs for all rows of the group."""
+        """Number of iterations for all rows of the group."""
         return self.group_size // self.num_rows
 
     @property
@@ -90,9 +90,9 @@ class Loop:
 
 
 def loop_of(target: Target, bits: int, group_size: int) -> Loop:
-    """The inner loop for groups of so many rows, compiled as kernels are.
+    """The inner loop for groups of this number of rows, compiled as kernels are.
 
-    Where levels are unpacked for all rows before, it is what multiplies four rows with them.
+    If levels are unpacked for all rows first, it is the loop that multiplies four rows with them.
     """
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
@@ -143,7 +143,7 @@ class Processor(NamedTuple):
 
 # Pipes and widths: LLVM's scheduling models (AArch64SchedNeoverseN1.td, V1.td, V2.td), which follow Arm's
 # software optimization guides, and Dougall Johnson's measurements of Apple's M1. Clocks and Apple's memory:
-# what makers say. What four cores of a server have of its memory is assumed.
+# what makers say. The memory bandwidth of four cores of a server is assumed.
 PROCESSORS = {
     "Apple M1, 4 fast cores": Processor("sdot", 4, 3.2, 4, 3, 8, 68),
     "Apple M2, 4 fast cores": Processor("smmla", 4, 3.5, 4, 3, 8, 100),

@@ -1,4 +1,4 @@
-"""Attention over a cache: what it computes, on the CPU and the way that GPUs without our kernels take."""
+"""Attention over a cache: its results on the CPU, and on GPUs without the engine's kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program ends before the next step once somebody pulls, and only in the block that lets him."""
+"""A program ends before the next step once a thread cancels, and only inside the block."""
 
 from __future__ import annotations
 

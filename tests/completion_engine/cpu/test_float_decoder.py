@@ -1,4 +1,4 @@
-"""Weights as they are: what a pass computes, and what its bits depend on."""
+"""Weights as they are: the results of a pass, and what their bits depend on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def wanted(decoder: FloatDecoder, dtype: torch.dtype) -> Tensor:
 
 
 def run_fixed(decoder: FloatDecoder, cache: KVCache, tokens: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """Logits of `tokens` in passes of the fixed width, of which so many rows are in use."""
+    """Logits of `tokens` in passes of the fixed width, with this number of rows in use."""
     found, first = [], 0
     for size in sizes:
         rows = [*tokens[first : first + size], *[0] * (pad_rows(size) - size)]

@@ -1,4 +1,4 @@
-"""Every processor computes the same bits: what is here was written by an x86 one with AVX-512."""
+"""Every processor computes the same bits: these digests come from an x86 one with AVX-512."""
 
 from __future__ import annotations
 

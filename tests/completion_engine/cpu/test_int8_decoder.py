@@ -1,4 +1,4 @@
-"""Weights in bytes: what a pass computes, and that nothing beside a row changes a bit of it."""
+"""Weights in bytes: the results of a pass, and that other rows change no bit of a row."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def near(found: Tensor, exact: Tensor, dtype: torch.dtype) -> bool:
 
 
 def unpacked(rounded: RoundedRows) -> tuple[Tensor, Tensor]:
-    """What levels stand for and the steps between them, [num_rows, num_blocks, BLOCK] and [..., 1]."""
+    """The numbers of levels and the steps between them, [num_rows, num_blocks, BLOCK] and [..., 1]."""
     memory, (num_blocks, group_size, num_before, last_size) = rounded.parts
     floats, integers = memory.view(np.float32), memory.view(np.int32)
     found = torch.empty(rounded.num_rows, num_blocks, BLOCK), torch.empty(rounded.num_rows, num_blocks, 1)

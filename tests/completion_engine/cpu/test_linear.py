@@ -83,7 +83,7 @@ def multiply(weight: Tensor, x: Tensor, instruction_set: int) -> Tensor:
 @pytest.mark.parametrize("bits", RECORDS)
 @pytest.mark.parametrize("num_rows", [1, 2, 4, 8, 16, 20, 24, 40])
 def test_every_instruction_set_gives_the_same_bits(num_rows: int, bits: int) -> None:
-    """Of 33 blocks of inputs: as many as the matrix unit takes at once, twice, and one."""
+    """Uses 33 blocks of inputs: as many as the matrix unit takes at once, twice, and one."""
     weight, x = on_a_grid(bits).repeat(1, 11), random(num_rows, 11 * 96, seed=1)
     found = [multiply(weight, x, instruction_set) for instruction_set in instruction_sets()]
     assert all(torch.equal(other, found[0]) for other in found[1:])
@@ -186,7 +186,7 @@ def test_any_number_of_rows_and_bits_comes_near_the_exact_product(num_rows: int,
 def test_halves_of_blocks_get_scales_where_that_pays(
     instruction_set: Dot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What 6 bits would hold takes 8 elsewhere, as on a matrix unit, which multiplies whole blocks."""
+    """A weight for 6 bits takes 8 elsewhere, as on a matrix unit, which multiplies whole blocks."""
     monkeypatch.setattr(product, "instruction_sets", lambda: [INSTRUCTION_SETS.index(instruction_set)])
     allowed = product.packed_bits.__wrapped__()
     assert pack(array_of(on_a_grid(6)), allowed).record.bits == (6 if instruction_set.prefers_halves else 8)

@@ -42,7 +42,7 @@ def test_sixteen_registers_are_enough_for_four_rows(name: str, bits: int) -> Non
 
 @pytest.mark.parametrize("name", ["smmla", "sdot"])
 def test_arm_takes_inputs_out_of_registers_by_lanes(name: str) -> None:
-    """What a group of inputs is multiplied with is a lane, and no instruction of its own."""
+    """The factor of a group of inputs is a lane, without an instruction of its own."""
     loop = loop_of(TARGETS[name], 8, 1)
     assert sum(line.startswith("sdot") and line.endswith("]") for line in loop.lines) == 32
     assert not loop.names["dup"]

@@ -1,4 +1,4 @@
-"""What a processor is found to have: each system's answer, played here, and what is named by hand."""
+"""The detected features of a processor: each system's answer, played here, and what is named by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: what others could have written is never loaded, and completion goes on."""
+"""Compiled kernels on disk: files that other users could have written are never loaded."""
 
 from __future__ import annotations
 

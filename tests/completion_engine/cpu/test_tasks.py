@@ -1,4 +1,4 @@
-"""What kernels are told: whoever fills a task in and whoever reads it go by the names of one declaration."""
+"""The arguments of kernels: the writer and the reader of a task use the names of one declaration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from completion_engine.cpu.kernels.program import Step
 from completion_engine.cpu.kernels.rounded import RoundedRows
 
 KERNELS = sorted(Path(task.__file__).parent.glob("*.py"))
-READ_BY_NAME = {"task", "table", "steps", "shape"}  # what kernels call the numbers that they are told
+READ_BY_NAME = {"task", "table", "steps", "shape"}  # the kernels' names for their arguments
 TASKS = (
     attention.AttentionTask,
     heads.PlaceTask,
@@ -47,7 +47,7 @@ def numbers(*shape: int) -> Tensor:
 
 
 def named(step: Step, declaration: Any) -> dict[str, int]:
-    """What a kernel reads under each name."""
+    """The value that a kernel reads under each name."""
     at = task.places(declaration)
     assert len(step.task) == task.FIRST_FIELD + len(at)
     return {name: int(step.task[getattr(at, name)]) for name in declaration._fields}

@@ -1,4 +1,4 @@
-"""Threads do every step once and in order, whoever is late, missing or at work elsewhere."""
+"""Threads do every step once and in order, with late, missing or busy threads."""
 
 from __future__ import annotations
 

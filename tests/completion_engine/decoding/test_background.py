@@ -1,4 +1,4 @@
-"""What an idle engine writes ahead: the line after a suggestion, as the target would write it anyway."""
+"""Text that an idle engine writes in advance: the line after a suggestion, equal to the later request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def request(prefix: str) -> CompletionRequest:
 
 
 def idle(engine: CompletionEngine) -> int:
-    """Works ahead until nothing is left; returns the number of steps."""
+    """Do background work until nothing is left; returns the number of steps."""
     num_steps = 0
     while engine.idle(Cancellation()):
         num_steps += 1
@@ -67,7 +67,7 @@ def test_who_accepts_is_answered_as_without_work_ahead(make_engine: Make) -> Non
 
 
 class Keeping:
-    """A drafter that guesses nothing, and says what it is told about the texts that it may keep."""
+    """A drafter that guesses nothing, and reports its calls about texts that it may keep."""
 
     step_ms = 0.0
     num_bytes = 0

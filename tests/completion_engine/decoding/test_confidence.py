@@ -1,4 +1,4 @@
-"""How sure a text is: the target's own shares, and where a text ends that is not sure enough."""
+"""Confidence of a text: the target's own probabilities, and the end of an uncertain text."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def test_the_shares_of_what_was_written_are_its_probabilities_and_asking_leaves_
     tokens = written.written.tokens_of(text)
     same = [a == b for a, b in zip(tokens, written.tokens, strict=False)]
     num_same = (*same, False).index(False)
-    assert num_same  # else nothing is compared; the last one may come with a line end
+    # else nothing is compared; otherwise nothing is compared; the last one may have a line end
+    assert num_same
     for share, probability in zip(shares[: len(shares) - 1][:num_same], written.probabilities, strict=False):
         assert share == pytest.approx(probability.value, rel=1e-3)
     assert engine.write(asked, NoRules(), 6).written.text == text
@@ -137,7 +138,7 @@ def test_less_eager_shows_a_head_of_all(make_engine: Make, text: str) -> None:
 
 @pytest.mark.parametrize("eagerness", [0.05, 0.6, 0.97])
 def test_what_nobody_weighed_is_scored_before_it_counts_as_sure(make_engine: Make, eagerness: float) -> None:
-    """Who asks by a key gets all of a text; of that, no more than ever is shown to who goes on typing."""
+    """An explicit request gets a whole text; typing afterwards never shows more of it than allowed."""
     for text in TEXTS:
         engine, unasked = make_engine(), make_engine()
         whole = engine.complete(request(text, 1.0)).text

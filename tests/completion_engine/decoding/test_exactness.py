@@ -43,7 +43,7 @@ prompts = st.lists(st.integers(9, 900), min_size=1, max_size=120)
 healings = st.sampled_from([b"", b"re", b"    ", b"\xc3"])
 temperatures = st.sampled_from([0.0, 0.8])
 
-# Drafters by temper: what they propose, given what is left of the true answer.
+# Drafters by temper: Drafters by temper: their proposals, given the rest of the true answer.
 TEMPERS: dict[str, Callable[[Sequence[int]], Sequence[int]]] = {
     "wrong": lambda rest: [(token + 1) % 900 for token in rest],
     "right": lambda rest: rest,

@@ -148,7 +148,7 @@ def typist(row_variant: LanguageModel, tokenizer: Tokenizer) -> Callable[[], Typ
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_was_asked_before_drafts_change_no_bit(typist: Callable[[], Typist], seed: int) -> None:
-    """Forty steps of somebody who types, deletes, jumps, chooses and pauses in three documents."""
+    """Forty steps of a user who types, deletes, jumps, chooses and pauses in three documents."""
     person, rng = typist(), random.Random(seed)  # noqa: S311 - reproducible draws, no secrets
     person.ask(1)
     for step in rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=NUM_STEPS):
@@ -175,7 +175,7 @@ def test_what_was_asked_before_is_no_difference_to_the_shadow(
 
 
 def test_drafts_bring_more_than_counts_and_it_is_kept(typist: Callable[[], Typist]) -> None:
-    """What the machine above is about does occur: drafted passes leave tokens behind a stop."""
+    """The subject of the machine above does occur: drafted passes leave tokens after a stop."""
     person = typist()
     num_more = 0
     for _ in range(12):
@@ -238,7 +238,7 @@ def test_where_no_width_makes_drafts_harmless_there_are_none(
 
 
 def test_candidates_are_ranked_behind_what_was_known_without_a_pass(typist: Callable[[], Typist]) -> None:
-    """Choosing among several rewinds the cache; who types along and asks again is answered all the same."""
+    """Choosing among several rewinds the cache; a user who types a prefix and asks again is answered."""
     person = typist()
     person.ask(3)
     for _ in range(3):

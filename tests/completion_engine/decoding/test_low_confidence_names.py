@@ -1,4 +1,4 @@
-"""How much is shown: less where a name comes that nobody knows, and never more than without that."""
+"""Length of a suggestion: shorter before a low-confidence name, and never longer than without that."""
 
 from __future__ import annotations
 

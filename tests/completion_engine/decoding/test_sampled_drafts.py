@@ -28,7 +28,7 @@ MIN_EXPECTED = 5.0  # rarer outcomes are counted together
 
 
 def law(target: LanguageModel, tokenizer: Tokenizer) -> dict[Tokens, float]:
-    """The chance of every outcome of `NUM_TOKENS` tokens, from the target's logits alone."""
+    """The probability of every outcome of `NUM_TOKENS` tokens, from the target's logits alone."""
     chances: dict[Tokens, float] = {(): 1.0}
     for _ in range(NUM_TOKENS):
         longer: dict[Tokens, float] = {}

@@ -58,7 +58,7 @@ def test_typing_along_a_suggestion_is_checked_too(make_engine: Make) -> None:
 
 
 def accept_all(tokens: Sequence[int], parents: Sequence[int], picked: Sequence[int]) -> Verdict:
-    """A fault: the first draft behind a true token is taken for true."""
+    """A fault: the first draft after a true token counts as true."""
     path: list[int] = []
     row = 0
     while (

@@ -32,7 +32,7 @@ HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument
 
 @st.composite
 def tied(draw: st.DrawFn) -> Tensor:
-    """A row of logits of which many are equal, as wide as a few of the kernels' blocks."""
+    """A row of logits with many equal ones, as wide as a few of the kernels' blocks."""
     few = draw(st.lists(st.sampled_from([-3.5, -0.0, 0.0, 0.5, 2.0]), min_size=1, max_size=4))
     width, seed = draw(st.integers(NUM_BEST, 700)), draw(st.integers(0, 2**31))
     places = torch.randint(0, len(few), (width,), generator=torch.Generator().manual_seed(seed))

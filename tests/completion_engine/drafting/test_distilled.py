@@ -1,4 +1,4 @@
-"""Distilled drafters: what they guess from, what their trees look like, and which files they refuse."""
+"""Distilled drafters: their inputs, their trees, and the files that they refuse."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def test_rows_of_a_laid_out_weight_can_be_read_back(kind: WeightKind, dtype: tor
 
 
 def test_a_preview_finds_what_the_whole_head_finds() -> None:
-    """States in few directions; everything else that the head could tell apart may be lost."""
+    """States in few directions; other differences may be lost."""
     generator = torch.Generator().manual_seed(5)
     rows = torch.randn(4000, 64, generator=generator)
     directions = torch.linalg.qr(torch.randn(64, 8, generator=generator)).Q

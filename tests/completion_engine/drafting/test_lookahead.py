@@ -21,7 +21,7 @@ Write = Callable[..., tuple[Decoding, Finish]]
 
 
 class Watched(LookaheadDrafter):
-    """Remembers each pass, and what was known behind its rows' tokens right after it."""
+    """Remembers each pass, and the known tokens after its rows right after it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -186,7 +186,8 @@ def test_rows_of_a_draft_that_fills_its_pass_are_not_taken_for_lent_ones(
     write(prompt, [scripted(script), drafter], by=free_targets["modules"])
     full = [(done, known) for done, known in drafter.seen if 899 in done.tokens]
     assert full
-    assert any(899 not in done.tokens and len(done.tokens) > 1 for done, _ in drafter.seen)  # some were lent
+    # some rows were spare rows
+    assert any(899 not in done.tokens and len(done.tokens) > 1 for done, _ in drafter.seen)
     for done, known in full:
         for row in range(1, len(done.tokens)):
             assert any(gram[0] == done.picked[row] for gram in known[row])

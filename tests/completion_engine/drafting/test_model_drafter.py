@@ -1,4 +1,4 @@
-"""A smaller model of the same family drafts: what it knows is accepted, what it does not changes nothing."""
+"""A smaller model of the same family drafts: right guesses are accepted, wrong ones change nothing."""
 
 from __future__ import annotations
 

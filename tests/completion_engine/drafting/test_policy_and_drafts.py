@@ -1,4 +1,4 @@
-"""Drafts by match and their evidence; how much of them a pass is given, and what is learnt from it."""
+"""Drafts by match and their evidence; the size of a pass' draft, and what the policy learns."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def tokens_of(drafts: Sequence[Draft]) -> list[list[int]]:
 
 
 def chance(table: AcceptanceTable, *guesses: DraftToken) -> float:
-    """The chance of a token for which all `guesses` stand and that has no rival."""
+    """The probability of a token with all of `guesses` for it and no rival."""
     odds = table.odds(guesses, 0, is_first=True)
     return odds / (1.0 + odds)
 
 
 def written_by(plan: DraftPlan, answer: Sequence[int]) -> dict[int, int]:
-    """What the target picks after each true row of a plan when it is about to write `answer`."""
+    """The target's picks after each true row of a plan when it is about to write `answer`."""
     picked, row = {-1: answer[0]}, -1
     for following, token in enumerate(answer, 1):
         under = zip(plan.rows, plan.parents, strict=True)
@@ -88,7 +88,7 @@ def test_the_repository_is_drafted_from_with_its_place() -> None:
 
 
 def test_each_guess_tells_the_evidence_for_itself() -> None:
-    """Behind a match of four tokens 50 follows, behind one of two 70 does, and both go on with 51."""
+    """After a match of four tokens 50 follows, after one of two 70 does, and both go on with 51."""
     text = [1, 2, 3, 4, 50, 51, 8, 9, 3, 4, 70, 51, 7, 6, 1, 2, 3, 4]
     (draft,) = begun(text).drafts(2, anything, 0.0)
     matches = {(guess.token, guess.parent >= 0): guess.match_length for guess in draft}
@@ -240,7 +240,7 @@ def test_what_keeps_happening_is_expected_in_the_end() -> None:
 
 
 def asked(cheap: Draft, right: Sequence[int], num_passes: int, ms: float) -> AcceptanceTable:
-    """What is learnt when a costly drafter names `right`, which the target writes, beside a cheap draft."""
+    """The table after a costly drafter names `right`, which the target writes, beside a cheap draft."""
     table = AcceptanceTable()
     for _ in range(num_passes):
         without = choose([cheap], table, 1, COSTS)

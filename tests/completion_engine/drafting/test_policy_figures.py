@@ -1,4 +1,4 @@
-"""The figures of a plan, to the digit: odds that are known make what is promised and learnt countable."""
+"""The figures of a plan, to the digit: fixed probabilities make its promise and its learning countable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from completion_engine.target_model.costs import Costs
 
 @dataclass
 class Even:
-    """Gives every token even odds, and writes down what it is to learn."""
+    """Gives every token even probabilities, and records its observations."""
 
     seen: tuple[float, float] = (0.0, 0.0)
     learnt: list[tuple[int, float, bool]] = field(default_factory=list)

@@ -176,7 +176,7 @@ def test_memory_is_bounded_and_forgets_the_oldest(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_texts_in_fewer_passes(write: Write, seed: int) -> None:
-    """Of single texts that is not true: behind the same three tokens one text may go on in two ways."""
+    """A single text may take more passes: after the same three tokens it may go on in two ways."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     num_plain = num_again = 0
     for _ in range(8):

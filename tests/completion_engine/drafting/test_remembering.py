@@ -1,4 +1,4 @@
-"""What drafters keep of a completion serves its own scope alone, and holds no secret."""
+"""The memory of drafters serves its own scope alone, and holds no secret."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Keeping(Drafter, Remembering):
 
 
 def write(drafter: Keeping, *, discard: bool = False) -> None:
-    """A completion of `_WRITTEN` behind `_PROMPT`, a token a pass."""
+    """A completion of `_WRITTEN` after `_PROMPT`, a token a pass."""
     drafter.begin(_PROMPT, _NO_CACHE)
     last = _PROMPT[-1]
     for token in _WRITTEN:
@@ -40,7 +40,7 @@ def write(drafter: Keeping, *, discard: bool = False) -> None:
 
 
 def drafted(drafter: Keeping, prompt: Sequence[int] = _PROMPT) -> bool:
-    """Whether what was written before is drafted behind the same tokens."""
+    """Whether the earlier text is drafted after the same tokens."""
     drafter.begin(prompt, _NO_CACHE)
     drafts = drafter.drafts(8, lambda _: True, 0.0)
     return any(guess.token == _WRITTEN[0] for draft in drafts for guess in draft)

@@ -34,7 +34,7 @@ def shares(guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> floa
 
 
 def grown(candidates: Sequence[Candidate], max_nodes: int, max_branches: int) -> list[int]:
-    """What the policy takes for so many branches, up to a width."""
+    """The policy's choice for this number of branches, up to a width."""
     return grow(by_probability(candidates), by_branch(candidates), max_branches)[:max_nodes]
 
 
@@ -65,7 +65,7 @@ def test_merging_keeps_every_path_once_with_all_that_was_said_for_it(
 
 @given(drafts())
 def test_siblings_share_what_others_leave_and_survival_falls_along_a_path(found: list[Draft]) -> None:
-    """Odds of siblings are to each other as they were given; one part is left for what nobody guessed."""
+    """Probabilities of siblings keep their proportions; one part is left for other tokens."""
     candidates = merge(found, shares, 8)
     for parent in {one.parent for one in candidates}:
         siblings = [one for one in candidates if one.parent == parent]

@@ -1,4 +1,4 @@
-"""Where the kernels run in tests: on the GPU in bf16 where there is one, else interpreted on the CPU."""
+"""The device of kernels in tests: the GPU in bf16 if there is one, otherwise interpreted on the CPU."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def graphed(
 
 @pytest.fixture(scope="session")
 def decoder(graphed: Callable[[str], Any]) -> Any:
-    """The decoder behind `target`."""
+    """The decoder of `target`."""
     return graphed("qwen2")
 
 

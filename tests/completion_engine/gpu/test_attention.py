@@ -18,7 +18,7 @@ STARTS = (0, 60, 250, 511)  # around the borders of blocks of keys and of chunks
 
 
 def filled_cache(device: torch.device, dtype: torch.dtype) -> KVCache:
-    """A cache full of noise, also behind what counts as cached."""
+    """A cache full of noise, also after the cached positions."""
     cache = KVCache(CacheShape(1, NUM_KV, HEAD_SIZE, 8, CAPACITY, dtype, device))
     generator = torch.Generator().manual_seed(0)
     for part in (cache.keys, cache.values):

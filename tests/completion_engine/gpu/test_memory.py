@@ -1,4 +1,4 @@
-"""The memory plan: what fits is let through, what does not is refused with something that would."""
+"""The memory plan: a fitting model is accepted, another one is refused with an alternative."""
 
 from __future__ import annotations
 

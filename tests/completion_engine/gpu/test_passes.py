@@ -1,4 +1,4 @@
-"""What a pass is to do, the shapes that passes come in, and the memory that they share."""
+"""The inputs of a pass, the shapes of passes, and their shared memory."""
 
 from __future__ import annotations
 

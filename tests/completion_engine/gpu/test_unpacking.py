@@ -35,7 +35,7 @@ def halves(words: Words) -> list[npt.NDArray[np.float64]]:
 
 
 def fma(a: Words, b: Words, c: Words) -> Words:
-    """Of pairs of bf16; the results must need no rounding."""
+    """Fused multiply-add of pairs of bf16; the results must need no rounding."""
     found = [x * y + z for x, y, z in zip(halves(a), halves(b), halves(c), strict=True)]
     low, high = (half.astype(np.float32).view(np.uint32) for half in found)
     assert not ((low | high) & np.uint32(0xFFFF)).any(), "a result is no bf16"
@@ -52,7 +52,7 @@ INSTRUCTIONS: dict[str, Callable[..., Words]] = {
 
 
 def run(program: str, words: Words) -> list[Words]:
-    """What `program` leaves in $0 to $3, with `words` in $4."""
+    """The results of `program` in $0 to $3, with `words` in $4."""
     registers = {"$4": words}
     for line in program.strip("{}\n ").split(";"):
         name, _, arguments = line.strip().partition(" ")

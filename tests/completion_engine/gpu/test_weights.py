@@ -1,4 +1,4 @@
-"""Rounded weights: what the levels stand for is near what was rounded, and how they are cut for a machine."""
+"""Rounded weights: levels are near the rounded numbers, and are cut for the machine."""
 
 from __future__ import annotations
 

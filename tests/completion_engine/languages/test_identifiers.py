@@ -13,7 +13,7 @@ from completion_engine.languages.identifiers import (
     language_of_path,
 )
 
-# What editors send for the languages known here: `name`, or `name=identifier` where the two differ.
+# Language identifiers that editors send: `name`, or `name=identifier` where the two differ.
 EDITORS = {
     "vscode": """
     bat bibtex c chatagent=markdown clojure coffeescript cpp csharp css cuda-cpp dart diff dockercompose

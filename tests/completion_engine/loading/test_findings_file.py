@@ -1,4 +1,4 @@
-"""What a load found out is believed by the next one, and by no other."""
+"""The findings of a load are used by the next one for the same target, and by no other."""
 
 from __future__ import annotations
 

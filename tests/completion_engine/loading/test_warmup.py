@@ -1,4 +1,4 @@
-"""The first start on a machine: what is compiled beside fetching the target, and what if it cannot be."""
+"""The first start on a machine: kernels compile during the download, and failures do no harm."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_a_start_that_finds_everything_compiled_counts_as_use(
 
 @pytest.fixture
 def kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where this test's kernels are stored."""
+    """The folder of this test's kernels."""
     folder = tmp_path / "slipstream" / "kernels" / ("0" * 16)
     for module in (kernel_cache, compile_kernels):
         monkeypatch.setattr(module, "KERNEL_FOLDER", folder)

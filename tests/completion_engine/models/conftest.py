@@ -41,7 +41,7 @@ def spec(index: WheelIndex, content: bytes) -> ModelSpec:
 
 @pytest.fixture
 def store(tmp_path: Path, spec: ModelSpec) -> ModelStore:
-    """An empty store that knows `toy`."""
+    """An empty store with the model `toy`."""
     return ModelStore(tmp_path / "store", catalogue={"toy": spec})
 
 

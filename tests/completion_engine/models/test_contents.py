@@ -1,4 +1,4 @@
-"""What the store's folder holds by name is what the store wrote, and nothing else."""
+"""The listed names in the store's folder are those that the store wrote, and no others."""
 
 from __future__ import annotations
 

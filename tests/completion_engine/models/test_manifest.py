@@ -1,4 +1,4 @@
-"""A folder of somebody else's may say anything of its files: it is damaged then, and opens no other file."""
+"""A foreign folder may lie about its files: then it counts as damaged, and opens no other file."""
 
 from __future__ import annotations
 

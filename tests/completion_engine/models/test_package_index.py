@@ -1,4 +1,4 @@
-"""What pip says becomes a message that says whose fault it is and what to do."""
+"""pip's output becomes a message with the cause and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name means never depends on what lies in the folder where a program happens to run."""
+"""The meaning of a name never depends on the content of the working folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IDS = ("Qwen/Planted", "planted", "deep/er/planted", "planted.gguf", "Qwen/plant
 
 @pytest.fixture
 def repository(tmp_path: Path, tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder: somebody's repository, with a model under each of `IDS` and a trained drafter."""
+    """The working folder: a foreign repository, with a model under each of `IDS` and a trained drafter."""
     folder = tmp_path / "repository"
     for name in IDS:
         shutil.copytree(tiny_model_dir, folder / name)

@@ -1,4 +1,4 @@
-"""Which context stands in front: the wanted one as soon as all of the text is there behind it, too."""
+"""The context in front of a prompt: the wanted one as soon as the whole text fits after it."""
 
 from __future__ import annotations
 

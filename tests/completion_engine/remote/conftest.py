@@ -17,7 +17,7 @@ from completion_engine.request import Cancellation, CompletionRequest
 from tests.conftest import write_tiny_tokenizer
 from tests.remote_server import Brain, RemoteServer, WeighedToken
 
-# Behind "def", whose next word is typed in part and healed.
+# After "def"; the next word is typed in part and healed.
 STORY = " multiply(first, second):\n    return first * second\n"
 PATIENT = CompletionRequest(
     "def add(first, second):\n    return first + second\n\n\ndef mul",
@@ -49,7 +49,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 
 @pytest.fixture
 def brain(tokenizer: Tokenizer) -> Brain:
-    """Goes on with the story wherever a prompt stands in it, as a model that knows it by heart."""
+    """Continues the story wherever a prompt is inside it, like a model that has learned it."""
     story = [*tokenizer.encode(STORY), min(tokenizer.end_ids)]
 
     def write(prompt: Sequence[int], _healed: bytes, _ends: Sequence[int], most: int) -> list[int]:
@@ -61,7 +61,7 @@ def brain(tokenizer: Tokenizer) -> Brain:
 
 @pytest.fixture
 def toy(make_engine: Callable[..., CompletionEngine]) -> Brain:
-    """The tiny target, without drafts, which says how likely it found each token."""
+    """The tiny target, without drafts, which reports the probability of each token."""
     engine = make_engine(drafters=())
 
     def write(prompt: Sequence[int], healed: bytes, ends: Sequence[int], most: int) -> list[int]:

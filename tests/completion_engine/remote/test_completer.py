@@ -1,4 +1,4 @@
-"""The completer on a server: what the local engine would have said, and how little it asks for that."""
+"""The completer on a server: the same answers as the local engine, with few requests."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_a_request_that_is_given_up_half_way_is_no_stream_any_more() -> None:
 
 
 class Hasty(Wire):
-    """Whoever asks wants no more once the first part of the question is on its way."""
+    """Cancels once the first part of the request is on its way."""
 
     def __init__(self, cancellation: Cancellation) -> None:
         super().__init__(settings={SettingCodes.INITIAL_WINDOW_SIZE: 1 << 20})

@@ -1,4 +1,4 @@
-"""Who is asked: what a URL may be, and whom a token file may belong to."""
+"""The endpoint: allowed URLs, and allowed owners of a token file."""
 
 from __future__ import annotations
 

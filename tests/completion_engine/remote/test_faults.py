@@ -1,4 +1,4 @@
-"""Whatever a server does wrong ends in an error that says what to do, never in a wait without end."""
+"""All faults of a server end in an error with advice, never in an endless wait."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_an_answer_under_way_at_a_goodbye_is_written_on_another_connection(
 def test_a_connection_that_died_in_silence_is_found_out(
     completer: RemoteCompleter, server: RemoteServer, request_at: At, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As behind a router that forgot it: nothing comes back, and nobody says so."""
+    """A router forgot the connection: no data and no error arrives."""
     monkeypatch.setattr(connection, "_IDLE_S", 0.0)
     monkeypatch.setattr(connection, "_PROVE_S", 0.05)
     completer.complete(request_at())

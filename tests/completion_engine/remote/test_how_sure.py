@@ -1,4 +1,4 @@
-"""How likely the servers say their tokens are: an answer ends where the local engine's would."""
+"""Probabilities from the servers: an answer ends where the local engine's would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves a place holds no secret, wherever in it, beside it or far behind it the cursor stands."""
+"""Text that leaves a position holds no secret, at any distance from the cursor."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def heard(server: RemoteServer, tokenizer: Tokenizer) -> str:
 
 
 def masked(prefix: str, suffix: str) -> str | None:
-    """What may leave, the cursor as a sign; None where nothing may."""
+    """The text that may leave, with the cursor as a sign; None if none may."""
     shown = Masking(TextWindow.for_device("remote")).around(prefix, suffix)
     return "\0".join(shown) if shown else None
 

@@ -25,7 +25,7 @@ PROMPT = (1, 2)
 
 
 class Texts:
-    """Texts behind prompts, by a server that writes `tokens` and says why it stops, but not that it has."""
+    """Texts after prompts, by a server that sends `tokens` and the reason of its stop, but no end."""
 
     def __init__(self, tokenizer: Tokenizer, tokens: Sequence[int], finish_reason: str) -> None:
         self.asked: list[Remaining] = []

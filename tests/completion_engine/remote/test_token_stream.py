@@ -1,4 +1,4 @@
-"""A whole answer, which may come in parts of a byte each."""
+"""A whole answer, which may arrive byte by byte."""
 
 from __future__ import annotations
 

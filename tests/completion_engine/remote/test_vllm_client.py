@@ -1,4 +1,4 @@
-"""A name with several addresses, of which some lead nowhere."""
+"""A name with several addresses; some lead nowhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def models(server: H2Connection, number: int) -> None:
 
 
 class Places:
-    """Stands for the network: what becomes of a connection to each address, and when which was tried."""
+    """A scripted network: the result of a connection to each address, and the order of attempts."""
 
     def __init__(self) -> None:
         self.faults: dict[str, RemoteFault | None] = {}

@@ -1,4 +1,4 @@
-"""What is asked so that it is understood: patterns that say what a text begins with, and nothing else."""
+"""The form of a request: patterns for the beginning of a text, and nothing else."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Wire:
         return made
 
     def flush(self) -> None:
-        """What the server has to say comes in one piece."""
+        """Send the server's data as one chunk."""
         if data := self.server.data_to_send():
             self.coming.append(data)
 

@@ -19,7 +19,7 @@ Accepted = Callable[[str, str, str], str]
 
 @pytest.fixture(autouse=True)
 def patient_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the rules decide follows from the text, and not from how busy the machine is."""
+    """The rules decide by the text alone, not by the load of the machine."""
     monkeypatch.setattr(syntax, "_MAX_PARSE_S", 600.0)
     monkeypatch.setattr(grammars, "_MAX_STEP_S", 600.0)
 
@@ -38,7 +38,7 @@ def at() -> At:
 
 @pytest.fixture
 def stops(at: At) -> Stops:
-    """What is kept of generated text, and the name of the rule that ended it."""
+    """The kept part of generated text, and the name of the rule that ended it."""
 
     def kept(language: str, document: str, generated: str, **options: str) -> tuple[str, str]:
         stop = StopRules(at(language, document, **options)).check(generated)

@@ -1,4 +1,4 @@
-"""Where a suggestion after an opening line or on a blank line ends.
+"""The end of a suggestion after an opening line or on a blank line.
 
 Each case: language, document, what the model writes, what is kept of it, by which rule.
 """

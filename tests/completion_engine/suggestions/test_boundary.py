@@ -1,4 +1,4 @@
-"""Where unfinished text may be cut: `|` in the generated text marks the boundary."""
+"""Positions where unfinished text may be cut: `|` in the generated text marks the boundary."""
 
 from __future__ import annotations
 

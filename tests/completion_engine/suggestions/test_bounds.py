@@ -17,7 +17,7 @@ from tests.growth import cpu_s, growth
 _SHORT, _LONG = 4_000, 16_000
 _WORTH_A_LOOK_S = 0.15
 
-# What is repeated, in which language, and what follows it.
+# The repeated text, its language, and the text after it.
 HOSTILE = [
     ("python", ")", "abc = "),
     ("python", " ", "x"),
@@ -44,7 +44,7 @@ def patient_parser() -> None:
 @pytest.mark.parametrize(("language", "unit", "end"), HOSTILE)
 @pytest.mark.parametrize("is_generated", [False, True])
 def test_the_time_grows_with_the_text(language: str, unit: str, end: str, is_generated: bool) -> None:
-    """Of a text four times as long it takes about four times as long, where it takes long at all."""
+    """A text four times as long takes about four times as long, if it takes long at all."""
 
     def suggest(num_chars: int) -> None:
         text = (unit * num_chars)[:num_chars] + end

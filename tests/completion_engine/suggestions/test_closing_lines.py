@@ -1,4 +1,4 @@
-"""A line that closes something is not written again where it stands below the cursor already.
+"""A closing line is not written again if it is below the cursor already.
 
 Each case: language, document, what the model writes, what the document is once that is accepted.
 """

@@ -1,4 +1,4 @@
-"""Code ends before the fence by which a chat would end it; where text may hold a fence it is text.
+"""Code ends before the fence of a chat. In a text that may hold a fence, it is text.
 
 Each case: language, document, what the model writes, what is kept of it.
 """

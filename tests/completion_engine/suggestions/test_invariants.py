@@ -1,4 +1,4 @@
-"""What holds for every document and every text, however odd."""
+"""Properties of every document and every text, however odd."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ many = settings(max_examples=250, deadline=None)
 @example(CursorContext("x = ", "", "javascript"), "a\nelsewhere")
 @example(CursorContext("\n    ", "", "html"), "\n</div>")
 def test_a_decision_does_not_depend_on_how_the_text_arrives(cursor: CursorContext, generated: str) -> None:
-    """Every longer text gets the decision that its first settled head got."""
+    """Every longer text gets the decision of its first decided head."""
     rules = StopRules(cursor)
     first = None
     for end in range(len(generated) + 1):
@@ -145,9 +145,9 @@ def test_what_is_shown_is_clean_text_and_a_named_rule_says_why_nothing_is(
 
 
 def _ends_of_code_lines(cursor: CursorContext, text: str) -> list[str]:
-    """The last characters of the lines of `text` that do not end in a string, and are no prose.
+    """The last characters of the lines of `text` that do not end in a string, and are code.
 
-    A line that goes on behind the cursor does not end with the text.
+    A line that continues after the cursor does not end with the text.
     """
     region = StopRules(cursor).region
     lines = [] if region.language.is_text else region.read(text).lines
@@ -170,7 +170,7 @@ before_brackets = st.sampled_from(["x = f", "# call f", "// call f", "/* call f"
 def test_closing_brackets_are_never_doubled(
     pairs: list[tuple[str, str]], closed: int, before: str, language: str
 ) -> None:
-    """Auto-closed brackets: however many of them the model writes itself, each stands there once."""
+    """Auto-closed brackets: each appears once, even if the model writes some of them itself."""
     opening = "".join(pair[0] for pair in pairs)
     assume(not (language == "lua" and "[[" in opening))  # a string
     closing = "".join(pair[1] for pair in reversed(pairs))

@@ -1,4 +1,4 @@
-"""Where a suggestion ends before text that stands there already, or that it wrote already.
+"""The end of a suggestion before text that is there already, or that it wrote already.
 
 Each case: language, document, what the model writes, what is kept of it, by which rule.
 """

@@ -1,4 +1,4 @@
-"""In files of many languages: what stood at a cursor is shown whole, and junk after it is not shown."""
+"""In files of many languages: the original text is shown whole, and junk after it is not shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from completion_engine.text_window import CursorContext
 from tests.quality.everyday.cases import written_cases
 
 _NUM_CURSORS = 12  # in each file
-_MAX_ODD = 0.02  # of cursors
+_MAX_ODD = 0.02  # share of cursors
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def always(_: Cut, __: CursorRegion) -> bool:
 
 
 def closes_nothing(mark: str) -> Applies:
-    """Whether a bracket at the end of the line can only be junk: the line opens none, and it is no data."""
+    """Whether a bracket at the end of the line can only be junk: the line opens none, and it is not data."""
     opening = {")": "(", "]": "[", "}": "{"}[mark]
 
     def applies(cut: Cut, region: CursorRegion) -> bool:
@@ -143,7 +143,7 @@ def test_what_stood_there_is_shown_whole(ending: str) -> None:
 
 
 def region_of(cut: Cut) -> CursorRegion:
-    """Where the cursor stands."""
+    """The region of the cursor."""
     return CursorRegion(CursorContext(cut.before, cut.after, cut.language))
 
 

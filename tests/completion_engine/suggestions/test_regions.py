@@ -1,4 +1,4 @@
-"""Where the cursor stands: the language there, code or text, and what is open."""
+"""The region of a cursor: the language there, code or text, and what is open."""
 
 from __future__ import annotations
 

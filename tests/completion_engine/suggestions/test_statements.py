@@ -1,4 +1,4 @@
-"""Where a suggestion at the end of a line ends.
+"""The end of a suggestion at the end of a line.
 
 Each case: language, document, what the model writes, what is kept of it, by which rule.
 """

@@ -1,6 +1,6 @@
 """What is shown: (language, document, generated text, document with it), or the rule that drops it.
 
-The document after says what is replaced: the text is inserted and takes `num_replaced` characters.
+The document after shows the replacement: the text is inserted and takes `num_replaced` characters.
 """
 
 from __future__ import annotations

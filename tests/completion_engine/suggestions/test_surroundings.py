@@ -53,6 +53,6 @@ def test_the_cursor_stands_in(language: str, prefix: str, expected: str) -> None
     ],
 )
 def test_a_slash_begins_a_regex_but_not_in_a_tag(code: str, opened: str) -> None:
-    """Brackets in a regex are none; behind a tag they are."""
+    """Brackets in a regex do not count; after a tag they do."""
     stack = CursorRegion(CursorContext(code, "\n", "typescriptreact")).stack
     assert "".join(entry.mark for entry in stack) == opened

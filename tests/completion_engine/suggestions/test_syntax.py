@@ -1,4 +1,4 @@
-"""What the grammars answer about text at the cursor."""
+"""The answers of the grammars about text at the cursor."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_a_row_before_its_parent_is_a_bug(parents: list[int]) -> None:
 
 
 def value_of(path: list[int]) -> float:
-    """What stands at the end of `path` in the place of a key: it depends on all tokens before, as keys do."""
+    """The key at the end of `path`: like real keys, it depends on all tokens before."""
     value = 1.0
     for token in path:
         value = (value * 31 + token) % 8191

@@ -75,7 +75,7 @@ def test_everything_lies_on_the_device() -> None:
 def test_it_takes_as_many_tokens_as_there_are_positions_and_says_what_it_refuses() -> None:
     cache = KVCache(SHAPE)
     cache.keep([1] * 30)
-    with pytest.raises(ValueError, match=r"^4 tokens do not fit behind 30 of 33$"):
+    with pytest.raises(ValueError, match=r"^4 tokens do not fit after 30 of 33$"):
         cache.keep([2] * 4)
     cache.keep([2] * 3)
     assert cache.num_cached == 33

@@ -1,4 +1,4 @@
-"""What passes take is followed while they are run."""
+"""Costs of passes are followed while they run."""
 
 from __future__ import annotations
 

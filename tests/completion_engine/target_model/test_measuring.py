@@ -1,4 +1,4 @@
-"""What one load found out, a later one goes on with, and runs no pass to find it out again."""
+"""A later load uses the findings of an earlier one, and runs no pass for them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def all_idle() -> float:
 def paces_of(
     governor: ThreadGovernor, world: dict[int, float], num_passes: int, start_s: float = 0.0
 ) -> list[float]:
-    """What passes take where a pass on so many threads takes what `world` says, ten passes a second."""
+    """Chosen paces if passes take the times in `world` by number of threads, ten passes a second."""
     found = []
     for at in range(num_passes):
         found.append(world[governor.num_threads])
@@ -129,7 +129,7 @@ def times() -> tuple[float, float]:
 
 
 def compute(seconds: float) -> None:
-    """Of this process' own processor time."""
+    """Use this process' own processor time."""
     until = time.process_time() + seconds
     while time.process_time() < until:
         pass

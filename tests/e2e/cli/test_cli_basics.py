@@ -1,4 +1,4 @@
-"""The program as a whole: quick help, exit codes, errors that say what to do."""
+"""The program as a whole: fast help, exit codes, errors with advice."""
 
 from __future__ import annotations
 

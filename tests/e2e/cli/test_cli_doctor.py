@@ -1,4 +1,4 @@
-"""`slipstream doctor`: what there is, and what to do about what there is not."""
+"""`slipstream doctor`: the state of the machine, and advice for problems."""
 
 from __future__ import annotations
 

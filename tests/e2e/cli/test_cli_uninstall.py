@@ -13,7 +13,7 @@ import pytest
 from lsp_server.commands.uninstall import next_step
 from tests.hosts import own_hosts
 
-# What servers store, each by the code that says where.
+# The stored files of servers, each by the code that places it.
 USE = """
 from pathlib import Path
 from completion_engine.choice.passes import PassLog
@@ -51,7 +51,7 @@ Revisions(root / "hub").record("a/b", "0" * 40)
 PassLog(root).record("a", "b", {16: 1.0})
 """
 
-# What others may have in the folders that a user names for models and indexes, though it lies as ours does.
+# Foreign files in the folders that a user names for models and indexes, in similar places.
 OTHERS = [
     "others.bin", "qwen2.5-coder-0.5b.loading", "qwen2.5-coder-0.5b/notes.txt",
     "qwen2.5-coder-1.5b/model.safetensors", "hub/models--someone--finetune/blobs/x",

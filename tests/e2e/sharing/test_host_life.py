@@ -52,7 +52,7 @@ async def test_a_killed_host_takes_the_relays_along_and_the_next_window_has_a_ne
         pid = hosts.only()["pid"]
         os.kill(pid, signal.SIGKILL)
         async with asyncio.timeout(PATIENCE_S):
-            while None in {one.client.process.returncode, other.client.process.returncode}:  # noqa: ASYNC110 - of other processes
+            while None in {one.client.process.returncode, other.client.process.returncode}:  # noqa: ASYNC110 - waits for other processes
                 await asyncio.sleep(0.02)
         assert (one.client.process.returncode, other.client.process.returncode) == (1, 1)
         async with start_window(tmp_path) as again:
@@ -154,7 +154,7 @@ async def test_the_relay_loads_nothing_heavy(start_window: StartWindow, hosts: H
 
 
 async def run(arguments: list[str], env: dict[str, str]) -> tuple[int, str]:
-    """The exit code of a Python that is told nothing on its standard input, and what it printed."""
+    """The exit code of a Python without input, and its output."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
     )

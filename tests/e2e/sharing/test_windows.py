@@ -40,7 +40,7 @@ def roots(tmp_path: Path) -> list[Path]:
 
 
 async def texts(editor: Editor, name: str) -> list[str]:
-    """What is suggested at two places of a file that is called alike in every folder."""
+    """The suggestions at two positions of a file with the same name in every folder."""
     text = TEXT.format(name=name)
     uri = editor.open("same.py", text)
     found = [await editor.suggest(uri, 5, 4)]
@@ -99,7 +99,7 @@ async def test_typing_in_one_window_loses_no_request_of_the_other(
         answer = asyncio.ensure_future(waiting.suggest(asked, 5, 4))
         requests = []
         while not answer.done() or not any(map(is_overtaken, requests)):
-            name = f"typed{len(requests)}"  # what was written once is answered at once
+            name = f"typed{len(requests)}"  # repeated text would be answered at once
             requests.append(typing.ask(typing.open(f"{name}.py", TEXT.format(name=name)), 5, 4))
             await asyncio.sleep(0.01)
             assert len(requests) < 3000, "no request was ever overtaken"

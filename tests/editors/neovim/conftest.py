@@ -66,7 +66,7 @@ def start(
 ) -> Iterator[Start]:
     """Starts a Neovim of this version with an init.lua, and ends it after the tests.
 
-    Two of them share an engine where they are told the same homes: `start(init, XDG_CONFIG_HOME=…)`.
+    Two of them share an engine if they get the same homes: `start(init, XDG_CONFIG_HOME=…)`.
     """
     executable = program(f"neovim-{version}", "nvim")
     index = tmp_path_factory.mktemp("index")
@@ -118,7 +118,7 @@ def editor(served: Neovim) -> Neovim:
 
 @pytest.fixture
 def write(editor: Neovim, project: Path) -> Callable[..., Path]:
-    """Writes a project's file and opens it with the cursor behind `|`, ready to type: `write(name, text)`."""
+    """Writes a project's file and opens it with the cursor after `|`, ready to type: `write(name, text)`."""
 
     def make(name: str, text: str, newline: str = "\n") -> Path:
         before, _, after = text.partition("|")
@@ -142,7 +142,7 @@ def write(editor: Neovim, project: Path) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def model_says(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What `slipstream complete` says after `ret` in SHAPES."""
+    """The output of `slipstream complete` after `ret` in SHAPES."""
     path = tmp_path_factory.mktemp("said") / "shapes.py"
     path.write_text(SHAPES)
     command = [str(SERVER), "complete", str(path), "--line", "5", "--column", "7", "--json"]

@@ -2,7 +2,7 @@
 _G.Drawn = {
   history = {}, -- each ghost text that was drawn, with the line under it
   said = {}, -- each text that the server answered, with the line it was asked for
-  delays_ms = {}, -- how long to hold back the next answers, first first
+  delays_ms = {}, -- delays of the next answers, in order
   num_held = 0,
 }
 
@@ -18,7 +18,7 @@ local function own_namespaces()
   return found
 end
 
---- The ghost text of a buffer: what stands in the line as virtual text with what is kept between, then the
+--- The ghost text of a buffer: the virtual text of the line with the kept text between, then the
 --- virtual lines.
 function Drawn.text(buf)
   buf = buf == 0 and vim.api.nvim_get_current_buf() or buf

@@ -1,6 +1,6 @@
 """A real Neovim with the plugin, driven from outside as a person would: keys in, screen and files out.
 
-Owns the Neovim process. Must not know what a suggestion should be.
+Owns the Neovim process. Has no access to the expected suggestions.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Neovim:
         return [Drawn(**row) for row in rows]
 
     def said(self) -> set[tuple[int, str]]:
-        """What the server suggested since the last call: the row, and the line with the suggestion in it."""
+        """The server's suggestions since the last call: the row, and the line with the suggestion in it."""
         rows = self.call("local all = Drawn.said; Drawn.said = {}; return all")
         return {(row["row"], row["text"]) for row in rows}
 

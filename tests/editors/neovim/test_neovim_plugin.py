@@ -78,7 +78,7 @@ def test_an_unknown_command_is_told_with_those_there_are(editor: Neovim) -> None
 
 @pytest.fixture
 def keys(editor: Neovim) -> Callable[[str], str]:
-    """Sets the plugin's keys over mappings that were there, types, and gives the line that comes of it."""
+    """Sets the plugin's keys over existing mappings, types, and returns the resulting line."""
 
     def typed(mappings: str, text: str = "a<Tab>b") -> str:
         editor.vim.command("enew!")
@@ -198,7 +198,7 @@ return {
 
 
 def viewed(editor: Neovim, before: str, item: dict[str, Any], now: str, encoding: str = "utf-16") -> Any:
-    """What is left of `item`, asked for at `|` in `before`, at `|` in `now`."""
+    """The rest of `item`, requested at `|` in `before`, at `|` in `now`."""
     left, _, right = before.partition("|")
     now_left, _, now_right = now.partition("|")
     row = now_left.count("\n")

@@ -1,4 +1,4 @@
-"""Typing in a real Neovim with the real model: what is shown, what is never shown, what is written."""
+"""Typing in a real Neovim with the real model: shown text, never shown text, written text."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_what_is_shown_shrinks_with_each_key_and_never_goes(
     editor.type("ret")
     editor.wait_ghost()
     editor.history()
-    # New answers come late: what stands on the screen is the old one, shrunk.
+    # New answers come late: the old suggestion, shrunk, stays on the screen.
     editor.call("Drawn.delays_ms = { 300, 300, 300, 300, 300 }")
     for number, key in enumerate(model_says[:5], start=1):
         editor.type("<Space>" if key == " " else key)

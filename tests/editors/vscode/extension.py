@@ -1,7 +1,6 @@
-"""Builds and checks the VS Code extension in a copy of the tree, so that nobody's work folder is touched.
+"""Builds and checks the VS Code extension in a copy of the tree, so that the work folder stays clean.
 
-Owns the copy, the package made from it, and that one process at a time works there. Must not know what is in
-the extension.
+Owns the copy, the package made from it, and that one process at a time works there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is in the package that people install."""
+"""The content of the package that people install."""
 
 from __future__ import annotations
 

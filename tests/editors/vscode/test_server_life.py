@@ -1,4 +1,4 @@
-"""The server behind VS Code's windows: how it starts, what happens when it dies, what it may touch."""
+"""The server of VS Code's windows: how it starts, what happens when it dies, what it may touch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees who types in VS Code: real workbench, real server, real model."""
+"""The user's view while typing in VS Code: real workbench, real server, real model."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def window(
 
 
 def heard(workbench: Workbench) -> list[recorder.Heard]:
-    """What the editor and the server that was started last said so far."""
+    """Messages so far between the editor and the server that was started last."""
     return recorder.read(recorder.recordings(workbench.profile / "recordings")[-1])
 
 
 def complete(workbench: Workbench, file: Path, line: int, column: int) -> str:
-    """What `slipstream complete` writes at a place, with the editor's target."""
+    """The output of `slipstream complete` at a position, with the editor's target."""
     argv = [SERVER[0], "complete", str(file), "--line", str(line), "--column", str(column), "--json"]
     argv += ["--target", DEFAULT_TARGET]
     done = subprocess.run(

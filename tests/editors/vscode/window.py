@@ -1,6 +1,6 @@
 """One window of the workbench as a person sees and uses it.
 
-Owns the page's selectors and keys. Must not know how the workbench was started, nor what is right.
+Owns the page's selectors and keys. Does not start the workbench.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class Window:
         return found
 
     def notifications(self) -> list[str]:
-        """What the workbench tells in its corner."""
+        """The workbench's notifications."""
         return self.page.locator(".notification-list-item-message").all_inner_texts()
 
     def keys(self) -> list[Key]:
@@ -237,9 +237,9 @@ class Window:
         self.page.screenshot(path=path)
 
     def _pick(self, chord: str, text: str, label: str) -> None:
-        """Open a list by `chord`, narrow it by `text` and take the row that says `label`.
+        """Open a list by `chord`, narrow it by `text` and take the row with `label`.
 
-        What takes the focus meanwhile, such as a page that opens, closes the list: then it is opened again.
+        If another page takes the focus meanwhile and closes the list, it is opened again.
         """
         box = self.page.locator(".quick-input-widget input").first
         row = self.page.locator(".quick-input-list .monaco-list-row", has_text=label).first

@@ -1,7 +1,6 @@
-"""A real VS Code workbench behind a web server (code-server), with a profile of its own.
+"""A real VS Code workbench with a web server (code-server) and a profile of its own.
 
-Owns its process group, its profile and its address. Must not know what is tested in it, nor how a page
-is driven.
+Owns its process group, its profile and its address.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Workbench:
     env: Mapping[str, str]
 
     def url(self, workspace: Path) -> str:
-        """Where a window on the folder `workspace` is."""
+        """The address of a window on the folder `workspace`."""
         return f"http://127.0.0.1:{self.port}/?folder={quote(str(workspace))}"
 
 
@@ -115,7 +114,7 @@ def _command(profile: Path) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    # An address where nobody answers keeps look-ups of extensions on this machine.
+    # An unused address keeps look-ups of extensions on this machine.
     nowhere = json.dumps({"serviceUrl": "http://127.0.0.1:9/"})
     return {**os.environ, "EXTENSIONS_GALLERY": nowhere}
 

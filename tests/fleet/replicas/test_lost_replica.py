@@ -22,7 +22,7 @@ from tests.fleet.team import USERS, Team
 pytestmark = [pytest.mark.fleet, pytest.mark.timeout(1800)]
 PATIENCE_S = 600.0
 NUM_STREAMS = 12
-NUM_TOKENS = 400  # of each, far more than are written while a replica is being killed
+NUM_TOKENS = 400  # tokens of each, far more than are written while a replica is being killed
 NUM_EDITORS = int(os.environ.get("SLIPSTREAM_FLEET_EDITORS", "40"))
 TYPING_S = float(os.environ.get("SLIPSTREAM_FLEET_SECONDS", "10"))
 
@@ -54,7 +54,7 @@ def revived(team: Team) -> Iterator[None]:
 
 @contextmanager
 def all_or_none(barrier: Barrier) -> Iterator[None]:
-    """Nobody waits in vain for one that failed."""
+    """No thread waits for one that failed."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""What a fleet of real vLLM replicas promises: streams that end when nobody wants them, users kept apart."""
+"""The promises of a fleet of real vLLM replicas: unwanted streams end, users are kept apart."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tests.parts import ROOT
 pytestmark = [pytest.mark.fleet, pytest.mark.timeout(1200)]
 PATIENCE_S = 300.0
 LONG = 2000  # tokens, far more than are written before the test's next move
-# What may be written while a reset is on its way: the step under way, and what was written and not read yet.
+# Tokens that may be written while a reset is on its way: the step under way, and what was written and not
+# read yet.
 IN_FLIGHT = 200
 # Seeds of prompts that no other test has asked for, and how long those are.
 FRESH, NUM_TOKENS = 500, 320
@@ -45,7 +46,7 @@ def patience() -> Wait:
 
 
 def read_until(stream: TokenStream, num_tokens: int) -> list[int]:
-    """The first tokens, at least so many, or all that there are."""
+    """The first tokens: at least this number, or all."""
     tokens: list[int] = []
     while len(tokens) < num_tokens:
         chunk = stream.read(patience())
@@ -87,7 +88,7 @@ def test_a_reset_frees_the_server_and_its_sibling_goes_on(
 
 
 def test_a_users_own_prompt_is_cached_and_nobody_elses_is(team: Team, connect: Connect) -> None:
-    """Who could read off that a text is cached would know that somebody else has it."""
+    """A user who could see that a text is cached would learn that another user has it."""
     text = prompt_tokens(FRESH + 2, NUM_TOKENS)
 
     def cached_for(token: str) -> int:

@@ -1,4 +1,4 @@
-"""What a replay's answers amount to."""
+"""The totals of a replay's answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor says of a team's servers."""
+"""The doctor's report of a team's servers."""
 
 from __future__ import annotations
 

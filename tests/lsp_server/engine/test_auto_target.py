@@ -29,7 +29,7 @@ PATIENCE_S = 60.0
 
 @dataclass
 class Machine:
-    """Scripted models, of which the larger is wanted once the small one runs. `log` is what was done."""
+    """Scripted models; the larger is wanted once the small one runs. `log` records the actions."""
 
     start: str = SMALL
     log: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Machine:
 
 @dataclass
 class Scripted:
-    """Answers when it may; prepares for what it is told to expect when it may."""
+    """Answers when it may; prepares for predicted requests when it may."""
 
     target: str
     machine: Machine
@@ -326,7 +326,7 @@ async def test_after_a_move_a_failing_reload_gives_back_the_larger_ones_place(
             await window.ask("x")
         await until(lambda: window.scheduler.status.state == "error")
     machine.problems = {SMALL: MemoryError(), LARGE: MemoryError()}
-    await bench.window().begin()  # and the engine is loaded anew, in vain
+    await bench.window().begin()  # and the engine is loaded again, which fails
     await until(lambda: "MemoryError" in window.scheduler.status.message)
     others = [bench.window() for _ in range(MAX_ENGINES)]
     for number, other in enumerate(others):

@@ -1,4 +1,4 @@
-"""Windows with the same settings share one engine, hear of its state, and lose nothing to each other."""
+"""Windows with the same settings share one engine, receive its state, and lose nothing to each other."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from lsp_server.workspace.settings import Settings
 from tests.clock import Clock
 
 STEP_S = 0.005
-PATIENCE_S = 60.0  # how long a busy machine may take
+PATIENCE_S = 60.0  # longest time of a busy machine
 LINGER_S = 600.0
 
 
 @dataclass
 class ScriptedEngine:
-    """Answers after `num_steps` steps, or fails; goes on for ever while it is told not to hear."""
+    """Answers after `num_steps` steps, or fails; if it ignores cancellation, it never ends."""
 
     target: str
     num_steps: int = 1
@@ -73,7 +73,7 @@ class ScriptedEngine:
 
 @dataclass
 class Window:
-    """One scheduler and all that it heard."""
+    """One scheduler and all that it received."""
 
     scheduler: Scheduler
     statuses: list[EngineStatus]
@@ -307,7 +307,7 @@ async def test_an_engine_that_does_not_come_back_is_sick(host: Host, monkeypatch
     await until(lambda: host.engines[0].num_begun == 1)
     monkeypatch.setattr(engine_thread, "STUCK_S", 0.05)
     await asyncio.sleep(0.1)
-    assert not host.pool.is_sick  # slow, but nobody wanted it to end
+    assert not host.pool.is_sick  # slow, but no request for its end
     task.cancel()
     await until(lambda: host.pool.is_sick)
     host.engines[0].is_deaf = False
@@ -315,7 +315,7 @@ async def test_an_engine_that_does_not_come_back_is_sick(host: Host, monkeypatch
 
 
 class Panic(BaseException):
-    """What a library below Python raises, which is no Exception."""
+    """A panic of a library below Python, which is not an Exception."""
 
 
 async def test_a_panic_in_a_completion_is_an_answer_and_the_next_request_is_served(host: Host) -> None:
@@ -424,7 +424,7 @@ async def test_so_many_engines_are_in_memory_and_a_further_one_waits_until_one_g
     assert (late.scheduler.status.state, len(host.engines)) == ("loading", MAX_ENGINES)
     assert await late.ask("x") == "engine-loading"
     assert await windows[0].ask("y") == "y by target 0"
-    monkeypatch.setattr(host.pool, "_linger_s", 1000.0)  # nobody lingers where somebody waits
+    monkeypatch.setattr(host.pool, "_linger_s", 1000.0)  # an unused engine ends at once if another one waits
     windows[0].scheduler.close()
     await until(lambda: late.scheduler.status.state == "ready")
     assert await late.ask("x") == "x by late"

@@ -1,4 +1,4 @@
-"""The team's servers come first, the local engine is behind them, and each window has its own way there."""
+"""The team's servers come first, the local engine is the fallback, and each window has its own way there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of each user the newest request, in turns; and one user's work never takes another's place."""
+"""The newest request of each user, in turns; and one user's work never takes another's place."""
 
 from __future__ import annotations
 

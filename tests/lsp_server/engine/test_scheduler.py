@@ -29,7 +29,7 @@ ENDLESS = 10**9
 
 @dataclass
 class ScriptedEngine:
-    """Takes `num_steps` steps for each completion, as a model does; says what it went through.
+    """Takes `num_steps` steps for each completion, as a model does, and records them.
 
     It takes none while `may_step` is not set.
     """

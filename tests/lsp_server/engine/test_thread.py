@@ -1,4 +1,4 @@
-"""What one engine's thread does next: no pause for text that is prefetched, nothing for what is closed."""
+"""The next action of an engine's thread: no pause for prefetched text, nothing for closed documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_S = 60.0
 
 @dataclass
 class Engine:
-    """Says what it does. A completion takes until `may_answer`, or its cancellation."""
+    """Records its calls. A completion takes until `may_answer`, or its cancellation."""
 
     may_answer: threading.Event = field(default_factory=threading.Event)
     log: list[str] = field(default_factory=list)
@@ -137,7 +137,7 @@ def test_what_is_prefetched_while_a_request_runs_is_written_as_soon_as_that_is_o
 
 @dataclass
 class Dreaming(Engine):
-    """Works ahead until somebody comes, and says whose request that is."""
+    """Does background work until a request arrives, and records the request."""
 
     def idle(self, cancellation: Cancellation) -> bool:
         if not self._num_steps or cancellation.is_cancelled:

@@ -1,4 +1,4 @@
-"""What pygls would do with a message at a price that grows without bound, ours does not."""
+"""Messages whose handling in pygls costs without bound are bounded here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames come in whole or not at all, and a client that does not read holds nobody up."""
+"""Frames arrive whole or not at all, and a client that does not read delays no other."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_reader_that_nobody_listens_to_reads_no_further() -> None:
 
 
 class Panic(BaseException):
-    """What a library below Python raises, which is no Exception."""
+    """A panic of a library below Python, which is not an Exception."""
 
 
 def test_a_reader_and_a_writer_that_panic_end_the_conversation() -> None:
@@ -103,7 +103,8 @@ def test_writing_never_waits_for_the_client() -> None:
     reading, writing = os.pipe()
     stream = os.fdopen(writing, "wb")
     writer = Writer(stream, on_broken=lambda: None)
-    for _ in range(100):  # while nobody reads: to wait for a reader would be to wait for ever
+    # without a reader, waiting for one would never end to wait for a reader would be to wait for ever
+    for _ in range(100):
         writer.write(b"x" * 100_000)
     with os.fdopen(reading, "rb") as reader:
         assert len(reader.read(10_000_000)) == 10_000_000

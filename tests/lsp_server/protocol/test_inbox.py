@@ -1,4 +1,4 @@
-"""A client that floods is read no faster than it is served, and nobody waits on after the end."""
+"""A flooding client is read no faster than it is served, and no caller waits after the end."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from lsp_server.protocol.client_streams import BURST_S, LONG_TURN_S, LONG_TURN_W
 
 
 def share_of(turn_s: float, gap_s: float, num_turns: int = 2000) -> float:
-    """Of the loop, what a window gets that has a turn ready `gap_s` after the one before is over."""
+    """The loop's share of a window that has a turn ready `gap_s` after the previous one is over."""
     share, now_s, taken_s = LoopShare(), 100.0, 0.0
     for _ in range(num_turns):
         now_s += turn_s

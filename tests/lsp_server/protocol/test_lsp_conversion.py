@@ -47,7 +47,7 @@ def test_a_completion_item_begins_with_the_word_that_is_typed() -> None:
 
 @pytest.mark.parametrize("typed", ["", "m", "max(é😀"])
 def test_a_completion_item_is_for_the_line_as_it_was_when_it_was_asked_for(typed: str) -> None:
-    """Clients apply it there, whatever was typed along meanwhile."""
+    """Clients apply it there, whatever the user typed meanwhile."""
     text = "max(é😀, b)"
     now = Offer("7", Document("file:///a", "python", 1, f"x = a.{typed})"), 0, 6 + len(typed), "", 1, typed)
     (item,) = lsp_conversion.completions([replace(now, text=text.removeprefix(typed))], "utf-16").items

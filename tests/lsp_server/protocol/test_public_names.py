@@ -24,7 +24,7 @@ def names_in(source: str) -> set[str]:
 
 
 def private_names() -> set[str]:
-    """What pygls keeps for itself in its classes and their instances."""
+    """Private names in pygls' classes and their instances."""
     modules = {inspect.getmodule(kind) for base in BASES for kind in base.__mro__[:-1]}
     names = set().union(*(names_in(inspect.getsource(module)) for module in modules if module))
     return {name for name in names if name.startswith("_") and not name.startswith("__")}

@@ -36,7 +36,7 @@ texts = st.one_of(
 
 
 def apply(text: str, change: dict, encoding: PositionEncoding) -> str:
-    """What a server makes of a content change; written apart from Buffer on purpose."""
+    """A server's result of a content change; written apart from Buffer on purpose."""
     width = {"utf-8": 1, "utf-16": 2, "utf-32": 4}[encoding]
     codec = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}[encoding]
     lines = text.split("\n")
@@ -50,7 +50,7 @@ def apply(text: str, change: dict, encoding: PositionEncoding) -> str:
 
 
 def suggestion(rng: random.Random, typist: Typist) -> ShownSuggestion:
-    """Right, half right and wrong suggestions, with and without the brackets that stand there already."""
+    """Right, half right and wrong suggestions, with and without the brackets that are there already."""
     wanted = typist.plan.text[typist.offset : typist.offset + rng.randint(0, 40)]
     if rng.random() < 0.4:
         wanted = wanted[: rng.randint(0, len(wanted))] + "wrong words"

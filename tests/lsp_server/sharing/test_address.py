@@ -67,7 +67,7 @@ def test_a_folder_means_the_same_from_wherever_it_is_named(
 
 
 def test_the_program_and_the_module_find_the_same_host() -> None:
-    """What the program imports before it looks for the host must not change the environment that counts."""
+    """Modules that the program imports before it looks for the host must not change its environment."""
     code = (
         "import os\n"
         "from lsp_server.sharing.address import identity\n"

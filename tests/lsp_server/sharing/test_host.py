@@ -1,4 +1,4 @@
-"""The host takes in whoever knocks properly, outlives whoever does not, and ends when it should."""
+"""The host accepts proper clients, outlives others, and ends when it should."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Running:
         return connection
 
     async def facts(self) -> Any:
-        """What the host says of itself."""
+        """The host's description."""
         asking = await self.handshake(STATUS)
         with asking, asking.makefile("rb") as stream:
             return json.loads(await asyncio.to_thread(stream.read))
@@ -101,7 +101,7 @@ async def running(request: pytest.FixtureRequest) -> AsyncIterator[Running]:
 
 
 async def said(connection: socket.socket, *lines: bytes) -> tuple[list[bytes], int]:
-    """What comes back for these lines, and the exit code."""
+    """The reply to these lines, and the exit code."""
     for line in lines:
         await asyncio.to_thread(connection.sendall, line)
     reader = BlockReader(connection)

@@ -1,4 +1,4 @@
-"""On a port of the loopback nobody is let in, and nobody is told anything, without the host's secret."""
+"""A port of the loopback accepts no client and sends nothing without the host's secret."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_who_knows_no_secret_is_not_let_in(listener: tuple[HostAddress, socket.s
 
     def visit() -> None:
         stranger = socket.create_connection(("127.0.0.1", told(address)["port"]), 60)
-        with stranger, contextlib.suppress(OSError):  # whoever said too much is cut off
+        with stranger, contextlib.suppress(OSError):  # a client that sent too much is cut off
             stranger.sendall(said)
             stranger.shutdown(socket.SHUT_WR)
             stranger.recv(1000)

@@ -1,4 +1,4 @@
-"""Socket, lock and host know each other: what is cleaned away comes again, others' files stay."""
+"""Socket, lock and host know each other: removed files are made again, others' files stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other systems do in other ways, with their side of it played here."""
+"""Calls that differ between systems, with the other side played here."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ texts = st.lists(st.sampled_from(CHARS), max_size=12).map("".join)
 
 
 class ReferenceClient:
-    """What an editor does: the text in one piece, and lines found anew for every edit."""
+    """An editor's simple method: the text as one string, and lines found anew for every edit."""
 
     def __init__(self, text: str, encoding: PositionEncoding) -> None:
         self.text = text
@@ -41,7 +41,7 @@ class ReferenceClient:
         return len(ends), units_of(before[start:], self.encoding)
 
     def offsets(self) -> list[int]:
-        """Where a cursor can stand: not within a `\\r\\n`."""
+        """The possible positions of a cursor: not within a `\\r\\n`."""
         return [i for i in range(len(self.text) + 1) if self.text[i - 1 : i + 1] != "\r\n"]
 
     def edit(self, start: int, end: int, text: str) -> Edit:

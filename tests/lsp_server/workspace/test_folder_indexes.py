@@ -32,7 +32,7 @@ from tests.clock import Clock
 CODE = "def fresh(value):\n    return value * 2\n"
 ENABLED = IndexSettings()
 QUIET_S = 600.0
-PATIENCE_S = 60.0  # how long a busy machine may take
+PATIENCE_S = 60.0  # longest time of a busy machine
 
 
 def encode_many(texts: list[str]) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Folders are read side by side; of each one reads and one waits, however many ask."""
+"""Folders are read side by side; for each, one reading runs and one waits, however many ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where documents lie: what their URIs name on this machine, and which folder holds them."""
+"""Locations of documents: the files of their URIs on this machine, and their folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server says of its own speed: percentiles, the last suggestion, the latest latencies."""
+"""The server's own figures: percentiles, the last suggestion, the latest latencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where and when to prefetch: after keys, for clients that wait before they request a suggestion."""
+"""Positions and times of a prefetch: after keys, for clients that wait before they request."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_old_records_are_dropped_and_the_last_one_at_a_place_is_found() -> None:
 
 
 def accepted(session: Session, record_id: object, num_units: int | None = None) -> int:
-    """How many characters more are counted as accepted."""
+    """Number of newly accepted characters."""
     before = session.measurements.num_accepted_chars
     session.accept(record_id, num_units)
     return session.measurements.num_accepted_chars - before

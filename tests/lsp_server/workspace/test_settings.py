@@ -132,7 +132,7 @@ def test_a_repository_that_names_a_model_a_device_or_a_server_is_told_off(key: s
 
 
 def test_a_repository_sends_nothing_elsewhere_however_it_is_written() -> None:
-    """Neither where the user names no server, nor where they do."""
+    """The user may have set a server, or none."""
     for base in (Settings(), merge(Settings(), {"remote": {"url": "https://a.example"}}, "user").settings):
         for values in ({"remote": {"url": "https://evil.example"}}, {"remote.url": ""}, {"remote": "evil"}):
             assert narrow(base, values, ".slipstream.toml").settings == base

@@ -1,4 +1,4 @@
-"""A settings file costs what its size allows, whoever wrote it; what is wrong with it is one sentence."""
+"""A settings file costs what its size allows, and its problems are one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folders that are indexed are watched, and no others: not behind a link, not more than a bound."""
+"""The indexed folders are watched, and no others: not through a link, not more than a bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 60.0
 
 
 class Heard:
-    """The paths that a watch told of."""
+    """The paths that a watch reported."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -49,7 +49,7 @@ def watches(heard: Heard) -> Iterator[FolderWatches]:
 
 
 def num_watches() -> int:
-    """How many folders this process has the system watch."""
+    """Number of folders that this process watches."""
     num_found = 0
     for path in Path("/proc/self/fdinfo").iterdir():
         with suppress(FileNotFoundError):  # another thread has closed it
@@ -128,7 +128,7 @@ def test_a_folder_of_no_interest_is_watched_no_more(
 
 
 def edited(path: Path, heard: Heard) -> bool:
-    """Whether a file that is written now is heard of."""
+    """Whether a file that is written now is reported."""
     heard.paths.discard(path)
     path.write_text("x = 1\n")
     return heard.until(path)

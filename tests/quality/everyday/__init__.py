@@ -1,1 +1,1 @@
-"""What a suggestion does to the files that people really write: `python -m tests.quality.everyday`."""
+"""The effect of a suggestion on everyday files: `python -m tests.quality.everyday`."""

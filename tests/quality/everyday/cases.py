@@ -1,4 +1,4 @@
-"""Cursor positions in everyday files, each with the text that stood there.
+"""Cursor positions in everyday files, each with the original text.
 
 Half of them are written for this benchmark (`places/*.txt`), in four kinds: a block that closes on a later
 line, a rest of the line that closes something, text that holds quotes, and a region within another language.
@@ -44,7 +44,7 @@ LANGUAGE_OF_ENDING = {
 
 @dataclass(frozen=True, slots=True)
 class CursorCase:
-    """One cursor: the document before it, the text that stood there, and the document after it."""
+    """One cursor: the document before it, the original text, and the document after it."""
 
     kind: str
     language: str

@@ -1,7 +1,7 @@
-"""What a suggestion breaks in its document once it is accepted, by rules that know no language's details.
+"""Faults of a document after a suggestion is accepted, by rules without a language's details.
 
-Each rule compares the document with the suggestion to the document with the text that stood there, so that
-what the author wrote is never a fault.
+Each rule compares the document with the suggestion to the original, so that the author's text is never a
+fault.
 """
 
 from __future__ import annotations

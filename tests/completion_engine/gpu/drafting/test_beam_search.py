@@ -62,7 +62,7 @@ class Formula:
         return x * (x.square().mean(-1, keepdim=True) + EPS).rsqrt() * self.w[name]
 
     def step(self, token: int, state: Tensor, position: int) -> tuple[Tensor, Tensor]:
-        """The state [hidden_size] and logits [num_tokens] behind `token`."""
+        """The state [hidden_size] and logits [num_tokens] after `token`."""
         w, size = self.w, self.shape.head_size
         x = w["embedding"] @ self.normed(self.embedding[token], "embedding_norm")
         x = x + w["state"] @ self.normed(state, "state_norm")
@@ -79,7 +79,7 @@ class Formula:
         return state, self.head @ state
 
     def follow(self, tokens: Sequence[int], state: Tensor, position: int) -> Tensor:
-        """Logits behind several tokens, the first of which stands at `position`."""
+        """Logits after several tokens; `position` is that of the first."""
         for at, token in enumerate(tokens):
             state, logits = self.step(token, state, position + at)
         return logits
@@ -108,7 +108,7 @@ def test_shares_are_those_of_the_formula(
     target: LanguageModel,
     primed: Callable[[int], KVCache],
 ) -> None:
-    """Behind one token that is not cached yet and behind some, at every depth and in every beam."""
+    """After one token that is not cached yet and after several, at every depth and in every beam."""
     cache = primed(num_left)
     draft = ask(drafter, cache)
     formula = Formula(random_drafter, target, cache)

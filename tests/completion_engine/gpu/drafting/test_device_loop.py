@@ -81,7 +81,7 @@ def primed(target: LanguageModel) -> Prime:
 
 @pytest.fixture(scope="module")
 def alone(target: LanguageModel, primed: Prime) -> tuple[list[int], KVCache]:
-    """The prompt and what the target writes behind it by itself; the cache that holds all but the last."""
+    """The prompt and the target's own text after it; the cache holds all but the last."""
     cache, written = primed(PROMPT), list(PROMPT)
     for _ in range(NUM_ALONE):
         logits = target.forward(written[-1:], cache, 1)
@@ -175,7 +175,7 @@ def test_a_new_run_gives_up_the_one_before(
 def test_decoding_leaves_steps_to_it(
     text_loop: Any, target: LanguageModel, writer: Writer, alone: tuple[list[int], KVCache], num_more: int
 ) -> None:
-    """Behind a prompt whose last tokens are new, after a pass for those that are several."""
+    """After a prompt whose last tokens are new, after a pass for those that are several."""
     write = writer(target)
     prompt, slot = alone[0][: len(PROMPT) + NUM_WRITTEN], Slot(KVCache(target.cache_shape))
     options = {"num_tokens": 6, "sampler": Sampler(target.vocab_size)}
