@@ -33,7 +33,7 @@ class InPlaceBranches:
         """Declare the path `rows` true, whose tokens are `tokens`: its keys and values move into line."""
         path = tuple(rows)
         if all(branch.path[: len(path)] != path for branch in layout.branches):
-            raise ValueError(f"{path} is no path of this tree")
+            raise ValueError(f"{path} is not a path of this tree")
         first = next((depth for depth, row in enumerate(path) if row != depth), len(path))
         if first < len(path):
             start = trunk.num_cached

@@ -140,12 +140,14 @@ class GraphedDecoder(FamilyDecoder):
                 self.forward(rows, layout, [cache], num_logits)
 
     def move(self, cache: KVCache, sources: Sequence[int], first: int) -> None:
-        """Copy the positions `sources`, which rise, to `first` and behind it; none lies before its place."""
+        """Copy the positions `sources`, which rise, to `first` and the positions after it; none is before its
+        target.
+        """
         inputs = self._moving
         for at in range(0, len(sources), inputs.num_rows):
             start = first + at
             offsets = [source - start for source in sources[at : at + inputs.num_rows]]
-            offsets += range(len(offsets), inputs.num_rows)  # what lies behind stays where it is
+            offsets += range(len(offsets), inputs.num_rows)  # the rows after them stay in place
             inputs.send([*header_of(cache, start, len(offsets)), *offsets, *[0] * inputs.num_rows])
             launch.run_move_rows(inputs, inputs.tokens, self._heads, self.num_layers, cache.hidden)
 

@@ -103,7 +103,7 @@ def run_add_and_norm(  # noqa: PLR0913 - as above
 
 @dataclass(frozen=True, slots=True)
 class HeadWeights:
-    """What one layer does to its heads besides the product, and the turns of all positions."""
+    """A layer's work on its heads besides the product, and the turns of all positions."""
 
     bias: Tensor | None
     q_norm: Tensor | None
@@ -184,9 +184,9 @@ def run_attention(  # noqa: PLR0913 - as above
 def run_move_rows(
     inputs: PassInputs, sources: Tensor, heads: DeviceHeads, num_layers: int, states: Tensor
 ) -> None:
-    """Row `sources[i]` of the pass moves to row i, in all keys, values and hidden states.
+    """Move row `sources[i]` of the pass to row i, in all keys, values and hidden states.
 
-    sources [num_rows] int64, a power of two; `states` [.., hidden_size] tells what a hidden state looks like.
+    sources [num_rows] int64, a power of two; `states` [.., hidden_size] gives the type of a hidden state.
     """
     num_rows, size, block = len(sources), states.shape[1], heads.head_size
     programs = 2 * num_layers * heads.num_kv_heads + triton.cdiv(size, block)

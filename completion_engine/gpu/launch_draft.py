@@ -17,7 +17,7 @@ FIND_OPTIONS = EXACT | {"num_warps": 16}  # a program holds a whole row of logit
 
 @dataclass(frozen=True, slots=True)
 class Beams:
-    """What goes on at the next depth, each [num_beams]: tokens, the rows that they follow, survivals."""
+    """Paths that go on at the next depth, each [num_beams]: tokens, rows before them, probabilities."""
 
     tokens: Tensor
     sources: Tensor
@@ -25,15 +25,18 @@ class Beams:
 
     @classmethod
     def empty(cls, num_beams: int, device: torch.device) -> Beams:
-        """Of tokens 0 behind row 0."""
+        """Tokens 0 after row 0."""
         tokens, sources = (torch.zeros(num_beams, dtype=torch.int64, device=device) for _ in range(2))
         return cls(tokens, sources, torch.zeros(num_beams, device=device))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The likeliest tokens behind each beam at one depth, [num_beams, breadth], and the places of those that
-    go on, `chosen` [num_beams]; or all of it for all depths, [num_depths, ..]."""
+    """The likeliest tokens of each beam at one depth, or at all depths.
+
+    tokens and shares [num_beams, breadth], and the places of those that go on, `chosen` [num_beams]; for all
+    depths each is [num_depths, ..].
+    """
 
     tokens: Tensor
     shares: Tensor
@@ -41,7 +44,7 @@ class Found:
 
     @classmethod
     def nothing(cls, device: torch.device) -> Found:
-        """Of a search of no depth, by one beam."""
+        """The result of a search of no depth, by one beam."""
         ids = torch.zeros(1, 1, 1, dtype=torch.int64, device=device)
         return cls(ids[:0], torch.zeros(1, 1, 1, device=device)[:0], ids[:0, :, 0])
 
@@ -67,7 +70,7 @@ def run_join_inputs(  # noqa: PLR0913 - every buffer by itself
 def run_turn_queries(  # noqa: PLR0913 - as above
     inputs: PassInputs, parts: Tensor, bias: Tensor, cos: Tensor, sin: Tensor, queries: Tensor, depth: int
 ) -> None:
-    """The product `parts` into queries [num_rows, num_heads, head_size], `depth` tokens behind the first."""
+    """Turn the product `parts` into queries [num_rows, num_heads, head_size] at this depth."""
     num_parts, num_rows, _ = parts.shape
     _, num_heads, head_size = queries.shape
     draft.turn_queries[(num_rows, num_heads)](

@@ -21,7 +21,7 @@ BUILD_OPTIONS = EXACT | {"num_warps": 8}  # it compares all candidates with each
 class Text:
     """Tokens to look up in: `num_span_tokens` of spans, then what is written, by position; -1 is nothing.
 
-    weights [longest + 1] float32 tell how much to believe what stands behind a run of so many same tokens.
+    weights [longest + 1] float32 are the text's weight after a run of that length.
     """
 
     tokens: Tensor
@@ -83,7 +83,7 @@ class Start:
 
     @classmethod
     def empty(cls, states: Tensor) -> Start:
-        """`states` [.., hidden_size] tells what a state looks like."""
+        """A start without content; `states` [.., hidden_size] gives the type of a state."""
         shape = PassShape(1, is_tree=False, wants_logits=False)
         return cls(PassInputs.empty(shape, states.device), torch.zeros_like(states[:1]))
 
@@ -95,9 +95,9 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """What a step came to: `record` [3 + 3 * num_rows] and `sources` [num_rows] as in `kernels.step.accept`.
+    """The result of a step: `record` [3 + 3 * num_rows] and `sources` [num_rows] as in `kernels.step.accept`.
 
-    Places and chances of the rows, each [num_rows], are what it drafted; `matched` is work space.
+    Places and shares of the rows, each [num_rows], are its draft; `matched` is work space.
     """
 
     record: Tensor
@@ -108,7 +108,7 @@ class StepOutcome:
 
     @classmethod
     def empty(cls, num_rows: int, device: torch.device) -> StepOutcome:
-        """For passes of so many rows."""
+        """Buffers for passes of this number of rows."""
         record, sources, places, matched = (
             torch.zeros(size, dtype=torch.int64, device=device)
             for size in (3 + 3 * num_rows, num_rows, num_rows, num_rows)
@@ -117,7 +117,7 @@ class StepOutcome:
 
 
 def run_score(start: Start, text: Text, found: Found, at: Candidates) -> None:
-    """All candidates: what the search found, and what follows the longest run of the same text."""
+    """All candidates: those of the search, and the text after the longest matching run."""
     inputs, size, most = start.inputs.numbers, len(text.tokens), len(text.weights) - 1
     _, num_beams, breadth = found.tokens.shape
     num_best = len(at.best)
@@ -133,7 +133,7 @@ def run_score(start: Start, text: Text, found: Found, at: Candidates) -> None:
 
 
 def run_build_tree(start: Start, at: Candidates, inputs: PassInputs, outcome: StepOutcome) -> None:
-    """The likeliest candidates into the inputs of a pass, behind the row of `start`."""
+    """Write the likeliest candidates into the inputs of a pass, after the row of `start`."""
     count = len(at.tokens)
     step.build_tree[(1,)](
         start.inputs.numbers, inputs.numbers, at.tokens, at.parents, at.places, at.survivals, at.chances,
@@ -145,7 +145,10 @@ def run_build_tree(start: Start, at: Candidates, inputs: PassInputs, outcome: St
 def run_accept(  # noqa: PLR0913 - every buffer by itself
     inputs: PassInputs, picked: Tensor, states: Tensor, text: Text, after: Start, outcome: StepOutcome
 ) -> None:
-    """Which rows are true, `picked` and states [num_rows, ..] being the target's; what comes after."""
+    """The true rows; `picked` and states [num_rows, ..] are the target's.
+
+    Also the inputs of the next step.
+    """
     size = states.shape[1]
     step.accept[(1,)](
         inputs.numbers, picked, states, outcome.places, outcome.chances, outcome.matched, outcome.sources,

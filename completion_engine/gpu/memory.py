@@ -1,6 +1,6 @@
-"""What a target will take of a GPU's memory, reckoned before anything is loaded; and what would fit instead.
+"""Predicts a target's memory on a GPU before anything is loaded, and models that would fit instead.
 
-Pure: numbers in, a plan out. Owns the geometries of the models that the tables speak of.
+Pure: numbers in, a plan out. Owns the geometries of the models in the tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from completion_engine.runtime import parse_json
 
 WIDEST_PASS = 256
 CHUNK = 256
-_FIXED_BYTES = 900_000_000  # of the CUDA context, kernels and captured graphs; not measured yet
+_FIXED_BYTES = 900_000_000  # bytes of the CUDA context, kernels and captured graphs; not measured yet
 _SLACK = 1.03  # an allocator cannot use every byte
 _CAPACITIES = (8192, 4096, 2048)
 _SCALE_BYTES = 4
@@ -63,7 +63,7 @@ class Geometry:
         return _held_bytes(self.num_layer_weights, bits) + 2 * self.vocab_size * self.hidden_size
 
     def weight_bytes(self, bits: Bits = 16) -> int:
-        """Memory of the weights: what a pass reads, and the embedding where it is not the head."""
+        """Memory of the weights: those of a pass, and the embedding if it is not the head."""
         ends = 0 if self.is_tied else 2 * self.vocab_size * self.hidden_size
         return self.pass_bytes(bits) + ends
 
@@ -112,7 +112,7 @@ class MemoryPlan:
 
 
 def plan_memory(geometry: Geometry, bits: Bits, capacity: int, num_slots: int) -> MemoryPlan:
-    """What this way to run the model takes."""
+    """The memory of a model that runs this way."""
     return MemoryPlan(
         bits,
         capacity,

@@ -1,7 +1,7 @@
-"""What one pass is to do and where it puts what it computes: buffers that stay where they are.
+"""The inputs and outputs of one pass: buffers that stay where they are.
 
 A captured graph reads and writes fixed addresses, so all that changes from pass to pass stands in one small
-tensor of integers. Knows no weights and no kernels.
+tensor of integers. Has no access to weights or kernels.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WIDTHS = (8, 16, 24, 32, 64, 128, 256)  # rows that a captured pass may have
 
 @dataclass(frozen=True, slots=True)
 class PassShape:
-    """What distinguishes one captured graph from another."""
+    """The shape of one captured graph."""
 
     num_rows: int
     is_tree: bool
@@ -42,10 +42,10 @@ def shape_for(layout: Layout, num_logits: int) -> PassShape:
 class PassInputs:
     """The one input of a pass, int64 on the device; `numbers` is what kernels read.
 
-    Addresses of keys, values and hidden states; the position of the first row; the number of rows in use; how
-    far a draft begins behind what is cached; two spare numbers; then tokens
-    [num_rows], depths [num_rows] and, for a tree, ancestors [num_rows, num_rows]: the row that
-    stands at each depth on the way to a row, itself included.
+    Addresses of keys, values and hidden states; the position of the first row; the number of rows in use; the
+    distance of a draft's beginning after the cached positions; two spare numbers; then tokens [num_rows],
+    depths [num_rows] and, for a tree, ancestors [num_rows, num_rows]: the row that stands at each depth on
+    the way to a row, itself included.
     """
 
     numbers: Tensor
@@ -59,7 +59,7 @@ class PassInputs:
         return cls(torch.zeros(size, dtype=torch.int64, device=device), shape.num_rows, shape.is_tree)
 
     def fill(self, rows: Sequence[int], layout: Layout, cache: KVCache) -> None:
-        """The pass to come: `rows` [<= num_rows] token ids as `layout` places them, behind `cache`."""
+        """Set the next pass: `rows` [<= num_rows] token ids as `layout` places them, after `cache`."""
         idle = [0] * (self.num_rows - len(rows))
         numbers = header_of(cache, cache.num_cached, len(rows))
         numbers += [*rows, *idle, *layout.depths, *idle]
@@ -93,7 +93,7 @@ class PassInputs:
 
     @property
     def ancestors(self) -> Tensor:
-        """[num_rows, num_rows]; of trees only."""
+        """[num_rows, num_rows]; for trees only."""
         return self.numbers[HEADER + 2 * self.num_rows :].view(self.num_rows, self.num_rows)
 
 
@@ -106,14 +106,14 @@ def send(place: Tensor, numbers: Sequence[int]) -> None:
 
 
 def header_of(cache: KVCache, start: int, *more: int) -> list[int]:
-    """The numbers before the tokens: of a pass whose first row stands at `start` of `cache`."""
+    """The numbers before the tokens, for a pass whose first row is at `start` of `cache`."""
     places = (cache.keys, cache.values, cache.hidden)
     header = [*(place.data_ptr() for place in places), start, *more]
     return header + [0] * (HEADER - len(header))
 
 
 def ancestors_of(layout: Layout, num_rows: int) -> list[int]:
-    """The table of `PassInputs`, row by row; what stands deeper than a row is 0."""
+    """The table of `PassInputs`, row by row; entries deeper than a row are 0."""
     table: list[int] = []
     for branch in layout.branches:
         for row in range(branch.first, branch.end):

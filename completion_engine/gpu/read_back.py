@@ -42,7 +42,7 @@ class ReadBack:
         return numbers
 
     def drop(self) -> None:
-        """Nobody wants what was posted; copies under way are waited for, lest they fall into later ones."""
+        """Drop the posted results. Running copies are awaited, so that they do not overwrite later ones."""
         while self._waiting:
             self.read()
 

@@ -1,7 +1,4 @@
-"""Running a pass: as one captured CUDA graph for each shape, or kernel by kernel where there is no CUDA.
-
-Knows nothing of what a pass computes.
-"""
+"""Runs a pass: as one captured CUDA graph for each shape, or kernel by kernel without CUDA."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ class Runner(Protocol):
 
     @property
     def captures(self) -> bool:
-        """Whether the first time takes long, so that it should not come while someone waits."""
+        """Whether the first run takes long, so that no request should wait for it."""
         ...
 
     def run(self, key: Hashable, work: Work) -> None:
@@ -41,7 +38,7 @@ class EagerRunner:
 
 
 class GraphRunner:
-    """Captures work the first time and replays it from then on. Without success it goes on eagerly."""
+    """Captures work the first time and replays it from then on. If that fails, it runs kernel by kernel."""
 
     def __init__(self) -> None:
         self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}

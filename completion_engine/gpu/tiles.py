@@ -13,10 +13,11 @@ from torch import Tensor
 from completion_engine.gpu.weights import Bits, Weight, hold
 
 _PROGRAMS_PER_PROCESSOR = 2  # meant to keep enough loads under way; to be measured on a GPU
-_MAX_PARTS = 8  # each is read back by whoever adds them
+_MAX_PARTS = 8  # the reader adds each of them
 _INPUT_BLOCK = 128
 _COLUMN_BLOCKS = (128, 64, 32)
-_STEP_BYTES = 8192  # of weights that a program loads at once, with 4 steps under way; to be measured too
+# bytes of weights that a program loads at once, with 4 steps under way; to be measured too
+_STEP_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Weights as the kernels read them: in their own type, in bytes, or in halves of bytes.
 
 Owns the rounding and the packing. Rounding touches weights alone; inputs and sums stay as they are, so in
-every kind a row's result is the same beside any number of rows. Knows no kernels.
+every kind a row's result is the same beside any number of rows. Has no access to kernels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from completion_engine.errors import UserError
 Bits = Literal[16, 8, 4]
 GROUP = 128  # inputs that share a scale in 4 bits
 _MAX_BYTE, _MAX_NIBBLE = 127, 7
-_SHRINKS = tuple(1.0 - 0.025 * step for step in range(13))  # of a group's scale; the best is kept
+_SHRINKS = tuple(1.0 - 0.025 * step for step in range(13))  # factors of a group's scale; the best is kept
 _SMALLEST_SCALE = 1e-12
 _OUTPUTS_AT_ONCE = 2048  # being rounded, so that float32 copies stay small
 
@@ -44,7 +44,7 @@ class Weight:
         return self.levels.nbytes + (0 if self.scales is None else self.scales.nbytes)
 
     def dense(self, dtype: torch.dtype) -> Tensor:
-        """What the levels stand for, [num_outputs, num_inputs]."""
+        """The numbers of the levels, [num_outputs, num_inputs]."""
         if self.scales is None:
             return self.levels.to(dtype)
         if self.bits == 8:

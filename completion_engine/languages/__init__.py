@@ -1,4 +1,4 @@
-"""What is known of each language: its names, its syntax, and the languages that it may hold.
+"""The properties of each language: its names, its syntax, and the languages inside it.
 
-Knows no document, no parser and no editor.
+Has no access to documents, parsers or editors.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 UNKNOWN = "plaintext"
-_MAX_NAME_CHARS = 256  # of what a client sends; longer names mean nothing
+_MAX_NAME_CHARS = 256  # the longest name that is read; longer names mean nothing
 _VAGUE = frozenset({"web", "template", "conf", "config", "cfg"})  # one name for files of several languages
 
 # identifier | what other editors call it | endings of files | names of files; a row may go on, indented
@@ -259,7 +259,7 @@ def canonical_language(identifier: str, path: str = "") -> str:
 
 
 def language_of_path(path: str) -> str:
-    """Return the canonical identifier of a file's language by its name; `plaintext` if that says nothing."""
+    """Return the canonical identifier of a file's language by its name; `plaintext` if it is unknown."""
     return _language_of(path) or UNKNOWN
 
 

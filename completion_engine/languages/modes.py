@@ -1,6 +1,6 @@
-"""What the scan looks for in each state: one expression made of a language's table, built once.
+"""The patterns that a scan searches in each state: one expression made of a language's table, built once.
 
-Must not know the scan.
+Does not depend on the scan.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Action(Enum):
     SKIP = auto()
     OPEN = auto()
     CLOSE = auto()
-    BRACKET = auto()  # an opening one; what stands inside is as around it
+    BRACKET = auto()  # an opening one; its inside is in the same state as its outside
     CLOSING = auto()  # a closing bracket
     END_TAG = auto()
     TAG_END = auto()
@@ -50,7 +50,7 @@ class Mode:
     _named: dict[int, tuple[str, str, str]]
 
     def groups(self, match: re.Match[str]) -> tuple[str, str]:
-        """What an opening mark says of its end, and the name of the language that it opens."""
+        """The part of an opening mark that its end repeats, and the name of the language that it opens."""
         tag, language, indent = self._named[match.lastindex or 0]
         found = (match[tag] or "") if tag else ""
         return (match[indent] if indent else found), (match[language] or "") if language else ""
@@ -58,7 +58,7 @@ class Mode:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where a part in another language ends: a match of `pattern`; `literal` is what that begins with."""
+    """The end of a part in another language: a match of `pattern`; `literal` is its beginning."""
 
     pattern: re.Pattern[str]
     literal: str
@@ -75,7 +75,7 @@ class Reach:
 
 @lru_cache(maxsize=512)
 def reach_of(pair: Pair, tag: str) -> Reach:
-    """Where what a mark of `pair` opened ends."""
+    """The end of a part that a mark of `pair` opened."""
     width = len(tag.expandtabs(4)) if "<width>" in pair.closes else 0
     closes = pair.closes.replace("<tag>", re.escape(tag)).replace("<width>", str(width))
     return Reach(re.compile(closes or "(?!)", re.MULTILINE), _literal(closes))
@@ -89,7 +89,7 @@ def _literal(expression: str) -> str:
 
 @lru_cache(maxsize=256)
 def raw_element(name: str, default: str, tag: str) -> tuple[Pair, str]:
-    """What an element holds that is no markup: its pair, and the language that its tag names."""
+    """The content of an element that is not markup: its pair, and the language that its tag names."""
     pair = region(f"<{name}", "", rf"</{re.escape(name)}\s*>", default)
     for attribute, value in _ATTRIBUTE.findall(tag):
         found = _SCRIPT_TYPES.get(value) or identifier_of(value.lower())
@@ -102,7 +102,7 @@ def raw_element(name: str, default: str, tag: str) -> tuple[Pair, str]:
 
 @lru_cache(maxsize=1024)
 def mode_of(name: str, pair: Pair | None, tag: str, is_quick: bool) -> Mode:
-    """What to look for in a language, within what `pair` opened, if anything."""
+    """The patterns of a language, inside a part that `pair` opened, if any."""
     language = language_of(name)
     kind = pair.kind if pair else "region"
     builder = _Builder()

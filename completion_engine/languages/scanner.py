@@ -17,7 +17,7 @@ from completion_engine.languages.table import identifier_of, language_of
 
 CLOSING = frozenset(")]}")
 _MAX_SKIPPED = 64  # brackets that one closing bracket may close with its own
-_NUM_CHARS_BEFORE = 80  # that say whether a mark may stand
+_NUM_CHARS_BEFORE = 80  # text before a mark that decides whether it counts
 _ELEMENT = Pair("<>", "", kind="element", is_multiline=True)
 _NESTED_ELEMENT = Pair("<>", "", kind="nested-element", is_multiline=True)
 _TAG_NAME = re.compile(r"[\w:.$!-]*")
@@ -30,8 +30,8 @@ _NAMED_BY_TAG = frozenset({
 class Open(NamedTuple):
     """Something not yet closed: `mark` opened it at `start`. Offsets before the scanned text are negative.
 
-    `language` is that of what stands inside. `tag` is what its end repeats: a word, a name. What `is_pending`
-    begins with the next line.
+    `language` is that of what stands inside. `tag` is what its end repeats: a word, a name. A part that
+    `is_pending` begins with the next line.
     """
 
     mark: str
@@ -108,7 +108,7 @@ def language_at(stack: Stack, language: str) -> str:
 
 
 def num_brackets(stack: Stack) -> int:
-    """How many brackets are open, strings and comments not counted."""
+    """Number of open brackets, without strings and comments."""
     return sum(entry.pair.is_code for entry in stack)
 
 
@@ -204,7 +204,7 @@ class _Scan:
         return Event("close", max(start - self.shift, 0), max(end - self.shift, 0), entry, num_dropped)
 
     def _end_line(self, start: int) -> Event:
-        """At a newline: what ends with its line is closed, and what begins with the next line is open."""
+        """At a newline, close parts that end with the line, and open those that begin with the next one."""
         stack, inside = self.stack, text_at(self.stack)
         is_continued = self.text[self.position - 2 : self.position - 1] == "\\"
         pending: list[Open] = []
@@ -246,7 +246,7 @@ class _Scan:
                 yield self._open_element(tag, end, markup)
 
     def _name_of(self, tag: Open) -> str:
-        """The whole name of a tag, in the middle of which the scanned text may begin."""
+        """The whole name of a tag; the scanned text may begin in the middle of it."""
         start = tag.start + self.shift
         named = _TAG_NAME.match(self.text, start + 1) if start >= 0 else None
         return named[0] if named else tag.tag

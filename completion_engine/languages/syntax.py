@@ -1,6 +1,6 @@
-"""How a language is written: what opens and closes in it, and how its blocks begin and end.
+"""How a language is written: its opening and closing marks, and the beginnings and ends of its blocks.
 
-Tables in `families` and `hosts` are made of these. Must not know documents or scanning.
+The tables in `families` and `hosts` consist of such values. Does not depend on documents or scanning.
 """
 
 from __future__ import annotations
@@ -76,20 +76,20 @@ class Markup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
-    """What the rules need to know of a language.
+    """The properties of a language that the rules use.
 
-    `opener` finds the end of a line that begins a block without a bracket, `unfinished` the end of a
-    line whose statement goes on, `prelude` a line that belongs to the statement after it. A next line
-    that begins with a match of `leading` continues the statement before it.
+    `opener` finds the end of a line that begins a block without a bracket, `unfinished` the end of a line
+    whose statement goes on, `prelude` a line that belongs to the statement after it. A next line that begins
+    with a match of `leading` continues the statement before it.
     """
 
     blocks: Blocks = "brace"
     pairs: tuple[Pair, ...] = ()
     brackets: str = "()[]{}"
     markup: Markup | None = None
-    ends: str = ""  # what ends the region that it stands in, unless it stands in a string
+    ends: str = ""  # the mark that ends its region, unless it is in a string
     lone: str = ""  # the language of a document in which no part is marked
-    skipped: tuple[str, ...] = ()  # what looks like a mark and is none
+    skipped: tuple[str, ...] = ()  # text that looks like a mark and is not one
     opener: re.Pattern[str] = NEVER
     unfinished: re.Pattern[str] = re.compile(r"\\$")
     prelude: re.Pattern[str] = NEVER

@@ -1,4 +1,4 @@
-"""What is known of each language, by any of its names. The only place where the tables come together."""
+"""The properties of each language, by any of its names. The only place where the tables come together."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Composing an engine: the model, its drafters, kernels compiled ahead."""
+"""Composes an engine: the model, its drafters, kernels compiled in advance."""

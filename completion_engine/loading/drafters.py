@@ -1,6 +1,6 @@
 """The drafters of one engine, as its configuration names them.
 
-Owns which neural drafter serves which target. Knows nothing of requests.
+Owns which neural drafter serves which target.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def build_drafters(  # noqa: PLR0913 - what drafters are made of, and who hears 
 
 
 def trained_folder(target: str) -> Path | None:
-    """Where the drafter lies that comes with the package for `target`; None where there is none."""
+    """The folder of the drafter that comes with the package for `target`; None without one."""
     folder = _TRAINED / target
     if folder.parent != _TRAINED:
         return None  # the target is a path

@@ -1,7 +1,7 @@
-"""What loads found out about targets, stored beside their packed weights for a week.
+"""Findings of loads about targets, stored beside their packed weights for a week.
 
-A file of findings is for one set of weights, kernels and libraries and for one processor, as its name says.
-What does not read well is found out anew.
+A file of findings is for one set of weights, kernels and libraries and for one processor, as its name shows.
+Unreadable findings are measured again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ logger = logging.getLogger(__name__)
 
 _VALID_S = 7 * 86_400
 _MAX_BYTES = 1 << 16
-_PARTS = ("cpu", "target_model")  # of the engine: what they hold decides what is found
+# parts of the engine; their content decides the findings what they hold decides what is found
+_PARTS = ("cpu", "target_model")
 _TIMES = ("pass_ms", "branch_ms", "chunk_ms", "thread_paces")
 _FLAGS = ("is_row_invariant", "verifies_drafts", "verifies_trees", "are_settled")
 
@@ -45,7 +46,7 @@ def findings_path(packed: Path, capacity: int) -> Path:
 
 
 def read_findings(path: Path, now: float) -> Findings | None:
-    """What was found no longer ago than a week; None where there is nothing. `now` in seconds."""
+    """Findings of at most a week ago; None without any. `now` in seconds."""
     try:
         status = path.lstat()
         if flaw_of(status) or status.st_size > _MAX_BYTES or not 0 <= now - status.st_mtime < _VALID_S:
@@ -59,7 +60,7 @@ def read_findings(path: Path, now: float) -> Findings | None:
 
 
 def store_findings(path: Path, findings: Findings) -> None:
-    """Keep findings for later loads; what cannot be kept is found out again."""
+    """Keep findings for later loads; if they cannot be stored, they are measured again."""
     if not path.parent.is_dir():
         return
     told = {name: getattr(findings, name) for name in (*_FLAGS, *_TIMES)}
@@ -69,7 +70,7 @@ def store_findings(path: Path, findings: Findings) -> None:
 
 @cache
 def _code() -> str:
-    """Stands for all that computes a pass, and for all that compares and times passes."""
+    """Identify the code that computes a pass, and the code that compares and times passes."""
     package = Path(__file__).parents[1]
     return folder_for([file for part in _PARTS for file in (package / part).rglob("*.py")]).name
 
@@ -97,5 +98,5 @@ def _by_number(told: Mapping[str, Any]) -> dict[int, float]:
 def _checked(value: Any) -> float:
     number = float(value)
     if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"{number} is no time")
+        raise ValueError(f"{number} is not a time")
     return number

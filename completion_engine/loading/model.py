@@ -106,7 +106,7 @@ def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capac
 def family_decoder(
     model: FamilyModel, num_positions: int, kind: WeightKind, device: torch.device
 ) -> tuple[Decoder, BranchStorage | None]:
-    """What runs a model by kernels of our own, and where a tree's branches go.
+    """The decoder of a model on the engine's own kernels, and the place of a tree's branches.
 
     On a GPU its kernels are checked and its passes captured. Raises UserError for weights of a `kind` that it
     cannot hold, KernelError for a kernel that is wrong.

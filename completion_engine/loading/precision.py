@@ -13,7 +13,7 @@ _HELD: dict[str, WeightKind] = {"int8": "int8", "int4": "int4"}  # dtypes that r
 
 
 def choose_precision(name: str, device: torch.device) -> Precision:
-    """What a dtype's name means on this machine. Raises UserError for what cannot be.
+    """Return the precision of a dtype's name on this machine. Raises UserError if it cannot be used.
 
     `auto` holds weights in bytes where the machine multiplies those fast, else computes in bf16, else in
     float32.

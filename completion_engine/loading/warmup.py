@@ -25,10 +25,10 @@ _WHAT = "Compiling for this processor (once)"
 def compiled_meanwhile(
     config: EngineConfig, report: Progress | None = None, should_stop: Callable[[], bool] | None = None
 ) -> Iterator[None]:
-    """What `config` runs on the CPU is compiled beside the block, and ready behind it.
+    """Compile the CPU kernels of `config` beside the block; they are ready after it.
 
-    Where that fails nothing is lost: whatever is missing is compiled when it is first called. Raises
-    CancelledError soon after `should_stop` returns True.
+    If that fails, missing kernels are compiled at their first call. Raises CancelledError soon after
+    `should_stop` returns True.
     """
     runs_them = config.device != "cuda" and config.dtype in {"auto", "int8"}
     if not runs_them or are_compiled(config.device) or not can_store():

@@ -1,6 +1,7 @@
-"""What the store writes below its folder, by name: a folder that a user named may hold more, and that stays.
+"""The names that the store writes below its folder: a folder that a user named may hold other files, which
+stay.
 
-Owns the names as a whole, for whoever counts and removes. Must not know what is in them.
+Owns all names, for counting and removal.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _FROM_FILE = re.compile(r".+-[0-9a-f]{12}")
 
 
 def contents(root: Path, catalogue: Mapping[str, ModelSpec] = CATALOGUE) -> Iterator[Path]:
-    """All of it, what is inside before what it is in; of folders that others may use, the empty ones."""
+    """All of it, inner files before their folders; only the empty ones of shared folders."""
     for spec in catalogue.values():
         yield from model_contents(root, spec)
     for folder in _below(root / "local"):
@@ -48,7 +49,7 @@ def model_contents(root: Path, spec: ModelSpec) -> Iterator[Path]:
 def size_of(path: Path) -> int:
     """The bytes of a file, or of all files in a folder; links count for themselves, and what has gone is 0.
 
-    Others may be at work there: who looks sees names of files that are moved or removed a moment later.
+    Others may be at work there: names of files that are moved or removed a moment later may be found.
     """
     if not path.is_dir() or path.is_symlink():
         return _bytes_of(path)

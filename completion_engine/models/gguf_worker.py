@@ -44,7 +44,7 @@ def main() -> int:
         _say(out, fault="machine", error="there is not enough memory")
         return 1
     except Exception as error:
-        # What the system refuses has a number; whatever else a library dislikes is the file's fault.
+        # Errors of the system have a number; whatever else a library dislikes is the file's fault.
         is_system = (isinstance(error, OSError) and error.errno) or "No space left" in str(error)
         _say(out, fault="machine" if is_system else "data", error=_one_line(error))
         return 1

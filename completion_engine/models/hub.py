@@ -1,7 +1,7 @@
 """Models from the Hugging Face cache on this machine, and from the hub when it can be reached.
 
-Together with its worker the only module that knows huggingface_hub. Takes safetensors and JSON only;
-never pickled weights, never a repository's code.
+The only module, besides its worker, that uses huggingface_hub. Takes safetensors and JSON only; never pickled
+weights, never a repository's code.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def cached_model(repository: str, revision: str = "") -> Path | None:
 
 
 def find_flaw(folder: Path) -> str:
-    """Why a folder is no model that can be loaded, or "" if it is one. Reads names, sizes and headers."""
+    """The reason that a folder is not a model, or "". Reads names, sizes and headers."""
     if not (folder / "config.json").is_file():
         return "config.json is missing"
     if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
@@ -74,7 +74,7 @@ def find_flaw(folder: Path) -> str:
 
 
 def is_reachable() -> bool:
-    """Whether the hub answers at all within two seconds; False at once when told to stay offline."""
+    """Whether the hub answers at all within two seconds; False at once in offline mode."""
     from huggingface_hub import constants  # noqa: PLC0415 - as above
 
     if constants.HF_HUB_OFFLINE:
@@ -104,8 +104,8 @@ def download_model(
     """Fetch a repository's safetensors, configuration and tokenizer into the Hugging Face cache.
 
     All files come from the commit `revision`, or, where that is "", from the newest. An interrupted download
-    is continued next time. `on_plan` is told the commit and the bytes still to come before any of them, and
-    may raise. Raises MachineError, UserError as `download_file` does.
+    is continued next time. `on_plan` gets the commit and the remaining bytes before the download, and may
+    raise. Raises MachineError, UserError as `download_file` does.
     """
     folder = Path(_run_worker([repository, revision], repository, work, job, on_plan))
     if flaw := find_flaw(folder):

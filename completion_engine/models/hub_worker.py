@@ -27,7 +27,7 @@ def main() -> int:
         path = (
             _fetch_model(sys.argv[1], sys.argv[2], out) if len(sys.argv) == 3 else _fetch_file(*sys.argv[1:5])
         )
-    except Exception as error:  # of any HTTP library; its text is passed on
+    except Exception as error:  # an error of any HTTP library; its text is passed on
         _say(out, error=_one_line(error), is_unknown=_is_unknown(error))
         return 1
     _say(out, path=path)
@@ -73,7 +73,7 @@ def _fetch_file(repository: str, revision: str, name: str, folder: str) -> str:
 
 
 def _is_unknown(error: BaseException | None) -> bool:
-    """Whether the hub itself denied the model, perhaps behind a more general error."""
+    """Whether the hub itself denied the model, perhaps as the cause of a more general error."""
     from huggingface_hub.errors import RemoteEntryNotFoundError, RepositoryNotFoundError  # noqa: PLC0415 - slow
 
     while error is not None:

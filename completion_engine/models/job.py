@@ -1,6 +1,6 @@
-"""What every long step is given: somebody to tell and somebody to obey; and programs run on those terms.
+"""The monitor of a long step: progress out, cancellation in; and child programs under it.
 
-Knows child processes. Must not know what is downloaded or converted.
+Owns child processes, not their work.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Monitor:
 
     @classmethod
     def of(cls, report: Progress | None, should_stop: Callable[[], bool] | None) -> Monitor:
-        """A job of what a caller gave; silence, or no end, in place of None."""
+        """A monitor of a caller's functions; None reports nothing, or never stops."""
         return cls(report or _say_nothing, should_stop or _never)
 
     def check(self) -> None:
@@ -102,7 +102,7 @@ def run_program(
 
 
 def messages(stdout: str) -> list[dict[str, Any]]:
-    """What a worker said so far: one JSON object a line, the last of which may be half written."""
+    """A worker's messages so far: one JSON object a line; the last line may be incomplete."""
     return [json.loads(line) for line in stdout.splitlines(keepends=True) if line.endswith("\n")]
 
 

@@ -70,7 +70,7 @@ def missing_from(names: Collection[str]) -> str:
 
 
 def header_damage(path: Path) -> str:
-    """What is wrong with the header of a safetensors file, or "" when it fits the file's size."""
+    """The damage of a safetensors file's header, or "" if it fits the file's size."""
     num_bytes = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")

@@ -1,6 +1,6 @@
 """One wheel from the package index, through pip under the user's own configuration.
 
-Owns how pip is called and what its complaints mean. Must not know what is in the wheel.
+Owns how pip is called and what its complaints mean. Does not depend on the wheel's content.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from completion_engine.errors import MachineError, SlipstreamError, UserError
 from completion_engine.models.job import Monitor, ProgramOutcome, WorkerProgram, python, run_program
 from completion_engine.runtime import parse_json
 
-# What pip is told beside its own configuration, as a JSON list: an editor hands on what it installed us with.
+# pip's arguments besides its own configuration, as a JSON list: an editor hands on what it installed us with.
 PIP_VARIABLE = "SLIPSTREAM_PIP_ARGUMENTS"
-# Of that list, what says how an index is reached. The rest may be of use to `pip install` alone.
+# The options that select an index. The rest may be of use to `pip install` alone.
 _WITH_VALUE = {
     "--proxy", "--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--trusted-host", "--cert",
     "--client-cert", "--timeout", "--retries", "--keyring-provider", "--use-feature",
@@ -43,10 +43,9 @@ _HOW_TO_GO_ON = (
 def fetch_wheel(requirement: str, work: Path, job: Monitor, on_bytes: Callable[[int], None]) -> Path:
     """Download the wheel of `requirement` ("name==version") into the empty folder `work`.
 
-    `on_bytes` is told how many bytes have arrived, several times a second and at the end, and may raise.
-    Nothing is installed or built.
-    Raises MachineError: pip is missing, no network, no such package, no space, nothing moves any more;
-    UserError for arguments in `PIP_VARIABLE` that are none.
+    `on_bytes` gets the number of arrived bytes, several times a second and at the end, and may raise. Nothing
+    is installed or built. Raises MachineError: pip is missing, no network, no such package, no space, nothing
+    moves any more; UserError for arguments in `PIP_VARIABLE` that are none.
     """
     wheels, scratch = work / "wheels", work / "scratch"
     wheels.mkdir()
@@ -59,7 +58,7 @@ def fetch_wheel(requirement: str, work: Path, job: Monitor, on_bytes: Callable[[
 
     program = WorkerProgram(_command(requirement, wheels), _environment(scratch), _STALL_S)
     outcome = run_program(program, work, job, measure)
-    measure("")  # what came since it was looked at last
+    measure("")  # bytes since the last measurement
     found = list(wheels.glob("*.whl"))
     if outcome.exit_code != 0 or len(found) != 1:
         raise explain(requirement, outcome)
@@ -70,13 +69,13 @@ def pip() -> tuple[str, ...]:
     """How pip is started: the environment's own; as uv makes none, else the one that Python brings."""
     if find_spec("pip") is not None:
         return *python(), "-m", "pip"
-    folders = [sysconfig.get_config_var("WHEEL_PKG_DIR")]  # where a distribution keeps it
+    folders = [sysconfig.get_config_var("WHEEL_PKG_DIR")]  # its place in a distribution
     if (brought := find_spec("ensurepip")) and brought.origin:
         folders.append(str(Path(brought.origin).with_name("_bundled")))
     for folder in filter(None, folders):
         for wheel in Path(folder).glob("pip-*.whl"):
             return *python(), str(wheel / "pip")
-    return *python(), "-m", "pip"  # which says that there is none
+    return *python(), "-m", "pip"  # it reports that pip is missing
 
 
 def _command(requirement: str, wheels: Path) -> list[str]:
@@ -129,7 +128,7 @@ def _num_bytes_below(folder: Path) -> int:
 
 
 def explain(requirement: str, outcome: ProgramOutcome) -> SlipstreamError:
-    """What pip's output means for the user. The cases are tried in order of certainty."""
+    """The meaning of pip's output for the user. The cases are tried in order of certainty."""
     said = outcome.stderr + outcome.stdout
     detail = _last_error(said)
     if "No module named pip" in said:

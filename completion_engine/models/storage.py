@@ -1,6 +1,6 @@
 """The store's folder: where it is, who may write in it, and whether there is room.
 
-Knows the disk and lock files. Must not know what a model is.
+Knows the disk and lock files. Does not depend on models.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Storage:
 
     @contextmanager
     def locked(self, name: str, job: Monitor) -> Iterator[None]:
-        """One process at a time; the others wait, say so, and can be stopped."""
+        """One process at a time; the others report that they wait, and can be stopped."""
         locks = self.root / "locks"
         locks.mkdir(parents=True, exist_ok=True)
         lock = FileLock(locks / f"{name}.lock")
@@ -73,7 +73,9 @@ class Storage:
 
     @contextmanager
     def work_folder(self, parent: Path) -> Iterator[Path]:
-        """An empty folder below `parent`, for the holder of the lock; what dead processes left is removed."""
+        """An empty folder below `parent`, for the holder of the lock; leftovers of ended processes are
+        removed.
+        """
         parent.mkdir(parents=True, exist_ok=True)
         for stale in parent.glob("work-*"):
             shutil.rmtree(stale, ignore_errors=True)
@@ -87,7 +89,7 @@ class Storage:
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """What the system refuses becomes a MachineError with advice."""
+    """Turn errors of the system into a MachineError with advice."""
     try:
         yield
     except OSError as error:

@@ -8,9 +8,9 @@ Owns the layout on disk and the order of steps:
     <root>/local/<name>-<key>/       the same for a GGUF file that lies elsewhere
     <root>/hub/<owner>--<name>.json   the commit of a hub's repository that is used here
     <root>/locks/<name>.lock          <root>/locks/<owner>--<name>/work-*/ while that is fetched
-    <root>/passes.json                what passes took here, and <root>/*.loading: see `choice`
+    <root>/passes.json                pass times of this machine, and <root>/*.loading: see `choice`
 
-`contents` lists these by name. Must not know torch or transformers.
+`contents` lists these by name. Does not use torch or transformers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class StoredModel:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a full check read, and the files that were damaged and therefore removed."""
+    """The checked files, and the damaged ones, which were removed."""
 
     checked: tuple[str, ...]
     damaged: tuple[str, ...]

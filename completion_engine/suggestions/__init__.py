@@ -1,1 +1,1 @@
-"""The families of rules behind `stopping` and `suggestion`: text in, decisions out; no torch, no LSP."""
+"""The families of rules of `stopping` and `suggestion`: text in, decisions out; no torch, no LSP."""

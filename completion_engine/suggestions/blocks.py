@@ -26,7 +26,7 @@ _LONE_BRACE = re.compile(r"^\s*\{\s*$", re.MULTILINE)
 
 
 def mode_of(region: CursorRegion) -> Mode:
-    """How much a suggestion at this place may be."""
+    """The extent of a suggestion at this position."""
     inside = region.inside
     if region.cursor.is_single_line or (inside and inside.is_comment and inside.pair.ends_with_line):
         return "line"
@@ -79,7 +79,7 @@ def _end_of_text(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 class _Walk:
-    """What the two walks over generated lines share."""
+    """The common part of the two walks over generated lines."""
 
     def __init__(self, region: CursorRegion, reading: Reading) -> None:
         self.region = region
@@ -99,7 +99,7 @@ class _Walk:
         return word, indent_width(text)
 
     def seen(self, index: int, word: str) -> int:
-        """How many characters had to be seen to know a line's first word."""
+        """Number of characters that decide a line's first word."""
         line = self.reading.lines[index]
         start = self.reading.text.index(word, line.start) if index else line.start
         is_word = word not in CLOSING and word != "{"
@@ -186,7 +186,7 @@ class _Statement(_Walk):
         return bool(below) and indent_width(below[0]) > self.region.indent
 
     def _goes_on_beside(self, code: str) -> bool:
-        """Whether what an unfinished line asks for stands below already: the next item of a list."""
+        """Whether the next item of an unfinished line is below already, as in a list."""
         above = [e for e in self.region.stack if e.is_bracket and e.start < -len(self.region.line_prefix)]
         if not above or above[-1].start not in self.region.closed:
             return False
@@ -292,7 +292,7 @@ class _Block(_Walk):
         return "end-of-definition" if is_defined else None
 
     def _begins_what_stands_below(self, index: int) -> bool:
-        """Whether a line begins a block whose inside stands below the cursor already."""
+        """Whether a line begins a block whose inside is below the cursor already."""
         line, code = self.reading.lines[index], self.region.line_code(self.reading, index)
         has_begun = code.endswith("{") or (
             line.depth_end == self.depth and self.region.language.opener.search(code) is not None

@@ -34,7 +34,7 @@ _INDENTS = re.compile(r"^[ \t]", re.MULTILINE)
 _DASHES = re.compile(r"[ ]*(?:- +)+")
 _SIGN = re.compile(r"[^\w\s]|\s")
 _SEPARATORS = (",", ";", "|")
-_RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")  # of a makefile
+_RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")  # rule of a makefile
 _MAX_RECIPE_LINES = 40
 MIN_ECHO_CHARS = 8
 MAX_ECHO_CHARS = 1_000
@@ -49,7 +49,8 @@ def decodable(text: str) -> str:
 def without_echo(region: CursorRegion, text: str) -> str:
     """The text without a copy, at its start, of what stands left of the cursor on its line.
 
-    Data repeats itself: what is a row already, waits for its next item or is written twice again is no echo.
+    Data repeats itself: Data repeats itself: a whole row, a row without its next item and a repeated text are
+    not echoes.
     """
     typed = region.line_prefix.strip()
     if not MIN_ECHO_CHARS <= len(typed) <= MAX_ECHO_CHARS or not _SIGN.search(typed):
@@ -67,9 +68,9 @@ def _is_row(text: str) -> bool:
 
 
 def without_double_blank(region: CursorRegion, text: str) -> str:
-    """The text without blanks at its start where the cursor stands behind one already.
+    """The text without blanks at its start if the cursor is after a blank already.
 
-    Behind several the line is aligned with others, and more of them are meant.
+    After several blanks the line is aligned with others, and more blanks are wanted.
     """
     is_joint = not region.is_blank_line and region.line_prefix[-1:] in (" ", "\t")
     if region.line_prefix[-2:].isspace():
@@ -82,8 +83,8 @@ def without_double_blank(region: CursorRegion, text: str) -> str:
 def without_extra_indent(region: CursorRegion, text: str) -> str:
     """The text with its first line indented no deeper than the line above allows.
 
-    Only where a model writes the whole indentation again behind a cursor that is indented already: what it
-    adds to that is meant.
+    Only if a model writes the whole indentation again after an indented cursor; additional indentation stays.
+    what it adds to that is meant.
     """
     blanks = leading_blanks(text)
     is_code = not region.inside and region.language.blocks in ("indent", "brace", "end")
@@ -159,14 +160,14 @@ def _is_recipe(lines: list[str]) -> bool:
 
 
 def _goes_on_as_recipe(line: str, *, is_recipe: bool) -> bool:
-    """Whether the next line belongs to a recipe; `is_recipe` says whether `line` does."""
+    """Whether the next line belongs to a recipe; `is_recipe` is that of `line`."""
     if line.startswith("\t"):
         return True
     return is_recipe if line.endswith("\\") else _RULE.match(line) is not None
 
 
 def _unit_of(indents: list[str]) -> int:
-    """How many spaces stand for a tab in indentation that is to be written with tabs; 0 if none do."""
+    """Number of spaces for a tab, in indentation to be written with tabs; 0 if none do."""
     widths = [len(indent) for indent in indents if " " in indent]
     if any("\t" in indent and " " in indent for indent in indents):
         return 0
@@ -232,7 +233,7 @@ def _is_unsafe(char: str) -> bool:
 
 
 def _fitting_selector(match: re.Match[str]) -> str:
-    """The first of a run of selectors, behind a symbol or ideograph that may have variants."""
+    """The first of a run of selectors, after a symbol or ideograph that may have variants."""
     first = match[0][0]
     before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
     kind = unicodedata.category(before) if before else ""
@@ -243,7 +244,7 @@ def _fitting_selector(match: re.Match[str]) -> str:
 
 
 def _fitting_joiner(match: re.Match[str]) -> str:
-    """One of a run of joiners, between two characters of which neither is a plain one."""
+    """One of a run of joiners, between two characters that are not plain."""
     before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
     is_between = bool(before and after) and not before.isascii() and not after.isascii()
     return match[0][0] if is_between and not before.isspace() and not after.isspace() else ""

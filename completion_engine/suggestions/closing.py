@@ -1,8 +1,8 @@
-"""What the text after the cursor closes of all that is open at the cursor.
+"""The open marks at the cursor that the text after it closes.
 
-Unfinished code has no true answer. Indentation tells most: a line that is indented no deeper than the
-line of an opening bracket, and does not begin with a closing one, stands outside of it. A grammar pairs
-brackets in order, without regard to that; see `scanner`.
+Unfinished code has no true answer. Indentation tells most: a line that is indented no deeper than the line of
+an opening bracket, and does not begin with a closing one, stands outside of it. A grammar pairs brackets in
+order, without regard to that; see `scanner`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def closed_by(  # noqa: PLR0913 - both sides of the cursor, and what is open the
     """Starts of the entries of `stack` that `suffix` closes, each with the offset where it has done so.
 
     `before`, which `tail` is the end of, ends and `suffix` begins at the cursor; offsets of entries count
-    from there. Only the first `num_chars` of `suffix` are scanned; what no line of them has settled counts as
+    from there. Only the first `num_chars` of `suffix` are scanned; marks that no line has decided count as
     closed by the others.
     """
     return _Closing(language, before, tail, suffix, num_chars, stack).closed()
@@ -50,7 +50,7 @@ class _Closing:
         self.statements = _Statements(language_at(stack, language), before)
         self.remaining = list(stack)
         self.ends: dict[int, int] = {}
-        self.recent: list[tuple[Open, int]] = []  # closed on lines below, not settled by indentation yet
+        self.recent: list[tuple[Open, int]] = []  # closed on lines below, not decided by indentation yet
         for depth in range(len(stack) - 1, -1, -1):
             if not self._may_close(stack[depth], is_innermost=depth == len(self.remaining) - 1):
                 del self.remaining[depth:]
@@ -171,7 +171,7 @@ class _Closing:
         return is_on_line and self._width_of(entry) >= width
 
     def _prefer_outer(self, unclosed: list[Open], width: int) -> None:
-        """Of brackets opened in one statement the inner ones are those still to be closed."""
+        """Among brackets opened in one statement, the inner ones are still to be closed."""
         recent = [(entry, end) for entry, end in self.recent if self._width_of(entry) >= width]
         self.recent.clear()
         entries = [*(entry for entry, _ in recent), *unclosed]
@@ -187,15 +187,15 @@ class _Closing:
         return entry.mark not in ("(", "[") or "\n" in self.before[entry.start :]
 
     def _width_of(self, entry: Open) -> int:
-        """How far in the line stands that an entry was opened on; of a block the line of its statement."""
+        """Indentation of the line that opened an entry; for a block, of its statement's line."""
         return self.statements.width_at(entry.start + len(self.before))
 
 
 class _Statements:
-    """Where statements of a text begin whose parentheses stand on several lines.
+    """The beginnings of statements whose parentheses span several lines.
 
-    Parameters that stand below each other say nothing of what their function holds. A line is scanned once,
-    for itself, whatever asks for it.
+    Parameters below each other reveal nothing about the indentation of the function's body. A line is scanned
+    once, for itself.
     """
 
     def __init__(self, language: str, text: str) -> None:
@@ -205,7 +205,7 @@ class _Statements:
         self._widths: dict[tuple[int, int], int] = {}
 
     def width_at(self, end: int) -> int:
-        """How far in the line stands that opened the parentheses that are closed up to `end` on its line."""
+        """Indentation of the line that opened the parentheses that are closed up to `end` on its line."""
         line_start = self._text.rfind("\n", 0, end) + 1
         key = line_start, bisect_left(self._parentheses_of(line_start)[0], end)
         if key not in self._widths:
@@ -213,7 +213,9 @@ class _Statements:
         return self._widths[key]
 
     def _start(self, line_start: int, num_unopened: int) -> int:
-        """Where the line begins that opens so many parentheses; the line itself where none near it does."""
+        """The beginning of the line that opens this number of parentheses; the line itself if none near it
+        does.
+        """
         found = line_start
         for _ in range(_MAX_CONTINUED):
             if not 0 < num_unopened <= _MAX_CONTINUED or found == 0:

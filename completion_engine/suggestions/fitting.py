@@ -29,10 +29,10 @@ class Suggestion:
 
 
 def polish(rules: StopRules, generated: str) -> Suggestion:
-    """What of a text that ends well to show at the place of `rules`.
+    """The shown part of a text that ends well, at the position of `rules`.
 
-    From text that is cut off by what cannot be decoded the last, incomplete piece is dropped. Text that was
-    shown comes out unchanged when it is polished again.
+    An incomplete last character is dropped from text that is cut off. Text that was shown comes out unchanged
+    when it is polished again.
     """
     region = rules.region
     text = cleaning.decodable(generated)
@@ -91,7 +91,7 @@ def _fitting(rules: StopRules, text: str) -> str:
 
 
 def _shorter(rules: StopRules, text: str) -> int:
-    """Where the text before its last mark or word ends."""
+    """The end of the text before its last mark or word."""
     text = text.rstrip()
     end = rules.boundary(text)
     return end if end < len(text) else rules.boundary(text[:-1])

@@ -10,7 +10,7 @@ from completion_engine.suggestions.closing import closed_by
 from completion_engine.suggestions.regions import CursorRegion, Reading
 from completion_engine.suggestions.rules import Fire
 
-_MAX_CHARS_BEFORE = 1_000  # of the cursor's line
+_MAX_CHARS_BEFORE = 1_000  # characters of the cursor's line
 _MAX_PARAGRAPH_CHARS = 2_000
 _BRACKETS = re.compile(r"\\[^\n]|[()\[\]{}]")
 # `a)` and `:-)` close nothing and are meant.
@@ -23,8 +23,8 @@ _END_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
 def unmatched_bracket(region: CursorRegion, reading: Reading) -> Fire | None:
     """Fires at a mark that closes nothing, or what the text after the cursor already closes.
 
-    What is closed on the cursor's own line may be closed: the suggestion then covers it. Brackets that lines
-    below close may be closed, if the same line opens another of its kind.
+    Brackets that are closed on the cursor's own line may be closed: the suggestion then covers it. Brackets
+    that lines below close may be closed, if the same line opens another of its kind.
     """
     standing: list[Open] = []  # opened in place of brackets that lines below close
     waiting: list[Event] = []  # on one line closed ones of those, which may have such a successor
@@ -52,7 +52,7 @@ def _fire(seen: Event, wrong: Event, reading: Reading) -> Fire:
 
 
 def _successors(closed: list[Event], opened: list[Open]) -> list[Open]:
-    """Of the brackets `opened` one for each that was closed, as far as there are any of its kind."""
+    """One of the brackets `opened` for each closed one, as far as there are any of its kind."""
     left = list(opened)
     found: list[Open] = []
     for event in closed:
@@ -144,7 +144,7 @@ def _prose_before(region: CursorRegion, reading: Reading, index: int) -> str | N
 
 
 def _num_stray(text: str) -> int:
-    """How many brackets in a row at the end of a text close nothing in it."""
+    """Number of brackets in a row at the end of a text that close nothing in it."""
     num_open = num_stray = 0
     end = -1
     for found in _BRACKETS.finditer(text):

@@ -1,4 +1,5 @@
-"""Where the cursor stands: the language there, code or text, what is open, and what of it closes further on.
+"""The region of a cursor: its language, code or text, the open marks, and those of them that close further
+on. the language there, code or text, what is open, and what of it closes further on.
 
 Decided once for a request, from the document alone; generated text is then scanned from that state. Must not
 know rules.
@@ -34,7 +35,7 @@ from completion_engine.text_window import (
 
 _MAX_LINE_CHARS = 1_000
 _MAX_HEAD_CHARS = 64_000  # before the window, that are looked at for what is open in it
-_MAX_TAIL_CHARS = 400  # of text before the cursor, that say whether a mark may stand
+_MAX_TAIL_CHARS = 400  # text before the cursor that decides whether a mark counts
 _TOKEN = re.compile(r"</?[\w:.-]*|#?\w+|;;|\S")
 
 
@@ -70,10 +71,10 @@ class Reading:
 
 
 class CursorRegion:
-    """What surrounds a cursor, as far as a scan finds out.
+    """The surroundings of a cursor, as far as a scan finds them.
 
     `closed` has the starts of those open at the cursor that the text after it closes, with the offset after
-    it where that is done. `is_from_start` says that the scan began where the document does.
+    it where that is done. `is_from_start` is set if the scan began at the document's start.
     """
 
     def __init__(self, cursor: CursorContext) -> None:
@@ -163,14 +164,14 @@ class CursorRegion:
         return Reading(text, events, [*lines, last], stack)
 
     def line_text(self, reading: Reading, index: int) -> str:
-        """The whole text of a generated line; what stands left of the cursor belongs to the first."""
+        """The whole text of a generated line; the first includes the text left of the cursor."""
         line = reading.lines[index]
         return ("" if index else self.line_prefix) + reading.text[line.start : line.end]
 
     def line_code(self, reading: Reading, index: int) -> str:
         """Like `line_text`, without the comment at its end and the blanks before that.
 
-        Of a line that no person writes the middle is left out: expressions over it would take too long.
+        The middle of an overlong line is left out: expressions over it would take too long.
         """
         line = reading.lines[index]
         before = "" if index else self.line_prefix
@@ -227,7 +228,7 @@ def _open_after_head(language: str, head: str) -> tuple[Open, ...]:
 
 
 def _open_before(language: str, head: str, prefix: str) -> tuple[Open, ...]:
-    """What is open where the window begins, as far as it runs over line ends."""
+    """The marks that are open at the window's beginning, as far as they run over line ends."""
     lone = language_of(language).lone
     if lone and "<?" not in prefix and prefix.lstrip()[:1] != "<":
         pair = next(pair for pair in language_of(language).pairs if pair.holds == lone)
@@ -236,7 +237,7 @@ def _open_before(language: str, head: str, prefix: str) -> tuple[Open, ...]:
 
 
 def _scanned(language: str, text: str, outer: tuple[Open, ...], *, is_from_start: bool) -> Stack:
-    """What is open at the end of a text, with offsets from there."""
+    """The marks that are open at the end of a text, with offsets from there."""
     lines = text[: text.rfind("\n") + 1]
     line = text[len(lines) :]
     before = "" if is_from_start else "\n"
@@ -249,7 +250,9 @@ def _scanned(language: str, text: str, outer: tuple[Open, ...], *, is_from_start
 
 @lru_cache(maxsize=8)
 def _open_after_lines(language: str, lines: str, outer: tuple[Open, ...], before: str) -> tuple[Open, ...]:
-    """What is open after whole lines, with offsets from their beginning; the same while a line is typed."""
+    """The marks that are open after whole lines, with offsets from their beginning; the same while a line is
+    typed.
+    """
     stack = list(outer)
     for _ in scan(language, lines, stack, before=before):
         pass

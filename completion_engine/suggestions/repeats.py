@@ -1,4 +1,4 @@
-"""Owns what counts as repetition: of the text after the cursor, of the line above, of itself."""
+"""Text that repeats the text after the cursor, the line above, or itself."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def repeats(region: CursorRegion, line: str, following: str, *, is_first: bool) 
     """Whether a line repeats the one that follows it in the document.
 
     A long line does wherever it stands, others in the same column. Short data such as `0,` never does, nor a
-    short line in a document that holds another one twice in a row. A ruler may come first: it begins a box.
+    short line in a document that holds another one twice in a row. A ruler may be first: it begins a box.
     """
     if line.strip() != following.strip() or not line.strip():
         return False
@@ -213,7 +213,7 @@ def repeated_text(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 def repeats_line_above(region: CursorRegion, text: str) -> bool:
-    """Whether text begins with a copy of the line above the cursor's; `text` is no empty text."""
+    """Whether text begins with a copy of the line above the cursor's; `text` is not empty."""
     above = region.line_above()
     first = region.line_prefix + text.lstrip("\n").partition("\n")[0]
     if text.startswith("\n"):

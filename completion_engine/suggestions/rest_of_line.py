@@ -1,4 +1,4 @@
-"""What of the rest of the cursor's line a text covers, and how far the line is from closing what it opens.
+"""The part of the cursor's line that a text covers, and the imbalance of the line.
 
 Counts what the scan found, and on the cursor's line also the marks of prose and angle brackets, which only
 what stands around them tells from signs.
@@ -23,14 +23,13 @@ _TEXT = re.compile(
 _CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/'\"`-]+")
 _MAX_MARKS = 8
 _OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
-_MAX_CHARS_BEFORE = 1_000  # of the cursor's line
+_MAX_CHARS_BEFORE = 1_000  # characters of the cursor's line
 
 
 def num_covered(region: CursorRegion, text: str) -> int:
-    """How many characters of the rest of the line `text` covers.
+    """Number of characters of the rest of the line that `text` covers.
 
-    Of the ways to cover it, the one that leaves brackets and strings the most balanced, and of those the
-    longest.
+    Chooses the cover that leaves brackets and strings the most balanced, and the longest of those.
     """
     rest = region.line_suffix
     if not rest.strip():
@@ -40,7 +39,7 @@ def num_covered(region: CursorRegion, text: str) -> int:
 
 
 def imbalance(region: CursorRegion, text: str, num_replaced: int) -> int:
-    """How far the cursor's line with `text` is from closing what it opens, and no more than that."""
+    """Number of marks that the cursor's line with `text` leaves open or closes too often."""
     line_start = -len(region.line_prefix)
     stack = list(region.stack)
     joined = text + region.line_suffix[num_replaced:]
@@ -56,7 +55,7 @@ def imbalance(region: CursorRegion, text: str, num_replaced: int) -> int:
 
 
 def _loose_marks(region: CursorRegion, text: str) -> int:
-    """How many marks of prose on the cursor's line have no partner."""
+    """Number of prose marks without a partner on the cursor's line."""
     if "\n" in text or not _is_prose(region, region.stack):
         return 0
     opened: list[str] = []
@@ -84,7 +83,7 @@ def _prose_start(region: CursorRegion) -> str:
 def _overlaps(text: str, rest: str) -> list[int]:
     """Lengths of the heads of `rest` that `text` ends with.
 
-    All of it, a separator that nobody doubles, or enough of it to be no chance, up to a word's end.
+    Counts all of `rest`, a separator that is never doubled, or enough of it, up to a word's end.
     """
     blanks = len(rest) - len(rest.lstrip())
     last = len(rest.rstrip())
@@ -108,8 +107,7 @@ def _begun_ends(text: str, rest: str) -> list[int]:
 def _closed_heads(region: CursorRegion, text: str, rest: str) -> list[int]:
     """Lengths of the heads of `rest`, all closing marks, that `text` has written itself in that order.
 
-    With more behind them, such a head counts where `text` ends with it, or where all of `rest` closes
-    something.
+    If more follows them, such a head counts if `text` ends with it, or if all of `rest` closes something.
     """
     closings = _closings(region, text)
     heads: list[int] = []
@@ -214,7 +212,7 @@ def _open_marks(region: CursorRegion) -> set[str]:
 
 
 def _pieces(region: CursorRegion, text: str) -> Iterator[tuple[int, int, Stack]]:
-    """The text cut at the ends of its strings and comments, each piece with what is open in it."""
+    """The text cut at the ends of its strings and comments, each part with its open marks."""
     stack = list(region.stack)
     start, open_before = 0, list(stack)
     for event in scan(region.document_language, text, stack, before=region.tail):

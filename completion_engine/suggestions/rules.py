@@ -1,6 +1,6 @@
-"""Owns the rules' names, the sentence that `why` shows for each, and how a decision is written down.
+"""The rules' names, the sentence that `why` shows for each, and the record of a decision.
 
-Knows no rule's code.
+Has no access to a rule's code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """When generation at a cursor ends: the rules of all families, applied after every verified token.
 
 Owns also where unfinished text may be cut: the ends of whole statements, else of whole words. Text in,
-decisions out; must not know tokens, models or editors.
+decisions out; has no access to tokens, models or editors.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _RULES = (
 class StopRules:
     """Decides for one place when to stop. Built once per completion.
 
-    Each rule fires at the first character that settles it, and the rule that fires first decides. So a
+    Each rule fires at the first character that decides it, and the rule that fires first decides. So a
     decision, once made, holds for every longer text, however the text was cut into calls.
     """
 
@@ -62,7 +62,7 @@ class StopRules:
         self._definitions: dict[str, bool] = {}
 
     def check(self, generated: str) -> Stop | None:
-        """Where to stop in all the text generated so far at the cursor; None to go on."""
+        """The position of the stop in all the text generated so far at the cursor; None to go on."""
         reading = self.region.read(generated)
         fires = [fire for rule in _RULES if (fire := rule(self.region, reading))]
         end = end_of_suggestion(self.region, self._mode, reading, self._is_definition)
@@ -70,11 +70,11 @@ class StopRules:
         return Stop(first.rule, first.keep) if first else None
 
     def boundary(self, generated: str) -> int:
-        """How much of the text to keep when time is up: whole statements, else whole words, else 0."""
+        """Number of characters to keep when time is up: whole statements, else whole words, else 0."""
         return boundary(self.region, self.read(generated))
 
     def head(self, generated: str, num_chars: int) -> int:
-        """How much of the first `num_chars` to keep, seeing what follows them: as `boundary`."""
+        """Number of the first `num_chars` to keep, given the characters after them: as `boundary`."""
         return head(self.region, generated, num_chars)
 
     def read(self, generated: str) -> Reading:
@@ -108,9 +108,9 @@ def boundary(region: CursorRegion, reading: Reading) -> int:
 
 
 def head(region: CursorRegion, generated: str, num_chars: int) -> int:
-    """Length of the longest such head of the first `num_chars` characters, which the others follow.
+    """Length of the longest such head of the first `num_chars` characters, given the characters after them.
 
-    What follows shows whether a word, a number or a line is whole.
+    The later text shows whether a word, a number or a line is whole.
     """
     following = generated[num_chars : num_chars + 1]
     is_decimal = following == "." and generated[:num_chars][-1:].isdigit()

@@ -1,6 +1,6 @@
-"""What a parser says about a bounded piece of text around the cursor.
+"""A parser's view of a bounded text around the cursor.
 
-Knows no rules: it answers questions about text, and answers "unknown" for languages without a grammar.
+Answers questions about text, and answers "unknown" for languages without a grammar. Does not depend on rules.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from tree_sitter import Node, Parser, Tree
 from completion_engine.grammars import Begun, new_parser, parse_within
 
 _DEFINITION_SUFFIXES = ("_definition", "_declaration", "_item", "_specifier")
-_MAX_PARSE_S = 0.1  # what is no code of its language takes a parser seconds, other text a hundredth of this
+# a parser needs seconds for text that is not code of its language, and a hundredth of this for other text
+_MAX_PARSE_S = 0.1
 _DEFINITIONS = frozenset({"method", "singleton_method", "class", "module", "rule_set"})
 
 
@@ -54,7 +55,7 @@ class SyntaxWindow:
         return False
 
     def has_error(self, text: str, after: str) -> bool | None:
-        """Whether the cursor's line, with `text` and `after` behind it, does not parse; None if unknown."""
+        """Whether the cursor's line, with `text` and `after` after it, does not parse; None if unknown."""
         tree, source = self._parse(text + after)
         if tree is None:
             return None

@@ -21,13 +21,13 @@ from completion_engine.gpu.launch_draft import Found, run_choose_beams, run_find
 from completion_engine.gpu.runner import Runner, runner_for
 from completion_engine.target_model.kv_cache import KVCache
 
-BREADTH = 4  # tokens looked at behind each path
+BREADTH = 4  # number of tokens after each path
 _TIMED_DRAFTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """What a search found: tokens and shares [num_depths, num_beams, breadth], best first behind each beam.
+    """The result of a search: tokens and shares [num_depths, num_beams, breadth], best first for each beam.
 
     chosen [num_depths, num_beams]: beam * breadth + rank of those that go on, the next depth's beams.
     """
@@ -38,7 +38,7 @@ class Guesses:
 
 
 class BeamSearch:
-    """The likeliest paths behind a token, as deep as there are temperatures."""
+    """The likeliest paths after a token, as deep as there are temperatures."""
 
     def __init__(self, network: DeviceNetwork, temperatures: Sequence[float]) -> None:
         self.network = network
@@ -56,7 +56,7 @@ class BeamSearch:
         return self._size[0]
 
     def compute(self) -> None:
-        """The search from what the network was told and from its first state; to be captured."""
+        """The search from the network's inputs and its first state; to be captured."""
         network = self.network
         for depth, temperature in enumerate(self._temperatures):
             network.compute(depth, is_first=depth == 0)
@@ -71,7 +71,7 @@ class BeamSearch:
         return Guesses(tokens.numpy(), shares.numpy(), chosen.numpy())
 
     def _parts_of(self, record: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Tokens, shares and chosen places, which share one piece of memory so that one copy fetches them."""
+        """Tokens, shares and chosen places in one block of memory, so that one copy fetches them."""
         num_found, num_chosen = self._num_found, self._num_chosen
         shares = record[num_found + num_chosen :].view(torch.float32)[:num_found]
         chosen = record[num_found : num_found + num_chosen]
@@ -90,7 +90,7 @@ class DeviceDrafter(TrainedDrafter):
 
     @torch.inference_mode()
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
-        """See `Drafter.drafts`. Guesses nothing behind an empty cache or a long run of uncached tokens."""
+        """See `Drafter.drafts`. Guesses nothing after an empty cache or a long run of uncached tokens."""
         known = self._known()
         end = self._cache.num_cached + len(known) + self.search.num_depths
         if not known or max_tokens < 1 or end > self._cache.capacity:
@@ -100,7 +100,7 @@ class DeviceDrafter(TrainedDrafter):
         return [tuple(tree)] if tree else []
 
     def _look(self, known: Sequence[int]) -> None:
-        """Run the search behind the tokens `known`, which are not cached yet."""
+        """Run the search after the tokens `known`, which are not cached yet."""
         network, num_cached = self._network, self._cache.num_cached
         network.states[:1].copy_(self._cache.hidden[num_cached - 1 : num_cached])
         for num_ahead, token in enumerate(known):
@@ -132,7 +132,7 @@ class DeviceDrafter(TrainedDrafter):
 def _tree(guesses: Guesses, max_tokens: int, allowed: Allowed, min_probability: float) -> list[DraftToken]:
     """The guesses as a tree, without the paths that begin with what is not allowed."""
     tree: list[DraftToken] = []
-    beams = [(-1, 1.0), *[(-1, 0.0)] * (NUM_BEAMS - 1)]  # place in the tree, survival
+    beams = [(-1, 1.0), *[(-1, 0.0)] * (NUM_BEAMS - 1)]  # place in the tree, acceptance probability
     for depth, chosen in enumerate(guesses.chosen[:max_tokens]):
         found = [
             list(zip(shares, tokens, strict=True)) if survival and survival >= min_probability else []

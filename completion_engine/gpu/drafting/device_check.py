@@ -16,9 +16,9 @@ _NUM_WRITTEN = 24
 def steps_agree(
     device_decoder: DeviceDecoder, target: LanguageModel, num_tokens: int, num_written: int = _NUM_WRITTEN
 ) -> bool:
-    """Whether text and cache come out the same, bit for bit, behind random tokens that are said twice.
+    """Whether text and cache come out the same, bit for bit, after random tokens that are repeated.
 
-    Said twice, so that there is something to draft and to accept. `num_tokens` are what may be written.
+    They are repeated to give drafts that can be accepted. `num_tokens` is the size of the vocabulary.
     """
     generator = torch.Generator().manual_seed(4)
     said = torch.randint(0, num_tokens, (_NUM_RANDOM,), generator=generator).tolist()
@@ -44,7 +44,7 @@ def _prefill(target: LanguageModel, cache: KVCache, prompt: list[int]) -> None:
 def _by_steps(
     device_decoder: DeviceDecoder, target: LanguageModel, cache: KVCache, prompt: list[int], num_written: int
 ) -> list[int]:
-    """The prompt and at least `num_written` tokens behind it."""
+    """The prompt and at least `num_written` tokens after it."""
     _prefill(target, cache, prompt)
     path = [*prompt]
     device_decoder.begin(cache, path)

@@ -1,8 +1,8 @@
 """Whole steps of drafted greedy decoding on the device: draft, verify, accept, move into line, in one graph.
 
-The host reads one small tensor a step, and while it does the next step runs: what that starts from stays on
-the device. Drafts come from a trained drafter's search and from the longest run of the same tokens in what is
-written and in spans of other text. Knows nothing of what tokens mean.
+The host reads one small tensor a step, and the next step runs meanwhile: its inputs stay on the device.
+Drafts come from a trained drafter's search and from the longest run of the same tokens in the written text
+and in spans of other text. Does not depend on the meaning of tokens.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from completion_engine.gpu.runner import Runner, Work, runner_for
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.ranking import first_largest
 
-NUM_ROWS = 16  # of every pass: meant to cost no more than 8; `python -m tests.benchmarks.gpu` measures it
+# rows of every pass; meant to cost no more than 8; `python -m tests.benchmarks.gpu` measures it
+NUM_ROWS = 16
 _MAX_MATCH = 32
-_DOUBT = 4.0  # behind a run of n tokens the text is believed n / (n + _DOUBT); see docs/experiments/gpu.md
+_DOUBT = 4.0  # after a run of n tokens the text's weight is n / (n + _DOUBT); see docs/experiments/gpu.md
 
 
 class DeviceLoop:
@@ -102,7 +103,7 @@ class DeviceLoop:
 
     @torch.inference_mode()
     def hint(self, path: Sequence[int], drafts: Sequence[Draft]) -> None:
-        """See `DeviceDecoder.hint`. What was read from the prompt is known here."""
+        """See `DeviceDecoder.hint`. Text that was read from the prompt is known here."""
         for draft in drafts:
             if draft[0].read_from != "prompt" and (span := self._spans.add(path, draft)):
                 send(self._text.spans[span.first : span.first + SLOT_TOKENS], span.tokens)
@@ -151,7 +152,7 @@ class DeviceLoop:
     def _guess(
         self, depth: int, token: int, place: int, chance: float, seen: Mapping[int, LookupSpan]
     ) -> DraftToken:
-        """Where an accepted token was drafted from: the text, where that had it."""
+        """The source of an accepted token: the text, if it had the token."""
         if place < 0:
             return DraftToken(token, "neural", "distilled", depth, chance)
         span = seen.get(place // SLOT_TOKENS) if place < self._text.num_span_tokens else None

@@ -1,7 +1,7 @@
-"""Pieces of other text that a device looks up in: what the repository and recent text say may come next.
+"""Other text that a device looks up in: possible continuations from the repository and recent text.
 
-A span is a run of tokens that was found to agree with what is written, and what followed it there. The device
-finds out by itself whether it still agrees. Owns which span stands where; knows no device.
+A span is a run of tokens that agreed with the written text, and the tokens after it. The device checks by
+itself whether it still agrees. Owns the slot of each span; uses no device.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class LookupSpan:
-    """The likeliest chain of a draft behind the tokens that agreed; `first` is its place in all slots."""
+    """The likeliest chain of a draft after the tokens that agreed; `first` is its place in all slots."""
 
     first: int
     context: tuple[int, ...]
@@ -35,19 +35,19 @@ class LookupSpan:
         return [NOTHING, *text, *[NOTHING] * (SLOT_TOKENS - 1 - len(text))]
 
     def guess_at(self, place: int) -> DraftToken | None:
-        """What was drafted at a place in all slots."""
+        """The draft token at a place in all slots."""
         at = place - self.first - 1 - len(self.context)
         return self.chain[at] if 0 <= at < len(self.chain) else None
 
 
 class LookupSpans:
-    """The latest span of each document, of few of them; what was least lately renewed makes room."""
+    """The latest span of each document, of few of them; the least recently renewed one makes room."""
 
     def __init__(self) -> None:
         self._slots: OrderedDict[Key, LookupSpan] = OrderedDict()
 
     def add(self, path: Sequence[int], draft: Draft) -> LookupSpan | None:
-        """Take in a draft behind `path`; None where there is nothing new in it."""
+        """Add a draft after `path`; None if it has nothing new."""
         chain = _likeliest_chain(draft)
         if not chain:
             return None
@@ -64,7 +64,7 @@ class LookupSpans:
         return {span.first // SLOT_TOKENS: span for span in self._slots.values()}
 
     def _free(self) -> int:
-        """Where a new span may go."""
+        """The slot of a new span."""
         if len(self._slots) == NUM_SLOTS:
             return self._slots.popitem(last=False)[1].first
         taken = {span.first for span in self._slots.values()}

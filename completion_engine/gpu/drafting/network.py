@@ -52,7 +52,7 @@ class DeviceNetwork:
         return sum(part.weight.num_bytes for part in parts)
 
     def fill(self, cache: KVCache, num_ahead: int, token: int) -> None:
-        """What the first step starts from: a token `num_ahead` positions behind those cached."""
+        """What the first step starts from: a token `num_ahead` positions after the cached ones."""
         self._send(header_of(cache, cache.num_cached, self.num_beams, num_ahead), token)
 
     def follow(self, inputs: PassInputs) -> None:
@@ -65,9 +65,9 @@ class DeviceNetwork:
         self.inputs.send([*header, *[token] * self.num_beams, *[_SEES_CACHED] * self.num_beams])
 
     def compute(self, depth: int, *, is_first: bool, wants_logits: bool = True) -> None:
-        """One step, `depth` positions behind the first token; at first from the inputs, later from `beams`.
+        """One step, `depth` positions after the first token; at first from the inputs, later from `beams`.
 
-        New states and logits stand in `states` and `logits`. The same work every time, to be captured.
+        New states and logits are in `states` and `logits`. The same work every time, to be captured.
         """
         w, decoder = self._vectors, self._decoder
         launch_draft.run_join_inputs(
@@ -114,7 +114,7 @@ class DeviceNetwork:
         shape, num_beams = self.shape, self.num_beams
 
         def rows(*size: int) -> Tensor:
-            """[num_beams, *size], with memory behind it up to the end of a block."""
+            """A tensor [num_beams, *size], with memory after it up to the end of a block."""
             return torch.zeros(ROW_BLOCK, *size, dtype=dtype, device=self.device)[:num_beams]
 
         self._heads = launch.DeviceHeads(

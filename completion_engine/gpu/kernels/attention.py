@@ -1,13 +1,13 @@
 """Grouped attention of one pass over a cache, each row seeing its ancestors where a chain would put them.
 
 A row at position p sees the positions up to p. Those before the pass lie at their own places in the cache;
-those of the pass lie behind them in row order, and `ancestors` says which row stands at which depth on the
-way to a row. Keys are walked by logical position in chunks of fixed length, and the chunks' results are
-joined in order, so a row's sums are those of a chain, whatever the other rows and however many. The split
-over chunks follows flash-decoding (Dao et al. 2023), the running softmax Milakov and Gimelshein 2018.
+those of the pass follow in row order, and `ancestors` holds the row at each depth on the way to a row. Keys
+are walked by logical position in chunks of fixed length, and the chunks' results are joined in order, so a
+row's sums are those of a chain, whatever the other rows and however many. The split over chunks follows
+flash-decoding (Dao et al. 2023), the running softmax Milakov and Gimelshein 2018.
 
-What a pass is to do stands in `pass_inputs`, int64: addresses of keys, values and hidden states, the position
-of the first row, the number of rows in use; then tokens, depths and ancestors (see `PassInputs`).
+The inputs of a pass are in `pass_inputs`, int64: addresses of keys, values and hidden states, the position of
+the first row, the number of rows in use; then tokens, depths and ancestors (see `PassInputs`).
 """
 
 import triton
@@ -75,8 +75,8 @@ def attend(
 
     queries [num_rows, num_kv * num_groups, head_size]. Written are, by chunk, row and head: `sums`
     [num_chunks, num_rows, num_heads, head_size], not yet divided; `tops` and `totals` [num_chunks, num_rows,
-    num_heads], the largest score (times log2 e) and the sum of weights relative to it, all float32.
-    In a tree a chunk that reaches behind the cached positions is walked once for each row.
+    num_heads], the largest score (times log2 e) and the sum of weights relative to it, all float32. In a
+    tree, a chunk that reaches beyond the cached positions is walked once for each row.
     """
     at_chunk, kv_head = tl.program_id(0), tl.program_id(1)
     dtype: tl.constexpr = queries.dtype.element_ty
@@ -127,7 +127,7 @@ def join_chunks(
     pass_inputs, sums, tops, totals, result, num_rows,
     num_heads: tl.constexpr, head_size: tl.constexpr, chunk: tl.constexpr,
 ):  # fmt: skip
-    """result [num_rows, num_heads, head_size]: what `attend` left, joined from first chunk to last."""
+    """result [num_rows, num_heads, head_size]: the output of `attend`, joined from first chunk to last."""
     row, head = tl.program_id(0), tl.program_id(1)
     if row < tl.load(pass_inputs + 4):
         position = (tl.load(pass_inputs + 3) + tl.load(pass_inputs + HEADER + num_rows + row)).to(tl.int32)

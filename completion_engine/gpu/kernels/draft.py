@@ -1,8 +1,8 @@
-"""What stands between the products of a distilled drafter's step, and the choice of the paths that go on.
+"""The work between the products of a distilled drafter's step, and the choice of the paths that go on.
 
 A step runs a few beams: each a token, the row whose state stands before it, and how likely its path is. For
-`pass_inputs` see `kernels.attention`; its sixth number is how far behind what is cached the first token
-stands.
+`pass_inputs` see `kernels.attention`; its sixth number is the distance of the first token after the cached
+ones.
 """
 
 import triton
@@ -21,7 +21,7 @@ def join_inputs(
 ):  # fmt: skip
     """result [num_rows, 2 * hidden_size]: the norm of each token's embedding, and of the state before it.
 
-    At first the tokens stand in `pass_inputs`, all behind state 0; later in `tokens` and `sources`.
+    At first the tokens are in `pass_inputs`, all after state 0; later in `tokens` and `sources`.
     """
     row = tl.program_id(0)
     if is_first:
@@ -101,7 +101,7 @@ def choose_beams(
     if not is_first:
         share *= tl.load(survivals + beam, mask=is_found, other=0.0)
     share = tl.where(is_found, share, -1.0)
-    tl.debug_barrier()  # all survivals are read before one is written
+    tl.debug_barrier()  # all probabilities are read before one is written
     for rank in tl.static_range(num_beams):
         best = tl.max(share, 0)
         at = tl.min(tl.where(share == best, inner, block), 0)

@@ -1,8 +1,8 @@
-"""Weights times rows: the one kernel behind every matrix product, for weights in 16, 8 and 4 bits.
+"""Weights times rows: the one kernel of all matrix products, for weights in 16, 8 and 4 bits.
 
 A program owns a block of outputs for a block of rows and walks its share of the inputs in fixed steps. Where
-the outputs alone do not fill the machine, the inputs are split into parts of fixed length; whoever
-reads the result adds the parts in their order. Neither depends on how many rows there are.
+the outputs alone do not fill the machine, the inputs are split into parts of fixed length; the reader of the
+result adds the parts in their order. Both are independent of the number of rows.
 """
 
 import triton

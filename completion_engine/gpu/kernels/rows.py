@@ -1,6 +1,6 @@
-"""What stands between the products, one program a row or a head: embedding, norms, rotary, cache writes.
+"""The work between the products, one program a row or a head: embedding, norms, rotary, cache writes.
 
-Each also adds up the parts that a product left, in their order. For `pass_inputs` see `kernels.attention`.
+Each also adds up the parts of a product, in their order. For `pass_inputs` see `kernels.attention`.
 """
 
 import triton
@@ -73,7 +73,7 @@ def place_heads(
     num_parts: tl.constexpr, num_heads: tl.constexpr, num_kv: tl.constexpr,
     head_size: tl.constexpr, capacity: tl.constexpr, has_bias: tl.constexpr, has_norms: tl.constexpr,
 ):  # fmt: skip
-    """Finish the product of queries, keys and values; one program a row and a head, keys behind queries.
+    """Finish the product of queries, keys and values; one program a row and a head, keys after queries.
 
     queries [num_rows, num_heads, head_size] and keys are normed where the model does that, and turned by
     their positions (cos, signed sin [num_positions, head_size]); keys and values go into the cache.
@@ -126,7 +126,7 @@ def move_rows(
     num_kv: tl.constexpr, head_size: tl.constexpr, hidden_size: tl.constexpr, num_layers: tl.constexpr,
     capacity: tl.constexpr, num_rows: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    """Rows behind the cached positions move to where `sources` [num_rows] says they come from.
+    """Move the rows `sources` [num_rows] after the cached positions to the rows from 0 on.
 
     One program for the keys and one for the values of each layer and head, then one for each block of the
     hidden states. All is read before anything is written: sources and places overlap.

@@ -1,9 +1,8 @@
 """A whole step of drafted decoding on the device, without the networks: look up, score, build_tree, accept.
 
 `text` [num_span_tokens + capacity] holds spans of other text, then what is written, each token at its
-position in the cache; -1 where there is nothing. For `pass_inputs` see `kernels.attention`. What may be
-drafted are candidates: `block` for each depth of a search, as it found them, then `length` for text that is
-looked up.
+position in the cache; -1 where there is nothing. For `pass_inputs` see `kernels.attention`. Candidates for a
+draft: `block` for each depth of a search, as it found them, then `length` for text that is looked up.
 """
 
 import triton
@@ -56,11 +55,12 @@ def score(
     num_depths: tl.constexpr, num_beams: tl.constexpr, beam_block: tl.constexpr,
     breadth: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    """All candidates [num_depths * block + length]: token, parent, place in `text`, survival, chance.
+    """All candidates [num_depths * block + length]: token, parent, place in `text`, acceptance probability,
+    share.
 
-    The drafter and the text that is looked up both guess: behind a run of n tokens the text is believed by
-    weights[n] [most + 1], the drafter's shares by the rest, so siblings never come to more than one. Parent
-    and place are -1 where there is none, the survival too where there is no candidate.
+    The drafter and the text that is looked up both guess: after a run of n tokens the text has weights[n]
+    [most + 1], and the drafter's shares the rest, so that siblings sum to at most one. Parent and place are
+    -1 if there is none; so is the acceptance probability without a candidate.
     """
     longest = tl.load(best + tl.arange(0, best_block), mask=tl.arange(0, best_block) < num_best, other=0)
     key = tl.max(longest, 0)
@@ -69,7 +69,7 @@ def score(
     inner, beams = tl.arange(0, block), tl.arange(0, beam_block)
     beam = inner // breadth
     on = key * 0  # the beam that goes along the text; -1 where none does
-    above, survival_above = key * 0 - 1, 1.0  # the candidate that the text goes on behind
+    above, survival_above = key * 0 - 1, 1.0  # the candidate that the text continues
     is_going = match > 0
     for depth in tl.static_range(length):
         spot = place + 1 + depth
@@ -118,10 +118,10 @@ def build_tree(
     num_candidates: tl.constexpr, candidate_block: tl.constexpr,
     num_depths: tl.constexpr, block: tl.constexpr, num_rows: tl.constexpr,
 ):  # fmt: skip
-    """The likeliest candidates become the inputs of a pass, behind the one row that `start` holds.
+    """The likeliest candidates become the inputs of a pass, after the one row of `start`.
 
-    A parent is as likely as its child at least and stands before it, so all that is chosen hangs together.
-    `row_of` [num_candidates] is work space; place and chance of each row go to `row_places` and `row_chances`
+    A parent is as likely as its child at least and comes before it, so all chosen rows hang together.
+    `row_of` [num_candidates] is work space; place and share of each row go to `row_places` and `row_chances`
     [num_rows].
     """
     inner = tl.arange(0, candidate_block)
@@ -163,12 +163,12 @@ def accept(
     num_span_tokens: tl.constexpr, num_rows: tl.constexpr,
     hidden_size: tl.constexpr, hidden_block: tl.constexpr,
 ):  # fmt: skip
-    """Which rows of a pass are true, `picked` [num_rows] being what the target writes behind each.
+    """The true rows of a pass; `picked` [num_rows] is the target's token after each.
 
     A row is true where it and all rows on the way to it carry what was picked before them; siblings differ,
-    so at most one row of a depth is. Told in `record` [3 + 3 * num_rows]: the number of true rows, what is
-    written behind them, the number of all rows, then by depth their tokens, places in `text` and chances in
-    millionths. `sources` [num_rows] is where each row is to be taken from; `after` [HEADER + 2] and
+    so at most one row of a depth is. The result is in `record` [3 + 3 * num_rows]: the number of true rows,
+    the target's token after them, the number of all rows, then by depth their tokens, places in `text` and
+    shares in millionths. `sources` [num_rows] is where each row is to be taken from; `after` [HEADER + 2] and
     `after_state` are what the next step starts from. `matched` [num_rows] is work space.
     """
     row = tl.arange(0, num_rows)

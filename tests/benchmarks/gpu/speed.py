@@ -86,7 +86,7 @@ def describe(target: LanguageModel, num_pass_bytes: int, ceilings: Ceilings, tri
 
 
 def _peers(model: Any, trial: Trial, geometry: Geometry, *, on_gpu: bool) -> Mapping[str, float]:
-    """Milliseconds per token of transformers, eager and (on a GPU) compiled over a static cache."""
+    """Milliseconds per token of transformers, in eager mode and (on a GPU) compiled over a static cache."""
     task = PeerTask(tuple(_prompt(trial, geometry.vocab_size)))
     ways = {GREEDY: ""} | ({COMPILED: "static"} if on_gpu else {})
     found: dict[str, float] = {}
