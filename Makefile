@@ -58,6 +58,7 @@ check: $(VENV)/installed-test
 # What can be said without running anything; beside the editors, most of which is waiting for a network.
 lint: $(VENV)/installed-test
 	$(BIN)/python -P -m scripts.check
+	$(BIN)/python -P -m scripts.prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -88,7 +88,7 @@ def without_surrogates(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CursorContext:
-    """Where the cursor stands: the whole document left and right of it, with `\\n` line ends.
+    """The position of the cursor: the whole document left and right of it, with `\\n` line ends.
 
     `language` is an LSP language id, empty if unknown. `multiline` is the user's setting.
     """

@@ -109,8 +109,8 @@ def is_on_another_share(path: PurePath, root: PurePath) -> bool:
 def work_tree(folder: Path, stamps: dict[Path, Stamp] | None = None) -> Path | None:
     """The innermost folder around `folder`, a resolved path, or itself, that git knows.
 
-    Git passes over a folder `.git` that is none of its own; if there is no other one, its rules count here.
-    What was passed over is noted in `stamps`.
+    Git passes over a folder `.git` that is none of its own; if there is no other one, its rules count here. A
+    folder that was passed over is noted in `stamps`.
     """
     passed: Path | None = None
     for top in (folder, *folder.parents):

@@ -1,7 +1,7 @@
-"""Where a path leads on the disk: one file or folder has one real path, however it is spelled.
+"""The real path of a file or folder: one path, however it is spelled.
 
 Links are followed, bind mounts are undone (Linux), and names get the letters that the disk has. Reads the
-disk, so it may wait. Knows no rules.
+disk, so it may wait. Has no access to rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ngram_cache.file_names import name_in
 MAX_PATH_CHARS = 4096
 
 MAX_MOUNT_BYTES = 1 << 20
-MAX_ENTRIES = 20_000  # of a folder that is searched for a name's own letters
+MAX_ENTRIES = 20_000  # entries of a folder that is searched for a name's own letters
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
@@ -36,7 +36,7 @@ class Mount:
 
 
 def real_path(path: Path) -> Path:
-    """Return the one path of what lies at `path`; of what does not exist its folder's, and its name.
+    """Return the one path of the file at `path`; for a missing file, that of its folder with its name.
 
     Raises OSError for a path that is too long.
     """
@@ -76,7 +76,7 @@ def other_paths(path: Path, mounts: list[Mount]) -> Iterator[Path]:
     holding = [mount for mount in mounts if name_in(mount.point, PurePosixPath(path)) is not None]
     if not holding:
         return
-    # Of mounts at one point the last one is seen.
+    # The last one of several mounts at one point is seen.
     mount = max(reversed(holding), key=lambda found: len(found.point.parts))
     inner = mount.root / (name_in(mount.point, PurePosixPath(path)) or "")
     for other in sorted(mounts, key=lambda found: len(found.root.parts)):

@@ -1,7 +1,8 @@
 """Checks the project's prose against `prose_rules.toml`: `python scripts/prose.py [--count] [PATH...]`.
 
 Reads Markdown outside of code, docstrings, comments and messages in Python, and comments and texts in
-TypeScript, Lua and VS Code's manifest. Text in backticks is code and is left out.
+TypeScript, Lua and VS Code's manifest. Text in backticks is code and is left out. A rule is a pattern that no
+sentence may match. No sentence may have more than `MAX_WORDS` words.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])\s+|\n\s*\n")
 _INLINE_CODE = re.compile(r"``?[^`]*``?")
 _LINK_TARGET = re.compile(r"\]\([^)]*\)")
@@ -29,8 +30,18 @@ _COMMENT_MARKS = re.compile(r"^\s*(?://+|--+|/?\*+/?|;+)\s?", re.MULTILINE)
 _SCRIPT_COMMENT = re.compile(r"(?<![:\"'])//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LUA_COMMENT = re.compile(r"--[^\n]*")
 _SCRIPT_TEXT = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|`((?:[^`\\]|\\.)*)`")
-_LEFT_OUT = ("LICENSE", "CHANGELOG", "docs/sample_repository/", "docs/demo/", "scripts/prose_rules")
+_LEFT_OUT = (
+    "LICENSE",
+    "CHANGELOG",
+    "docs/sample_repository/",
+    "docs/demo/",
+    "scripts/prose_rules",
+    "tests/scripts/test_prose",
+)
 _MIN_WORDS = 3
+_RULES = Path(__file__).with_name("prose_rules.toml")
+MAX_WORDS = 35
+_WORD = re.compile(r"(?<![^\s(\"'*])[A-Za-z]['A-Za-z-]*(?=[,.:;)\"'*!?]*(?:\s|$))")
 _DIRECTIVE = re.compile(r"#\s*(?:type:|fmt:|!)")
 _REASON = re.compile(r"^noqa: [A-Z0-9, ]+(?: - )?")
 
@@ -41,6 +52,9 @@ class Rule:
 
     pattern: re.Pattern[str]
     instead: str
+
+
+_TOO_LONG = Rule(_WORD, f"at most {MAX_WORDS} words in a sentence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,7 @@ class Finding:
 
 def load_rules() -> list[Rule]:
     """All rules of `prose_rules.toml`."""
-    with Path(__file__).with_name("prose_rules.toml").open("rb") as file:
+    with _RULES.open("rb") as file:
         rules = tomllib.load(file)["rule"]
     return [Rule(re.compile(rule["pattern"], re.IGNORECASE), rule["instead"]) for rule in rules]
 
@@ -89,7 +103,7 @@ def findings(path: Path, rules: list[Rule]) -> Iterator[Finding]:
             sentence = _MARKUP.sub("", part).strip()
             for matched, rule in _matched(sentence, rules):
                 number = line + plain.count("\n", 0, at)
-                yield Finding(path.relative_to(_ROOT), number, matched, rule.instead, sentence)
+                yield Finding(path.relative_to(ROOT), number, matched, rule.instead, sentence)
 
 
 def matches(text: str, rules: list[Rule]) -> list[str]:
@@ -108,6 +122,8 @@ def _matched(sentence: str, rules: list[Rule]) -> Iterator[tuple[str, Rule]]:
     for rule in rules:
         if found := rule.pattern.search(sentence):
             yield " ".join(found[0].split())[:40], rule
+    if (num_words := len(_WORD.findall(sentence))) > MAX_WORDS:
+        yield f"{num_words} words", _TOO_LONG
 
 
 def _python_texts(source: str) -> Iterator[tuple[int, str]]:
@@ -199,10 +215,10 @@ def _manifest_texts(value: object) -> Iterator[str]:
 
 def _tracked() -> list[Path]:
     """The project's files with prose for people, as git lists them."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=_ROOT, capture_output=True, check=True)  # noqa: S607
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)  # noqa: S607
     names = listed.stdout.decode().split("\0")
     wanted = (".py", ".md", ".ts", ".lua", "editors/vscode/package.json")
-    return [_ROOT / name for name in names if name.endswith(wanted) and not name.startswith(_LEFT_OUT)]
+    return [ROOT / name for name in names if name.endswith(wanted) and not name.startswith(_LEFT_OUT)]
 
 
 def main() -> None:

@@ -205,7 +205,7 @@ class Window:
         return await self.request("slipstream/why", place(uri, line, column))
 
     async def suggest_when_loaded(self, uri: str, line: int, column: int) -> list[str]:
-        """What is suggested, once the engine that suggests it is loaded."""
+        """Return the suggestions, once the engine is loaded."""
         for _ in range(2000):
             if found := await self.suggest(uri, line, column):
                 return found

@@ -62,9 +62,9 @@ class PassBuffers:
 class GraphedDecoder(FamilyDecoder):
     """Takes the weights of a model onto `device`, layer by layer; `capacity` positions fit into a cache.
 
-    `bits` are those of the layers' weights; the head and the embedding stay as they are. What was read of a
-    layer is let go of before the next one is read, so the device never holds more than one layer twice.
-    Call `rehearse` before the first request. Raises UserError for weights that cannot be held in so few bits.
+    `bits` are those of the layers' weights; the head and the embedding stay as they are. The copy of a layer
+    is released before the next one is read, so the device never holds more than one layer twice. Call
+    `rehearse` before the first request. Raises UserError for weights that cannot be held in so few bits.
     """
 
     row_step = ROWS
@@ -211,7 +211,10 @@ class GraphedDecoder(FamilyDecoder):
         )
 
     def _layer(self, parts: LayerParts, bits: Bits) -> DeviceLayer:
-        """Of parts on the device. They have no biases but those of the heads: see `loading.why_not_model`."""
+        """A layer of parts on the device.
+
+        They have no biases except those of the heads: see `loading.why_not_model`.
+        """
         qkv, bias = stacked(parts.q, parts.k, parts.v)
         (out, _), (gate, _), (up, _), (down, _) = parts.out, parts.gate, parts.up, parts.down
         return DeviceLayer(

@@ -23,7 +23,7 @@ _MAX_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU that torch can address. `has_code` tells whether torch's build contains code for it."""
+    """A GPU that torch can address. `has_code` is set if torch's build contains code for it."""
 
     name: str
     capability: tuple[int, int]
@@ -35,7 +35,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What keeps a GPU from being used, and what to do about it."""
+    """The reason that a GPU is not used, and what to do about it."""
 
     found: str
     advice: str

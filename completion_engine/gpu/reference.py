@@ -1,4 +1,4 @@
-"""The target's logits by float32 torch, layer by layer: what a rung has to agree with before it answers.
+"""The target's logits by float32 torch, layer by layer: a rung must agree with them before it answers.
 
 Slow, and holds one layer at a time. Uses no kernel of ours.
 """
@@ -15,7 +15,7 @@ from torch.nn import functional
 from completion_engine.gpu.weights import Bits, hold
 from completion_engine.target_model.llama_family import FamilyModel, LayerParts, rotate, stacked
 
-_HEAD_ROWS = 16384  # of the head at once, in float32
+_HEAD_ROWS = 16384  # rows of the head at once, in float32
 
 
 @torch.inference_mode()

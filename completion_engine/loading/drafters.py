@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 _TRAINED = Path(__file__).parents[1] / "drafters"  # trained drafters that come with the package, by target
 
 
-def build_drafters(  # noqa: PLR0913 - what drafters are made of, and who hears how that goes
+def build_drafters(  # noqa: PLR0913 - the parts of drafters, and the receiver of notes
     config: EngineConfig,
     target: LanguageModel,
     tokenizer: Tokenizer,
@@ -38,8 +38,8 @@ def build_drafters(  # noqa: PLR0913 - what drafters are made of, and who hears 
 ) -> dict[str, Drafter]:
     """The drafters by name, cheapest first. A target without a trained drafter goes without a neural one.
 
-    A GPU on which it fails goes without it too, and `note` is told why. Raises SlipstreamError when a draft
-    model cannot be had or has another vocabulary.
+    If the drafter fails on a GPU, it is left out too, and `note` gets the reason. Raises SlipstreamError when
+    a draft model cannot be had or has another vocabulary.
     """
     found: dict[str, Drafter] = {}
     if "ngram" in config.drafters:

@@ -30,8 +30,9 @@ from completion_engine.target_model.model_shape import num_positions
 from completion_engine.target_model.weights import Precision
 
 _CAPACITIES = (8192, 4096, 2048)  # positions of a cache, the first that fits
-_NUM_MORE_CACHES = 3  # beside the slots: of shadow checks, of a drafter, of the passes that are timed
-_MAX_ERROR = 0.1  # of logits, relative as a norm: 28 layers in bf16 differ from float32 by a few hundredths
+_NUM_MORE_CACHES = 3  # besides the slots: for shadow checks, for a drafter, for the timed passes
+# error of logits, relative as a norm: 28 layers in bf16 differ from float32 by a few hundredths
+_MAX_ERROR = 0.1
 _NUM_COMPARED = 48  # tokens of the text whose logits are compared
 
 

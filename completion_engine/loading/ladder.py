@@ -1,6 +1,6 @@
-"""Where a target runs: the best rung that works, and the next one once a rung fails.
+"""The place where a target runs: the best rung that works, and the next one once a rung fails.
 
-Owns which rung is in use and why the better ones are not. Knows nothing of models and GPUs.
+Owns the rung in use, and the reasons against better ones. Does not depend on models or GPUs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from completion_engine.request import CancelledError
 
 logger = logging.getLogger(__name__)
 
-_JUDGED_ROWS = 8  # of the pass by which rungs are compared
-_MAY_WIN = 1.5  # a rung is tried when a pass takes so many times the least time of a pass there
+_JUDGED_ROWS = 8  # rows of the pass that compares rungs
+_MAY_WIN = 1.5  # a rung is tried if a pass takes at most this factor of the least time there
 
 
 class RungError(Exception):
-    """A rung cannot be used: its self-test failed, or memory is short. The text says which."""
+    """A rung cannot be used: its self-test failed, or memory is short. The text names the reason."""
 
 
 class Timed(Protocol):
@@ -137,7 +137,7 @@ def forget_frames(error: BaseException | None) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """What an error says, as one sentence."""
+    """An error's message as one sentence."""
     said = first_line(str(error)).rstrip(".")
     name = "" if isinstance(error, RungError) else f"{type(error).__name__}: "
     return f"{name}{said or 'it failed'}."

@@ -13,8 +13,8 @@ from completion_engine.loading.rungs import Rung
 
 _NUM_NUMBERS = 1 << 25  # float32 that are read: more than most caches hold
 _NUM_ROUNDS = 3
-_PACKED_SHARE = 0.35  # of bf16: weights of 4 to 8 bits with their scales
-_LAUNCHES_MS = 0.08  # of a layer in plain torch: some 20 kernels, each some microseconds to launch
+_PACKED_SHARE = 0.35  # share of bf16: weights of 4 to 8 bits with their scales
+_LAUNCHES_MS = 0.08  # launches of a layer in plain torch: some 20 kernels, each some microseconds to launch
 
 
 def least_pass_ms(folder: Path, rung: Rung) -> float:

@@ -1,4 +1,4 @@
-"""What a dtype's name means on a device of this machine. Knows no model."""
+"""The precision of a dtype's name on a device of this machine. Has no access to models."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The rungs to try in order, the last of which is the CPU, and why others are not among them."""
+    """The rungs to try in order, the CPU last, and the reasons that others are missing."""
 
     rungs: tuple[Rung, ...]
     reasons: tuple[str, ...] = ()

@@ -36,7 +36,7 @@ def load_trained(folder: Path, target: LanguageModel, note: Note = logger.warnin
         return _on_device(folder, target)
     except SlipstreamError:
         raise
-    except Exception as error:  # what kernels and libraries raise on a GPU has no common base
+    except Exception as error:  # exceptions of kernels and libraries on a GPU have no common base
         logger.warning("The trained drafter fails on the GPU", exc_info=True)
         note(f"The trained drafter is not used: {_said(error)}.")
         return None

@@ -1,4 +1,4 @@
-"""How many rows a pass has, and which passes compute which positions, so that drafts never change the bits.
+"""The number of rows in a pass, and the passes that compute each position, so that drafts never change bits.
 
 Where the rows of a pass do not influence each other, any pass may compute any position. Elsewhere the bits
 depend on the number of rows. Passes of exactly one chunk then compute the whole chunks of a prompt, counted
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ROWS = 8  # what torch's own products and attention need a multiple of; the width of a fixed-width pass
+ROWS = 8  # the step of torch's own products and attention; the width of a fixed-width pass
 
 
 def pad_rows(num_rows: int, row_step: int = ROWS) -> int:

@@ -100,7 +100,7 @@ async def _read(server: SlipstreamServer, folder: Path) -> None:
 
 
 def _read_folder(folder: Path) -> tuple[tuple[dict[str, Any], tuple[str, ...]], Path]:
-    """What a folder's own settings file says, and the folder's real path."""
+    """Return the values of a folder's own settings file and its problems, and the folder's real path."""
     try:
         return settings_file.read_repository_file(folder), real_path(folder)
     except OSError:

@@ -37,7 +37,7 @@ class SeenSuggestion:
 
 @dataclass(slots=True)
 class TypedBlock:
-    """What came of one block, or of its beginning. Times are from a key to its answer, in ms.
+    """The result of one block, or of its beginning. Times are from a key to its answer, in ms.
 
     `num_keys` were needed without suggestions, `num_pressed` were pressed, the keys that accept included.
     """

@@ -1,6 +1,6 @@
 """What a commit's author typed: the added blocks of text, in order, and what is left out and why.
 
-Must not know the server. A block's text holds the hunks above it, and the old lines below it.
+Does not use the server. A block's text holds the hunks above it, and the old lines below it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_FILE_BYTES = 512 * 1024
 _MAX_FILES = 200
 _MAX_LINE = 2000
 _MAX_MEAN_LINE = 200
-_NUM_MOVED_LINES = 3  # fewer equal lines are chance
+_NUM_MOVED_LINES = 3  # fewer equal lines are coincidence
 _MIN_TYPED_CHARS = 3
 _VENDORED_FOLDERS = TOOL_FOLDERS | {
     "vendor", "vendored", "_vendor", "third_party", "third-party", "thirdparty", "external", "dist", "build",

@@ -132,7 +132,7 @@ class GitObjects:
         ]
 
     def hunks(self, old_blob: str, new_blob: str) -> list[Hunk]:
-        """What turns one blob into another, in the order of the lines."""
+        """The changes from one blob to another, in the order of the lines."""
         options = ("--no-ext-diff", "--no-textconv", "--no-color", "--text", "--unified=0")
         _check_id(old_blob)
         _check_id(new_blob)

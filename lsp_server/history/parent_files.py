@@ -34,7 +34,9 @@ _RESERVED_NAMES = frozenset(
 
 
 def is_safe_path(path: str) -> bool:
-    """Whether a path of a tree stays in its folder, can be written on this system, and is no part of git."""
+    """Whether a path of a tree stays in its folder, can be written on this system, and does not belong to
+    git.
+    """
     return len(os.fsencode(path)) <= _MAX_PATH_BYTES and all(map(_is_safe_part, path.split("/")))
 
 
@@ -86,7 +88,7 @@ class FilesOnDisk:
 
 
 def _within_bounds(files: Sequence[TreeFile]) -> Iterator[TreeFile]:
-    """The files that may be written: of safe paths, not too large, and not too many."""
+    """The files that may be written: safe paths, not too large, and not too many."""
     total = 0
     for file in files[:_MAX_FILES]:
         if file.num_bytes <= _MAX_FILE_BYTES and is_safe_path(file.path):
@@ -111,7 +113,7 @@ def _write(path: Path, data: bytes) -> bool:
 def temporary_folder() -> Iterator[Path]:
     """A new folder that is removed at the end of the block, and by a watching process if this one is killed.
 
-    What an earlier run left because its watcher was killed as well is removed first.
+    Leftovers of an earlier run whose watcher was killed are removed first.
     """
     remove_abandoned(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))

@@ -23,13 +23,13 @@ from lsp_server.history.git_objects import GitObjects
 from lsp_server.history.parent_files import temporary_folder
 
 _MAX_COMMITS_READ = 2000
-_READING_SHARE = 0.25  # of the time may go to commits in which nothing was typed
-_FIRST_MODEL_SHARE = 0.7  # of the time, where a larger model types the same blocks afterwards
+_READING_SHARE = 0.25  # share of the time for commits without typed blocks
+_FIRST_MODEL_SHARE = 0.7  # share of the time, if a larger model types the same blocks afterwards
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryOptions:
-    """Whose commits, how many, since when (as git reads dates), and in how many minutes.
+    """The author and number of commits, the earliest date (as git reads it), and the time limit in minutes.
 
     Without an `author` they are those of git's `user.email`.
     """

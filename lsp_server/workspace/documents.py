@@ -17,13 +17,13 @@ MAX_SUFFIX_CHARS = 16_000
 MAX_DOCUMENT_CHARS = 4 * 1024 * 1024
 MAX_LINE_CHARS = 128 * 1024
 
-# Of a much larger one the text is not kept either: what it becomes is known once its whole text comes again.
+# The text of a much larger document is not kept: it is known again once the client sends it whole.
 MAX_KEPT_CHARS = 16 * 1024 * 1024
 
 # Lines are split in parts of this size: one library call holds the interpreter for the whole of its text.
 PIECE_CHARS = 64 * 1024
 
-# What a line costs beside its characters.
+# The cost of a line besides its characters.
 CHARS_OF_LINE = 64
 
 # The first line of a bounded prefix is a multiple of this, so that it stays while the user types.

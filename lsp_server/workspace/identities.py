@@ -21,7 +21,7 @@ from lsp_server.workspace.settings_file import REPOSITORY_FILE, read_repository_
 from ngram_cache.git_places import work_tree
 from ngram_cache.real_paths import real_path
 
-# Links and settings files may change at any time: what was found is believed for so long.
+# Links and settings files may change at any time: a result is valid for this time.
 VALID_S = 2.0
 
 MAX_CONFIGURED = 16
@@ -90,7 +90,7 @@ def find_file(path: Path) -> FoundFile:
 
 
 def find_identity(path: Path) -> FileIdentity:
-    """Ask the disk which file `path` leads to; a path that no disk has stands for itself.
+    """Ask the disk which file `path` leads to; a path that does not exist is its own identity.
 
     Home is the work tree that holds the file, or else the outermost folder around it with a settings file, or
     its own folder.

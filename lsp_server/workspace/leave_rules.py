@@ -81,7 +81,7 @@ def _question(location: DocumentLocation, exclude: tuple[str, ...]) -> Question 
 
 
 def _allows(question: Question) -> bool:
-    """What the rules say now; what cannot be read, or leads elsewhere by now, is left out."""
+    """Whether the rules allow it now; a file that cannot be read, or has moved, is left out."""
     if find_identity(question.called) != question.identity:
         return False
     return all(_lets_in(folder, path, question.exclude) for folder, path in question.ruled_in)

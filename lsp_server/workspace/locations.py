@@ -1,6 +1,6 @@
 """The location of documents: the file of a URI on this machine, and the folders whose rules hold for it.
 
-Pure: does not read the disk. What the disk says of a path comes as a `FileIdentity`.
+Pure: does not read the disk. The state of the disk comes as a `FileIdentity`.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Session:
     """One editor's state. `focused_uri` is the document that the user looks at.
 
     `too_large` are the documents that are open and get no suggestions now: themselves too large, or one too
-    many. Of `unidentified` ones the disk was asked which files they are, and has not
+    many. The files of `unidentified` documents are unknown, because the disk has not
     answered: nothing is suggested there.
 
     `window` is the editor's number among those that use the same engine.
@@ -169,7 +169,7 @@ class Session:
         return [location for uri, location in self._locations.items() if location != before[uri]]
 
     def identify(self, uri: str, identity: FileIdentity) -> bool:
-        """The disk says which file an open document is; True where it lies elsewhere than before."""
+        """Store the file of an open document; True if it is another one than before."""
         self.unidentified.discard(uri)
         before = self._locations[uri]
         self._locations[uri] = locate(uri, self.folders.real_paths, identity)

@@ -1,1 +1,1 @@
-"""What can go wrong with a GPU, injected one fault at a time into an engine in miniature."""
+"""Faults of a GPU, injected one at a time into an engine in miniature."""

@@ -27,7 +27,7 @@ GPU = Gpu("Test GPU", (8, 9), 8_000_000_000, device=torch.device("cpu"))
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: what it is called, how it comes about, which rung answers, and a part of the reason.
+    """One fault: its name, its injection, the rung that answers, and a part of the reason.
 
     `drafts` builds the drafters too; with `later` the fault comes about once the engine is loaded.
     """
@@ -104,7 +104,7 @@ def torch_says(error: BaseException, cuda_version: str | None) -> Inject:
 
 
 def memory(num_bytes: int) -> Inject:
-    """So many bytes are free on the card."""
+    """This number of bytes is free on the card."""
     return lambda patch: patch.setattr(machine, "num_free_bytes", lambda _: num_bytes)
 
 
@@ -132,7 +132,7 @@ def slow(patch: pytest.MonkeyPatch) -> None:
 
 
 def after(num_calls: int, owner: Any, name: str, error: BaseException) -> Inject:
-    """The function works so many times, then it raises, once and for all."""
+    """The function works this number of times, then it raises for ever."""
 
     def inject(patch: pytest.MonkeyPatch) -> None:
         right, calls = getattr(owner, name), [0]

@@ -92,7 +92,7 @@ def config_for(folder: Path, fault: Fault) -> EngineConfig:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an engine with a fault: who answered, what was said, seconds to the first answer."""
+    """The result of an engine with a fault: the answering rung, its message, seconds to the first answer."""
 
     rung: str
     reason: str
@@ -125,7 +125,7 @@ def written_by(engine: CompletionEngine) -> tuple[int, ...]:
 
 
 def written_on(rung: str, dtype: str, folder: Path) -> tuple[str, tuple[int, ...]]:
-    """What the target writes plainly on a rung of that type, without any fault: the answer, and tokens."""
+    """The target's plain text on a rung of that type, without any fault: the answer, and tokens."""
     with machine_with_gpu():
         wish = gpu_target.TargetWish(folder)
         for gpu in (GPU, machine.Gpu("T4", (7, 5), 1, device=torch.device("cpu")), None):

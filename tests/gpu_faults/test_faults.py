@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def right(folder: Path) -> Callable[[str, str], Written]:
-    """What a rung writes without any fault."""
+    """A rung's text without any fault."""
     return cache(lambda rung, dtype: written_on(rung, dtype, folder))
 
 

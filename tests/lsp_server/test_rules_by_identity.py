@@ -131,7 +131,7 @@ def uri_of(disk: Path, row: Row) -> str:
 async def test_rules_hold_however_a_file_is_reached(
     disk: Path, server: RemoteServer, tokenizer_dir: Path, row: Row
 ) -> None:
-    """What leaves, what other files are drafted from, and the repository's settings."""
+    """Checks the text that leaves, the files that others are drafted from, and the repository's settings."""
     async with windows_on(load_beside_servers, linger_s=0.0) as windows:
         window = await windows.open()
         told = {"url": server.url, "tokenizer": str(tokenizer_dir)}
@@ -151,7 +151,7 @@ async def test_rules_hold_however_a_file_is_reached(
             marker = (root / "marker.py").as_uri()
             window.open(marker, "MARKER = ")
             async with asyncio.timeout(PATIENCE_S):
-                while not indexes.is_shared(session.location_of(marker)):  # noqa: ASYNC110 - of a thread
+                while not indexes.is_shared(session.location_of(marker)):  # noqa: ASYNC110 - waits for a thread
                     await asyncio.sleep(0.02)
         assert indexes.is_shared(session.location_of(uri)) is row.is_shared
         await window.end()

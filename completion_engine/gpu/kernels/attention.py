@@ -2,9 +2,9 @@
 
 A row at position p sees the positions up to p. Those before the pass lie at their own places in the cache;
 those of the pass follow in row order, and `ancestors` holds the row at each depth on the way to a row. Keys
-are walked by logical position in chunks of fixed length, and the chunks' results are joined in order, so a
-row's sums are those of a chain, whatever the other rows and however many. The split over chunks follows
-flash-decoding (Dao et al. 2023), the running softmax Milakov and Gimelshein 2018.
+are walked by logical position in chunks of fixed length, and the chunks' results are joined in order. So a
+row's sums are those of a chain, whatever the other rows are. The split over chunks follows flash-decoding
+(Dao et al. 2023), the running softmax Milakov and Gimelshein 2018.
 
 The inputs of a pass are in `pass_inputs`, int64: addresses of keys, values and hidden states, the position of
 the first row, the number of rows in use; then tokens, depths and ancestors (see `PassInputs`).

@@ -17,7 +17,7 @@ CAPACITY = 300
 
 @pytest.fixture(scope="module")
 def decoder_in(device: torch.device, random_model: Callable[..., FamilyModel]) -> Callable[..., Any]:
-    """Makes decoders of random models whose layers hold so many bits."""
+    """Makes decoders of random models whose layers hold this number of bits."""
     from completion_engine.gpu.decoder import GraphedDecoder
 
     def make(kind: str = "qwen2", bits: Bits = 16) -> Any:
@@ -82,7 +82,7 @@ def test_a_wrong_kernel_is_named(
 def test_a_kernel_that_writes_nothing_is_wrong(
     decoder_in: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was never written counts as infinitely wrong."""
+    """Unwritten memory counts as infinitely wrong."""
     from completion_engine.gpu import launch
     from completion_engine.gpu.selftest import KernelError, check_kernels
 

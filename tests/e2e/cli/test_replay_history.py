@@ -1,4 +1,4 @@
-"""`slipstream replay --history` through a real server: own commits, nothing written, nothing left behind."""
+"""`slipstream replay --history` through a real server: own commits, nothing written, no leftovers."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_folder_without_git_is_refused(run_cli: RunCli, tmp_path: Path) -> Non
 def test_it_can_be_stopped_at_any_time(
     run_cli: RunCli, repository: Repository, temporary: Path, number: int
 ) -> None:
-    """Stopped, it reports the commits that it has; killed, it leaves nothing behind either."""
+    """Stopped, it reports the commits that it has; killed, it leaves no files either."""
     repository.commit({"long.py": "".join(f"value_{n} = compute({n})\n" for n in range(4000))}, "Long")
     repository.commit({"short.py": "value = 1\n"}, "Short")
     program = "from lsp_server.cli import main; main()"

@@ -1,4 +1,4 @@
-"""What a commit's author typed, and what is left out."""
+"""The blocks that a commit's author typed, and the excluded ones."""
 
 from __future__ import annotations
 
