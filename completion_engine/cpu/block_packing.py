@@ -66,7 +66,7 @@ def pack_blocks(weights: Sequence[QuantisedWeight], allowed: Collection[int] = R
 
 
 def _fits(weight: QuantisedWeight, bits: int) -> bool:
-    """Whether a record of so many bits holds the weight's levels as they are."""
+    """Whether a record of this number of bits holds the weight's levels as they are."""
     record = RECORDS[bits]
     has_scales = weight.block_size * len(record.scales_at) >= BLOCK
     has_floors = weight.floors is None or bool(record.floors_at)
@@ -81,7 +81,7 @@ def _levels_for(weight: QuantisedWeight, record: TileRecord, units: Floats) -> _
     scales = weight.scales / units[:, None]
     lowest = _LOWEST[record.bits] if weight.floors is None else 0
     levels = weight.levels.view(np.uint8) - np.uint8(lowest % 256)  # modulo 256
-    # A record holds no scale of 0 (see `put_numbers`), so levels say that these weights are 0.
+    # A record holds no scale of 0 (see `put_numbers`), so the levels of these weights are 0.
     levels.reshape(*scales.shape, weight.block_size)[scales == 0] = record.zero_level
     if weight.floors is not None:
         return _Levels(levels, (scales,), weight.floors / units[:, None])

@@ -229,7 +229,10 @@ def _buffers(decoder: Int8Decoder, num_rows: int) -> _Buffers:
 
 
 def _sources(model: FamilyModel) -> dict[str, Source]:
-    """What is to be packed, by the names under which it is stored. Weights are read when they are packed."""
+    """The weights to pack, by the names under which they are stored.
+
+    Weights are read when they are packed.
+    """
     found = {"head": Source((model.vocab_size, model.hidden_size), functools.partial(_pack_head, model))}
     for index in range(model.num_layers):
         parts = model.layer(index, reads_products=False)

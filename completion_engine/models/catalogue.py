@@ -1,7 +1,7 @@
 """The names of models: those that Slipstream knows, each with one official file, and those that are paths.
 
 The files in a working folder come from the repository there, so they never decide what a name means: a path
-looks like one, and every other name is an id. Knows no network and no model library.
+looks like one, and every other name is an id. Uses no network and no model library.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class GgufLayout:
         return any(first + size > second for (first, size), (second, _) in pairwise(spans))
 
     def missing(self, num_layers: int) -> str:
-        """The reason why a model of so many layers cannot be built from these tensors, or ""."""
+        """The reason why a model with this number of layers cannot be built from these tensors, or ""."""
         parts = (part for part in _IN_LAYER.values() if part not in _OPTIONAL)
         in_layers = (f"model.layers.{index}.{part}.weight" for part in parts for index in range(num_layers))
         wanted = (EMBEDDING, "model.norm.weight", *in_layers)

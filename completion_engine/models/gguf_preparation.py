@@ -15,7 +15,7 @@ from completion_engine.models.job import Monitor, ProgramOutcome, messages, run_
 from completion_engine.models.manifest import missing_from, write_manifest
 
 _STALL_S = 600.0  # a slow disk may take minutes for a large header
-_SHARE = {"reading": 50, "tokenizer": 35, "checking": 15}  # of the time, in percent; measured
+_SHARE = {"reading": 50, "tokenizer": 35, "checking": 15}  # share of the time, in percent; measured
 _QUIET = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_VERBOSITY": "error",

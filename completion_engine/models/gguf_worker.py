@@ -95,7 +95,10 @@ def _convert(source: Path, folder: Path, out: TextIO) -> int:
 
 
 def layout_of(source: Path, header: GgufHeader, num_layers: int) -> GgufLayout:
-    """Where the tensors of a model of the Llama family lie. Raises ValueError for a damaged file."""
+    """Return the places of the tensors of a model of the Llama family.
+
+    Raises ValueError for a damaged file.
+    """
     from gguf import GGMLQuantizationType  # noqa: PLC0415 - as above
 
     heads = _interleaved_heads(header)

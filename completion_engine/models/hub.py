@@ -189,7 +189,7 @@ class Revisions:
         return revision if is_commit(revision) else ""
 
     def record(self, repository: str, revision: str) -> None:
-        """Keep the commit that a repository's name stands for; anything but a commit is left out."""
+        """Keep the commit of a repository's name; anything but a commit is left out."""
         if not is_commit(revision) or revision == self.of(repository):
             return
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -63,7 +63,7 @@ def find_damage(folder: Path, source: Mapping[str, Any]) -> str:
 
 
 def missing_from(names: Collection[str]) -> str:
-    """What is missing from the files of a prepared folder, or ""."""
+    """The missing files of a prepared folder, or ""."""
     if missing := [name for name in _NEEDED if name not in names]:
         return missing[0]
     return "" if LAYOUT in names or WEIGHTS in names else LAYOUT

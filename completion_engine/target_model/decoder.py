@@ -26,8 +26,8 @@ class Decoder(Protocol):
     head_size: int
     hidden_size: int
     vocab_size: int
-    row_step: int  # passes run a multiple of so many rows
-    computes_in_torch: bool  # whose operations then want threads too
+    row_step: int  # passes run a multiple of this number of rows
+    computes_in_torch: bool  # its operations also need threads
     brake: Brake  # ends a pass early, where passes are made of kernels that look at it
 
     @property

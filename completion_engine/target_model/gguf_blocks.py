@@ -142,7 +142,9 @@ def _q5_k(raw: Bytes) -> QuantisedWeight:
 
 
 def _scales_and_floors(blocks: Bytes) -> tuple[Floats, Floats]:
-    """Of super-blocks of eight blocks: two float16, then 8 scales and 8 floors in 6 bits each."""
+    """The scales and floors of super-blocks of eight blocks: two float16, then 8 scales and 8 floors in 6
+    bits each.
+    """
     low, middle, high = blocks[..., 4:8], blocks[..., 8:12], blocks[..., 12:16]
     scales = np.concatenate([low & 63, (high & 15) | ((low >> 2) & 48)], axis=-1)
     floors = np.concatenate([middle & 63, (high >> 4) | ((middle >> 2) & 48)], axis=-1)

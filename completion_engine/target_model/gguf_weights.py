@@ -114,7 +114,7 @@ class GgufWeights(Weights):
 
 
 class DecodedRows:
-    """A table of quantised rows in memory, each of which is decoded when it is first used."""
+    """A table of quantised rows in memory. Each row is decoded at its first use."""
 
     def __init__(self, raw: Bytes, kind: str, num_inputs: int, dtype: torch.dtype) -> None:
         """`raw` [num_rows, row_bytes] are blocks of the type `kind`."""

@@ -28,7 +28,7 @@ class Precision:
 
 
 class RowTable(Protocol):
-    """A table [num_rows, num_inputs] of which some rows are read; a tensor is one."""
+    """A table [num_rows, num_inputs] for reading single rows; a tensor is one."""
 
     @property
     def dtype(self) -> torch.dtype:
@@ -74,7 +74,7 @@ class Weights(Protocol):
         return None
 
     def table(self, name: str) -> RowTable:
-        """A tensor of which only some rows are read; a copy, see `StoredWeights`."""
+        """A tensor for reading single rows; a copy, see `StoredWeights`."""
         return self[name].clone()
 
 

@@ -30,7 +30,7 @@ _VALUES: tuple[Any, ...] = (None, -1, 0, 2**31, 2**63, 1.5, "x", "", [], {}, [[[
 
 @cache
 def sound_model() -> Path:
-    """A toy model's folder, as it should be; beside it `stored/target` is one with safetensors."""
+    """A toy model's folder, as it should be; `stored/target` beside it is one with safetensors."""
     folder = own_folder("model")
     write_toy_model(folder)
     (folder / "stored").mkdir()

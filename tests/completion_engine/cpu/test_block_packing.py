@@ -126,7 +126,7 @@ def test_scales_of_any_size_are_held(kind: str, scale: float) -> None:
 
 
 def test_scales_far_larger_than_the_numbers_stay_finite() -> None:
-    """A block whose levels are all zero says nothing of how large its scale is."""
+    """A block with only zero levels reveals nothing about the size of its scale."""
     weight = weight_of("Q5_0")
     weight.levels[7] = 0
     weight.levels[7, :32] = 1

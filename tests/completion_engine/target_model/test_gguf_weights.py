@@ -56,7 +56,7 @@ def test_levels_and_scales_give_the_numbers(kind: str) -> None:
 
 
 class Make:
-    """Writes a file of some tensors, one behind the other, and opens it."""
+    """Writes a file of some tensors, in order, and opens it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -104,7 +104,7 @@ def test_tensors_are_read_from_their_places(
 
 
 def test_rows_of_interleaved_heads_get_their_order_back(make: Make) -> None:
-    """Of two heads with six rows each the file holds 0 3 1 4 2 5."""
+    """The file holds 0 3 1 4 2 5 for two heads with six rows each."""
     order = [0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11]
     make.add("weight", "Q8_0", (12, 32), 2)
     make.add("bias", "F32", (12,), 2)
