@@ -65,7 +65,7 @@ def relocate(server: SlipstreamServer) -> None:
 
 
 def take_identity(server: SlipstreamServer, uri: str, found: FoundFile) -> None:
-    """The disk says which file an open document is, and what the settings files around it say."""
+    """Store the file of an open document, and the values of the settings files around it."""
     session = server.session
     if server.has_ended or not session.follows(uri):
         return

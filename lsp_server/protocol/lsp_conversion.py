@@ -18,7 +18,7 @@ from lsp_server.workspace.session import CompletionRecord, Offer
 
 ACCEPTED_COMMAND = "slipstream.accepted"
 
-# What is asked of clients with notebooks: all of them, with all cells.
+# Request for clients with notebooks: all of them, with all cells.
 ALL_NOTEBOOKS = types.NotebookDocumentSyncOptions(
     notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")], save=False
 )

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lsp_server.workspace.documents import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Document, DocumentSnapshot
 
-MAX_CELLS = 10_000  # of all notebooks of a window together; further ones stand alone
+MAX_CELLS = 10_000  # cells of all notebooks of a window together; further ones stand alone
 MAX_URI_CHARS = 4096
 
-# Of the neighbours of a cell so many are looked at in each direction, and so much of their text is taken.
+# The most neighbours of a cell in each direction, and the most characters of their text.
 MAX_CELLS_AROUND = 500
 MAX_CHARS_ABOVE = 32_000
 _STEP_CHARS = 4096  # the beginning of a long cell's part stays while the user types
@@ -115,7 +115,7 @@ def _beginning_or_end(document: Document, *, from_end: bool) -> str:
 
 
 def _joined_above(texts: Iterable[str], room: int) -> str:
-    """As many whole cells as there is room for, nearest first; of the nearest one at least a part."""
+    """As many whole cells as there is room for, nearest first; a part of the nearest one at least."""
     parts: list[str] = []
     for text in texts:
         if len(text) + len(_BETWEEN) > room:

@@ -104,7 +104,7 @@ class Editor:
         self.change({"cells": {"textContent": [{"document": document, "changes": [change]}]}})
 
     async def asked(self, name: str, line: int, column: int) -> CompletionRequest:
-        """What the engine is asked for a place in a cell."""
+        """The engine's request for a position in a cell."""
         assert await self.window.suggest(cell_uri(name), line, column)
         return self.engine.asked[-1]
 
@@ -257,7 +257,7 @@ async def test_a_notebook_is_drafted_from_while_it_is_open(tmp_path: Path) -> No
             closed = {"notebookDocument": {"uri": editor.uri}, "cellTextDocuments": list(words)}
             window.notify("notebookDocument/didClose", closed)
             async with asyncio.timeout(PATIENCE_S):
-                while num_found("quetzal = umbra"):  # noqa: ASYNC110 - of a thread
+                while num_found("quetzal = umbra"):  # noqa: ASYNC110 - waits for a thread
                     await asyncio.sleep(0.02)
             assert (await window.why(uri, 0, 0))["rule"] == "unknown-document"
         await window.end()
