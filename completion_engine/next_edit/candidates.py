@@ -87,6 +87,8 @@ def _edits(document: EditDocument, text: str, lessons: Sequence[_Lesson]) -> Ite
         end = max(_line_of(starts, at + len(lesson.substitution.old)) for at, lesson in here) + 1
         old = document.lines[first:end]
         new = tuple(_applied("\n".join(old), starts[first], here).split("\n"))
+        if new == ("",):
+            new = ()  # whole lines go away with their ends
         if new != old:
             num_examples = max(lesson.num_examples for _, lesson in here)
             yield LineEdit(document.document, first, old, new), num_examples

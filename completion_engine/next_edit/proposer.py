@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from dataclasses import replace
 
 from completion_engine.next_edit.candidates import Candidate, find_candidates
 from completion_engine.next_edit.decision import DEFAULT_THRESHOLD, Evidence, probability
@@ -84,7 +85,7 @@ class EditProposer:
         """
         if max(len(edit.old), len(edit.new)) > _MAX_REGION_LINES:
             return None
-        branches = self._branches(edit)
+        edit, branches = self._compared(document, edit)
         prompt = self._prompts.prompt(request, document, edit)
         if branches is None or prompt is None:
             return None
@@ -99,6 +100,18 @@ class EditProposer:
         """Drop the scores, and with them the texts of documents."""
         self._scores.clear()
 
+    def _compared(self, document: EditDocument, edit: LineEdit) -> tuple[LineEdit, Branches | None]:
+        """Return an edit as it is scored, and its texts.
+
+        Where one text is the beginning of the other, both take the next line along: it tells where they end.
+        """
+        branches = self._branches(edit)
+        if branches is not None or edit.end_line >= len(document.lines):
+            return edit, branches
+        following = document.lines[edit.end_line]
+        longer = replace(edit, old=(*edit.old, following), new=(*edit.new, following))
+        return longer, self._branches(longer)
+
     def _branches(self, edit: LineEdit) -> Branches | None:
         texts = [without_surrogates("".join(f"{line}\n" for line in side)) for side in (edit.old, edit.new)]
         old, new = self._tokenizer.encode_many(texts)
@@ -106,7 +119,7 @@ class EditProposer:
             return None
         try:
             return Branches.of(old, new)
-        except ValueError:  # a line was taken away at the end of the region
+        except ValueError:
             return None
 
     def _decide(self, candidate: Candidate, document: EditDocument, log_odds: float) -> ProposedEdit | None:

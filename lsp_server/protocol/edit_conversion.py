@@ -5,7 +5,7 @@ Does not depend on how an edit was found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from completion_engine.next_edit.edits import LineEdit
@@ -46,6 +46,7 @@ def one_edit(
     record_id: str, edit: LineEdit, document: Document, encoding: PositionEncoding
 ) -> dict[str, Any]:
     """The answer with one edit, which replaces as little of its lines as whole tokens allow."""
+    edit = _with_line_end(edit, document)
     old, new = ("\n".join(side) for side in (edit.old, edit.new))
     start, end = changed_span(old, new)
     inserted = new[start : len(new) - (len(old) - end)]
@@ -63,6 +64,19 @@ def one_edit(
             }
         ]
     }
+
+
+def _with_line_end(edit: LineEdit, document: Document) -> LineEdit:
+    """Return an edit that takes lines away with the line end after them, or before the last line."""
+    if edit.new:
+        return edit
+    if edit.end_line < len(document.lines):
+        following = document.content(edit.end_line)
+        return replace(edit, old=(*edit.old, following), new=(following,))
+    if edit.first_line == 0:
+        return replace(edit, new=("",))
+    above = document.content(edit.first_line - 1)
+    return replace(edit, first_line=edit.first_line - 1, old=(above, *edit.old), new=(above,))
 
 
 def changed_span(old: str, new: str) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from completion_engine.errors import DataError, MachineError, UserError
@@ -42,7 +42,11 @@ def released_sources(language: str = "usual") -> Path:
     """
     if language not in RELEASES:
         raise UserError(f"Unknown: {language}.", advice=f"Choose out of {', '.join(RELEASES)}.")
-    releases = RELEASES[language]
+    return unpacked(RELEASES[language])
+
+
+def unpacked(releases: Sequence[Release]) -> Path:
+    """A folder that holds a folder with the sources of each release; raises as `released_sources`."""
     key = hashlib.sha256("\n".join(map(str, releases)).encode()).hexdigest()[:16]
     folder = ModelStore().root.parent / "releases" / key
     if folder.is_dir():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from completion_engine.next_edit import proposer as proposer_module
-from completion_engine.next_edit.decision import Evidence, probability
+from completion_engine.next_edit.decision import Evidence, is_name_change, probability
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
 from completion_engine.next_edit.parsing import breaks_syntax
 from completion_engine.next_edit.places import NUM_LINES_AFTER, NUM_LINES_BEFORE, PlacePrompts, text_around
@@ -90,9 +90,10 @@ def test_a_language_without_a_grammar_has_no_errors() -> None:
 
 
 def test_more_evidence_makes_an_edit_more_likely() -> None:
-    evidence = Evidence(2.0, 1, 10)
+    evidence = Evidence(2.0, 1)
     assert probability(replace(evidence, log_odds=8.0)) > probability(evidence)
     assert probability(replace(evidence, num_examples=2)) > probability(evidence)
+    assert probability(replace(evidence, moves_lines=True)) < probability(evidence)
     assert (
         0 < probability(replace(evidence, log_odds=-1e9)) < probability(replace(evidence, log_odds=1e9)) < 1
     )
@@ -117,3 +118,22 @@ def test_a_place_whose_prompt_is_too_long_is_not_scored(target: LanguageModel, t
     long = EditDocument("a", "a.py", "python", (LINES[0], "x = fetch(" + "1 + " * 2_000 + "1)"))
     answer = EditProposer(target, tokenizer, threshold=0.0).propose(EditRequest([long], [HUNK]))
     assert (answer.proposal, answer.num_candidates, answer.num_scored) == (None, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_change"),
+    [("a.get(b)", "a.put(c)", True), ("a.get(b)", "a.put()", False), ("x + 1", "x - 1", False)],
+)
+def test_an_exchange_of_names_is_told_from_other_edits(old: str, new: str, is_change: bool) -> None:
+    assert is_name_change(LineEdit("a", 0, (old,), (new,))) is is_change
+
+
+def test_lines_that_go_away_are_scored_with_the_line_after_them(
+    target: LanguageModel, tokenizer: Tokenizer
+) -> None:
+    lines = ("top()", "print(value)", "middle()", "print(value)", "end()")
+    document = EditDocument("a", "a.py", "python", lines)
+    hunk = Hunk("a", 1, ("print(value)",), ())
+    answer = EditProposer(target, tokenizer, threshold=0.0).propose(EditRequest([document], [hunk], 1))
+    assert answer.proposal is not None
+    assert answer.proposal.edit == LineEdit("a", 1, ("print(value)",), ())

@@ -59,3 +59,17 @@ def test_the_span_holds_what_differs(old: str, new: str, span: tuple[int, int]) 
 )
 def test_a_malformed_context_is_the_usual_one(params: Any, context: EditContext) -> None:
     assert read_context(params) == context
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a\nb\nc", {"start": {"line": 1, "character": 0}, "end": {"line": 2, "character": 0}}),
+        ("a\nb", {"start": {"line": 0, "character": 1}, "end": {"line": 1, "character": 1}}),
+    ],
+    ids=["with its end", "the last line, with the end before it"],
+)
+def test_a_line_that_goes_away_leaves_no_empty_line(text: str, wanted: Any) -> None:
+    document = Document("file:///a.py", "python", 7, text)
+    (found,) = one_edit("edit-1", LineEdit(document.uri, 1, ("b",), ()), document, "utf-16")["edits"]
+    assert (found["text"], found["range"]) == ("", wanted)

@@ -1,0 +1,165 @@
+"""Precision and recall over thresholds, and the weights of the decision, from recorded asks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from completion_engine.next_edit.decision import Evidence, Weights, features, probability
+from tests.benchmarks.edits.asking import Ask, Scored
+
+Score = Callable[[Scored], float]
+
+THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+LOG_ODDS = (-5.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0)
+_RIDGE = 0.3  # pulls weights toward 0: the recordings hold a few hundred places
+_NUM_STEPS = 4_000
+_STEP = 0.5
+
+
+@dataclass
+class Tally:
+    """Proposals after one number of examples, and the hunks that repeat as many."""
+
+    num_right: int = 0
+    num_wrong: int = 0
+    num_hunks: int = 0
+    num_found: int = 0
+
+    @property
+    def precision(self) -> float:
+        """The share of proposals that were right; 1 without any."""
+        num = self.num_right + self.num_wrong
+        return self.num_right / num if num else 1.0
+
+    @property
+    def recall(self) -> float:
+        """The share of hunks that repeat an earlier one and were proposed before their turn."""
+        return self.num_found / self.num_hunks if self.num_hunks else 0.0
+
+
+@dataclass
+class Point:
+    """One threshold: what was proposed after one example and after more, and after files' last hunks."""
+
+    threshold: float
+    one: Tally = field(default_factory=Tally)
+    more: Tally = field(default_factory=Tally)
+    num_last: int = 0
+    num_last_proposed: int = 0
+    num_restored: int = 0
+
+    def as_row(self) -> dict[str, float]:
+        """The numbers of a table."""
+        return {
+            "threshold": self.threshold,
+            "precision_1": round(self.one.precision, 3),
+            "recall_1": round(self.one.recall, 3),
+            "proposals_1": self.one.num_right + self.one.num_wrong,
+            "hunks_1": self.one.num_hunks,
+            "precision_2": round(self.more.precision, 3),
+            "recall_2": round(self.more.recall, 3),
+            "proposals_2": self.more.num_right + self.more.num_wrong,
+            "hunks_2": self.more.num_hunks,
+            "false_asks": round(self.num_last_proposed / max(1, self.num_last), 4),
+            "restored": self.num_restored,
+        }
+
+
+def by_probability(weights: Weights) -> Score:
+    """The probability that the shipped decision gives, under these weights."""
+    return lambda scored: probability(evidence_of(scored), weights)
+
+
+def by_log_odds(scored: Scored) -> float:
+    """The target's log odds without any evidence."""
+    return evidence_of(scored).log_odds
+
+
+def by_pattern(_scored: Scored) -> float:
+    """Patterns alone: the nearest place is always proposed."""
+    return 1.0
+
+
+def evidence_of(scored: Scored) -> Evidence:
+    """The evidence as the proposer sees it; a place that could not be scored is as unlikely as can be."""
+    log_odds = -1e9 if scored.log_odds is None else scored.log_odds
+    return Evidence(
+        log_odds,
+        scored.num_examples,
+        is_name_change=scored.is_name_change,
+        moves_lines=scored.moves_lines,
+    )
+
+
+def point(asks: Sequence[Ask], score: Score, threshold: float) -> Point:
+    """Propose at every ask as the proposer would: what is right is applied, what is wrong is rejected."""
+    found = Point(threshold)
+    done: set[tuple[str, str, int]] = set()
+    rejected: set[tuple[str, str, str]] = set()
+    examples: dict[tuple[str, str, int], int] = {}
+    for ask in asks:
+        examples |= {(ask.package, ask.file, hunk): num for hunk, num in ask.repeats.items()}
+        found.num_last += ask.is_last
+        chosen = _proposed(ask, score, threshold, done, rejected)
+        if chosen is None:
+            continue
+        tally = found.one if chosen.num_examples == 1 else found.more
+        found.num_restored += chosen.restores
+        if chosen.hunk >= 0:
+            tally.num_right += 1
+            done.add((ask.package, ask.file, chosen.hunk))
+        else:
+            tally.num_wrong += 1
+            rejected.add((ask.package, ask.file, chosen.key))
+            found.num_last_proposed += ask.is_last
+    for hunk, num in examples.items():
+        tally = found.one if num == 1 else found.more
+        tally.num_hunks += 1
+        tally.num_found += hunk in done
+    return found
+
+
+def _proposed(
+    ask: Ask,
+    score: Score,
+    threshold: float,
+    done: set[tuple[str, str, int]],
+    rejected: set[tuple[str, str, str]],
+) -> Scored | None:
+    for scored in ask.candidates:
+        is_done = scored.hunk >= 0 and (ask.package, ask.file, scored.hunk) in done
+        is_open = not is_done and (ask.package, ask.file, scored.key) not in rejected
+        if is_open and not scored.breaks_syntax and score(scored) >= threshold:
+            return scored
+    return None
+
+
+def fit(asks: Sequence[Ask]) -> Weights:
+    """Weights of a logistic model by gradient descent; each place counts once for each number of examples."""
+    places: dict[tuple[str, str, str, int], Scored] = {}
+    for ask in asks:
+        for scored in ask.candidates:
+            if scored.log_odds is not None:
+                places[ask.package, ask.file, scored.key, scored.num_examples] = scored
+    rows = np.array([features(evidence_of(scored)) for scored in places.values()])
+    is_right = np.array([float(scored.hunk >= 0) for scored in places.values()])
+    weights = np.zeros(rows.shape[1])
+    ridge = np.full(rows.shape[1], _RIDGE)
+    ridge[0] = 0.0
+    for _ in range(_NUM_STEPS):
+        error = 1 / (1 + np.exp(-rows @ weights)) - is_right
+        weights -= _STEP * (rows.T @ error + ridge * weights) / len(rows)
+    return Weights(*(round(float(weight), 3) for weight in weights))
+
+
+def halves(asks: Sequence[Ask]) -> tuple[list[Ask], list[Ask]]:
+    """Every second package, by name, for the weights; the others for the report."""
+    packages = sorted({ask.package for ask in asks})
+    groups = defaultdict[bool, list[Ask]](list)
+    for ask in asks:
+        groups[packages.index(ask.package) % 2 == 0].append(ask)
+    return groups[True], groups[False]

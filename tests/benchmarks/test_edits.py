@@ -1,0 +1,93 @@
+"""What the benchmark of the next edit counts: repetitions, right proposals, and the curve of a few asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from completion_engine.next_edit.edits import Hunk, LineEdit
+from tests.benchmarks.edits.asking import Ask, Scored
+from tests.benchmarks.edits.changes import Change, changed_files, is_right, num_examples
+from tests.benchmarks.edits.curves import by_log_odds, fit, halves, point
+
+CHANGE = Change(4, 6, ("x = fetch(1)", "y"), ("x = load(1)", "z"))
+
+
+def scored(hunk: int, log_odds: float, **more: object) -> Scored:
+    values = {"key": f"{hunk} {log_odds}", "num_examples": 1, "distance": 3, "is_name_change": True}
+    values |= {"moves_lines": False, "breaks_syntax": False, "restores": False, "ms": 1.0}
+    return Scored(**{**values, "hunk": hunk, "log_odds": log_odds, **more})  # type: ignore[arg-type]
+
+
+def ask(done: int, *candidates: Scored, package: str = "p", is_last: bool = False, **repeats: int) -> Ask:
+    examples = {int(name[1:]): number for name, number in repeats.items()}
+    return Ask(package, "python", "a.py", done, is_last, candidates, examples)
+
+
+@pytest.mark.parametrize(
+    ("edit", "is_one"),
+    [
+        (LineEdit("a", 4, ("x = fetch(1)",), ("x = load(1)",)), True),
+        (LineEdit("a", 4, ("x = fetch(1)",), ("x = load(2)",)), False),
+        (LineEdit("a", 4, ("x = fetch(1)", "y"), ("x = load(1)", "y")), True),
+        (LineEdit("a", 3, ("w",), ("x",)), False),
+        (LineEdit("a", 5, ("y", "w"), ("z", "w")), False),
+    ],
+)
+def test_a_part_of_a_change_is_right_where_its_lines_end_up_so(edit: LineEdit, is_one: bool) -> None:
+    assert is_right(edit, CHANGE, 4) is is_one
+
+
+def test_a_change_repeats_hunks_that_made_all_of_it() -> None:
+    change = Change(0, 1, ("fetch(2)",), ("load(2)",))
+    other = Hunk("a", 0, ("fetch(1)", "a"), ("load(1)", "b"))
+    assert num_examples(change, [other, Hunk("a", 9, ("x",), ("y",))]) == 1
+    assert num_examples(Change(0, 1, ("fetch(q)",), ("load(r)",)), [other]) == 0
+    assert num_examples(Change(0, 0, (), ("load(2)",)), [other]) == 0
+
+
+def test_files_of_two_releases_are_compared_line_by_line(tmp_path: Path) -> None:
+    before, after = tmp_path / "1", tmp_path / "2"
+    for folder, text in ((before, "a\nb\nc\n"), (after, "a\nB\nc\nd\n")):
+        folder.mkdir()
+        (folder / "m.py").write_text(text)
+        (folder / "same.py").write_text("x\n")
+    (changed,) = changed_files(before, after, "python")
+    assert changed.name == "m.py"
+    assert changed.changes == (Change(1, 2, ("b",), ("B",)), Change(3, 3, (), ("d",)))
+
+
+def test_right_proposals_are_applied_and_wrong_ones_are_rejected() -> None:
+    wrong = scored(-1, 9.0)
+    asks = [
+        ask(0, wrong, scored(1, 5.0), h1=1, h2=1),
+        ask(1, wrong, scored(1, 5.0), scored(2, 1.0), h2=1),
+        ask(2, wrong, scored(2, 1.0), is_last=True),
+    ]
+    low, high = (point(asks, by_log_odds, threshold) for threshold in (0.0, 4.0))
+    assert (low.one.num_right, low.one.num_wrong, low.one.num_found, low.one.num_hunks) == (2, 1, 2, 2)
+    assert (high.one.num_right, high.one.num_wrong, high.one.num_found, high.one.num_hunks) == (1, 1, 1, 2)
+    assert (low.num_last, low.num_last_proposed) == (1, 0)
+
+
+def test_a_false_proposal_after_the_last_hunk_is_counted() -> None:
+    found = point([ask(0, scored(-1, 9.0), is_last=True)], by_log_odds, 0.0)
+    assert (found.num_last, found.num_last_proposed) == (1, 1)
+
+
+def test_weights_learn_what_tells_right_from_wrong() -> None:
+    asks = [ask(n, scored(n, 6.0 + n), scored(-1, -6.0 - n)) for n in range(20)]
+    weights = fit(asks)
+    assert weights.log_odds > 0.5
+    swapped = [
+        replace(each, candidates=tuple(replace(it, log_odds=-(it.log_odds or 0)) for it in each.candidates))
+        for each in asks
+    ]
+    assert fit(swapped).log_odds < -0.5
+
+
+def test_the_packages_are_halved_by_name() -> None:
+    fitted, reported = halves([ask(0, package=name) for name in "cab"])
+    assert ({each.package for each in fitted}, {each.package for each in reported}) == ({"a", "c"}, {"b"})
