@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
 from lsp_server.commands.language_client import LanguageClient
@@ -13,6 +15,7 @@ from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing, stre
 from lsp_server.scripted_typing.typist import ShownSuggestion, Typist
 
 MAX_BLOCK_CHARS = 600  # so that one large block does not take the time of all others
+_SAMPLE_CHARS = 120  # of a block, where the time is too short for all blocks
 _MAX_LINES_KEPT = 6
 
 
@@ -61,11 +64,30 @@ class TypedBlock:
         return self.num_keys - self.num_pressed
 
 
-def plan_of(block: Block, end: int | None = None) -> TypingPlan:
-    """A person's way of typing the block up to `end`, or whole lines of it; below it are the old lines."""
-    if end is None:
-        is_short = block.end - block.start <= MAX_BLOCK_CHARS
-        end = block.end if is_short else min(block.end, stretch_end(block.text, block.start, MAX_BLOCK_CHARS))
+def sampled_ends(blocks: Sequence[Block], num_chars: int) -> dict[int, int]:
+    """Which blocks to type within about `num_chars`, by their number, and where to end each.
+
+    If they are too long to type all, the choice is spread evenly over the typed characters, so that neither
+    the first files of a commit nor its many small changes stand for the whole.
+    """
+    lengths = [min(block.num_chars, MAX_BLOCK_CHARS) for block in blocks]
+    positions = list(accumulate(lengths))
+    if not positions or positions[-1] <= num_chars:
+        return {number: _whole_lines_end(block, MAX_BLOCK_CHARS) for number, block in enumerate(blocks)}
+    num_chosen = max(1, num_chars // _SAMPLE_CHARS)
+    step = positions[-1] / num_chosen
+    chosen = sorted({bisect_right(positions, step * (at + 0.5)) for at in range(num_chosen)})
+    return {number: _whole_lines_end(blocks[number], _SAMPLE_CHARS) for number in chosen}
+
+
+def _whole_lines_end(block: Block, num_chars: int) -> int:
+    if block.num_chars <= num_chars:
+        return block.end
+    return min(block.end, stretch_end(block.text, block.start, num_chars))
+
+
+def plan_of(block: Block, end: int) -> TypingPlan:
+    """A person's way of typing the block up to `end`; below it are the old lines."""
     text = block.text[:end] + block.text[block.end :]
     return plan_typing(text, start=block.start, end=end)
 

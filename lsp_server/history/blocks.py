@@ -44,6 +44,11 @@ class Block:
     saved: str | None = None
 
     @property
+    def num_chars(self) -> int:
+        """Number of characters that the author typed."""
+        return self.end - self.start
+
+    @property
     def language(self) -> str:
         """The protocol's name of the file's language."""
         return language_of_path(self.path.rpartition("/")[2])

@@ -16,7 +16,7 @@ from completion_engine.errors import MachineError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient
 from lsp_server.commands.server_process import running_server, wait_until_ready
-from lsp_server.history.block_typing import BlockPlayer, TypedBlock, plan_of
+from lsp_server.history.block_typing import BlockPlayer, TypedBlock, plan_of, sampled_ends
 from lsp_server.history.blocks import Block
 from lsp_server.history.git_objects import Commit, GitObjects
 from lsp_server.history.parent_files import FilesOnDisk
@@ -24,15 +24,17 @@ from lsp_server.history.parent_files import FilesOnDisk
 TYPING = "Typing the commit"
 _MAX_FOLDER_WAIT_S = 60.0
 _POLL_S = 0.05
+_MIN_CHARS_PER_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class CommitBlocks:
-    """A commit and what its author typed. `ends` are where to end the blocks, if that is fixed."""
+    """A commit and what its author typed. `ends` are the numbers of the blocks to type and
+    where to end each; empty to choose by the time."""
 
     commit: Commit
     blocks: Sequence[Block]
-    ends: Sequence[int] = ()
+    ends: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ class TimeLimit:
 class CommitReplayer:
     """Types commits of a repository through one server, in folders below the empty `folder`.
 
-    `engine` is the server's description of its engine, once it has loaded.
+    `engine` is the server's description of its engine, once it has loaded. `chars_per_s` is how fast the last
+    commit was typed.
     """
 
     git: GitObjects
@@ -73,6 +76,7 @@ class CommitReplayer:
     settings: Mapping[str, Any]
     report: Progress
     engine: dict[str, Any] = field(default_factory=dict)
+    chars_per_s: float = 10.0
 
     async def replay(
         self, commits: Sequence[CommitBlocks], limit: TimeLimit, on_commit: Callable[[ReplayedCommit], None]
@@ -103,6 +107,8 @@ class CommitReplayer:
         self, client: LanguageClient, files: FilesOnDisk, commit: CommitBlocks, end: float
     ) -> list[TypedBlock]:
         begin = time.monotonic()
+        num_chars = round(self.chars_per_s * (end - begin))
+        ends = commit.ends or sampled_ends(commit.blocks, num_chars)
 
         def is_over() -> bool:
             now = time.monotonic()
@@ -110,15 +116,19 @@ class CommitReplayer:
             return now >= end
 
         typed: list[TypedBlock] = []
-        for number, block in enumerate(commit.blocks):
+        for number, block_end in ends.items():
             if is_over():
                 break
-            plan = plan_of(block, commit.ends[number] if commit.ends else None)
+            block = commit.blocks[number]
+            plan = plan_of(block, block_end)
             player = BlockPlayer(client, files.folder, str(self.engine["target"]), is_over)
             typed.append(await player.play(block, plan))
             if block.saved is not None:
                 change = files.save(block.path, block.saved)
                 client.notify("workspace/didChangeWatchedFiles", {"changes": [change]})
+        if seconds := time.monotonic() - begin:
+            num_typed = sum(one.num_chars for one in typed)
+            self.chars_per_s = max(_MIN_CHARS_PER_S, num_typed / seconds)
         return typed
 
     async def _change_folders(

@@ -157,5 +157,5 @@ def larger_model(target: str) -> str:
 def _as_typed(commit: ReplayedCommit) -> CommitBlocks:
     """The blocks of a commit as far as they were typed."""
     blocks = [typed.block for typed in commit.typed]
-    ends = [typed.block.start + typed.num_chars for typed in commit.typed]
+    ends = {number: typed.block.start + typed.num_chars for number, typed in enumerate(commit.typed)}
     return CommitBlocks(commit.commit, blocks, ends)

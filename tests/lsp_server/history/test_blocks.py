@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_server.history.block_typing import MAX_BLOCK_CHARS, plan_of
+from lsp_server.history.block_typing import MAX_BLOCK_CHARS, plan_of, sampled_ends
 from lsp_server.history.blocks import Block, as_typed, blocks_of, common_prefix, is_moved, line_starts
 from lsp_server.history.git_objects import Commit, GitObjects
 from tests.lsp_server.history.git_repositories import AUTHOR, Repository
@@ -144,7 +144,31 @@ def test_few_equal_lines_are_not_a_move() -> None:
 def test_of_a_long_block_whole_lines_are_typed() -> None:
     text = "".join(f"line number {number}\n" for number in range(100))
     block = Block(COMMIT, "a.py", text + "below\n", 0, len(text) - 1)
-    plan = plan_of(block)
-    assert plan.num_chars <= MAX_BLOCK_CHARS
+    plan = plan_of(block, sampled_ends([block], 10_000)[0])
+    assert 0 < plan.num_chars <= MAX_BLOCK_CHARS
     assert plan.text[plan.end :] == "\nbelow\n"
     assert plan_of(block, 30).end == 30
+
+
+def block_of(num_chars: int) -> Block:
+    return Block(COMMIT, "a.py", "x = 1\n" * (num_chars // 6) + "y" * (num_chars % 6), 0, num_chars)
+
+
+def test_where_time_is_short_the_choice_is_spread_over_the_characters() -> None:
+    """Ten small changes come first; most characters are in the two long blocks after them."""
+    blocks = [block_of(12) for _ in range(10)] + [block_of(600), block_of(600)]
+    assert list(sampled_ends(blocks, 5000)) == list(range(12))
+    chosen = sampled_ends(blocks, 250)
+    assert list(chosen) == [10, 11]
+    assert all(0 < end <= 120 for end in chosen.values())
+    assert list(sampled_ends(blocks, 0)) == [10]
+    assert sampled_ends([], 100) == {}
+
+
+@given(st.lists(st.integers(1, 2000), min_size=1, max_size=30), st.integers(0, 3000))
+def test_a_sample_stays_within_its_characters(lengths: list[int], num_chars: int) -> None:
+    blocks = [block_of(length) for length in lengths]
+    chosen = sampled_ends(blocks, num_chars)
+    assert chosen
+    assert all(0 < end <= blocks[number].end for number, end in chosen.items())
+    assert sum(chosen.values()) <= max(num_chars, 126)
