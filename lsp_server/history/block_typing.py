@@ -15,7 +15,7 @@ from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing, stre
 from lsp_server.scripted_typing.typist import ShownSuggestion, Typist
 
 MAX_BLOCK_CHARS = 600  # so that one large block does not take the time of all others
-_SAMPLE_CHARS = 120  # of a block, where the time is too short for all blocks
+_SAMPLE_CHARS = 120  # typed of each chosen block when time is short
 _MAX_LINES_KEPT = 6
 
 
@@ -67,8 +67,8 @@ class TypedBlock:
 def sampled_ends(blocks: Sequence[Block], num_chars: int) -> dict[int, int]:
     """Which blocks to type within about `num_chars`, by their number, and where to end each.
 
-    If they are too long to type all, the choice is spread evenly over the typed characters, so that neither
-    the first files of a commit nor its many small changes stand for the whole.
+    If they are too long to type all, the choice is spread evenly over the typed characters. So the sample
+    holds more than the first files of a commit, and more than its small changes.
     """
     lengths = [min(block.num_chars, MAX_BLOCK_CHARS) for block in blocks]
     positions = list(accumulate(lengths))

@@ -47,7 +47,7 @@ Row = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What the screen showed from `at_s` on: its rows as runs of text and look, and the cursor."""
+    """The screen from `at_s` on: its rows as runs of text and look, and the cursor."""
 
     at_s: float
     rows: tuple[Row, ...]
