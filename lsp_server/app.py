@@ -143,11 +143,8 @@ def version() -> str:
 class MachineModels:
     """Engines on the models of this machine: how to load one, and which one the target `auto` is.
 
-    `make_store` makes the model store, the usual one by default. All is called on engines' threads.
+    All methods are called on engines' threads.
     """
-
-    def __init__(self, make_store: Callable[[], ModelStore] | None = None) -> None:
-        self._make_store = make_store
 
     def load_for(self, settings: Settings, on_tokens: OnTokens) -> Load:
         """How to load the engine of `settings`. Its tokenizer is announced before the model is read."""
@@ -209,7 +206,7 @@ class MachineModels:
     def _store(self) -> ModelStore:
         from completion_engine.models import ModelStore  # noqa: PLC0415 - see load_for
 
-        return self._make_store() if self._make_store else ModelStore()
+        return ModelStore()
 
     def _automatic(self) -> AutomaticTarget:
         from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - see load_for

@@ -20,13 +20,11 @@ def never_stop() -> None:
     """A checkpoint that never stops."""
 
 
-def sort_contexts(
-    reversed_tokens: IntArray, boundary: int = 0, checkpoint: Callable[[], None] = never_stop
-) -> IntArray:
+def sort_contexts(reversed_tokens: IntArray, checkpoint: Callable[[], None] = never_stop) -> IntArray:
     """Sort the positions `r` of `reversed_tokens` [n] by `reversed_tokens[r:r + MAX_CONTEXT]`.
 
     The array holds text backwards, so what follows `r` here is what stands before it in the text, and `r - 1`
-    is its continuation. Only positions where neither the token nor its continuation is `boundary` are
+    is its continuation. Only positions where neither the token nor its continuation is the boundary 0 are
     returned. How contexts compare beyond a boundary is unspecified.
 
     Prefix doubling (Manber and Myers 1993): a first sort by as many tokens as one machine word packs, then
@@ -53,7 +51,7 @@ def sort_contexts(
         width *= 2
     follows = np.empty(num_tokens, dtype=bool)
     follows[:1] = False
-    follows[1:] = (reversed_tokens[1:] != boundary) & (reversed_tokens[:-1] != boundary)
+    follows[1:] = (reversed_tokens[1:] != 0) & (reversed_tokens[:-1] != 0)
     return order[follows[order]]
 
 

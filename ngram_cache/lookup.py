@@ -115,12 +115,9 @@ class Evidence:
     shorter_length: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Smoothing:
-    """Trust in counts: the number of pseudo-occurrences of "something else"."""
-
-    escape: float = 0.9
-    shorter_escape: float = 2.0
+# Pseudo-occurrences of "something else" beside those of the longest match and of the shorter one.
+_ESCAPE = 0.9
+_SHORTER_ESCAPE = 2.0
 
 
 class _Branch(NamedTuple):
@@ -138,9 +135,7 @@ class _Branch(NamedTuple):
     shorter: list[Occurrence]
 
 
-def grow_tree(
-    evidence: Evidence, limits: TreeLimits, smoothing: Smoothing = Smoothing()
-) -> tuple[DraftNode, ...]:
+def grow_tree(evidence: Evidence, limits: TreeLimits) -> tuple[DraftNode, ...]:
     """The most probable nodes within `limits`, best first.
 
     A child's probability given its parent is (c + e * p') / (n + e): c of n longest-match occurrences,
@@ -156,7 +151,7 @@ def grow_tree(
     top = _Branch(-1.0, -1, b"", -1, -1, longest, shorter)
     while len(nodes) < limits.max_nodes:
         if top.depth + 1 < limits.max_depth:
-            for branch in _branches(top, len(nodes) - 1, smoothing, numbers):
+            for branch in _branches(top, len(nodes) - 1, numbers):
                 heappush(heap, branch)
         if not heap:
             break
@@ -180,25 +175,25 @@ def _drafted(branch: _Branch, evidence: Evidence) -> DraftNode:
     )
 
 
-def _branches(node: _Branch, parent: int, smoothing: Smoothing, numbers: Iterator[int]) -> Iterator[_Branch]:
+def _branches(node: _Branch, parent: int, numbers: Iterator[int]) -> Iterator[_Branch]:
     """The children of a node that is at `parent` in the tree.
 
     Among equally probable ones, those of the longest match come first, then the most recent.
     """
     depth = node.depth + 1
     num_longest, num_shorter = len(node.longest), len(node.shorter)
-    escape, rest = smoothing.escape, num_longest + num_shorter + smoothing.shorter_escape
+    rest = num_longest + num_shorter + _SHORTER_ESCAPE
     shorter = _by_word(node.shorter, depth) if num_shorter else {}
     for word, occurrences in _by_word(node.longest, depth).items():
         others = shorter.pop(word, _NO_OCCURRENCES)
         probability = (len(occurrences) + len(others)) / rest
-        probability = (len(occurrences) + escape * probability) / (num_longest + escape)
+        probability = (len(occurrences) + _ESCAPE * probability) / (num_longest + _ESCAPE)
         negative = node.negative_probability * probability
         yield _Branch(negative, next(numbers), word, parent, depth, occurrences, others)
     for word, others in shorter.items():
         probability = len(others) / rest
         if num_longest:
-            probability = escape * probability / (num_longest + escape)
+            probability = _ESCAPE * probability / (num_longest + _ESCAPE)
         negative = node.negative_probability * probability
         yield _Branch(negative, next(numbers), word, parent, depth, [], others)
 

@@ -17,6 +17,7 @@ from lsp_server.commands.language_client import LanguageClient
 # -P keeps the current folder off the module path: it may hold modules of these names.
 SERVER_COMMAND = (sys.executable, "-P", "-m", "lsp_server")
 _POLL_S = 0.1
+_LOADING_S = 1800.0
 
 
 @asynccontextmanager
@@ -34,12 +35,10 @@ async def stats_of(client: LanguageClient) -> dict[str, Any]:
     return dict(await client.request("slipstream/stats", {}))
 
 
-async def wait_until_ready(
-    client: LanguageClient, report: Progress, *, loading_s: float = 1800.0
-) -> dict[str, Any]:
+async def wait_until_ready(client: LanguageClient, report: Progress) -> dict[str, Any]:
     """Wait for the model, and for the indexes; returns the server's last stats.
 
-    Raises UserError with the server's own message when it cannot load, MachineError after `loading_s`.
+    Raises UserError with the server's own message when it cannot load, MachineError after half an hour.
     """
     start = time.monotonic()
     while True:
@@ -48,8 +47,8 @@ async def wait_until_ready(
             raise UserError(stats["message"] or "The engine failed.", advice=stats["advice"])
         building = [one for one in stats["index"] if one["state"] in {"waiting", "building"}]
         if stats["state"] == "loading":
-            if time.monotonic() - start > loading_s:
-                raise MachineError(f"The model is not loaded after {loading_s:.0f} s.")
+            if time.monotonic() - start > _LOADING_S:
+                raise MachineError(f"The model is not loaded after {_LOADING_S:.0f} s.")
             progress = stats["progress"]
             report(stats["message"] or "Loading the model", progress["done"], progress["total"])
         elif not building:
