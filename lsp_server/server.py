@@ -159,8 +159,14 @@ class SlipstreamServer(LanguageServer):
             await self._unfinished.pop(0)
 
     def follow_edits(self, uri: str) -> None:
-        """Follow the edits of an open document once no rule is found that keeps it out of the index."""
-        task = asyncio.get_running_loop().create_task(self._follow_if_allowed(uri))
+        """Follow the edits of an open document, until a rule is found that keeps it out of the index.
+
+        They are used only after `check_followed`.
+        """
+        if self.session.location_of(uri).is_secret:
+            return
+        self.session.edits.allow(uri)
+        task = asyncio.get_running_loop().create_task(self.check_followed(uri))
         self._following.add(task)
         task.add_done_callback(self._following.discard)
 
@@ -169,12 +175,6 @@ class SlipstreamServer(LanguageServer):
         exclude = self.session.settings_for(uri).index.exclude
         if not await self.leave_rules.allow(self.session.location_of(uri), exclude):
             self.session.edits.forget(uri)
-
-    async def _follow_if_allowed(self, uri: str) -> None:
-        location, exclude = self.session.location_of(uri), self.session.settings_for(uri).index.exclude
-        is_allowed = not location.is_secret and await self.leave_rules.allow(location, exclude)
-        if is_allowed and uri in self.session.documents and not self.has_ended:
-            self.session.edits.allow(uri)
 
     def apply_settings(self) -> None:
         """Bring engine and indexes in line with the settings as they are now; nothing once all has ended."""

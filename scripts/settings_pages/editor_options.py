@@ -126,7 +126,7 @@ NEOVIM_OPTIONS = (
     NeovimOption(
         "keymaps",
         "slipstream.Keymaps|false",
-        "Keys in insert mode, see |slipstream-keys|: a key, a list of keys, or false for none."
+        "Keys, see |slipstream-keys|: a key, a list of keys, or false for none."
         " `keymaps = false` sets no key at all.",
         {
             "accept": "<Tab>",
@@ -135,10 +135,13 @@ NEOVIM_OPTIONS = (
             "next": "<M-]>",
             "previous": "<M-[>",
             "dismiss": "<C-]>",
+            "edit": "<Tab>",
+            "dismiss_edit": "<Esc>",
         },
         "keymaps",
         fields=dict.fromkeys(
-            ("accept", "accept_word", "accept_line", "next", "previous", "dismiss"), "string|string[]|false"
+            ("accept", "accept_word", "accept_line", "next", "previous", "dismiss", "edit", "dismiss_edit"),
+            "string|string[]|false",
         ),
     ),
     NeovimOption(

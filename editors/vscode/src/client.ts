@@ -1,6 +1,7 @@
 // Owns the language client: its connection to a server's process, with requests and notifications.
 import * as vscode from "vscode";
 import {
+  type CancellationToken,
   CloseAction,
   ErrorAction,
   LanguageClient,
@@ -108,9 +109,9 @@ export class Server implements vscode.Disposable {
   }
 
   /** The server's answer, or undefined if the server is not running or does not answer. */
-  async request<T>(method: string, params: unknown): Promise<T | undefined> {
+  async request<T>(method: string, params: unknown, token?: CancellationToken): Promise<T | undefined> {
     try {
-      return await this.running?.sendRequest<T>(method, params);
+      return await this.running?.sendRequest<T>(method, params, token);
     } catch (error) {
       this.log.debug(`${method} failed: ${String(error)}`);
       return undefined;

@@ -8,6 +8,8 @@ export const COMMANDS = [
   "snooze",
   "resume",
   "trigger",
+  "nextEdit",
+  "dismissEdit",
   "why",
   "showStatistics",
   "restart",

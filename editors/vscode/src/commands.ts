@@ -4,6 +4,7 @@ import type { Server } from "./client";
 import type { CommandName } from "./commandNames";
 import type { ServerInstallation } from "./serverInstallation";
 import { numbered } from "./figures";
+import type { NextEdit } from "./nextEdit";
 import { PURGE_INDEX_COMMAND } from "./protocol";
 import { type RemovalMark, REMOVED, REMOVED_SENTENCES } from "./removal";
 import type { Statistics } from "./statistics";
@@ -18,6 +19,7 @@ export interface Parts {
   readonly switches: Switches;
   readonly status: Status;
   readonly statistics: Statistics;
+  readonly nextEdit: NextEdit;
   readonly installation: ServerInstallation;
   readonly removal: RemovalMark;
   readonly log: vscode.LogOutputChannel;
@@ -25,7 +27,7 @@ export interface Parts {
 
 /** Register every command of the extension. */
 export function registerCommands(parts: Parts): vscode.Disposable {
-  const { server, switches, statistics, log } = parts;
+  const { server, switches, statistics, nextEdit, log } = parts;
   const table: Record<CommandName, () => unknown> = {
     menu: () => showMenu(parts),
     enable: () => switches.setEnabled(true),
@@ -34,6 +36,8 @@ export function registerCommands(parts: Parts): vscode.Disposable {
     snooze: () => snooze(switches),
     resume: () => switches.snooze(0),
     trigger,
+    nextEdit: () => nextEdit.step(),
+    dismissEdit: () => nextEdit.dismiss(),
     why: () => explain(server),
     showStatistics: () => { statistics.show(); },
     restart: () => restart(parts),

@@ -5,6 +5,7 @@ import { registerCommands } from "./commands";
 import * as configuration from "./configuration";
 import { ServerInstallation } from "./serverInstallation";
 import { Focus } from "./focus";
+import { NextEdit } from "./nextEdit";
 import { RemovalMark, REMOVED } from "./removal";
 import { showFailure } from "./status";
 import { Statistics } from "./statistics";
@@ -30,10 +31,11 @@ export function activate(context: vscode.ExtensionContext): void {
   const feed = new StatsFeed(server);
   const status = new Status(server, switches, feed);
   const statistics = new Statistics(context.extensionUri, server, status, feed);
+  const nextEdit = new NextEdit(server, switches, vscode.Uri.joinPath(context.extensionUri, "media"));
   running = server;
   context.subscriptions.push(
-    log, switches, suggestions, feed, status, statistics, new Focus(server),
-    registerCommands({ server, switches, status, statistics, installation, removal, log }),
+    log, switches, suggestions, feed, status, statistics, nextEdit, new Focus(server),
+    registerCommands({ server, switches, status, statistics, nextEdit, installation, removal, log }),
     suggestions.onDidHappen((what) => {
       feed.refresh();
       if (what === "accepted") {

@@ -1,6 +1,7 @@
 // Owns the shapes of the server's own messages.
 
 export const ACCEPTED_COMMAND = "slipstream.accepted";
+export const REJECTED_EDIT_COMMAND = "slipstream.rejectedEdit";
 export const PURGE_INDEX_COMMAND = "slipstream.purgeIndex";
 
 /** The title of the server's progress while it loads the model. */
@@ -104,4 +105,22 @@ export interface Why {
     readonly device: string;
     readonly target: string;
   };
+}
+
+interface ProtocolPosition {
+  readonly line: number;
+  readonly character: number;
+}
+
+/** One edit that the server proposes. */
+export interface ProposedEdit {
+  readonly text: string;
+  readonly textDocument: { readonly uri: string; readonly version: number };
+  readonly range: { readonly start: ProtocolPosition; readonly end: ProtocolPosition };
+  readonly command?: { readonly title: string; readonly command: string; readonly arguments?: unknown[] };
+}
+
+/** The answer to `textDocument/copilotInlineEdit`. */
+export interface EditAnswer {
+  readonly edits: readonly ProposedEdit[];
 }

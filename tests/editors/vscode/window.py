@@ -171,6 +171,14 @@ class Window:
         )
         return found
 
+    def attached(self) -> str:
+        """The texts that extensions attach to the lines of the editor, which are not in the document."""
+        texts: list[str] = self._editor(".view-line span").evaluate_all(
+            "parts => parts.map(part => getComputedStyle(part, '::after').content)"
+            ".filter(text => text.startsWith('\"')).map(text => text.slice(1, -1))"
+        )
+        return " ".join(texts).replace("\u00a0", " ")
+
     def save(self) -> str:
         """Save the file in front; returns what is on the disk then."""
         tab = self.page.locator(".editor-group-container.active .tab.active")

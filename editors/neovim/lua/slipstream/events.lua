@@ -5,6 +5,7 @@ local config = require('slipstream.config')
 local switches = require('slipstream.switches')
 local change_tracking = require('slipstream.change_tracking')
 local keymaps = require('slipstream.keymaps')
+local next_edit = require('slipstream.next_edit')
 local cursors = require('slipstream.cursor')
 local request = require('slipstream.request')
 local current_suggestion = require('slipstream.current_suggestion')
@@ -104,6 +105,7 @@ function M.attach(buf)
   change_tracking.release(buf)
   vim.api.nvim_clear_autocmds({ group = group, buffer = buf })
   keymaps.set(buf)
+  next_edit.attach(buf)
   if config.get().ghost == 'builtin' then
     require('slipstream.builtin').follow_switches(buf)
   else
@@ -122,11 +124,15 @@ function M.detach(buf, client_id)
   if vim.api.nvim_get_current_buf() == buf then
     clear()
   end
+  next_edit.detach(buf)
   keymaps.remove(buf)
 end
 
 --- Applies changed switches.
 function M.apply_switches()
+  if switches.reason_off(vim.api.nvim_get_current_buf()) then
+    next_edit.clear()
+  end
   if config.get().ghost == 'builtin' then
     require('slipstream.builtin').follow_switches()
   elseif switches.can_suggest() then

@@ -4,6 +4,7 @@ local M = {}
 
 local links = {
   SlipstreamGhost = vim.fn.hlexists('ComplHint') == 1 and 'ComplHint' or 'NonText',
+  SlipstreamAdded = 'DiffAdd',
   SlipstreamHint = vim.fn.hlexists('ComplHintMore') == 1 and 'ComplHintMore' or 'MoreMsg',
   SlipstreamTarget = 'NormalFloat',
   SlipstreamNgram = 'String',

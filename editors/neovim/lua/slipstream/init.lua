@@ -47,6 +47,11 @@ function M.trigger()
   require('slipstream.actions').trigger()
 end
 
+--- Jumps to the next edit, then applies it. Asks for one if none is shown.
+function M.next_edit()
+  require('slipstream.next_edit').invoke()
+end
+
 --- Whether a suggestion is on the screen.
 ---@return boolean
 function M.is_visible()

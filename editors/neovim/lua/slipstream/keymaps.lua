@@ -15,7 +15,7 @@ local PRIOR = '<Plug>(slipstream-prior-%s)'
 
 local actions = {
   accept = function()
-    return require('slipstream.actions').accept('all')
+    return require('slipstream.actions').accept('all') or require('slipstream.next_edit').step()
   end,
   accept_word = function()
     return require('slipstream.actions').accept('word')
@@ -30,7 +30,17 @@ local actions = {
     return require('slipstream.actions').cycle(-1)
   end,
   dismiss = function()
-    return require('slipstream.actions').dismiss()
+    return require('slipstream.actions').dismiss() or require('slipstream.next_edit').dismiss()
+  end,
+}
+
+-- The keys of normal mode, which exist while an edit is shown.
+local edit_actions = {
+  edit = function()
+    require('slipstream.next_edit').step()
+  end,
+  dismiss_edit = function()
+    require('slipstream.next_edit').dismiss()
   end,
 }
 
@@ -41,6 +51,8 @@ local descriptions = {
   next = 'Slipstream: next suggestion',
   previous = 'Slipstream: previous suggestion',
   dismiss = 'Slipstream: dismiss the suggestion',
+  edit = 'Slipstream: jump to the next edit, then apply it',
+  dismiss_edit = 'Slipstream: dismiss the next edit',
 }
 
 ---@param lhs string
@@ -103,16 +115,72 @@ local function buffer_mapping(buf, lhs)
   end
 end
 
---- All keys of the options, with the action of each.
+--- The keys of the options for these actions.
+---@param of table<string, function>
 ---@return {lhs: string, action: string}[]
-function M.wanted()
+local function keys_for(of)
   local wanted = {}
   for action, keys in pairs(config.get().keymaps or {}) do
-    for _, lhs in ipairs(type(keys) == 'table' and keys or { keys or nil }) do
+    for _, lhs in ipairs(of[action] and (type(keys) == 'table' and keys or { keys or nil }) or {}) do
       wanted[#wanted + 1] = { lhs = lhs, action = action }
     end
   end
   return wanted
+end
+
+--- All keys of insert mode, with the action of each.
+---@return {lhs: string, action: string}[]
+function M.wanted()
+  return keys_for(actions)
+end
+
+---@type { buf: integer, keys: slipstream.SetKey[] }?
+local edit_keys
+
+--- Takes the keys of normal mode away, and gives them back to their previous mappings.
+local function remove_edit_keys()
+  local set = edit_keys
+  edit_keys = nil
+  if not set or not vim.api.nvim_buf_is_valid(set.buf) then
+    return
+  end
+  for _, key in ipairs(set.keys) do
+    pcall(vim.keymap.del, 'n', key.lhs, { buffer = set.buf })
+    if key.prior then
+      vim.api.nvim_buf_call(set.buf, function()
+        vim.fn.mapset('n', false, key.prior)
+      end)
+    end
+  end
+end
+
+--- Sets the keys of normal mode in a buffer while an edit is shown, or removes them.
+---@param buf integer?
+function M.set_edit_keys(buf)
+  if edit_keys and edit_keys.buf == buf then
+    return
+  end
+  remove_edit_keys()
+  if not buf then
+    return
+  end
+  edit_keys = { buf = buf, keys = {} }
+  for _, want in ipairs(keys_for(edit_actions)) do
+    local prior = vim.api.nvim_buf_call(buf, function()
+      return vim.fn.maparg(want.lhs, 'n', false, true)
+    end)
+    table.insert(edit_keys.keys, { lhs = want.lhs, prior = prior.buffer == 1 and prior or nil })
+    local opts = { buffer = buf, nowait = true, desc = descriptions[want.action] }
+    vim.keymap.set('n', want.lhs, edit_actions[want.action], opts)
+  end
+end
+
+--- The name of the key that jumps to an edit and applies it in the current mode.
+---@return string
+function M.edit_key()
+  local keymaps = config.get().keymaps or {}
+  local keys = vim.api.nvim_get_mode().mode:sub(1, 1) == 'i' and keymaps.accept or keymaps.edit
+  return type(keys) == 'table' and keys[1] or keys or ':Slipstream edit'
 end
 
 ---@param buf integer

@@ -9,6 +9,8 @@ local M = {}
 ---@field next? string|string[]|false
 ---@field previous? string|string[]|false
 ---@field dismiss? string|string[]|false
+---@field edit? string|string[]|false
+---@field dismiss_edit? string|string[]|false
 
 ---@class slipstream.Restart
 ---@field max_attempts? integer
@@ -42,6 +44,8 @@ M.defaults = {
     next = '<M-]>',
     previous = '<M-[>',
     dismiss = '<C-]>',
+    edit = '<Tab>',
+    dismiss_edit = '<Esc>',
   },
   settings = {},
   shared_engine = true,

@@ -57,6 +57,8 @@ local function receive(asked, err, result)
     end
   elseif current_suggestion.offer(candidates, is_current) then
     status.note_shown(asked.client, ms)
+    -- A suggestion comes before the next edit, and takes its key.
+    require('slipstream.next_edit').redraw()
   end
 end
 

@@ -1,0 +1,195 @@
+// Owns the next edit: the request when typing pauses, the one proposal, and what Tab and Escape do with it.
+import * as vscode from "vscode";
+import type { Server } from "./client";
+import * as configuration from "./configuration";
+import { EditDrawing } from "./editDrawing";
+import { type EditAnswer, type ProposedEdit, REJECTED_EDIT_COMMAND } from "./protocol";
+import { isEnabledFor } from "./settings";
+import { setContext, type Switches } from "./switches";
+
+const METHOD = "textDocument/copilotInlineEdit";
+const PAUSE_MS = 100;
+// The status bar shows for this time that there is no next edit.
+const NOTICE_MS = 3_000;
+
+type TriggerKind = "automatic" | "invoked";
+
+/** An edit of a document as it is now. */
+export interface Proposal {
+  readonly document: vscode.TextDocument;
+  readonly version: number;
+  readonly range: vscode.Range;
+  readonly text: string;
+  readonly command: vscode.Command | undefined;
+}
+
+export class NextEdit implements vscode.Disposable {
+  private readonly drawing: EditDrawing;
+  private readonly subscriptions: vscode.Disposable;
+  private timer: NodeJS.Timeout | undefined;
+  private asked: vscode.CancellationTokenSource | undefined;
+  private proposal: Proposal | undefined;
+
+  constructor(
+    private readonly server: Server,
+    private readonly switches: Switches,
+    media: vscode.Uri,
+  ) {
+    this.drawing = new EditDrawing(media);
+    const redraw = (): void => { this.redraw(); };
+    this.subscriptions = vscode.Disposable.from(
+      vscode.workspace.onDidChangeTextDocument((event) => { this.follow(event); }),
+      vscode.workspace.onDidCloseTextDocument((document) => {
+        if (document === this.proposal?.document) {
+          this.clear();
+        }
+      }),
+      vscode.window.onDidChangeActiveTextEditor(redraw),
+      vscode.window.onDidChangeTextEditorSelection(redraw),
+      vscode.window.onDidChangeTextEditorVisibleRanges(redraw),
+      switches.onDidChange(() => {
+        if (!this.isWanted(vscode.window.activeTextEditor?.document)) {
+          this.clear();
+        }
+      }),
+      server.onDidChange(({ phase }) => {
+        if (phase !== "ready") {
+          this.clear();
+        }
+      }),
+    );
+  }
+
+  dispose(): void {
+    this.clear();
+    this.subscriptions.dispose();
+    this.drawing.dispose();
+  }
+
+  /** Jump to the proposal, apply it where the cursor is there, or ask for one. */
+  async step(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    const proposal = this.valid();
+    if (proposal === undefined) {
+      await this.ask("invoked");
+    } else if (editor === undefined || !isAt(proposal, editor)) {
+      await jump(proposal);
+      this.redraw();
+    } else {
+      await this.apply(proposal, editor);
+    }
+  }
+
+  /** Dismiss the proposal for good. */
+  async dismiss(): Promise<void> {
+    const id: unknown = this.valid()?.command?.arguments?.[0];
+    this.clear();
+    await this.server.request("workspace/executeCommand", { command: REJECTED_EDIT_COMMAND, arguments: [id] });
+  }
+
+  private follow({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
+    if (contentChanges.length === 0) {
+      return;
+    }
+    if (document === this.proposal?.document) {
+      this.clear();
+    }
+    if (document === vscode.window.activeTextEditor?.document) {
+      this.cancel();
+      this.timer = setTimeout(() => void this.ask("automatic"), PAUSE_MS);
+    }
+  }
+
+  private isWanted(document: vscode.TextDocument | undefined): document is vscode.TextDocument {
+    const isOn = this.switches.isEnabled && !this.switches.isSnoozed && configuration.get<string>("nextEdit", "automatic") !== "off";
+    return isOn && document !== undefined && isEnabledFor(configuration.languages(), document.languageId);
+  }
+
+  private async ask(kind: TriggerKind): Promise<void> {
+    this.cancel();
+    const editor = vscode.window.activeTextEditor;
+    if (editor === undefined || !this.isWanted(editor.document)) {
+      return;
+    }
+    const asked = new vscode.CancellationTokenSource();
+    this.asked = asked;
+    const { line, character } = editor.selection.active;
+    const params = {
+      textDocument: { uri: editor.document.uri.toString(), version: editor.document.version },
+      position: { line, character },
+      context: { triggerKind: kind === "invoked" ? 1 : 2, otherDocuments: true },
+    };
+    const answer = await this.server.request<EditAnswer>(METHOD, params, asked.token);
+    if (asked.token.isCancellationRequested) {
+      return;
+    }
+    this.proposal = proposalOf(answer?.edits[0]);
+    this.redraw();
+    if (this.proposal === undefined && kind === "invoked") {
+      vscode.window.setStatusBarMessage("Slipstream has no next edit", NOTICE_MS);
+    }
+  }
+
+  private async apply(proposal: Proposal, editor: vscode.TextEditor): Promise<void> {
+    this.clear();
+    const begin = proposal.document.offsetAt(proposal.range.start);
+    if (!(await editor.edit((edits) => { edits.replace(proposal.range, proposal.text); }))) {
+      return;
+    }
+    const end = proposal.document.positionAt(begin + proposal.text.length);
+    editor.selection = new vscode.Selection(end, end);
+    if (proposal.command !== undefined) {
+      const { command, arguments: args } = proposal.command;
+      await this.server.request("workspace/executeCommand", { command, arguments: args as unknown });
+    }
+  }
+
+  /** The proposal, if its document is as it was. */
+  private valid(): Proposal | undefined {
+    const { proposal } = this;
+    return proposal?.document.version === proposal?.version ? proposal : undefined;
+  }
+
+  private cancel(): void {
+    clearTimeout(this.timer);
+    this.asked?.cancel();
+    this.asked = undefined;
+  }
+
+  private clear(): void {
+    this.cancel();
+    this.proposal = undefined;
+    this.redraw();
+  }
+
+  private redraw(): void {
+    const editor = vscode.window.activeTextEditor;
+    const proposal = this.valid();
+    setContext("nextEditVisible", proposal !== undefined && editor !== undefined);
+    this.drawing.clear();
+    if (proposal !== undefined && editor !== undefined) {
+      this.drawing.draw(proposal, editor, isAt(proposal, editor));
+    }
+  }
+}
+
+/** The edit, if its document is open in the version that it was made for. */
+function proposalOf(edit: ProposedEdit | undefined): Proposal | undefined {
+  const document = vscode.workspace.textDocuments.find(({ uri }) => uri.toString() === edit?.textDocument.uri);
+  if (edit === undefined || document?.version !== edit.textDocument.version) {
+    return undefined;
+  }
+  const { start, end } = edit.range;
+  const range = new vscode.Range(start.line, start.character, end.line, end.character);
+  return { document, version: document.version, range, text: edit.text, command: edit.command };
+}
+
+function isAt({ document, range }: Proposal, editor: vscode.TextEditor): boolean {
+  const { line } = editor.selection.active;
+  return editor.document === document && range.start.line <= line && line <= range.end.line;
+}
+
+async function jump({ document, range }: Proposal): Promise<void> {
+  const editor = await vscode.window.showTextDocument(document, { selection: new vscode.Range(range.start, range.start) });
+  editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+}
