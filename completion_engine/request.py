@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.text_window import Multiline, without_surrogates
 
 if TYPE_CHECKING:  # the program's help must not load numpy
@@ -109,8 +108,8 @@ class CompletionRequest:
     engine could begin: less time is left, for the same prompt. `id` names the request in logs. `shadow` is
     the share of such requests, 0 to 1, that is checked afterwards against plain decoding. `repository_memory`
     turns repository bias on or off; `auto` follows what is usual for the target. Text is shown while its
-    probability of being right is at least 1 - `eagerness`, by the target's own estimate and `calibration`;
-    with 1 all of it is. No text is written where the cursor is in one of `suppressed_in`. The text leaves
+    probability of being right is at least 1 - `eagerness`, by the target's own calibrated estimate; with 1
+    all of it is. No text is written where the cursor is in one of `suppressed_in`. The text leaves
     this machine only where it `may_leave`: nothing excludes the document.
     """
 
@@ -134,7 +133,6 @@ class CompletionRequest:
     shadow: float = 0.0
     repository_memory: MemoryWish = "auto"
     eagerness: float = 1.0
-    calibration: Calibration = SHIPPED
     suppressed_in: frozenset[Surroundings] = frozenset()
     may_leave: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation)

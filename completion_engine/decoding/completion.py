@@ -67,9 +67,7 @@ class CompletionBuilder:
         request, names = self.request, KnownNames(self.request, self.tokenizer)
         if not self.scores or not names.can_judge:
             return finish
-        num_chars = num_confident_chars(
-            self.rules, forecast, request.eagerness, request.calibration, names.__contains__
-        )
+        num_chars = num_confident_chars(self.rules, forecast, request.eagerness, is_known=names.__contains__)
         return Finish("unsure", num_chars, "unknown-name") if num_chars < finish.num_chars else finish
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from completion_engine.probability import SHIPPED, Calibration, TokenProbability
+from completion_engine.probability import SHIPPED, TokenProbability
 from completion_engine.prompting.prompt import Written
 from completion_engine.prompting.prompt_choice import WARM_SHARE
 from completion_engine.request import Cancellation, CompletionRequest
@@ -108,7 +108,7 @@ class Limits:
     """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds.
 
     After `turn_until` another window has its turn, if one waits. Text is cut where it is less likely to be
-    right than `min_confidence`, by `calibration`.
+    right than `min_confidence`.
     """
 
     max_tokens: int
@@ -116,7 +116,6 @@ class Limits:
     patience_at: float = float("inf")
     turn_until: float = float("inf")
     min_confidence: float = 0.0
-    calibration: Calibration = SHIPPED
 
     @classmethod
     def of(cls, request: CompletionRequest, most_tokens: int, begin_s: float, cold_ms: float) -> Limits:
@@ -133,7 +132,7 @@ class Limits:
         deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (left_ms, patience_ms))
         turn_until = begin_s + MAX_TURN_S
         max_tokens, min_confidence = min(request.max_tokens, most_tokens), 1 - request.eagerness
-        return cls(max_tokens, deadline_at, patience_at, turn_until, min_confidence, request.calibration)
+        return cls(max_tokens, deadline_at, patience_at, turn_until, min_confidence)
 
     def is_turn_over(self, cancellation: Cancellation) -> bool:
         """Return whether another window has waited long enough."""
@@ -163,7 +162,7 @@ class Ending:
         while self.num_checked < len(tokens):
             at = self.num_checked
             self.num_checked += 1
-            self._confidence *= limits.calibration.of(probabilities[at].value)
+            self._confidence *= SHIPPED.of(probabilities[at].value)
             finish = self._finish_with(tokens[at], ends[at + 1], rules, limits.max_tokens)
             is_unsure = self._confidence < limits.min_confidence
             if is_unsure and (finish is None or finish.num_chars > ends[at]):
