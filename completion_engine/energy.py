@@ -78,7 +78,7 @@ class EnergyMeter:
 def find_meter(device: str, powercap: Path = POWERCAP) -> EnergyMeter:
     """Return the meter of the processors, or of the GPU of `device` ("cuda:1"), that run the target."""
     if device.startswith("cuda"):
-        return EnergyMeter("nvml", _gpu_counter(int(device.partition(":")[2] or 0)))
+        return EnergyMeter("nvml", _gpu_counter(device))
     return EnergyMeter("rapl", _processor_counters(powercap))
 
 
@@ -92,12 +92,15 @@ def _processor_counters(powercap: Path) -> tuple[Read, ...]:
         return ()
 
 
-def _gpu_counter(index: int) -> tuple[Read, ...]:
+def _gpu_counter(device: str) -> tuple[Read, ...]:
+    """Return the counter of torch's `device`, by its UUID: NVML's own numbers ignore CUDA_VISIBLE_DEVICES."""
     try:
         import pynvml  # noqa: PLC0415 - useless without a GPU
+        import torch  # noqa: PLC0415 - loaded already where there is a target on a GPU
 
+        uuid = torch.cuda.get_device_properties(int(device.partition(":")[2] or 0)).uuid
         pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
 
         def read() -> float:
             return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) * _MILLIJOULE

@@ -120,6 +120,9 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
     gigabytes = engine["num_weight_bytes"] / 1e9
     found = f"{engine['target']}: {gigabytes:.2f} GB on {engine['device']} in {engine['dtype']}"
     yield Check("model", "ok", found)
+    from lsp_server.commands.gpu_checks import rung_check  # noqa: PLC0415 - loads torch
+
+    yield rung_check(engine.get("rung", ""), engine.get("rung_reason", ""))
     advice = "The first load compiles for this processor. A faster disk or more memory may help."
     yield rated("loading", f"{load_s:.1f} s", load_s < _SLOW_LOAD_S, advice)
     yield from machine.kernel_check(loaded.target.precision, loaded.target.device)

@@ -78,14 +78,12 @@ def machine_checks() -> Iterator[Check]:
     for package in ("torch", "transformers", "pygls"):
         yield from guarded(package, partial(_library_checks, package))
     yield Check("processor", "ok", processor())
-    gpu, num_free_bytes = _gpu()
     num_cores, memory = _num_usable_cores(), psutil.virtual_memory()
-    yield rated("cores", str(num_cores), gpu or num_cores >= _MIN_CORES, "More cores make it faster.")
+    yield rated("cores", str(num_cores), num_cores >= _MIN_CORES, "More cores, or a GPU, make it faster.")
     found = f"{memory.available / 1e9:.1f} of {memory.total / 1e9:.1f} GB free"
     advice = "Close other programs, or choose a smaller target."
     yield rated("memory", found, memory.available >= _MIN_MEMORY_BYTES, advice)
-    yield rated("gpu", gpu or "none", gpu, "A CUDA GPU makes it many times faster.")
-    yield from gpu_checks(num_free_bytes, has_triton=bool(version_of("triton")))
+    yield from guarded("gpu", _gpu_checks)
     yield from guarded("compiled kernels", lambda: [kernel_storage_check()])
 
 
@@ -96,22 +94,11 @@ def _library_checks(package: str) -> list[Check]:
     return [Check(package, "ok", version)]
 
 
-def gpu_checks(num_free_bytes: int, *, has_triton: bool) -> list[Check]:
-    """The largest target for a GPU with `num_free_bytes`, and whether its kernels can run; nothing without a
-    GPU.
-    """
-    if not num_free_bytes:
-        return []
-    from completion_engine.gpu.memory import largest_fitting  # noqa: PLC0415 - loads torch
+def _gpu_checks() -> Iterator[Check]:
+    from completion_engine.gpu.machine import find_gpu  # noqa: PLC0415 - loads torch
+    from lsp_server.commands.gpu_checks import gpu_checks  # noqa: PLC0415 - as above
 
-    names = {16: "bfloat16", 8: "int8", 4: "int4"}
-    fitting = ", ".join(f"{size} in {names[bits]}" for bits, size in largest_fitting(num_free_bytes).items())
-    found = f"{fitting or 'none'} ({num_free_bytes / 1e9:.1f} GB free)"
-    advice = "Free GPU memory, or set device to cpu."
-    largest = rated("largest target on the gpu", found, fitting, advice)
-    found = "triton" if has_triton else "plain torch"
-    advice = "Install triton: models then run on Slipstream's own kernels."
-    return [largest, rated("gpu kernels", found, has_triton, advice)]
+    yield from gpu_checks(find_gpu())
 
 
 def kernel_storage_check() -> Check:
@@ -172,16 +159,3 @@ def _num_usable_cores() -> int:
         return min(cores, max(1, round(int(quota) / int(period))))
     except (OSError, ValueError):
         return cores
-
-
-def _gpu() -> tuple[str, int]:
-    """The first GPU's name and its free bytes; nothing where there is none, or torch does not load."""
-    try:
-        import torch  # noqa: PLC0415 - seconds that other commands need not pay
-
-        if not torch.cuda.is_available():
-            return "", 0
-        properties = torch.cuda.get_device_properties(0)
-        return f"{properties.name}, {properties.total_memory / 1e9:.0f} GB", torch.cuda.mem_get_info()[0]
-    except Exception:  # a damaged library may raise anything
-        return "", 0

@@ -76,6 +76,8 @@ OnTokens = Callable[[TokenSource], None]
 # known.
 LoadFor = Callable[[Settings, OnTokens], Load]
 
+_PLACES = {"GPU kernels": "the GPU", "GPU torch": "the GPU through plain torch", "CPU": "the CPU"}
+
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
@@ -101,6 +103,13 @@ class EngineStatus:
 def empty(rule: str) -> Completion:
     """No suggestion, and why."""
     return Completion("", 0, CompletionStats(), rule=rule)
+
+
+def ready_status(details: dict[str, Any]) -> EngineStatus:
+    """Return the state of an engine that describes itself so; it says why a GPU is not used, or not fully."""
+    reason = details.get("rung_reason", "")
+    message = f"Ready. The model runs on {_PLACES[details['rung']]}. {reason}" if reason else ""
+    return EngineStatus("ready", message, details=details)
 
 
 def failed_status(error: BaseException) -> EngineStatus:

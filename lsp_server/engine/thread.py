@@ -14,7 +14,15 @@ from collections.abc import Callable
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.runtime import give_back
 from completion_engine.stats import Completion
-from lsp_server.engine.engine_types import EditJob, EngineJob, EngineStatus, EngineUser, Load, failed_status
+from lsp_server.engine.engine_types import (
+    EditJob,
+    EngineJob,
+    EngineStatus,
+    EngineUser,
+    Load,
+    failed_status,
+    ready_status,
+)
 from lsp_server.engine.guarded_engine import GuardedEngine
 from lsp_server.engine.request_queue import Prefetch, RequestQueue
 from lsp_server.supervision import SupervisedThread
@@ -277,7 +285,7 @@ class EngineThread:
     def _refresh(self) -> None:
         """Publish the engine's description of itself."""
         details = self._engine.call(lambda engine: engine.describe()) or {}
-        self._publish(EngineStatus("ready", details=details))
+        self._publish(ready_status(details))
 
     def _publish(self, status: EngineStatus) -> None:
         with self._changed:

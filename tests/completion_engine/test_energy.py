@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from completion_engine.energy import EnergyMeter, find_meter
 from completion_engine.engine import CompletionEngine
@@ -129,3 +132,17 @@ def test_an_engine_tells_its_energy_only_where_there_is_a_counter(
     engine.complete(CompletionRequest("class Reader:\n", "\n", "python", "b.py", deadline_ms=0.0))
     assert engine.describe()["energy"]["source"] == "rapl"
     assert counter.exists()
+
+
+def test_a_gpu_is_found_by_its_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVML counts all GPUs, torch those that CUDA_VISIBLE_DEVICES leaves."""
+    asked: list[str] = []
+    library = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID=lambda uuid: asked.append(uuid) or "handle",
+        nvmlDeviceGetTotalEnergyConsumption=lambda _: 5,
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda at: SimpleNamespace(uuid=f"of-{at}"))
+    assert find_meter("cuda:1").counts
+    assert asked == ["GPU-of-1"]

@@ -102,11 +102,12 @@ class DeviceDrafter(TrainedDrafter):
     def _look(self, known: Sequence[int]) -> None:
         """Run the search after the tokens `known`, which are not cached yet."""
         network, num_cached = self._network, self._cache.num_cached
-        network.states[:1].copy_(self._cache.hidden[num_cached - 1 : num_cached])
+        network.first.copy_(self._cache.hidden[num_cached - 1 : num_cached])
         for num_ahead, token in enumerate(known):
             network.fill(self._cache, num_ahead, token)
             if num_ahead + 1 < len(known):
                 self._runner.run("known", self._take_in)
+                network.first.copy_(network.states[:1])
         self._runner.run("search", self.search.compute)
 
     def _take_in(self) -> None:

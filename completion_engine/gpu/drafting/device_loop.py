@@ -133,7 +133,7 @@ class DeviceLoop:
         if self._search:
             network = self._search.network
             network.follow(self._before.inputs)
-            network.states.copy_(self._before.state)
+            network.first.copy_(self._before.state)
             self._search.compute()
 
     def _build_tree(self) -> None:

@@ -67,14 +67,15 @@ class DeviceNetwork:
     def compute(self, depth: int, *, is_first: bool, wants_logits: bool = True) -> None:
         """One step, `depth` positions after the first token; at first from the inputs, later from `beams`.
 
-        New states and logits are in `states` and `logits`. The same work every time, to be captured.
+        The first step starts from the state `first` [1, hidden_size], which stays as it is; new states and
+        logits are in `states` and `logits`. The same work every time, to be captured.
         """
         w, decoder = self._vectors, self._decoder
         launch_draft.run_join_inputs(
             self.inputs,
             self.beams,
             (decoder.embedding, w["embedding_norm"]),
-            (self.states, w["state_norm"]),
+            (self.first if is_first else self.states, w["state_norm"]),
             EPS,
             self._inputs,
             is_first=is_first,
@@ -125,6 +126,7 @@ class DeviceNetwork:
         self.beams = launch_draft.Beams.empty(num_beams, self.device)
         self._inputs, self._gated = rows(2 * shape.hidden_size), rows(shape.mlp_size)
         self._x, self._normed, self.states = (rows(shape.hidden_size) for _ in range(3))
+        self.first = torch.zeros(1, shape.hidden_size, dtype=dtype, device=self.device)
         self._queries, self._result = (rows(shape.num_heads, shape.head_size) for _ in range(2))
         self._partial = launch.Partial.empty(self._heads, num_beams, self.device)
         products = (self._join, self._query, self._attended, self._down)

@@ -72,13 +72,16 @@ local function add_index(page, stats)
   end
 end
 
---- The model; with the target `auto` also the reason for it and the cost of the next larger one.
+--- The model, and why it does not run on a faster rung; with the target `auto` also the reason for it and the cost of the next larger one.
 ---@param page slipstream.Page
 ---@param stats table
 local function add_target(page, stats)
   local engine = stats.engine or {}
   if engine.target then
     page:line('  ' .. engine.target)
+  end
+  if engine.rung_reason and engine.rung_reason ~= '' then
+    page:line(('  Runs on: %s. %s'):format(engine.rung, engine.rung_reason))
   end
   for _, name in ipairs({ 'reason', 'step', 'next' }) do
     local said = (engine.auto or {})[name]

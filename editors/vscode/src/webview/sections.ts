@@ -19,7 +19,7 @@ export function summary(stats: Stats): Node {
     list.append(element("div", {}, element("dt", {}, name), element("dd", {}, figure), element("dd", { class: "quiet" }, note)));
   }
   const facts = ["target", "device", "dtype"].map((name) => engine[name]).filter((fact) => typeof fact === "string");
-  const lines = [facts.join(" · "), ...choice(engine)];
+  const lines = [facts.join(" · "), ...choice(engine), ...rung(engine)];
   return element("div", {}, ...lines.map((line) => element("p", { class: "quiet" }, line)), list);
 }
 
@@ -28,6 +28,12 @@ function choice(engine: Stats["engine"]): string[] {
   const auto = engine.auto as Readonly<Record<string, unknown>> | undefined;
   const said = ["reason", "step", "next"].map((name) => auto?.[name]);
   return said.filter((line) => typeof line === "string" && line !== "") as string[];
+}
+
+/** The way the model runs, and why it does not run on a faster one. */
+function rung(engine: Stats["engine"]): string[] {
+  const { rung: name, rung_reason: reason } = engine;
+  return typeof reason === "string" && reason !== "" ? [`Runs on: ${String(name)}. ${reason}`] : [];
 }
 
 function accepted(number: number, shown: number): string {

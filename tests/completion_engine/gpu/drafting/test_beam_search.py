@@ -167,3 +167,22 @@ def test_nothing_is_guessed_where_the_cache_ends(drafter: Any, target: LanguageM
     cache.keep([0] * (cache.capacity - 3))
     drafter.begin([0] * (cache.capacity - 2), cache)
     assert drafter.drafts(8, bool, 0.0) == []
+
+
+def test_work_that_is_captured_may_run_twice(drafter: Any, primed: Callable[[int], KVCache]) -> None:
+    """Before a graph is captured its work runs a few times, and leaves its input as it was."""
+    cache = primed(3)
+    once = ask(drafter, cache)
+
+    class Thrice:
+        captures = False
+
+        def run(self, _key: object, work: Callable[[], None]) -> None:
+            for _ in range(3):
+                work()
+
+    drafter._runner, runner = Thrice(), drafter._runner
+    try:
+        assert ask(drafter, cache) == once
+    finally:
+        drafter._runner = runner

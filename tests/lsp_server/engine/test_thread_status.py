@@ -1,0 +1,28 @@
+"""The state of an engine says why a GPU is not used, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from lsp_server.engine.engine_types import ready_status
+
+
+@pytest.mark.parametrize(
+    ("details", "message"),
+    [
+        ({}, ""),
+        ({"rung": "GPU kernels", "rung_reason": ""}, ""),
+        (
+            {"rung": "CPU", "rung_reason": "The card is full."},
+            "Ready. The model runs on the CPU. The card is full.",
+        ),
+        (
+            {"rung": "GPU torch", "rung_reason": "Triton is not installed."},
+            "Ready. The model runs on the GPU through plain torch. Triton is not installed.",
+        ),
+    ],
+)
+def test_a_ready_engine_says_why_it_does_not_run_on_a_faster_rung(
+    details: dict[str, str], message: str
+) -> None:
+    assert ready_status(details).message == message
