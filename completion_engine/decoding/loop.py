@@ -196,14 +196,19 @@ class Decoding:
     def _prefill(self, chunk: Sequence[int]) -> None:
         begin = time.perf_counter()
         num_cached = self._cache.num_cached
-        self._target.forward(chunk, self._cache, 0)
-        pass_ms = (time.perf_counter() - begin) * 1e3
-        if num_cached < self._num_chunked:  # such passes are not among those whose times are known
+        is_chunk = num_cached < self._num_chunked  # such passes are not among those whose times are known
+        self._target.prefill(chunk, self._cache, counts=not is_chunk)
+        if is_chunk:
             self._cache.keep_chunk(chunk)
         else:
             self._cache.keep(chunk)
-            self._target.record(self._target.prefill_ms(len(chunk)), pass_ms)
-        self.stats.ms["prefill"] += pass_ms
+        self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
+
+    def _wait_for_prefill(self) -> None:
+        """Wait for the part of the prompt that a GPU may still compute."""
+        begin = time.perf_counter()
+        self._target.wait()
+        self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
 
     def _draft(self, known: Sequence[int], within_ms: float) -> PassRows:
         """Plan the rows of the next pass: the known tokens, and the guesses after them that are worth it."""
@@ -221,6 +226,7 @@ class Decoding:
 
         Return the pass, and the probabilities of the picks after the true rows.
         """
+        self._wait_for_prefill()
         begin = time.perf_counter()
         tokens, parents = rows.open_tokens, rows.open_parents
         logits = self._target.forward(rows.tokens, self._cache, len(tokens), rows.parents)

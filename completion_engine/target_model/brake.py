@@ -24,6 +24,11 @@ class Brake:
         """Address of a word that is not 0 once the pass should end; 0 if it cannot be ended."""
         return 0 if self._word is None else int(self._word.ctypes.data)
 
+    @property
+    def is_pulled(self) -> bool:
+        """Whether the pass that runs is to end."""
+        return self._word is not None and bool(self._word[0])
+
     @contextmanager
     def pulled_by(self, cancellation: Cancellation, is_in_vain: Callable[[], bool]) -> Iterator[None]:
         """End the pass in the block when it is cancelled and the canceller finds that it `is_in_vain`.

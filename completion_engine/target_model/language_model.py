@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ from completion_engine.target_model.exactness import (
     rows_are_invariant,
 )
 from completion_engine.target_model.findings import Findings
+from completion_engine.target_model.in_flight import InFlight, Mark, mark_of
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.measuring import can_settle, measure, rehearse, resume
 from completion_engine.target_model.pass_rows import ROWS, ChunkRule, pad_rows
@@ -47,6 +48,7 @@ class LanguageModel:
         capacity: int,
         branches: BranchStorage | None = None,
         known: Findings | None = None,
+        mark: Callable[[], Mark] | None = None,
     ) -> None:
         """`branches` is where the decoder wants the rows of a tree; each branch in a branch by default.
 
@@ -61,6 +63,7 @@ class LanguageModel:
         self._branches = branches or BranchCaches(self.cache_shape)
         self.governor = ThreadGovernor({num_threads_here(): 1.0})
         self._row_step = decoder.row_step
+        self._in_flight = InFlight(decoder.brake, mark or mark_of(device))
         wide = PREFILL_ROWS if device.type == "cpu" else _PREFILL_ROWS_CUDA
         self._prefill_rows = wide if wide < capacity else PREFILL_ROWS
         self.is_row_invariant = True
@@ -193,6 +196,25 @@ class LanguageModel:
         """A pass that was expected to take `expected_ms`, by the figures of now, took `ms`."""
         self.governor.record(self.clock.record(expected_ms, ms), time.monotonic())
 
+    def prefill(self, tokens: Sequence[int], cache: KVCache, *, counts: bool) -> None:
+        """Bring `tokens` of a prompt into the cache; the caller keeps them.
+
+        A GPU may run this pass still when it returns, one such pass at most. Its time is recorded where it
+        `counts` among the passes whose times are known. Raises CancelledError where the brake ends the wait
+        for the pass before.
+        """
+        expected_ms = self.prefill_ms(len(tokens))
+
+        def report(ms: float) -> None:
+            if counts:
+                self.record(expected_ms, ms)
+
+        self._in_flight.run(lambda: self.forward(tokens, cache, 0), report)
+
+    def wait(self) -> None:
+        """Wait for a pass of a prompt that the device still runs; errors as in `prefill`."""
+        self._in_flight.wait()
+
     @torch.inference_mode()
     def forward(
         self, tokens: Sequence[int], cache: KVCache, num_logits: int, parents: Sequence[int] | None = None
@@ -207,6 +229,7 @@ class LanguageModel:
         layout = lay_out([*(range(-1, len(tokens) - 1) if parents is None else parents), *chain])
         if cache.num_cached + max(layout.depths) >= cache.capacity:
             raise ValueError(f"{num_rows} rows do not fit after {cache.num_cached} of {cache.capacity}")
+        self.wait()
         padding = [0] * (num_rows - len(tokens))
         rows = torch.tensor([*tokens, *padding])
         self._take_threads()

@@ -1,0 +1,107 @@
+"""The pass of a prompt that a device still runs while the host goes on: at most one, timed by the device.
+
+Owns when such a pass began and ended. Does not depend on what a pass computes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from completion_engine.request import CancelledError
+from completion_engine.target_model.brake import Brake
+
+_POLL_S = 0.0002  # a chunk of a prompt takes milliseconds
+
+
+class Mark(Protocol):
+    """A point in a device's work."""
+
+    def is_passed(self) -> bool:
+        """Return whether the device got here."""
+        ...
+
+    def ms_since(self, earlier: Mark) -> float:
+        """Return milliseconds from another mark to this one; both are passed."""
+        ...
+
+
+class HostMark:
+    """A point in the work of a device that computes while the host waits: the present."""
+
+    def __init__(self) -> None:
+        self._s = time.perf_counter()
+
+    def is_passed(self) -> bool:
+        """See `Mark`."""
+        return True
+
+    def ms_since(self, earlier: Mark) -> float:
+        """See `Mark`."""
+        assert isinstance(earlier, HostMark)  # noqa: S101 - a device has marks of one kind
+        return (self._s - earlier._s) * 1e3
+
+
+class CudaMark:
+    """A point in a GPU's present stream."""
+
+    def __init__(self) -> None:
+        self._event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # untyped in torch
+        self._event.record()
+
+    def is_passed(self) -> bool:
+        """See `Mark`."""
+        return bool(self._event.query())
+
+    def ms_since(self, earlier: Mark) -> float:
+        """See `Mark`."""
+        assert isinstance(earlier, CudaMark)  # noqa: S101 - a device has marks of one kind
+        return float(earlier._event.elapsed_time(self._event))
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    begin: Mark
+    end: Mark
+    report: Callable[[float], None]
+
+
+class InFlight:
+    """At most one pass that the device runs by itself. Used on one thread."""
+
+    def __init__(self, brake: Brake, mark: Callable[[], Mark]) -> None:
+        self._brake, self._mark = brake, mark
+        self._running: _Running | None = None
+
+    def run(self, work: Callable[[], object], report: Callable[[float], None]) -> None:
+        """Start `work` once the pass before has ended; `report` receives its milliseconds at the next wait.
+
+        Raises CancelledError as `wait` does; nothing was started then.
+        """
+        self.wait()
+        begin = self._mark()
+        work()
+        self._running = _Running(begin, self._mark(), report)
+        if self._running.end.is_passed():
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait for the pass that runs. Raises CancelledError where the brake is pulled: it runs on then."""
+        running = self._running
+        if running is None:
+            return
+        while not running.end.is_passed():
+            if self._brake.is_pulled:
+                raise CancelledError
+            time.sleep(_POLL_S)
+        self._running = None
+        running.report(running.end.ms_since(running.begin))
+
+
+def mark_of(device: torch.device) -> Callable[[], Mark]:
+    """Return what makes marks in the work of a device."""
+    return CudaMark if device.type == "cuda" else HostMark
