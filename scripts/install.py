@@ -5,10 +5,10 @@
 PROJECT is a wheel, or this repository's folder, which is installed so that it can be edited. Runs as a file,
 before anything is installed: knows the standard library and pip only.
 
-torch stands apart. Where a GPU may be used, and on every system but Linux, its public build is taken, by its
-hashes. On Linux that build brings several GB for GPUs; without a driver for them the build for CPUs is taken,
-from an index that pip is set up to use or else from PyTorch's own. That build's files differ from index to
-index, so it goes by its version alone.
+torch stands apart. With an NVIDIA driver its CUDA build is installed, several GB; without one its CPU build.
+The public build is the CUDA one on Linux and the CPU one elsewhere, and is checked by its hashes. The other
+one comes from an index that pip is set up to use, or else from PyTorch's own. Its files differ from index to
+index, so it is chosen by its version alone. On Windows the CUDA build is untried.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ _BRIEFLY = ("--retries", "1", "--timeout", "20")  # where it cannot be reached, 
 OLDEST, NEWEST = (3, 11), (3, 14)
 
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
+DRIVER_FILE = Path("/proc/driver/nvidia/version")
+CUDA_INDEX, CUDA = "https://download.pytorch.org/whl/cu130", "cu130"  # the build that the lock has for Linux
 
 
 def main() -> int:
@@ -77,16 +79,20 @@ def _locked(lock: Path) -> tuple[str, ...]:
 
 
 def _install_torch(lock: Path, extra: Sequence[str]) -> int:
-    version = pinned_torch(lock.read_text(encoding="utf-8"))
-    if _installed_torch().partition("+")[0] == version:
+    version, has_driver = pinned_torch(lock.read_text(encoding="utf-8")), has_nvidia_driver()
+    installed = _installed_torch()
+    if installed.partition("+")[0] == version and not must_replace(
+        installed, sys.platform, has_driver=has_driver
+    ):
         return 0
-    _tell(f"torch {version}")
-    for attempt in torch_for_cpus(version, sys.platform, has_driver=has_nvidia_driver()):
+    _tell(torch_step(version, sys.platform, has_driver=has_driver))
+    for attempt in other_builds(version, sys.platform, has_driver=has_driver):
         if _pip(*attempt, *extra, is_quiet=True) == 0:
             return 0
-        where = TORCH_INDEX if TORCH_INDEX in attempt else "the indexes that pip is set up to use"
-        _tell(f"torch {version} for CPUs is not to be had from {where}.")
-    return _pip(*_locked(lock), *extra)
+        where = next((index for index in (TORCH_INDEX, CUDA_INDEX) if index in attempt), "your own indexes")
+        _tell(f"This build of torch {version} was not found at {where}.")
+    again = ("--force-reinstall",) if installed else ()  # a CPU build counts as the same version
+    return _pip(*_locked(lock), *again, *extra)
 
 
 def num_locked(lock: str) -> int:
@@ -102,20 +108,37 @@ def pinned_torch(lock: str) -> str:
     return found[1]
 
 
-def torch_for_cpus(version: str, platform: str, *, has_driver: bool) -> tuple[tuple[str, ...], ...]:
-    """pip's arguments for torch's build for CPUs, one way after another; none where the public is right.
+def torch_step(version: str, platform: str, *, has_driver: bool) -> str:
+    """What is said before torch is installed."""
+    if has_driver and platform in {"linux", "win32"}:
+        return f"torch {version} for CUDA, because there is an NVIDIA driver: several GB"
+    return f"torch {version} for CPUs"
 
-    The public build brings several GB for GPUs on Linux, which are of no use without a driver.
+
+def must_replace(installed: str, platform: str, *, has_driver: bool) -> bool:
+    """Return whether an installed CPU build gives way to the CUDA build. macOS has no CUDA build."""
+    is_for_cpus = installed.endswith("+cpu") or (platform == "win32" and "+" not in installed)
+    return has_driver and platform in {"linux", "win32"} and is_for_cpus
+
+
+def other_builds(version: str, platform: str, *, has_driver: bool) -> tuple[tuple[str, ...], ...]:
+    """pip's arguments for a build of torch that is not the public one, one way after another.
+
+    None where the public one is right: for CUDA on Linux, for CPUs elsewhere.
     """
-    if platform != "linux" or has_driver:
+    if platform == "linux" and not has_driver:
+        index, build = TORCH_INDEX, "cpu"
+    elif platform == "win32" and has_driver:
+        index, build = CUDA_INDEX, CUDA
+    else:
         return ()
-    build = ("--no-deps", "--only-binary=:all:", f"torch=={version}+cpu")
-    return build, (*build, "--index-url", TORCH_INDEX, *_BRIEFLY)
+    wanted = ("--no-deps", "--only-binary=:all:", f"torch=={version}+{build}")
+    return wanted, (*wanted, "--index-url", index, *_BRIEFLY)
 
 
 def has_nvidia_driver() -> bool:
     """Whether this machine can use a GPU of NVIDIA."""
-    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
+    return DRIVER_FILE.exists() or shutil.which("nvidia-smi") is not None
 
 
 def _installed_torch() -> str:

@@ -71,7 +71,7 @@ def flaw_of_torch(said: str, cuda_version: str) -> Flaw:
     if not cuda_version:
         return Flaw(
             "An NVIDIA driver is installed, but this torch is the build without CUDA.",
-            "Install torch's CUDA build (about 3 GB): see docs/gpu.md.",
+            "Install torch's CUDA build (several GB): see docs/gpu.md.",
         )
     if "driver" in said and "too old" in said:
         return Flaw(

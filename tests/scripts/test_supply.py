@@ -171,20 +171,51 @@ def test_what_only_gpus_need_is_in_the_lock_of_torch_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("platform", "has_driver", "indexes"),
+    ("platform", "has_driver", "build", "indexes"),
     [
-        ("linux", False, ["", install.TORCH_INDEX]),
-        ("linux", True, []),
-        ("darwin", False, []),
-        ("win32", False, []),
+        ("linux", False, "+cpu", ["", install.TORCH_INDEX]),
+        ("linux", True, "", []),
+        ("darwin", False, "", []),
+        ("darwin", True, "", []),
+        ("win32", False, "", []),
+        ("win32", True, "+cu130", ["", install.CUDA_INDEX]),
     ],
 )
-def test_torch_for_cpus_is_for_linux_without_a_driver(
-    platform: str, has_driver: bool, indexes: list[str]
+def test_torch_is_for_cuda_where_there_is_a_driver(
+    platform: str, has_driver: bool, build: str, indexes: list[str]
 ) -> None:
-    attempts = install.torch_for_cpus("2.0", platform, has_driver=has_driver)
+    attempts = install.other_builds("2.0", platform, has_driver=has_driver)
     assert [dict(pairwise(attempt)).get("--index-url", "") for attempt in attempts] == indexes
-    assert all("torch==2.0+cpu" in attempt for attempt in attempts)
+    assert all(f"torch==2.0{build}" in attempt for attempt in attempts)
+    said = install.torch_step("2.0", platform, has_driver=has_driver)
+    assert ("several GB" in said) == (has_driver and platform != "darwin")
+
+
+@pytest.mark.parametrize(
+    ("installed", "platform", "has_driver", "replaced"),
+    [
+        ("2.0+cpu", "linux", True, True),
+        ("2.0+cpu", "linux", False, False),
+        ("2.0", "linux", True, False),
+        ("2.0+cu130", "win32", True, False),
+        ("2.0", "win32", True, True),
+        ("2.0", "darwin", True, False),
+    ],
+)
+def test_a_cpu_build_gives_way_where_a_driver_is_found(
+    installed: str, platform: str, has_driver: bool, replaced: bool
+) -> None:
+    assert install.must_replace(installed, platform, has_driver=has_driver) == replaced
+
+
+def test_a_driver_is_found_by_its_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "DRIVER_FILE", tmp_path / "version")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not install.has_nvidia_driver()
+    program = tmp_path / ("nvidia-smi.exe" if sys.platform == "win32" else "nvidia-smi")
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert install.has_nvidia_driver()
 
 
 def test_the_list_names_every_locked_package_once_and_is_the_same_each_time() -> None:
@@ -276,9 +307,9 @@ def test_everything_is_installed_by_its_hash(installation: Installation) -> None
 
 def test_who_waits_is_told_of_each_step(installation: Installation) -> None:
     told = installation.run("--pip-argument=--quiet").stdout.splitlines()
-    assert [line for line in told if "not to be had" not in line] == [
+    assert [line for line in told if "was not found" not in line] == [
         "Packages of requirements.lock: up to 1",
-        "torch 2.0",
+        install.torch_step("2.0", sys.platform, has_driver=install.has_nvidia_driver()),
     ]
 
 
@@ -293,7 +324,7 @@ def test_a_file_that_is_not_the_locked_one_is_refused(installation: Installation
 
 
 @pytest.mark.skipif(
-    not install.torch_for_cpus("2.0", sys.platform, has_driver=install.has_nvidia_driver()),
+    not install.other_builds("2.0", sys.platform, has_driver=install.has_nvidia_driver()),
     reason="this machine takes torch's public build",
 )
 def test_torch_for_cpus_is_taken_where_an_index_has_it(installation: Installation) -> None:

@@ -36,7 +36,7 @@ def bare_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 @pytest.mark.parametrize(
     ("said", "cuda_version", "found", "advice"),
     [
-        ("Torch not compiled with CUDA enabled", "", "without CUDA", "CUDA build (about 3 GB)"),
+        ("Torch not compiled with CUDA enabled", "", "without CUDA", "CUDA build (several GB)"),
         (
             "The NVIDIA driver on your system is too old (found version 11040).",
             "13.0",
