@@ -5,7 +5,7 @@ Slow, and holds one layer at a time. Uses no kernel of ours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import torch
@@ -23,15 +23,24 @@ def reference_logits(
     model: FamilyModel, tokens: Sequence[int], device: torch.device, bits: Bits = 16
 ) -> Tensor:
     """Logits [num_tokens, vocab_size] float32 of a text, with the layers' weights rounded to `bits`."""
-    embedding = model.embedding
-    x = embedding[torch.tensor(tokens)].to(device).float()
-    turns = [table[: len(tokens)].to(device).float() for table in model.rotary_tables(len(tokens))]
-    for index in range(model.num_layers):
-        x = _layer(model, model.layer(index).to(device), x, (turns[0], turns[1]), bits)
+    for state in reference_states(model, tokens, device, bits):
+        x = state
     x = norm(x, model.norm.to(device), model.eps)
-    head = embedding if model.is_tied else model.head
+    head = model.head
     cuts = [*range(0, len(head), _HEAD_ROWS), len(head)]
     return torch.cat([x @ head[first:end].to(device).float().T for first, end in pairwise(cuts)], 1)
+
+
+@torch.inference_mode()
+def reference_states(
+    model: FamilyModel, tokens: Sequence[int], device: torch.device, bits: Bits = 16
+) -> Iterator[Tensor]:
+    """Yield the states [num_tokens, hidden_size] float32 after each layer."""
+    x = model.embedding[torch.tensor(tokens)].to(device).float()
+    cos, sin = (table[: len(tokens)].to(device).float() for table in model.rotary_tables(len(tokens)))
+    for index in range(model.num_layers):
+        x = _layer(model, model.layer(index).to(device), x, (cos, sin), bits)
+        yield x
 
 
 def norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:

@@ -30,7 +30,7 @@ from completion_engine.target_model.model_shape import num_positions
 from completion_engine.target_model.weights import Precision
 
 _CAPACITIES = (8192, 4096, 2048)  # positions of a cache, the first that fits
-_NUM_MORE_CACHES = 3  # besides the slots: for shadow checks, for a drafter, for the timed passes
+NUM_MORE_CACHES = 3  # besides the slots: for shadow checks, for a drafter, for the timed passes
 # error of logits, relative as a norm: 28 layers in bf16 differ from float32 by a few hundredths
 _MAX_ERROR = 0.1
 _NUM_COMPARED = 48  # tokens of the text whose logits are compared
@@ -130,7 +130,7 @@ def _fitting(rung: Rung, wish: TargetWish) -> tuple[Precision, MemoryPlan | None
     first: MemoryPlan | None = None
     for precision in precisions:
         for capacity in _capacities(wish):
-            plan = plan_memory(geometry, BITS[precision.kind], capacity, wish.num_slots + _NUM_MORE_CACHES)
+            plan = plan_memory(geometry, BITS[precision.kind], capacity, wish.num_slots + NUM_MORE_CACHES)
             first = first or plan
             if plan.num_bytes * share <= num_free:
                 return precision, plan

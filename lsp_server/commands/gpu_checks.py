@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from completion_engine.config import EngineConfig
 from completion_engine.gpu.machine import Flaw, Gpu, compiler_flaw, num_free_bytes
 from completion_engine.gpu.memory import largest_fitting
+from completion_engine.loading.gpu_target import NUM_MORE_CACHES
 from completion_engine.loading.rungs import plan_rungs
 from lsp_server.commands.machine_checks import Check, rated, version_of
 
+_NUM_CACHES = EngineConfig().num_slots + NUM_MORE_CACHES
 _NAMES = {16: "bfloat16", 8: "int8", 4: "int4"}
 
 
@@ -47,6 +50,9 @@ def rung_check(rung: str, reason: str) -> Check:
 
 
 def _largest(num_bytes: int) -> Check:
-    fitting = ", ".join(f"{size} in {_NAMES[bits]}" for bits, size in largest_fitting(num_bytes).items())
+    fitting = ", ".join(
+        f"{size} in {_NAMES[bits]}"
+        for bits, size in largest_fitting(num_bytes, num_slots=_NUM_CACHES).items()
+    )
     found = f"{fitting or 'none'} ({num_bytes / 1e9:.1f} GB free)"
     return rated("largest target on the gpu", found, fitting, "Free GPU memory, or set device to cpu.")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from completion_engine.cpu.kernels import kernel_cache
-from lsp_server.commands.machine_checks import Check, gpu_checks, guarded, kernel_storage_check
+from lsp_server.commands.machine_checks import Check, guarded, kernel_storage_check
 
 REPOSITORY_ROOT = Path(__file__).parents[3]
 RunCli = Callable[..., Any]
@@ -76,15 +76,6 @@ def test_problems_in_the_settings_are_rows(run_cli: RunCli, in_repository: Path)
     (in_repository / ".slipstream.toml").write_text("maxTokns = 4\n")
     table = run_cli("doctor").out
     assert "there is no setting maxTokns. Did you mean maxTokens?" in " ".join(table.split())
-
-
-def test_a_gpu_is_judged_by_what_fits() -> None:
-    fits, kernels = gpu_checks(20 * 10**9, has_triton=True)
-    assert fits.found.startswith("7B in bfloat16, 7B in int8, 14B in int4")
-    assert (fits.state, kernels.state) == ("ok", "ok")
-    none, plain = gpu_checks(10**8, has_triton=False)
-    assert (none.state, plain.state) == ("slow", "slow")
-    assert plain.advice
 
 
 def test_a_folder_of_kernels_that_is_not_safe_is_named(

@@ -133,3 +133,16 @@ def test_the_rung_is_named_with_its_reason() -> None:
     assert rung_check("GPU kernels", "").state == "ok"
     check = rung_check("CPU", "The card is full.")
     assert (check.state, check.found) == ("slow", "CPU: The card is full.")
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "state", "fitting"),
+    [(28 * 10**9, "ok", "7B in bfloat16, 7B in int8, 14B in int4"), (10**8, "slow", "none")],
+)
+def test_a_card_is_judged_by_what_fits_beside_all_caches(
+    num_bytes: int, state: str, fitting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "num_free_bytes", lambda _: num_bytes)
+    _, largest, _ = gpu_checks(CARD)
+    assert (largest.state, largest.found.partition(" (")[0]) == (state, fitting)
+    assert bool(largest.advice) == (state == "slow")

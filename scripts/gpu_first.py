@@ -1,0 +1,341 @@
+"""The first half hour on a card: what works, how exact it is and how fast, one JSON line a stage.
+
+    python -m scripts.gpu_first [--model FOLDER] [--only STAGE]... [--miniature]
+
+Needs this repository, torch 2.11 to 2.13 for CUDA with its triton, and the packages of requirements.lock; no
+network, no pytest, no drafters. Each stage is guarded, so one failure does not hide others. `--model` is a
+folder with the 0.5B (config.json, tokenizer.json, model.safetensors), 1 GB to carry; without it the stages
+that need it say so. `--miniature` runs everything in small in Triton's interpreter, with TRITON_INTERPRET=1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from completion_engine.gpu.machine import compiler_flaw, find_gpu, release_memory
+from completion_engine.gpu.memory import GEOMETRIES, Geometry
+from completion_engine.gpu.weights import Bits
+from completion_engine.target_model.llama_family import FamilyModel
+
+Told = dict[str, Any]
+_PACKAGES = ("torch", "triton", "numba", "numpy", "safetensors", "tokenizers", "transformers")
+_TEXT = "def mean(values):\n    return sum(values) / len(values)\n\n\ndef median(values):\n    "
+_TINY = Geometry(1, 128, 128, 2, 1, 64, 96, is_tied=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How large everything is."""
+
+    device: torch.device
+    model: Path | None
+    kernels: Geometry
+    target: Geometry
+    timed: Mapping[str, Geometry]
+    bits: Sequence[Bits]
+    capacity: int
+    num_prompts: int
+    num_written: int
+    is_small: bool = False
+
+
+FULL = (GEOMETRIES["1.5B"], GEOMETRIES["0.5B"], {size: GEOMETRIES[size] for size in ("1.5B", "7B")})
+
+
+class RandomWeights(Mapping[str, Tensor]):
+    """Weights of a geometry, each drawn on the device when it is asked for; the same each time."""
+
+    def __init__(self, geometry: Geometry, device: torch.device, num_layers: int) -> None:
+        g = geometry
+        kept, queries = g.num_kv_heads * g.head_size, g.num_heads * g.head_size
+        layer = {
+            "self_attn.q_proj.weight": (queries, g.hidden_size), "self_attn.q_proj.bias": (queries,),
+            "self_attn.k_proj.weight": (kept, g.hidden_size), "self_attn.k_proj.bias": (kept,),
+            "self_attn.v_proj.weight": (kept, g.hidden_size), "self_attn.v_proj.bias": (kept,),
+            "self_attn.o_proj.weight": (g.hidden_size, queries),
+            "mlp.gate_proj.weight": (g.mlp_size, g.hidden_size),
+            "mlp.up_proj.weight": (g.mlp_size, g.hidden_size),
+            "mlp.down_proj.weight": (g.hidden_size, g.mlp_size),
+            "input_layernorm.weight": (g.hidden_size,), "post_attention_layernorm.weight": (g.hidden_size,),
+        }  # fmt: skip
+        ends = {
+            "model.embed_tokens.weight": (g.vocab_size, g.hidden_size),
+            "model.norm.weight": (g.hidden_size,),
+        }
+        heads = {} if g.is_tied else {"lm_head.weight": (g.vocab_size, g.hidden_size)}
+        layers = {
+            f"model.layers.{at}.{name}": size for at in range(num_layers) for name, size in layer.items()
+        }
+        self._sizes: dict[str, tuple[int, ...]] = {**ends, **heads, **layers}
+        self._device = device
+
+    def __getitem__(self, name: str) -> Tensor:
+        size, place = self._sizes[name], sorted(self._sizes).index(name)
+        generator = torch.Generator(self._device).manual_seed(place)
+        drawn = torch.randn(size, generator=generator, device=self._device)
+        scale = size[-1] ** -0.5 if len(size) == 2 else 0.1
+        return (drawn * scale + ("norm" in name)).to(torch.bfloat16)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._sizes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sizes)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+
+def random_model(geometry: Geometry, device: torch.device, num_layers: int = 0) -> FamilyModel:
+    """A model with random weights; `num_layers` 0 takes those of the geometry."""
+    num_layers = num_layers or geometry.num_layers
+    config = {
+        "model_type": "qwen2", "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1e6,
+        "hidden_size": geometry.hidden_size, "intermediate_size": geometry.mlp_size,
+        "num_attention_heads": geometry.num_heads, "num_key_value_heads": geometry.num_kv_heads,
+        "num_hidden_layers": num_layers, "vocab_size": geometry.vocab_size,
+        "tie_word_embeddings": geometry.is_tied, "max_position_embeddings": 32768,
+    }  # fmt: skip
+    return FamilyModel(config, RandomWeights(geometry, device, num_layers))
+
+
+def machine(trial: Trial) -> Iterator[Told]:
+    """The card, the toolchain and the speed of the memory."""
+    from completion_engine.loading.least_times import bytes_per_ms  # noqa: PLC0415 - guarded by the stage
+
+    flaw, gpu = compiler_flaw(), find_gpu()
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "MISSING: carry it"
+    yield {
+        "gpu": str(gpu), "cuda": torch.version.cuda, "python": platform.python_version(),
+        "packages": versions,
+        "compiler": str(flaw) if flaw else "ok",
+        "gigabytes_per_s": round(bytes_per_ms(trial.device) / 1e6, 1),
+        "model": str(trial.model) if trial.model else "absent: carry the folder of the 0.5B, 1 GB",
+    }  # fmt: skip
+
+
+def kernels(trial: Trial) -> Iterator[Told]:
+    """Every kernel at the shapes of the 1.5B against float64."""
+    from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
+    from completion_engine.gpu.selftest import MAX_ERROR, kernel_errors  # noqa: PLC0415 - as above
+
+    for bits in trial.bits:
+        model = random_model(trial.kernels, trial.device, num_layers=1)
+        decoder = GraphedDecoder(model, trial.capacity, trial.device, bits)
+        errors = dict(kernel_errors(decoder, torch.float64))
+        wrong = [name for name, error in errors.items() if not error < MAX_ERROR]
+        told = {name: float(f"{error:.2g}") for name, error in errors.items()}
+        yield {"ok": not wrong, "bits": bits, "wrong": wrong, "errors": told}
+
+
+def loaded(trial: Trial, geometry: Geometry, bits: Bits) -> Any:
+    """A target with random weights on the kernels, its passes captured, its bits compared."""
+    from completion_engine.gpu.branches import InPlaceBranches  # noqa: PLC0415 - as above
+    from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
+    from completion_engine.target_model.findings import Findings  # noqa: PLC0415 - as above
+    from completion_engine.target_model.language_model import LanguageModel  # noqa: PLC0415 - as above
+    from completion_engine.target_model.precision import Precision  # noqa: PLC0415 - as above
+
+    class Untimed(LanguageModel):
+        def _measure(self) -> Findings:
+            flags = self.is_row_invariant, self.verifies_drafts, self.verifies_trees
+            return Findings(*flags, dict.fromkeys(self.widths, 1.0), 0.0, self.governor.paces)
+
+    decoder = GraphedDecoder(random_model(geometry, trial.device), trial.capacity, trial.device, bits)
+    decoder.rehearse()
+    kind = {16: "float", 8: "int8", 4: "int4"}[bits]
+    precision = Precision(kind, torch.bfloat16, kind)  # type: ignore[arg-type]  # one of three
+    make = Untimed if trial.is_small else LanguageModel
+    return make(decoder, trial.device, precision, trial.capacity, InPlaceBranches(decoder.move))
+
+
+def exactness(trial: Trial) -> Iterator[Told]:
+    """Rows, trees and device steps of a random 0.5B, and prompts with drafts against none."""
+    from completion_engine.gpu.drafting.device_check import steps_agree  # noqa: PLC0415 - as above
+    from completion_engine.gpu.drafting.device_loop import DeviceLoop  # noqa: PLC0415 - as above
+    from completion_engine.target_model.exactness import rows_are_invariant  # noqa: PLC0415 - as above
+
+    for bits in trial.bits[:1] if trial.is_small else trial.bits:
+        target = loaded(trial, trial.target, bits)
+        widths = (64,) if trial.is_small else (64, 256)
+        rows = {str(width): rows_are_invariant(target, width) for width in widths}
+        loop = DeviceLoop(target.decoder, None, target.vocab_size)
+        same = [
+            steps_agree(loop, target, target.vocab_size, trial.num_written, seed)
+            for seed in range(trial.num_prompts)
+        ]
+        ok = target.is_row_invariant and target.verifies_trees and all(same) and all(rows.values())
+        yield {
+            "ok": ok, "bits": bits, "rows": rows, "trees": target.verifies_trees,
+            "prompts": len(same), "prompts_alike": sum(same), "exactness": target.exactness,
+        }  # fmt: skip
+
+
+def layers(trial: Trial) -> Iterator[Told]:
+    """The real 0.5B, or random weights in small, layer by layer against float32 torch."""
+    from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
+    from completion_engine.gpu.passes import PassShape  # noqa: PLC0415 - as above
+    from completion_engine.gpu.reference import reference_states  # noqa: PLC0415 - as above
+    from completion_engine.target_model.branch_caches import lay_out  # noqa: PLC0415 - as above
+    from completion_engine.target_model.kv_cache import CacheShape, KVCache  # noqa: PLC0415 - as above
+
+    model = real_model(trial.model) if trial.model else random_model(trial.target, trial.device)
+    decoder = GraphedDecoder(model, trial.capacity, trial.device)
+    sizes = (decoder.num_layers, decoder.num_kv_heads, decoder.head_size, decoder.hidden_size)
+    tokens = list(range(3, 19))
+    every, errors = decoder.layers, []
+    for count, wanted in enumerate(reference_states(model, tokens, trial.device), 1):
+        decoder.layers = every[:count]
+        at = decoder.buffers(PassShape(16, is_tree=False, wants_logits=False))
+        cache = KVCache(CacheShape(*sizes, trial.capacity, torch.bfloat16, trial.device))
+        at.inputs.fill(tokens, lay_out(range(-1, len(tokens) - 1)), cache)
+        decoder.compute(at, wants_logits=False)
+        errors.append(float((at.x[: len(tokens)].float() - wanted).norm() / wanted.norm()))
+    told = [float(f"{error:.2g}") for error in errors]
+    yield {"ok": max(errors) < 0.1, "is_real": trial.model is not None, "errors": told}
+
+
+def real_model(folder: Path) -> FamilyModel:
+    """The model in a folder, in bf16."""
+    from completion_engine.target_model.llama_family import read_family_config  # noqa: PLC0415 - as above
+    from completion_engine.target_model.model_files import StoredWeights  # noqa: PLC0415 - as above
+
+    return FamilyModel(read_family_config(folder), StoredWeights(folder, torch.bfloat16))
+
+
+def speed(trial: Trial) -> Iterator[Told]:
+    """Passes and synchronised prefill of random weights, and their share of the memory's speed."""
+    for size, geometry in trial.timed.items():
+        for bits in trial.bits[:1] if trial.is_small else trial.bits:
+            about: Told = {"model": size, "bits": bits}
+            try:
+                yield about | _speed_of(trial, geometry, bits)
+            except torch.OutOfMemoryError:
+                yield about | {"absent": "it does not fit into this card's memory"}
+            release_memory(trial.device)
+
+
+def _speed_of(trial: Trial, geometry: Geometry, bits: Bits) -> Told:
+    from completion_engine.loading.least_times import bytes_per_ms  # noqa: PLC0415 - as above
+    from completion_engine.target_model.kv_cache import KVCache  # noqa: PLC0415 - as above
+
+    target = loaded(trial, geometry, bits)
+    cache, rows = KVCache(target.cache_shape), [0] * (64 if trial.is_small else 256)
+
+    def pass_of(width: int) -> Tensor:
+        logits: Tensor = target.forward(rows[:width], cache, 1)
+        return logits
+
+    widths = {"8 rows": 8, "16 rows": 16, "prefill": len(rows)}
+    ms = {name: _quickest_ms(partial(pass_of, width), trial) for name, width in widths.items()}
+    floor_ms = geometry.pass_bytes(bits) / bytes_per_ms(trial.device)
+    return {
+        "ms": {name: round(taken, 3) for name, taken in ms.items()},
+        "prefill_tokens_per_s": round(len(rows) / ms["prefill"] * 1e3),
+        "floor_ms": round(floor_ms, 3),
+        "share_of_bandwidth": round(floor_ms / ms["8 rows"], 3),
+    }
+
+
+def _quickest_ms(work: Callable[[], Tensor], trial: Trial) -> float:
+    """The quickest of a few runs, each waited for."""
+    times = []
+    for _ in range(1 if trial.is_small else 6):
+        begin = time.perf_counter()
+        work()[0, 0].item()
+        times.append((time.perf_counter() - begin) * 1e3)
+    return min(times)
+
+
+def ladder(trial: Trial) -> Iterator[Told]:
+    """The rungs of this machine, and the one on which the real model answers."""
+    from completion_engine.loading.rungs import plan_here  # noqa: PLC0415 - as above
+
+    plan = plan_here("auto", "auto")
+    told: Told = {"rungs": [str(rung) for rung in plan.rungs], "reasons": list(plan.reasons)}
+    if trial.model is None:
+        yield told | {"answer": "needs --model"}
+        return
+    from completion_engine.config import EngineConfig  # noqa: PLC0415 - as above
+    from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - as above
+    from completion_engine.request import CompletionRequest  # noqa: PLC0415 - as above
+
+    begin = time.perf_counter()
+    engine = CompletionEngine.from_folder(trial.model, EngineConfig(str(trial.model)))
+    told["ready_s"] = round(time.perf_counter() - begin, 2)
+    done = engine.complete(CompletionRequest(_TEXT, "\n", "python", deadline_ms=0))
+    about = {
+        name: engine.describe()[name] for name in ("rung", "rung_reason", "plans", "exactness", "pass_ms")
+    }
+    yield told | about | {"text": done.text, "answer_ms": round(done.stats.ms["total"], 2)}
+
+
+STAGES: Mapping[str, Callable[[Trial], Iterator[Told]]] = {
+    "machine": machine, "kernels": kernels, "exactness": exactness,
+    "layers": layers, "speed": speed, "ladder": ladder,
+}  # fmt: skip
+
+
+def run(trial: Trial, names: Sequence[str], write: Callable[[str], object]) -> bool:
+    """Run stages, each guarded; write one line for each result. Returns whether all went well."""
+    is_well = True
+    for name in names:
+        begin = time.perf_counter()
+        try:
+            for told in STAGES[name](trial):
+                line = {"stage": name, "ok": True, "seconds": round(time.perf_counter() - begin, 2)} | told
+                is_well &= bool(line["ok"])
+                write(json.dumps(line))
+                begin = time.perf_counter()
+        except Exception as error:  # whatever a card, a driver or a library raises is a finding
+            is_well = False
+            said = f"{type(error).__name__}: {error}"[:2000]
+            write(json.dumps({"stage": name, "ok": False, "error": said}))
+        release_memory(trial.device)
+    return is_well
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def trial_of(*, is_small: bool, model: Path | None) -> Trial:
+    """The trial of a card, or everything in small on the CPU."""
+    if is_small:
+        timed = {"tiny": _TINY}
+        return Trial(torch.device("cpu"), model, _TINY, _TINY, timed, (16, 8, 4), 160, 1, 1, is_small=True)
+    return Trial(torch.device("cuda", 0), model, *FULL, (16, 8, 4), 8192, 50, 24)
+
+
+def main() -> None:
+    """Run what the arguments name; exits with 1 where something is wrong."""
+    parser = argparse.ArgumentParser(description="What a card can do, in one JSON line a stage.")
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--only", action="append", choices=list(STAGES))
+    parser.add_argument("--miniature", action="store_true")
+    asked = parser.parse_args()
+    trial = trial_of(is_small=asked.miniature, model=asked.model)
+    sys.exit(not run(trial, asked.only or list(STAGES), _write))
+
+
+if __name__ == "__main__":
+    main()
