@@ -25,10 +25,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from completion_engine.gpu.loading import BITS
 from completion_engine.gpu.machine import compiler_flaw, find_gpu, release_memory
 from completion_engine.gpu.memory import GEOMETRIES, Geometry
 from completion_engine.gpu.weights import Bits
 from completion_engine.target_model.llama_family import FamilyModel
+from completion_engine.target_model.weights import Precision, Weights
 
 Told = dict[str, Any]
 _PACKAGES = ("torch", "triton", "numba", "numpy", "safetensors", "tokenizers", "transformers")
@@ -55,7 +57,7 @@ class Trial:
 FULL = (GEOMETRIES["1.5B"], GEOMETRIES["0.5B"], {size: GEOMETRIES[size] for size in ("1.5B", "7B")})
 
 
-class RandomWeights(Mapping[str, Tensor]):
+class RandomWeights(Weights):
     """Weights of a geometry, each drawn on the device when it is asked for; the same each time."""
 
     def __init__(self, geometry: Geometry, device: torch.device, num_layers: int) -> None:
@@ -95,8 +97,9 @@ class RandomWeights(Mapping[str, Tensor]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._sizes)
 
-    def __len__(self) -> int:
-        return len(self._sizes)
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """See `Weights.shape_of`."""
+        return self._sizes[name]
 
 
 def random_model(geometry: Geometry, device: torch.device, num_layers: int = 0) -> FamilyModel:
@@ -152,7 +155,6 @@ def loaded(trial: Trial, geometry: Geometry, bits: Bits) -> Any:
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
     from completion_engine.target_model.findings import Findings  # noqa: PLC0415 - as above
     from completion_engine.target_model.language_model import LanguageModel  # noqa: PLC0415 - as above
-    from completion_engine.target_model.precision import Precision  # noqa: PLC0415 - as above
 
     class Untimed(LanguageModel):
         def _measure(self) -> Findings:
@@ -161,8 +163,8 @@ def loaded(trial: Trial, geometry: Geometry, bits: Bits) -> Any:
 
     decoder = GraphedDecoder(random_model(geometry, trial.device), trial.capacity, trial.device, bits)
     decoder.rehearse()
-    kind = {16: "float", 8: "int8", 4: "int4"}[bits]
-    precision = Precision(kind, torch.bfloat16, kind)  # type: ignore[arg-type]  # one of three
+    kind = next(kind for kind, held in BITS.items() if held == bits)
+    precision = Precision(kind, torch.bfloat16, kind)
     make = Untimed if trial.is_small else LanguageModel
     return make(decoder, trial.device, precision, trial.capacity, InPlaceBranches(decoder.move))
 
@@ -216,9 +218,9 @@ def layers(trial: Trial) -> Iterator[Told]:
 def real_model(folder: Path) -> FamilyModel:
     """The model in a folder, in bf16."""
     from completion_engine.target_model.llama_family import read_family_config  # noqa: PLC0415 - as above
-    from completion_engine.target_model.model_files import StoredWeights  # noqa: PLC0415 - as above
+    from completion_engine.target_model.model_files import open_weights  # noqa: PLC0415 - as above
 
-    return FamilyModel(read_family_config(folder), StoredWeights(folder, torch.bfloat16))
+    return FamilyModel(read_family_config(folder), open_weights(folder, torch.bfloat16))
 
 
 def speed(trial: Trial) -> Iterator[Told]:
