@@ -23,6 +23,8 @@ _BRACKET = {
     mark: Pair(mark, re.escape(mark), re.escape(end), "bracket", is_multiline=True)
     for mark, end in ("()", "[]", "{}")
 }
+_MAY_BE_LONGER = ("<tag>", "<tag>[`~]*[ \\t]*(?=\\n)")
+_MAX_WIDTH = 200
 _END_TAG = r"</([A-Za-z_$][\w:.$-]*)?\s*>"
 
 
@@ -43,31 +45,79 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """An expression that finds the next mark, and what each of its groups does."""
+    """Finds the next mark: `first` finds the characters that marks begin with, `pattern` matches marks.
 
+    With `begins_line` a mark may begin a line whatever its first character is.
+    """
+
+    first: re.Pattern[str]
     pattern: re.Pattern[str]
+    begins_line: bool
     actions: dict[int, tuple[Action, Pair | None]]
-    _named: dict[int, tuple[str, str, str]]
+    _named: dict[int, tuple[str, str, str, str]]
+
+    def find(self, text: str, position: int, limit: int) -> re.Match[str] | None:
+        """Return the first mark from a position on that ends before `limit`."""
+        if self.begins_line and (position == 0 or text[position - 1] == "\n"):
+            match = self.pattern.match(text, position, limit)
+            if match is not None:
+                return match
+        while (found := self.first.search(text, position, limit)) is not None:
+            match = self.pattern.match(text, found.start(), limit)
+            if match is None and self.begins_line and found[0] == "\n":
+                match = self.pattern.match(text, found.end(), limit)
+            if match is not None:
+                return match
+            position = found.end()
+        return None
 
     def groups(self, match: re.Match[str]) -> tuple[str, str]:
-        """The part of an opening mark that its end repeats, and the name of the language that it opens."""
-        tag, language, indent = self._named[match.lastindex or 0]
+        """What an opening mark says of its end, and the name of the language that it opens."""
+        tag, language, indent, _ = self._named[match.lastindex or 0]
         found = (match[tag] or "") if tag else ""
         return (match[indent] if indent else found), (match[language] or "") if language else ""
+
+    def end_of(self, match: re.Match[str], entry_tag: str, pair: Pair) -> int:
+        """Where a closing mark ends; -1 where it repeats another tag than `entry_tag`."""
+        group = self._named[match.lastindex or 0][3]
+        return _end_with_tag(match, group, entry_tag, pair) if group else match.end()
+
+
+def _end_with_tag(match: re.Match[str], group: str, tag: str, pair: Pair) -> int:
+    """Where a closing mark ends that must repeat `tag`; -1 if it does not. Some may be longer."""
+    found = match[group] or ""
+    if found == tag:
+        return match.end()
+    if not found.startswith(tag) or not pair.closes.endswith(_MAY_BE_LONGER):
+        return -1
+    return match.start(group) + len(tag) if pair.closes.endswith("<tag>") else match.end()
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The end of a part in another language: a match of `pattern`; `literal` is its beginning."""
+    """Where a part in another language ends: a match of `pattern` with `tag` in it.
+
+    `literal` is the text that the end begins with.
+    """
 
     pattern: re.Pattern[str]
     literal: str
+    pair: Pair
+    tag: str
 
-    def end_in(self, text: str, position: int) -> tuple[int, int]:
-        """The span of the end, from a position on; without one, where an end may have begun, and -1."""
-        match = self.pattern.search(text, position)
-        if match:
-            return match.span()
+    def end_in(self, text: str, position: int, limit: int | None = None) -> tuple[int, int]:
+        """The span of the end, between a position and `limit`.
+
+        Without one, the limit and -1. At the end of the text that is where an end may have begun.
+        """
+        limit = len(text) if limit is None else limit
+        while (match := self.pattern.search(text, position, limit)) is not None:
+            end = _end_with_tag(match, "end", self.tag, self.pair) if self.tag else match.end()
+            if end >= 0:
+                return match.start(), end
+            position = match.start() + 1
+        if limit < len(text):
+            return limit, -1
         longest = min(len(self.literal), len(text))
         held = next((size for size in range(longest, 0, -1) if text.endswith(self.literal[:size])), 0)
         return len(text) - held, -1
@@ -75,10 +125,26 @@ class Reach:
 
 @lru_cache(maxsize=512)
 def reach_of(pair: Pair, tag: str) -> Reach:
-    """The end of a part that a mark of `pair` opened."""
-    width = len(tag.expandtabs(4)) if "<width>" in pair.closes else 0
-    closes = pair.closes.replace("<tag>", re.escape(tag)).replace("<width>", str(width))
-    return Reach(re.compile(closes or "(?!)", re.MULTILINE), _literal(closes))
+    """Where what a mark of `pair` opened ends."""
+    is_indented = "<width>" in pair.closes
+    width = min(_MAX_WIDTH, len(tag.expandtabs(4))) if is_indented else 0
+    literal = _literal(pair.closes.replace("<tag>", re.escape(tag)))
+    return Reach(_reach_pattern(pair, width), literal, pair, tag if "<tag>" in pair.closes else "")
+
+
+@lru_cache(maxsize=512)
+def _reach_pattern(pair: Pair, width: int) -> re.Pattern[str]:
+    """One expression for all tags, so that a text with many tags compiles one."""
+    return re.compile(closing_expression(pair).replace("<width>", str(width)) or "(?!)", re.MULTILINE)
+
+
+def closing_expression(pair: Pair) -> str:
+    """The expression of a closing mark, in which the group `end` stands for the tag that it must repeat."""
+    if "<tag>" not in pair.closes:
+        return pair.closes
+    start = pair.opens.index("(?P<tag>")
+    tag = pair.opens[start + len("(?P<tag>") : _end_of_group(pair.opens, start) - 1]
+    return pair.closes.replace("<tag>", f"(?P<end>{tag})")
 
 
 def _literal(expression: str) -> str:
@@ -87,10 +153,14 @@ def _literal(expression: str) -> str:
     return re.sub(r"\\(.)", r"\1", plain)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
+def _raw_pair(name: str, default: str) -> Pair:
+    return region(f"<{name}", "", rf"(?i:</{re.escape(name)})\s*>", default)
+
+
 def raw_element(name: str, default: str, tag: str) -> tuple[Pair, str]:
-    """The content of an element that is not markup: its pair, and the language that its tag names."""
-    pair = region(f"<{name}", "", rf"</{re.escape(name)}\s*>", default)
+    """What an element holds that is no markup: its pair, and the language that its tag names."""
+    pair = _raw_pair(name.lower(), default)
     for attribute, value in _ATTRIBUTE.findall(tag):
         found = _SCRIPT_TYPES.get(value) or identifier_of(value.lower())
         if found in IDENTIFIERS:
@@ -101,32 +171,33 @@ def raw_element(name: str, default: str, tag: str) -> tuple[Pair, str]:
 
 
 @lru_cache(maxsize=1024)
-def mode_of(name: str, pair: Pair | None, tag: str, is_quick: bool) -> Mode:
-    """The patterns of a language, inside a part that `pair` opened, if any."""
+def mode_of(name: str, pair: Pair | None, *, is_quick: bool = False, finds_lines: bool = True) -> Mode:
+    """What to look for in a language, within what `pair` opened, if anything."""
     language = language_of(name)
     kind = pair.kind if pair else "region"
     builder = _Builder()
     if pair is not None and kind in ("string", "comment"):
-        _add_text(builder, language, pair, tag)
+        _add_text(builder, language, pair)
     elif pair is not None and kind == "tag":
         _add_tag(builder, language)
     elif kind == "nested-element":
         _add_nested_text(builder, language)
     else:
-        _add_code(builder, language, pair, tag, is_quick and kind == "region")
+        _add_code(builder, language, pair, is_quick and kind == "region")
+    if finds_lines:
+        builder.add("\n", Action.NEWLINE)
     return builder.mode()
 
 
-def _add_text(builder: _Builder, language: Language, pair: Pair, tag: str) -> None:
+def _add_text(builder: _Builder, language: Language, pair: Pair) -> None:
     for expression in pair.escapes:
         builder.add(expression, Action.SKIP)
     if pair.closes:
-        builder.add(pair.closes.replace("<tag>", re.escape(tag)), Action.CLOSE)
+        builder.add(closing_expression(pair), Action.CLOSE)
     elif language.ends:
         builder.add(language.ends, Action.ENDS)
     for inner in pair.inner:
         builder.add_pair(inner)
-    builder.add("\n", Action.NEWLINE)
 
 
 def _add_tag(builder: _Builder, language: Language) -> None:
@@ -138,7 +209,6 @@ def _add_tag(builder: _Builder, language: Language) -> None:
         builder.add_pair(pair)
     builder.add("/>", Action.TAG_CLOSED)
     builder.add(">", Action.TAG_END)
-    builder.add("\n", Action.NEWLINE)
 
 
 @lru_cache(maxsize=64)
@@ -164,7 +234,6 @@ def _add_nested_text(builder: _Builder, language: Language) -> None:
     for pair in _braces(language):
         builder.add_pair(pair)
     builder.add(r"\}", Action.CLOSING)
-    builder.add("\n", Action.NEWLINE)
 
 
 @lru_cache(maxsize=8)
@@ -172,10 +241,10 @@ def _without_condition(pair: Pair) -> Pair:
     return Pair(pair.mark, pair.opens, kind="tag")
 
 
-def _add_code(builder: _Builder, language: Language, around: Pair | None, tag: str, is_quick: bool) -> None:
+def _add_code(builder: _Builder, language: Language, around: Pair | None, is_quick: bool) -> None:
     is_bracket = around is not None and around.kind == "bracket"
     if around is not None and is_bracket and around.closes not in (r"\)", r"\]", r"\}"):
-        builder.add(around.closes.replace("<tag>", re.escape(tag)), Action.CLOSE)
+        builder.add(closing_expression(around), Action.CLOSE)
     for expression in language.skipped:
         builder.add(expression, Action.SKIP)
     if language.ends:
@@ -194,7 +263,6 @@ def _add_code(builder: _Builder, language: Language, around: Pair | None, tag: s
                 builder.add_pair(pair)
     if not is_quick:
         _add_brackets(builder, language, around)
-    builder.add("\n", Action.NEWLINE)
 
 
 def _add_brackets(builder: _Builder, language: Language, around: Pair | None) -> None:
@@ -221,7 +289,7 @@ class _Builder:
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._actions: dict[int, tuple[Action, Pair | None]] = {}
-        self._named: dict[int, tuple[str, str, str]] = {}
+        self._named: dict[int, tuple[str, str, str, str]] = {}
         self._num_groups = 0
         self._first = ""
         self._begins_line = False
@@ -229,12 +297,13 @@ class _Builder:
     def add(self, expression: str, action: Action, pair: Pair | None = None, first: str = "") -> None:
         """One more alternative; the first that matches counts."""
         at = self._num_groups + 1
-        named = [f"{name}{at}" if f"?P<{name}>" in expression else "" for name in ("tag", "lang", "indent")]
+        names = ("tag", "lang", "indent", "end")
+        tag, lang, indent, end = (f"{name}{at}" if f"?P<{name}>" in expression else "" for name in names)
         self._num_groups += 1 + re.compile(expression).groups
         expression = re.sub(r"\(\?P(<\w+|=\w+)", rf"(?P\g<1>{at}", expression)
         self._parts.append(f"({expression})")
         self._actions[at] = action, pair
-        self._named[at] = named[0], named[1], named[2]
+        self._named[at] = tag, lang, indent, end
         begins = first or _first_chars(expression)
         self._begins_line = self._begins_line or not begins
         self._first += begins
@@ -244,10 +313,11 @@ class _Builder:
         self.add(pair.opens, Action.OPEN, pair, pair.first)
 
     def mode(self) -> Mode:
-        """The whole. A look at the next character alone rules out most places."""
-        ahead = f"(?=[{re.escape(self._first)}]){'|^' if self._begins_line else ''}"
-        pattern = re.compile(f"(?:{ahead})(?:{'|'.join(self._parts)})", re.MULTILINE)
-        return Mode(pattern, self._actions, self._named)
+        """The whole."""
+        first = self._first + "\n" * self._begins_line
+        pattern = re.compile("|".join(self._parts) or "(?!)", re.MULTILINE)
+        chars = re.compile(f"[{re.escape(''.join(dict.fromkeys(first)))}]" if first else "(?!)")
+        return Mode(chars, pattern, self._begins_line, self._actions, self._named)
 
 
 _NOTHING = re.compile(r"\\b|\(\?(?:P<\w+>|i:|:)|\((?!\?)")

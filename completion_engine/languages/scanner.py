@@ -17,7 +17,9 @@ from completion_engine.languages.table import identifier_of, language_of
 
 CLOSING = frozenset(")]}")
 _MAX_SKIPPED = 64  # brackets that one closing bracket may close with its own
-_NUM_CHARS_BEFORE = 80  # text before a mark that decides whether it counts
+_MAX_OPEN = 200  # what was opened before the last of so many is no longer known
+_MAX_REGIONS = 8  # parts in other languages that stand in each other
+_MAX_TAG_CHARS = 80
 _ELEMENT = Pair("<>", "", kind="element", is_multiline=True)
 _NESTED_ELEMENT = Pair("<>", "", kind="nested-element", is_multiline=True)
 _TAG_NAME = re.compile(r"[\w:.$!-]*")
@@ -122,13 +124,13 @@ class _Scan:
         self.stack = stack
         self.is_quick = is_quick
         self.regions = _Regions(self.text, self.shift, stack)
-        self.has_pending = any(entry.is_pending for entry in stack)
+        self.num_pending = sum(entry.is_pending for entry in stack)
 
     def events(self) -> Iterator[Event]:
         text, stack, regions, shift = self.text, self.stack, self.regions, self.shift
         inside, mode = self._state()
         while True:
-            match = mode.pattern.search(text, self.position, regions.limit)
+            match = mode.find(text, self.position, regions.limit)
             if match is None:
                 if regions.ending is None:
                     return
@@ -140,23 +142,31 @@ class _Scan:
             if action is Action.SKIP:
                 continue
             if action is Action.NEWLINE:
-                if not self.has_pending and not self._has_begun_here():
+                if not self.num_pending and not self._has_begun_here():
                     self.line_start = start + 1
                     yield Event("newline", start, start + 1, text_at(stack))
                     continue
                 yield self._end_line(start)
             elif action is Action.BRACKET:
                 entry = Open(match[0], start, pair, inside)  # type: ignore[arg-type]
-                stack.append(entry)
+                self._push(entry)
                 yield Event("open", start, start + 1, entry)
             elif action is Action.CLOSING:
                 yield close_bracket(match[0], start, stack)
             elif action is Action.CLOSE:
+                entry = self._innermost()
+                self.position = mode.end_of(match, entry.tag, entry.pair)
+                if self.position < 0:
+                    self.position = match.start() + 1
+                    continue
                 yield Event("close", start, self.position - shift, self._pop())
             elif pair is None:
                 yield from self._markup(action, start, match[match.lastindex + 1] or "")  # type: ignore[operator]
-            elif pair.allows(text[max(0, match.start() - _NUM_CHARS_BEFORE) : match.start()]):
-                yield self._open(pair, match[0], start, *mode.groups(match))
+            elif self._may_open(pair) and pair.allows(text, match.start()):
+                tag, named = mode.groups(match)
+                if len(tag) > _MAX_TAG_CHARS:
+                    continue
+                yield self._open(pair, match[0], start, tag, named)
             else:
                 continue
             inside, mode = self._state()
@@ -165,8 +175,27 @@ class _Scan:
         """The language at the position of the scan, and what to look for there."""
         for entry in reversed(self.stack):
             if not entry.is_pending:
-                return entry.language, mode_of(entry.language, entry.pair, entry.tag, self.is_quick)
-        return self.language, mode_of(self.language, None, "", self.is_quick)
+                return entry.language, self._mode(entry.language, entry.pair)
+        return self.language, self._mode(self.language, None)
+
+    def _mode(self, language: str, pair: Pair | None) -> Mode:
+        if not self.is_quick:
+            return mode_of(language, pair)
+        finds_lines = self.num_pending > 0 or (pair is not None and pair.ends_with_line)
+        return mode_of(language, pair, is_quick=True, finds_lines=finds_lines)
+
+    def _may_open(self, pair: Pair) -> bool:
+        """Whether a mark may open one more: no person writes many parts in each other."""
+        return pair.kind != "region" or len(self.regions) + self.num_pending < _MAX_REGIONS
+
+    def _push(self, entry: Open) -> None:
+        """Open an entry; of too many the outermost bracket or element is forgotten."""
+        self.stack.append(entry)
+        if len(self.stack) > _MAX_OPEN:
+            del self.stack[next(at for at, entry in enumerate(self.stack) if entry.pair.kind != "region")]
+
+    def _innermost(self) -> Open:
+        return next(entry for entry in reversed(self.stack) if not entry.is_pending)
 
     def _has_begun_here(self) -> bool:
         """Whether what is open begins on this line, or was to end with it."""
@@ -182,8 +211,8 @@ class _Scan:
 
     def _open(self, pair: Pair, found: str, start: int, tag: str, named: str) -> Event:
         entry = Open(found, start, pair, self._language_in(pair, tag, named), tag, pair.begins_below)
-        self.stack.append(entry)
-        self.has_pending = self.has_pending or pair.begins_below
+        self._push(entry)
+        self.num_pending += pair.begins_below
         if pair.kind == "region" and not pair.begins_below:
             self.regions.begin(entry, self.position)
         return Event("open", start, start + len(found), entry)
@@ -206,6 +235,8 @@ class _Scan:
     def _end_line(self, start: int) -> Event:
         """At a newline, close parts that end with the line, and open those that begin with the next one."""
         stack, inside = self.stack, text_at(self.stack)
+        if self.is_quick:
+            self.line_start = self.text.rfind("\n", 0, start + self.shift) + 1 - self.shift
         is_continued = self.text[self.position - 2 : self.position - 1] == "\\"
         pending: list[Open] = []
         index = keep = len(stack)
@@ -219,10 +250,10 @@ class _Scan:
         num_dropped = _cut(stack, keep)
         if pending:
             stack[index:] = [entry for entry in stack[index:] if not entry.is_pending]
-            self.has_pending = False
+            self.num_pending = 0
             for entry in pending:
                 begun = entry._replace(is_pending=False)
-                stack.append(begun)
+                self._push(begun)
                 self.regions.begin(begun, self.position)
         self.line_start = start + 1
         return Event("newline", start, start + 1, inside, num_dropped)
@@ -253,7 +284,7 @@ class _Scan:
 
     def _open_element(self, tag: Open, end: int, markup: Markup) -> Event:
         raw = markup.raw.get(tag.tag.lower())
-        if raw is None:
+        if raw is None or len(self.regions) + self.num_pending >= _MAX_REGIONS:
             pair = _NESTED_ELEMENT if markup.is_nested_in_code else _ELEMENT
             entry = tag._replace(pair=pair)
         else:
@@ -261,7 +292,7 @@ class _Scan:
             pair, language = raw_element(tag.tag, raw, attributes)
             entry = tag._replace(pair=pair, language=language)
             self.regions.begin(entry, self.position)
-        self.stack.append(entry)
+        self._push(entry)
         return Event("open", end, end, entry)
 
     def _end_tag(self, name: str, start: int, end: int) -> Event:
@@ -286,41 +317,47 @@ class _Regions:
         self.limit = len(text)
         self.ending: Open | None = None
         self._spans: list[tuple[Open, int, int]] = []
+        self._known: dict[tuple[Pair, str], tuple[int, int, int]] = {}
         for entry in stack:
             if entry.pair.kind == "region" and not entry.is_pending:
-                self._add(entry, max(0, entry.start + shift + len(entry.mark)))
-        self._choose()
+                self.begin(entry, max(0, entry.start + shift + len(entry.mark)))
+
+    def __len__(self) -> int:
+        return len(self._spans)
 
     def begin(self, entry: Open, position: int) -> None:
         """A part begins at a position of the text."""
-        self._add(entry, position)
-        self._choose()
+        self._put(entry, *self._end_of(entry, position))
 
     def end(self) -> tuple[Open, int, int]:
         """The part that ends first, with the span of what ends it."""
-        return min(self._spans[::-1], key=lambda span: span[1])
+        return min((span for span in self._spans[::-1] if span[2] >= 0), key=lambda span: span[1])
 
     def forget(self, stack: Stack, position: int) -> None:
         """Parts that are no longer open are forgotten; ends that lie before `position` ended another."""
         kept = [span for span in self._spans if any(span[0] is entry for entry in stack)]
         self._spans = []
-        for entry, start, end in kept:
-            if start < position:
-                self._add(entry, position)
-            else:
-                self._spans.append((entry, start, end))
-        self._choose()
-
-    def _add(self, entry: Open, position: int) -> None:
-        start, end = reach_of(entry.pair, entry.tag).end_in(self.text, position)
-        self._spans.append((entry, start, end))
-
-    def _choose(self) -> None:
         self.limit, self.ending = len(self.text), None
-        for entry, start, end in self._spans:
-            if start <= self.limit:
-                self.limit = start
-                self.ending = entry if end >= 0 else None
+        for entry, start, end in kept:
+            if start < position or (end < 0 and start < self.limit):
+                self.begin(entry, position)
+            else:
+                self._put(entry, start, end)
+
+    def _put(self, entry: Open, start: int, end: int) -> None:
+        self._spans.append((entry, start, end))
+        if start < self.limit or (start == self.limit and end >= 0):
+            self.limit = start
+            self.ending = entry if end >= 0 else None
+
+    def _end_of(self, entry: Open, position: int) -> tuple[int, int]:
+        """The span of an entry's end before that of what it stands in; what was found once is not sought again."""
+        key = entry.pair, entry.tag
+        start, end, limit = self._known.get(key, (-1, -1, -1))
+        if start < position or (end < 0 and limit < self.limit):
+            start, end = reach_of(entry.pair, entry.tag).end_in(self.text, position, self.limit)
+            self._known[key] = start, end, self.limit
+        return (start, end) if start <= self.limit else (self.limit, -1)
 
 
 def close_bracket(found: str, start: int, stack: Stack) -> Event:

@@ -15,6 +15,8 @@ Kind = Literal["bracket", "string", "comment", "region", "tag", "element", "nest
 
 NEVER = re.compile(r"(?!)")
 ESCAPED = (r"\\[^\n]",)
+_NUM_CHARS_BEFORE = 80  # that say whether a mark may stand
+_NUM_WORD_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,9 +56,18 @@ class Pair:
         object.__setattr__(self, "ends_with_line", is_line_bound)
         object.__setattr__(self, "closing", self.closes[-1] if is_bracket else "")
 
-    def allows(self, before: str) -> bool:
-        """Whether the opening mark may stand after a text."""
-        return self.before is None or self.before.search(before) is not None
+    def allows(self, text: str, at: int) -> bool:
+        """Whether the opening mark may stand at an offset of a text, by what stands before it.
+
+        The last word or sign, and one blank for all that follow it, say so.
+        """
+        if self.before is None:
+            return True
+        near = text[max(0, at - _NUM_CHARS_BEFORE) : at]
+        word = near.rstrip()
+        blanks = near[len(word) :]
+        blank = "\n" if "\n" in blanks else blanks[:1]
+        return self.before.search(word[-_NUM_WORD_CHARS:] + blank) is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,7 @@ FRONT_MATTER = (
 )
 _FENCE = region(
     "```",
-    r"^(?:[ \t]|[-*+>][ \t]|\d+[.)][ \t]|>)*(?P<tag>`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})"
+    r"^(?:[ \t]|[-*+>][ \t]|\d+[.)][ \t]|>)*+(?P<tag>`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})"
     r"[ \t]*\{?[.:]?(?P<lang>[\w+#.-]*)[^\n]*",
     r"^[ \t>]*<tag>[`~]*[ \t]*(?=\n)",
     "<lang>",
@@ -141,7 +141,7 @@ _YAML_SHELL = (
     r"run|script|before_script|after_script|command|commands|bash|sh|shell|inline|cmd|install|entrypoint"
 )
 _SCALAR = r"[|>][-+0-9]{0,2}[ \t]*(?:#[^\n]*)?(?=\n)"
-_YAML_KEY = r"^(?P<indent>[ ]*(?:-[ ]+)*)"
+_YAML_KEY = r"^(?P<indent>[ ]*+(?:-[ ]++)*+)"
 YAML = Language(
     blocks="indent",
     pairs=(
