@@ -35,7 +35,7 @@ _GRAMMARS: dict[str, tuple[str, str]] = {
 LANGUAGES = frozenset(_GRAMMARS)
 # The worst that a search found takes 0.4 s and 80 MB until it is given up.
 _STEP_BYTES = 2_048
-_MAX_STEP_S = 0.04  # code takes a step a tenth of that
+_MAX_STEP_S = 0.01  # code takes a step a tenth of that
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 Multiline = Literal["auto", "never", "always"]
@@ -17,9 +18,10 @@ _SIZES = {"cpu": (2_400, 800), "cuda": (12_000, 3_000), "remote": (12_000, 3_000
 _CLOSING_MARKS = re.compile(r"[\s)\]}>'\"`;,:]*\Z")
 
 MAX_LINES_BEFORE = 200
-MAX_CHARS_BEFORE = 10_000
+MAX_CHARS_BEFORE = 8_000
 MAX_LINES_AFTER = 80
-MAX_CHARS_AFTER = 4_000
+MAX_CHARS_AFTER = 3_200
+MAX_REST_CHARS = 400  # of the cursor's line, right of the cursor
 TAB_WIDTH = 4
 
 _TOP_LEVEL = re.compile(r"^[A-Za-z@_#]", re.MULTILINE)
@@ -86,7 +88,7 @@ def without_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CursorContext:
     """The position of the cursor: the whole document left and right of it, with `\\n` line ends.
 
@@ -98,18 +100,17 @@ class CursorContext:
     language: str = ""
     multiline: Multiline = "auto"
 
-    @property
+    @cached_property
     def line_prefix(self) -> str:
-        """The cursor's line, left of the cursor."""
-        return self.prefix[self.prefix.rfind("\n") + 1 :]
+        """The cursor's line, left of the cursor, within the window."""
+        return self.before.rpartition("\n")[2]
 
-    @property
+    @cached_property
     def line_suffix(self) -> str:
-        """The cursor's line, right of the cursor."""
-        end = self.suffix.find("\n")
-        return self.suffix if end < 0 else self.suffix[:end]
+        """The cursor's line, right of the cursor; of a long one the beginning."""
+        return self.suffix[:MAX_REST_CHARS].partition("\n")[0]
 
-    @property
+    @cached_property
     def has_rest_of_line(self) -> bool:
         """Whether more than closing brackets, quotes and punctuation stands right of the cursor."""
         return not is_closing_marks(self.line_suffix)
@@ -121,7 +122,7 @@ class CursorContext:
             return False
         return self.multiline == "never" or self.has_rest_of_line
 
-    @property
+    @cached_property
     def before(self) -> str:
         """The end of `prefix`: whole lines, begun at a top-level line where there is one."""
         text = self.prefix[-MAX_CHARS_BEFORE:]
@@ -137,7 +138,7 @@ class CursorContext:
         top_level = _TOP_LEVEL.search(text, start + 1, (start + len(text)) // 2)
         return text[top_level.start() if top_level else start + 1 :]
 
-    @property
+    @cached_property
     def after(self) -> str:
         """The beginning of `suffix`: the rest of the cursor's line and the lines that follow."""
         end = -1

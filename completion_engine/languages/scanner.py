@@ -17,7 +17,7 @@ from completion_engine.languages.table import identifier_of, language_of
 
 CLOSING = frozenset(")]}")
 _MAX_SKIPPED = 64  # brackets that one closing bracket may close with its own
-_MAX_OPEN = 200  # what was opened before the last of so many is no longer known
+_MAX_OPEN = 100  # at least so many of what was opened last are known
 _MAX_REGIONS = 8  # parts in other languages that stand in each other
 _MAX_TAG_CHARS = 80
 _ELEMENT = Pair("<>", "", kind="element", is_multiline=True)
@@ -134,7 +134,7 @@ class _Scan:
             if match is None:
                 if regions.ending is None:
                     return
-                yield self._end_region()
+                yield from self._end_region()
                 inside, mode = self._state()
                 continue
             action, pair = mode.actions[match.lastindex]  # type: ignore[index]
@@ -153,22 +153,13 @@ class _Scan:
                 yield Event("open", start, start + 1, entry)
             elif action is Action.CLOSING:
                 yield close_bracket(match[0], start, stack)
-            elif action is Action.CLOSE:
-                entry = self._innermost()
-                self.position = mode.end_of(match, entry.tag, entry.pair)
-                if self.position < 0:
-                    self.position = match.start() + 1
+            elif action is Action.CLOSE or pair is not None:
+                event = self._open(pair, match, mode) if pair else self._close(match, mode)
+                if event is None:
                     continue
-                yield Event("close", start, self.position - shift, self._pop())
-            elif pair is None:
-                yield from self._markup(action, start, match[match.lastindex + 1] or "")  # type: ignore[operator]
-            elif self._may_open(pair) and pair.allows(text, match.start()):
-                tag, named = mode.groups(match)
-                if len(tag) > _MAX_TAG_CHARS:
-                    continue
-                yield self._open(pair, match[0], start, tag, named)
+                yield event
             else:
-                continue
+                yield from self._markup(action, start, match[match.lastindex + 1] or "")  # type: ignore[operator]
             inside, mode = self._state()
 
     def _state(self) -> tuple[str, Mode]:
@@ -189,10 +180,12 @@ class _Scan:
         return pair.kind != "region" or len(self.regions) + self.num_pending < _MAX_REGIONS
 
     def _push(self, entry: Open) -> None:
-        """Open an entry; of too many the outermost bracket or element is forgotten."""
+        """Open an entry; of too many the outer ones are forgotten, but for parts in other languages."""
         self.stack.append(entry)
-        if len(self.stack) > _MAX_OPEN:
-            del self.stack[next(at for at, entry in enumerate(self.stack) if entry.pair.kind != "region")]
+        if len(self.stack) > 2 * _MAX_OPEN:
+            self.stack[:-_MAX_OPEN] = [
+                entry for entry in self.stack[:-_MAX_OPEN] if entry.pair.kind == "region"
+            ]
 
     def _innermost(self) -> Open:
         return next(entry for entry in reversed(self.stack) if not entry.is_pending)
@@ -209,7 +202,19 @@ class _Scan:
             index -= 1
         return self.stack.pop(index)
 
-    def _open(self, pair: Pair, found: str, start: int, tag: str, named: str) -> Event:
+    def _close(self, match: re.Match[str], mode: Mode) -> Event | None:
+        """Close the innermost entry, unless the mark is the end of another one."""
+        entry = self._innermost()
+        end = mode.end_of(match, entry.tag, entry.pair)
+        self.position = end if end >= 0 else match.start() + 1
+        return Event("close", match.start() - self.shift, end - self.shift, self._pop()) if end >= 0 else None
+
+    def _open(self, pair: Pair, match: re.Match[str], mode: Mode) -> Event | None:
+        """Open an entry, if its mark may stand here."""
+        tag, named = mode.groups(match)
+        if len(tag) > _MAX_TAG_CHARS or not self._may_open(pair) or not pair.allows(self.text, match.start()):
+            return None
+        found, start = match[0], match.start() - self.shift
         entry = Open(found, start, pair, self._language_in(pair, tag, named), tag, pair.begins_below)
         self._push(entry)
         self.num_pending += pair.begins_below
@@ -225,12 +230,16 @@ class _Scan:
             return found if found in _NAMED_BY_TAG else "plaintext"
         return pair.holds or language_at(self.stack, self.language)
 
-    def _end_region(self) -> Event:
+    def _end_region(self) -> Iterator[Event]:
+        """Close the part that ends here, unless the line closed what it stood in."""
         entry, start, end = self.regions.end()
-        num_dropped = _cut(self.stack, self.stack.index(entry))
-        self.position = max(self.position, end)
-        self.regions.forget(self.stack, self.position)
-        return Event("close", max(start - self.shift, 0), max(end - self.shift, 0), entry, num_dropped)
+        index = _index_of(entry, self.stack)
+        if index >= 0:
+            num_dropped = _cut(self.stack, index)
+            self.position = max(self.position, end)
+        self.regions.forget(entry, self.position)
+        if index >= 0:
+            yield Event("close", max(start - self.shift, 0), max(end - self.shift, 0), entry, num_dropped)
 
     def _end_line(self, start: int) -> Event:
         """At a newline, close parts that end with the line, and open those that begin with the next one."""
@@ -265,8 +274,8 @@ class _Scan:
         elif action is Action.ENDS:
             entry = next((entry for entry in reversed(self.stack) if entry.pair.kind == "region"), None)
             if entry is not None:
-                num_dropped = _cut(self.stack, self.stack.index(entry))
-                self.regions.forget(self.stack, self.position)
+                num_dropped = _cut(self.stack, _index_of(entry, self.stack))
+                self.regions.forget(entry, self.position)
                 yield Event("close", start, end, entry, num_dropped)
         else:
             tag = self._pop()
@@ -333,9 +342,9 @@ class _Regions:
         """The part that ends first, with the span of what ends it."""
         return min((span for span in self._spans[::-1] if span[2] >= 0), key=lambda span: span[1])
 
-    def forget(self, stack: Stack, position: int) -> None:
-        """Parts that are no longer open are forgotten; ends that lie before `position` ended another."""
-        kept = [span for span in self._spans if any(span[0] is entry for entry in stack)]
+    def forget(self, ended: Open, position: int) -> None:
+        """Forget a part and those within it; ends that lie before `position` ended another."""
+        kept = self._spans[: next(at for at, span in enumerate(self._spans) if span[0] is ended)]
         self._spans = []
         self.limit, self.ending = len(self.text), None
         for entry, start, end in kept:
@@ -351,7 +360,7 @@ class _Regions:
             self.ending = entry if end >= 0 else None
 
     def _end_of(self, entry: Open, position: int) -> tuple[int, int]:
-        """The span of an entry's end before that of what it stands in; what was found once is not sought again."""
+        """The span of an entry's end within what it stands in; what is known is not sought again."""
         key = entry.pair, entry.tag
         start, end, limit = self._known.get(key, (-1, -1, -1))
         if start < position or (end < 0 and limit < self.limit):
@@ -374,6 +383,11 @@ def close_bracket(found: str, start: int, stack: Stack) -> Event:
         if stack[depth].pair.closing == found:
             return Event("unmatched", start, start + 1, None, _cut(stack, depth))
     return Event("unmatched", start, start + 1)
+
+
+def _index_of(entry: Open, stack: Stack) -> int:
+    """Where an entry stands in a stack, near the end of which it is likely; -1 if it does not."""
+    return next((at for at in range(len(stack) - 1, -1, -1) if stack[at] is entry), -1)
 
 
 def _cut(stack: Stack, size: int) -> int:

@@ -136,7 +136,7 @@ TYPST = Language(
 )
 COMMIT = replace(TEXT, pairs=(line_comment("#", r"^#"),))
 
-_VALUE_BEFORE = re.compile(r"(?:\A|[\s\[{,:(=-])\Z")
+_VALUE_BEFORE = r"(?<![^\s\[{,:(=-])"
 _YAML_SHELL = (
     r"run|script|before_script|after_script|command|commands|bash|sh|shell|inline|cmd|install|entrypoint"
 )
@@ -154,8 +154,8 @@ YAML = Language(
         ),
         region("|", rf"{_YAML_KEY}[^\s#:][^\n:]*:[ \t]+{_SCALAR}", _BELOW, "plaintext", begins_below=True),
         region("|", rf"^(?P<indent>[ ]*)-[ ]+{_SCALAR}", _BELOW, "shellscript", begins_below=True),
-        Pair('"', '"', '"', before=_VALUE_BEFORE, escapes=ESCAPED),
-        Pair("'", "'", "'", before=_VALUE_BEFORE, escapes=("''",)),
+        string('"', opens=_VALUE_BEFORE + '"'),
+        string("'", opens=_VALUE_BEFORE + "'", escapes=("''",)),
     ),
     opener=re.compile(r":$"),
     word_marks="_-",

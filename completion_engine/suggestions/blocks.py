@@ -107,7 +107,7 @@ class _Walk:
 
     def is_held(self, word: str, width: int) -> bool:
         """Whether the next line of the suffix closes the block with the same word in the same column."""
-        below = self.region.lines_below()
+        below = self.region.lines_below
         return bool(below) and indent_width(below[0]) == width and first_word(below[0], is_ended=True) == word
 
     def closes(self, word: str, width: int, block_width: int) -> bool:
@@ -182,7 +182,7 @@ class _Statement(_Walk):
 
     def _goes_on_below(self) -> bool:
         """Whether the lines below the cursor already are the inside of what its line begins."""
-        below = self.region.lines_below()
+        below = self.region.lines_below
         return bool(below) and indent_width(below[0]) > self.region.indent
 
     def _goes_on_beside(self, code: str) -> bool:
@@ -190,7 +190,7 @@ class _Statement(_Walk):
         above = [e for e in self.region.stack if e.is_bracket and e.start < -len(self.region.line_prefix)]
         if not above or above[-1].start not in self.region.closed:
             return False
-        below = self.region.lines_below()
+        below = self.region.lines_below
         has_next = bool(below) and below[0].strip()[0] not in CLOSING
         return code.endswith(",") or (has_next and above[-1].mark in ("(", "["))
 
@@ -297,7 +297,7 @@ class _Block(_Walk):
         has_begun = code.endswith("{") or (
             line.depth_end == self.depth and self.region.language.opener.search(code) is not None
         )
-        below = self.region.lines_below()
+        below = self.region.lines_below
         num_deeper = (
             indent_width(below[0]) - indent_width(self.region.line_text(self.reading, index)) if below else 0
         )

@@ -19,6 +19,7 @@ _MAX_CONTINUED = (
     32  # lines, and parentheses, between a statement's first line and the one that opens its block
 )
 _MAX_INDENT = 200
+_MAX_COUNTED = 64_000  # characters of the suffix in which marks are counted
 # The next angle bracket that is not in a string or in braces.
 _TAG_MARK = re.compile(r"(?:[^<>\"'{}=-]++|[=-]>?+|\"[^\"\n]*+\"|'[^'\n]*+'|\{[^{}\n]*+\}|[\"'{}])*+([<>])")
 _LABEL = re.compile(r"#|[A-Za-z_]\w*:$|case\b.*:$")
@@ -123,7 +124,7 @@ class _Closing:
         began_here = "\n" not in self.before[entry.start :]
         in_line = len(end) == 1 and end != "`" and began_here
         if end == entry.mark:
-            text = self.after[: self.num_line_chars] if in_line else self.suffix
+            text = self.after[: self.num_line_chars] if in_line else self.suffix[:_MAX_COUNTED]
             return text.count(end) % 2 == 1
         text = self.after[: self.num_line_chars] if in_line else self.after
         opening, closing = text.find(_opening_like(entry.mark)), text.find(end)

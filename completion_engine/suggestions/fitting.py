@@ -17,6 +17,8 @@ from completion_engine.suggestions.stopping import StopRules
 
 _MAX_ROUNDS = 8
 _MAX_TRIMS = 24
+_MAX_PARSED_AFTER = 1_000  # characters after the cursor
+_MAX_MARKS_READ = 8_000  # while a text is made shorter; no text that a person wants has so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,10 @@ def _fitting(rules: StopRules, text: str) -> str:
     region = rules.region
     if not region.cursor.has_rest_of_line or _fits(rules, text):
         return text
+    most = region.num_marks_read + _MAX_MARKS_READ
     for _ in range(_MAX_TRIMS):
+        if region.num_marks_read > most or rules.syntax.is_too_slow:
+            break
         text = cleaning.without_trailing_blanks(region, text[: _shorter(rules, text)])
         if not text:
             return ""
@@ -102,7 +107,7 @@ def _fits(rules: StopRules, text: str) -> bool:
     num_replaced = num_covered(region, text)
     if imbalance(region, text, num_replaced) > imbalance(region, "", 0):
         return False
-    after = region.part[1]
+    after = region.part[1][:_MAX_PARSED_AFTER]
     # An error speaks against a text only where the line is known to parse without it.
     return not syntax.has_error(text, after[num_replaced:]) or syntax.has_error("", after) is not False
 

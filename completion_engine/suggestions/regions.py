@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from completion_engine.languages.modes import reach_of
@@ -26,6 +26,7 @@ from completion_engine.languages.scanner import (
 from completion_engine.languages.table import identifier_of, language_of
 from completion_engine.request import Surroundings
 from completion_engine.suggestions.closing import closed_by
+from completion_engine.suggestions.head import open_before
 from completion_engine.text_window import (
     TAB_WIDTH,
     CursorContext,
@@ -33,9 +34,8 @@ from completion_engine.text_window import (
     leading_blanks,
 )
 
-_MAX_LINE_CHARS = 1_000
-_MAX_HEAD_CHARS = 64_000  # before the window, that are looked at for what is open in it
-_MAX_TAIL_CHARS = 400  # text before the cursor that decides whether a mark counts
+_MAX_LINE_CHARS = 400
+_MAX_TAIL_CHARS = 400  # of text before the cursor, that say whether a mark may stand
 _TOKEN = re.compile(r"</?[\w:.-]*|#?\w+|;;|\S")
 
 
@@ -79,16 +79,20 @@ class CursorRegion:
 
     def __init__(self, cursor: CursorContext) -> None:
         self.cursor = cursor
+        self.imbalances: dict[tuple[str, int], int] = {}  # of texts at the cursor; see `rest_of_line`
+        self.num_marks_read = 0  # the work that they took
+        self._last_reading: Reading | None = None
         self.document_language = identifier_of(cursor.language) if cursor.language else ""
         self.before, self.after = cursor.before, cursor.after
         self.line_prefix, self.line_suffix = cursor.line_prefix, cursor.line_suffix
         self.indent = indent_width(self.line_prefix)
         self.is_blank_line = not self.line_prefix.strip()
         self.tail = _tail(cursor.prefix)
-        head = cursor.prefix[: len(cursor.prefix) - len(self.before)]
-        self.is_from_start = not head
-        self.outer = _open_before(self.document_language, head[-_MAX_HEAD_CHARS:], cursor.prefix)
-        self.stack = _scanned(self.document_language, self.before, self.outer, is_from_start=not head)
+        self.is_from_start = len(cursor.prefix) == len(self.before)
+        self.outer = open_before(self.document_language, cursor)
+        self.stack = _scanned(
+            self.document_language, self.before, self.outer, is_from_start=self.is_from_start
+        )
         if self.is_blank_line:
             _leave_indented(self.stack, self.before, self.line_prefix)
         self.language_id = language_at(self.stack, self.document_language)
@@ -102,7 +106,7 @@ class CursorRegion:
             end <= len(self.line_suffix) for start, end in self.closed.items() if self._is_bracket(start)
         )
 
-    @property
+    @cached_property
     def part(self) -> tuple[str, str]:
         """The text before and after the cursor of the part in the cursor's language, within the window."""
         entry = next((entry for entry in reversed(self.stack) if entry.pair.kind == "region"), None)
@@ -127,15 +131,27 @@ class CursorRegion:
             return "code"
         return "comment" if self.inside.is_comment else "string"
 
-    @property
+    @cached_property
     def indent_unit(self) -> int:
         """The columns of one step of indentation in the window: the commonest step in, else `TAB_WIDTH`."""
         widths = [indent_width(line) for line in self.before.split("\n") if line.strip()]
         steps = Counter(b - a for a, b in pairwise(widths) if 0 < b - a <= 8)
         return steps.most_common(1)[0][0] if steps else TAB_WIDTH
 
+    @cached_property
+    def outer_on_line(self) -> tuple[frozenset[Open], int]:
+        """What was opened on lines above, and how many of those the rest of the cursor's line closes."""
+        outer = frozenset(entry for entry in self.stack if entry.start < -len(self.line_prefix))
+        ends = (self.closed.get(entry.start) for entry in outer)
+        return outer, sum(end is not None and end <= len(self.line_suffix) for end in ends)
+
     def read(self, text: str) -> Reading:
         """Scan text written at the cursor."""
+        if self._last_reading is None or self._last_reading.text != text:
+            self._last_reading = self._read(text)
+        return self._last_reading
+
+    def _read(self, text: str) -> Reading:
         stack = list(self.stack)
         events: list[Event] = []
         lines: list[Line] = []
@@ -205,6 +221,7 @@ class CursorRegion:
                 line = line[:start].rstrip() or leading_blanks(line)
         return line
 
+    @cached_property
     def lines_below(self) -> list[str]:
         """The non-blank lines below the cursor's, within the window."""
         return [line for line in self.after.split("\n")[1:] if line.strip()]
@@ -217,23 +234,6 @@ def _tail(prefix: str) -> str:
         return tail
     start = tail.find("\n")
     return tail[start:] if start >= 0 else "\0" + tail
-
-
-@lru_cache(maxsize=8)
-def _open_after_head(language: str, head: str) -> tuple[Open, ...]:
-    stack: Stack = []
-    for _ in scan(language, head, stack, is_quick=True):
-        pass
-    return tuple(entry._replace(start=entry.start - len(head)) for entry in stack)
-
-
-def _open_before(language: str, head: str, prefix: str) -> tuple[Open, ...]:
-    """The marks that are open at the window's beginning, as far as they run over line ends."""
-    lone = language_of(language).lone
-    if lone and "<?" not in prefix and prefix.lstrip()[:1] != "<":
-        pair = next(pair for pair in language_of(language).pairs if pair.holds == lone)
-        return (Open("", -1 - len(head), pair, lone),)
-    return _open_after_head(language, head) if head else ()
 
 
 def _scanned(language: str, text: str, outer: tuple[Open, ...], *, is_from_start: bool) -> Stack:

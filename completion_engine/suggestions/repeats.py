@@ -71,13 +71,13 @@ def repeats(region: CursorRegion, line: str, following: str, *, is_first: bool) 
 def _repeats_lines(region: CursorRegion) -> bool:
     """Whether the document, without the cursor's line, holds a line twice in a row near the cursor."""
     above = [line.rstrip() for line in region.before.split("\n")[:-1] if line.strip()]
-    below = [line.rstrip() for line in region.lines_below()]
+    below = [line.rstrip() for line in region.lines_below]
     return any(first == second for first, second in pairwise(above + below))
 
 
 def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:
     """Fires when a whole generated line equals the next line that is not blank, or two do the next two."""
-    below = region.lines_below()
+    below = region.lines_below
     if not below or region.line_suffix.strip():
         return None
     closers = region.language.closers
@@ -185,7 +185,7 @@ def repeated_lines(region: CursorRegion, reading: Reading) -> Fire | None:
 def _is_numbered(region: CursorRegion, masked: str) -> bool:
     """Whether two lines in a row near the cursor look like `masked`, but for their numbers."""
     lines = [_NUMBERS.sub("0", line.rstrip()) for line in region.before.split("\n") if line.strip()]
-    below = [_NUMBERS.sub("0", line.rstrip()) for line in region.lines_below()]
+    below = [_NUMBERS.sub("0", line.rstrip()) for line in region.lines_below]
     return any(pair == (masked, masked) for pair in pairwise([*lines[-40:], *below[:40]]))
 
 

@@ -22,8 +22,11 @@ _TEXT = re.compile(
 )
 _CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/'\"`-]+")
 _MAX_MARKS = 8
+_MAX_OVERLAPS = 8
+_MAX_OPENED = 64  # marks of prose that wait for a partner
+_MAX_KEPT = 256  # imbalances
 _OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
-_MAX_CHARS_BEFORE = 1_000  # characters of the cursor's line
+_MAX_CHARS_BEFORE = 400  # of the cursor's line
 
 
 def num_covered(region: CursorRegion, text: str) -> int:
@@ -39,17 +42,26 @@ def num_covered(region: CursorRegion, text: str) -> int:
 
 
 def imbalance(region: CursorRegion, text: str, num_replaced: int) -> int:
-    """Number of marks that the cursor's line with `text` leaves open or closes too often."""
+    """How far the cursor's line with `text` is from closing what it opens, and no more than that."""
+    key = text, num_replaced
+    found = region.imbalances.get(key)
+    if found is None:
+        if len(region.imbalances) >= _MAX_KEPT:
+            region.imbalances.clear()
+        found = region.imbalances[key] = _imbalance(region, text + region.line_suffix[num_replaced:])
+    return found
+
+
+def _imbalance(region: CursorRegion, joined: str) -> int:
     line_start = -len(region.line_prefix)
     stack = list(region.stack)
-    joined = text + region.line_suffix[num_replaced:]
     events = list(scan(region.document_language, joined, stack, before=region.tail))
+    region.num_marks_read += len(events)
     num_unmatched = sum(event.kind == "unmatched" for event in events)
-    outer = {entry for entry in region.stack if entry.start < line_start}
+    outer, num_closed_by_rest = region.outer_on_line
     num_opened = sum(entry.start >= line_start and not entry.is_comment for entry in stack)
     num_closed = len(outer) - sum(entry.start < line_start for entry in stack)
-    on_line = {start for start, end in region.closed.items() if end <= len(region.line_suffix)}
-    num_misclosed = abs(num_closed - sum(entry.start in on_line for entry in outer))
+    num_misclosed = abs(num_closed - num_closed_by_rest)
     num_dropped = sum(event.num_dropped for event in events)
     return num_opened + num_misclosed + num_unmatched + num_dropped + _loose_marks(region, joined)
 
@@ -61,7 +73,9 @@ def _loose_marks(region: CursorRegion, text: str) -> int:
     opened: list[str] = []
     start = _prose_start(region)
     waiting: set[str] = set()
-    closes_nothing = sum(_closes_nothing(found[0], opened, waiting) for found in _TEXT.finditer(start + text))
+    marks = _TEXT.findall(start + text)
+    region.num_marks_read += len(marks)
+    closes_nothing = sum(_closes_nothing(mark, opened, waiting) for mark in marks)
     # Marks that an editor put after the cursor close nothing that the text opens later and leaves open.
     return closes_nothing + (len(opened) if region.cursor.has_rest_of_line else 0)
 
@@ -89,11 +103,13 @@ def _overlaps(text: str, rest: str) -> list[int]:
     last = len(rest.rstrip())
     text = text.rstrip()
     separator = [blanks + 1] if rest[blanks] in ",;" else []
-    return [
+    longest = min(last, blanks + len(text))
+    ends = [
         end
-        for end in (*separator, *range(blanks + MIN_OVERLAP, last), last)
+        for end in (*range(longest, blanks + MIN_OVERLAP - 1, -1), *separator, last)
         if text.endswith(rest[blanks:end]) and not (rest[end - 1].isalnum() and rest[end : end + 1].isalnum())
     ]
+    return ends[:_MAX_OVERLAPS]
 
 
 def _begun_ends(text: str, rest: str) -> list[int]:
@@ -200,6 +216,7 @@ def _closes_nothing(mark: str, opened: list[str], waiting: set[str]) -> bool:
         return True
     if opening == mark:
         opened.append(mark)
+        del opened[:-_MAX_OPENED]
         return False
     return True
 

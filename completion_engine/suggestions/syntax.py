@@ -5,6 +5,7 @@ Answers questions about text, and answers "unknown" for languages without a gram
 
 from __future__ import annotations
 
+import time
 from functools import cache, cached_property
 
 from tree_sitter import Node, Parser, Tree
@@ -12,8 +13,9 @@ from tree_sitter import Node, Parser, Tree
 from completion_engine.grammars import Begun, new_parser, parse_within
 
 _DEFINITION_SUFFIXES = ("_definition", "_declaration", "_item", "_specifier")
-# a parser needs seconds for text that is not code of its language, and a hundredth of this for other text
-_MAX_PARSE_S = 0.1
+_MAX_SPENT_S = 0.03  # for all texts at one cursor
+_MAX_PARSE_S = 0.02  # what is no code of its language takes a parser seconds, other text a hundredth of this
+_MAX_LINE_BYTES = 1_000  # nobody writes longer lines, and a parser is slow in them
 _DEFINITIONS = frozenset({"method", "singleton_method", "class", "module", "rule_set"})
 
 
@@ -34,7 +36,13 @@ class SyntaxWindow:
     def __init__(self, language: str, before: str) -> None:
         self._language = language
         self._before = before.encode("utf-8", "replace")
-        self._is_too_slow = False
+        self._is_too_slow = any(len(line) > _MAX_LINE_BYTES for line in self._before.split(b"\n"))
+        self._spent_s = 0.0
+
+    @property
+    def is_too_slow(self) -> bool:
+        """Whether the parser has taken as long as one suggestion may take: all that follows is unknown."""
+        return self._is_too_slow or self._spent_s > _MAX_SPENT_S
 
     @cached_property
     def _base(self) -> Tree | None:
@@ -64,14 +72,17 @@ class SyntaxWindow:
         return _has_error_within(tree.root_node, start, len(source) if end < 0 else end)
 
     def _parse(self, text: str) -> tuple[Tree | None, bytes]:
-        parser, base = _parser(self._language), self._base
+        parser = _parser(self._language)
         source = self._before + text.encode("utf-8", "replace")
-        if parser is None or base is None or self._is_too_slow:
+        base = None if parser is None or self.is_too_slow else self._base
+        if parser is None or base is None or self.is_too_slow:
             return None, source
         return self._within_time(parser, source, Begun(base, len(self._before))), source
 
     def _within_time(self, parser: Parser, source: bytes, old: Begun | None = None) -> Tree | None:
+        begun_s = time.thread_time()
         tree = parse_within(parser, source, _MAX_PARSE_S, old)
+        self._spent_s += time.thread_time() - begun_s
         self._is_too_slow = tree is None
         return tree
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from completion_engine.languages.scanner import Event, Stack, scan
-from completion_engine.suggestions import closing, regions
+from completion_engine.languages.table import LANGUAGES
+from completion_engine.suggestions import closing, head, regions
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.stopping import StopRules
@@ -15,7 +16,11 @@ from completion_engine.text_window import CursorContext
 from tests.growth import cpu_s, growth
 
 _SHORT, _LONG = 4_000, 16_000
+_SHORT_BEFORE, _LONG_BEFORE = 16_000, 64_000
 _WORTH_A_LOOK_S = 0.15
+_WORTH_A_SECOND_LOOK_S = 0.02
+_MAX_GROWTH = 5
+_NUM_SHARES = 8  # of the hostile texts: languages in turn are given one share each
 
 # The repeated text, its language, and the text after it.
 HOSTILE = [
@@ -34,6 +39,15 @@ HOSTILE = [
     ("makefile", "\t", "x\n"),
     ("yaml", "- ", "x\n"),
 ]
+
+# Each is repeated. Between them they open everything that a table opens, and close none of it.
+REPEATED = [
+    "(", "<div>", "```a\n", "cat <<EOF\n", "'\"`", "{{ {% ", "$$\n$", "`${", "a ", "r#\"#", "%q(", "[==[",
+    "é\u200d", "\\", "-", ":::\n", "\t", "<", "/", "\n", "> ", "- ", "<<A\n", "\\begin{a}", "|", "=begin\n",
+    "R\"x(", "//\n",
+]  # fmt: skip
+# One of each language that is written differently from the others.
+LANGUAGE_OF = {id(language): name for name, language in LANGUAGES.items()}
 
 
 @pytest.fixture
@@ -56,6 +70,43 @@ def test_the_time_grows_with_the_text(language: str, unit: str, end: str, is_gen
 
     if cpu_s(lambda: suggest(_LONG)) > _WORTH_A_LOOK_S:
         assert growth(suggest, _SHORT, _LONG, below=12) < 12
+
+
+@pytest.mark.parametrize("share", range(_NUM_SHARES))
+def test_in_no_language_the_time_grows_faster_than_the_document(share: int) -> None:
+    """Four times as much text takes at most five times as long."""
+    for number, name in enumerate(sorted(LANGUAGE_OF.values())):
+        if number % _NUM_SHARES == share:
+            for repeated in REPEATED[share::_NUM_SHARES]:
+                _check_growth(name, repeated)
+
+
+def test_many_different_marks_take_no_longer_than_one() -> None:
+    """Each tag of a heredoc, an environment or a raw string is another one."""
+    for name, different in (
+        ("shellscript", "cat <<A{0}\nx\nA{0}\n"),
+        ("shellscript", "cat <<A{0}\n"),
+        ("latex", "\\begin{{a{0}}}\nx\n"),
+        ("latex", "\\begin{{a{0}}}\nx\n\\end{{a{0}}}\n"),
+        ("cpp", 'R"{0}(x){0}"\n'),
+        ("sql", "$a{0}$ x $a{0}$\n"),
+        ("html", '<script type="{0}">x</script>\n'),
+    ):
+        _check_growth(name, "".join(different.format(number) for number in range(9_000)))
+
+
+def _check_growth(language: str, repeated: str) -> None:
+    def suggest(num_chars: int) -> None:
+        text = (repeated * (1 + num_chars // len(repeated)))[:num_chars]
+        head._open_after.cache_clear()
+        regions._open_after_lines.cache_clear()
+        rules = StopRules(CursorContext(text, text[: num_chars // 4], language))
+        rules.check("foo(bar) " + text[:200])
+        polish(rules, "foo(bar) " + text[:200])
+
+    if cpu_s(lambda: suggest(_LONG_BEFORE)) > _WORTH_A_SECOND_LOOK_S:
+        found = growth(suggest, _SHORT_BEFORE, _LONG_BEFORE, below=_MAX_GROWTH)
+        assert found < _MAX_GROWTH, (language, repeated[:20])
 
 
 @pytest.mark.parametrize(

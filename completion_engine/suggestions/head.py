@@ -1,0 +1,89 @@
+"""What is open where the window before the cursor begins, by a bounded look at the text above it.
+
+Must not know the window's own text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from completion_engine.languages.modes import raw_element
+from completion_engine.languages.scanner import Open, Stack, scan
+from completion_engine.languages.syntax import Pair
+from completion_engine.languages.table import language_of
+from completion_engine.text_window import CursorContext
+
+_MAX_CHARS = 16_000
+_MAX_ALIGNED_CHARS = 4_000  # of a cut text, in which the first line that is certainly code is sought
+_MAX_MARKS = 2_500  # of strings and parts over several lines; no person writes so many there
+_MIN_PREFIX_CHARS = 48_000  # of a document that may itself be cut at its beginning
+_MAX_BLANKS = 400
+# A line that text in strings and comments hardly holds: nothing but brackets and parts is open there.
+_STATEMENT = re.compile(
+    r"^(?:\}[;,)]*$|(?:async def|class|def|export|fn|fun|func|function|impl|import|interface|local function"
+    r"|module|namespace|package|pub|public|struct|type|use) [\w({*'\"@.]|#include |@\w+(?:\(|$)"
+    r"|<(?:body|main|script|template)\b)",
+    re.MULTILINE,
+)
+
+
+def open_before(language: str, cursor: CursorContext) -> tuple[Open, ...]:
+    """What runs over line ends and is open where the window of `cursor` begins, with offsets from there."""
+    prefix = cursor.prefix
+    end = len(prefix) - len(cursor.before)
+    if lone := _lone_part(language, prefix):
+        return (Open("", -1 - end, lone, lone.holds),)
+    if not end:
+        return ()
+    start = _start(prefix, end)
+    outer = tuple(
+        entry._replace(start=entry.start + start - end) for entry in _part_at(language, prefix, start)
+    )
+    return _open_after(language, prefix[start:end], outer)
+
+
+def _lone_part(language: str, prefix: str) -> Pair | None:
+    """What a document stands in that holds one part without its marks, such as a piece of PHP."""
+    traits = language_of(language)
+    if not traits.lone or "<?" in prefix or prefix[:_MAX_BLANKS].lstrip()[:1] == "<":
+        return None
+    return next(pair for pair in traits.pairs if pair.holds == traits.lone)
+
+
+def _start(prefix: str, end: int) -> int:
+    """Where to begin to look: of a long text at a line that is certainly code, if there is one."""
+    start = max(0, end - _MAX_CHARS)
+    if not start and len(prefix) < _MIN_PREFIX_CHARS:
+        return 0
+    found = _STATEMENT.search(prefix, start + 1, min(end, start + _MAX_ALIGNED_CHARS))
+    return found.start() if found else start
+
+
+def _part_at(language: str, prefix: str, at: int) -> tuple[Open, ...]:
+    """The part in another language that an offset stands in, by the marks of large parts alone."""
+    traits = language_of(language)
+    markup = traits.markup
+    if not at or markup is None or markup.is_nested_in_code:
+        return ()
+    found: list[Open] = []
+    for name, default in markup.raw.items():
+        start = prefix.rfind(f"<{name}", 0, at)
+        if start > prefix.rfind(f"</{name}", 0, at):
+            tag = prefix[start : start + _MAX_BLANKS].partition(">")[0]
+            found.append(Open(f"<{name}", start - at, *raw_element(name, default, tag), name))
+    start = prefix.rfind("<?", 0, at)
+    if traits.lone and start > prefix.rfind("?>", 0, at):
+        pair = next(pair for pair in traits.pairs if pair.holds == traits.lone)
+        found.append(Open("<?", start - at, pair, traits.lone))
+    return (max(found, key=lambda entry: entry.start),) if found else ()
+
+
+@lru_cache(maxsize=8)
+def _open_after(language: str, head: str, outer: tuple[Open, ...]) -> tuple[Open, ...]:
+    """What is open at the end of a text, with offsets from there; `outer` counts from there too."""
+    stack: Stack = [entry._replace(start=entry.start + len(head)) for entry in outer]
+    for number, _ in enumerate(scan(language, head, stack, is_quick=True)):
+        if number >= _MAX_MARKS:
+            return outer
+    return tuple(entry._replace(start=entry.start - len(head)) for entry in stack)

@@ -1,0 +1,77 @@
+"""How long it takes to find out where a cursor stands in a large file.
+
+Run as `python -m tests.benchmarks.region_times`.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from completion_engine.suggestions.stopping import StopRules, load_grammar
+from completion_engine.text_window import CursorContext
+from lsp_server.commands.terminal import show_figures
+from lsp_server.workspace.documents import Document
+from tests.benchmarks.command_line import Json, run
+from tests.benchmarks.released_sources import released_sources
+from tests.quality.everyday.cases import written_cases
+
+_MIN_CHARS = 3_000_000
+_ENDINGS = {
+    "html": (".html", ".xhtml"),
+    "markdown": (".md",),
+    "php": (".php",),
+    "python": (".py",),
+    "vue": (".vue",),
+}
+_SEED = 5
+
+
+def large_text(language: str, examples: Path) -> str:
+    """A file of three million characters: example files after each other, again and again."""
+    files = sorted(path for path in examples.rglob("*") if path.suffix in _ENDINGS[language])
+    texts = [path.read_text("utf-8", "replace").replace("\r", "") for path in files]
+    written = {case.file: case for case in written_cases() if case.language == language}
+    texts += [case.prefix + case.truth + case.suffix for case in written.values()]
+    joined = "\n".join(texts)
+    return joined * (1 + _MIN_CHARS // len(joined))
+
+
+def times_ms(language: str, text: str, num_cursors: int) -> Iterator[float]:
+    """The milliseconds of processor time in which the rules are prepared, for random cursors."""
+    document = Document("file:///large", language, 1, text)
+    generator = random.Random(_SEED)  # noqa: S311 - a reproducible draw, not a secret
+    load_grammar(language)
+    for _ in range(num_cursors):
+        line = generator.randrange(len(document.lines))
+        column = generator.randrange(len(document.content(line)) + 1)
+        snapshot = document.snapshot(line, column)
+        begin = time.thread_time()
+        rules = StopRules(CursorContext(snapshot.prefix, snapshot.suffix, language))
+        assert rules.region.surroundings
+        yield (time.thread_time() - begin) * 1e3
+
+
+def region_times(
+    *,
+    cursors: Annotated[int, typer.Option("--cursors", min=1, help="Cursors in each file.")] = 500,
+    json: Json = False,
+) -> None:
+    """Median and 99th percentile of the time to find out where a cursor stands in a file of 3 MB."""
+    examples = released_sources("examples")
+    figures: dict[str, float] = {}
+    for language in _ENDINGS:
+        found = list(times_ms(language, large_text(language, examples), cursors))
+        p50, p99 = np.percentile(found, [50, 99])
+        figures |= {f"{language}_ms_p50": round(p50, 2), f"{language}_ms_p99": round(p99, 2)}
+    show_figures({"bench": "region_times", **figures}, json=json, title="Regions in files of 3 MB")
+
+
+if __name__ == "__main__":
+    run(region_times)
