@@ -72,7 +72,8 @@ def _repeats_lines(region: CursorRegion) -> bool:
     """Whether the document, without the cursor's line, holds a line twice in a row near the cursor."""
     above = [line.rstrip() for line in region.before.split("\n")[:-1] if line.strip()]
     below = [line.rstrip() for line in region.lines_below]
-    return any(first == second for first, second in pairwise(above + below))
+    beside = above[-1:] + below[:1] if below and _WORD.search(below[0]) else []  # no rulers: they make a box
+    return any(first == second for lines in (above, below, beside) for first, second in pairwise(lines))
 
 
 def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:

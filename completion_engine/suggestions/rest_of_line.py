@@ -20,7 +20,8 @@ _TEXT = re.compile(
     rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|\*{{1,3}}(?!\s)|(?<!\s)\*{{1,3}}|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
     rf"|\$(?!\s)|(?<!\s)\$|{_ANGLES}"
 )
-_CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/'\"`-]+")
+_CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/?'\"`-]+")
+_OPERATOR = re.compile(r"[ ]([=:|&+*<>]|[-=!<>:]=|&&|\|\||->|=>)[ ]")
 _MAX_MARKS = 8
 _MAX_OVERLAPS = 8
 _MAX_OPENED = 64  # marks of prose that wait for a partner
@@ -73,11 +74,13 @@ def _loose_marks(region: CursorRegion, text: str) -> int:
     opened: list[str] = []
     start = _prose_start(region)
     waiting: set[str] = set()
-    marks = _TEXT.findall(start + text)
-    region.num_marks_read += len(marks)
-    closes_nothing = sum(_closes_nothing(mark, opened, waiting) for mark in marks)
+    closes_nothing = num_before = 0
+    for found in _TEXT.finditer(start + text):
+        region.num_marks_read += 1
+        closes_nothing += _closes_nothing(found[0], opened, waiting)
+        num_before = len(opened) if found.start() < len(start) else min(num_before, len(opened))
     # Marks that an editor put after the cursor close nothing that the text opens later and leaves open.
-    return closes_nothing + (len(opened) if region.cursor.has_rest_of_line else 0)
+    return closes_nothing + (len(opened) if region.cursor.has_rest_of_line else num_before)
 
 
 def _is_prose(region: CursorRegion, stack: Stack) -> bool:
@@ -103,6 +106,8 @@ def _overlaps(text: str, rest: str) -> list[int]:
     last = len(rest.rstrip())
     text = text.rstrip()
     separator = [blanks + 1] if rest[blanks] in ",;" else []
+    if (sign := _OPERATOR.match(rest)) and text.endswith(f" {sign[1]}"):
+        separator = [sign.end(1)]
     longest = min(last, blanks + len(text))
     ends = [
         end
