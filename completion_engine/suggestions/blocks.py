@@ -294,7 +294,7 @@ class _Block(_Walk):
     def _begins_what_stands_below(self, index: int) -> bool:
         """Whether a line begins a block whose inside is below the cursor already."""
         line, code = self.reading.lines[index], self.region.line_code(self.reading, index)
-        has_begun = code.endswith("{") or (
+        has_begun = code.endswith(("{", "(", "[")) or (
             line.depth_end == self.depth and self.region.language.opener.search(code) is not None
         )
         below = self.region.lines_below

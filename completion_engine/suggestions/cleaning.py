@@ -9,7 +9,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from completion_engine.languages.scanner import Open
+from completion_engine.languages.modes import reach_of
+from completion_engine.languages.scanner import CLOSING, Open, text_at
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.text_window import TAB_WIDTH, indent_width, leading_blanks
 
@@ -206,6 +207,32 @@ def _without_end_blanks(region: CursorRegion, line: str, inside_end: Open | None
     stripped = line.rstrip()
     is_break = region.language.is_text and stripped and line.endswith("  ")
     return stripped + "  " if is_break else stripped
+
+
+def without_open_part(region: CursorRegion, text: str) -> str:
+    """The text up to a part that it begins and leaves open, where the text after the cursor does not end it.
+
+    In prose such a part begins with a line such as `$$`, and all that follows would belong to it.
+    """
+    if not region.language.is_text:
+        return text
+    for entry in region.read(text).stack:
+        is_part = entry.start >= 0 and entry.pair.kind == "region" and not entry.pair.ends_with_line
+        if is_part and not _ends_below(region, entry):
+            return text[: entry.start].rstrip()
+    return text
+
+
+def _ends_below(region: CursorRegion, entry: Open) -> bool:
+    return reach_of(entry.pair, entry.tag).end_in(region.after + "\n", 0)[1] >= 0
+
+
+def without_last_comma(region: CursorRegion, text: str) -> str:
+    """The text without a comma at its end where a bracket closes below, in data that allows none there."""
+    below = region.lines_below[:1]
+    is_last = bool(below) and below[0].strip()[0] in CLOSING and not region.line_suffix.strip(')]}"')
+    is_strict = region.language_id in ("json", "jsonl") and not text_at(region.read(text).stack)
+    return text.removesuffix(",") if is_last and is_strict else text
 
 
 def without_controls(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from completion_engine.languages.scanner import Open, Stack, scan
 from completion_engine.suggestions.regions import CursorRegion
@@ -17,7 +18,7 @@ _SEPARATORS = ";,:"
 _ANGLES = r"<(?![\s=])|(?<![\s=-])>"
 _CODE = re.compile(_ANGLES)
 _TEXT = re.compile(
-    rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|\*{{1,3}}(?!\s)|(?<!\s)\*{{1,3}}|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
+    rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|\*{{1,3}}+(?!\s)|(?<!\s)\*{{1,3}}+|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
     rf"|\$(?!\s)|(?<!\s)\$|{_ANGLES}"
 )
 _CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/?'\"`-]+")
@@ -49,8 +50,25 @@ def imbalance(region: CursorRegion, text: str, num_replaced: int) -> int:
     if found is None:
         if len(region.imbalances) >= _MAX_KEPT:
             region.imbalances.clear()
-        found = region.imbalances[key] = _imbalance(region, text + region.line_suffix[num_replaced:])
+        joined = text + region.line_suffix[num_replaced:]
+        found = _imbalance(region, joined) + _num_closed_twice(region, text, num_replaced)
+        region.imbalances[key] = found
     return found
+
+
+def _num_closed_twice(region: CursorRegion, text: str, num_replaced: int) -> int:
+    """How many entries that begin on the cursor's line both `text` and what it does not cover close."""
+    line_start, line_end = -len(region.line_prefix), len(region.line_suffix)
+    closed = [
+        entry
+        for entry in region.stack
+        if entry.start >= line_start and num_replaced < region.closed.get(entry.start, 0) <= line_end
+    ]
+    if not closed or not region.cursor.has_rest_of_line:
+        return 0
+    reading = region.read(text)
+    marks = [entry.mark for entry in reading.stack if entry.start >= 0]
+    return sum(entry not in reading.stack and entry.mark not in marks for entry in closed)
 
 
 def _imbalance(region: CursorRegion, joined: str) -> int:
@@ -75,7 +93,7 @@ def _loose_marks(region: CursorRegion, text: str) -> int:
     start = _prose_start(region)
     waiting: set[str] = set()
     closes_nothing = num_before = 0
-    for found in _TEXT.finditer(start + text):
+    for found in chain(_TEXT.finditer(start), _TEXT.finditer(start + text, len(start))):
         region.num_marks_read += 1
         closes_nothing += _closes_nothing(found[0], opened, waiting)
         num_before = len(opened) if found.start() < len(start) else min(num_before, len(opened))
