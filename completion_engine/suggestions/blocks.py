@@ -45,6 +45,10 @@ def end_of_part(region: CursorRegion, reading: Reading) -> Fire | None:
         is_part = event.kind == "close" and entry is not None and entry.pair.kind == "region"
         if event.start == event.end and not reading.text[: event.start].strip():
             continue
+        if is_part and entry is not None and entry.start < line_start and event.start == event.end:
+            # The line that is indented no deeper is no line of the part.
+            blanks = len(reading.text) - event.end - len(reading.text[event.end :].lstrip(" \t"))
+            return Fire(event.end + blanks + 1, len(reading.text[: event.start].rstrip()), "end-of-block")
         if is_part and entry is not None and entry.start < line_start:
             end = reading.text.find("\n", event.end)
             return Fire(end + 1, end, "end-of-block") if end >= 0 else None

@@ -139,8 +139,26 @@ def _prose_before(region: CursorRegion, reading: Reading, index: int) -> str | N
         return None
     if is_markup and language.markup is not None and language.markup.is_nested_in_code:
         return "" if index else region.line_prefix
+    if line.code_end < line.end or (inside is not None and inside.is_comment and inside.pair.ends_with_line):
+        return _comment_before(before[-_MAX_PARAGRAPH_CHARS:], inside)
     before = before[-_MAX_PARAGRAPH_CHARS:]
     return before[before.rfind("\n\n") + 1 :]
+
+
+def _comment_before(before: str, inside: Open | None) -> str:
+    """The text of line comments that stand right above each other, before a line that ends with one."""
+    above, _, here = before.rpartition("\n")
+    mark = inside.mark.strip() if inside else ""
+    start = here.rfind(mark) if mark else -1
+    if start < 0:
+        return ""
+    paragraph = [here[start:]]
+    if not here[:start].strip():
+        for line in reversed(above.split("\n")):
+            if not line.lstrip().startswith(mark):
+                break
+            paragraph.append(line)
+    return "\n".join(reversed(paragraph))
 
 
 def _num_stray(text: str) -> int:

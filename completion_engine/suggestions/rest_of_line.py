@@ -21,8 +21,8 @@ _TEXT = re.compile(
     rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|\*{{1,3}}+(?!\s)|(?<!\s)\*{{1,3}}+|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
     rf"|\$(?!\s)|(?<!\s)\$|{_ANGLES}"
 )
-_CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/?'\"`-]+")
-_OPERATOR = re.compile(r"[ ]([=:|&+*<>]|[-=!<>:]=|&&|\|\||->|=>)[ ]")
+_CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/?!'\"`-]+")
+_OPERATOR = re.compile(r"[ ]([=:|&+*<>.?]|[-=!<>:]=|&&|\|\||->|=>)[ ]")
 _MAX_MARKS = 8
 _MAX_OVERLAPS = 8
 _MAX_OPENED = 64  # marks of prose that wait for a partner
