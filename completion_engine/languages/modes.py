@@ -72,7 +72,7 @@ class Mode:
         return None
 
     def groups(self, match: re.Match[str]) -> tuple[str, str]:
-        """What an opening mark says of its end, and the name of the language that it opens."""
+        """The part of an opening mark that its end repeats, and the name of the language that it opens."""
         tag, language, indent, _ = self._named[match.lastindex or 0]
         found = (match[tag] or "") if tag else ""
         return (match[indent] if indent else found), (match[language] or "") if language else ""
@@ -95,7 +95,7 @@ def _end_with_tag(match: re.Match[str], group: str, tag: str, pair: Pair) -> int
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where a part in another language ends: a match of `pattern` with `tag` in it.
+    """The end of a part in another language: a match of `pattern` with `tag` in it.
 
     `literal` is the text that the end begins with.
     """
@@ -125,7 +125,7 @@ class Reach:
 
 @lru_cache(maxsize=512)
 def reach_of(pair: Pair, tag: str) -> Reach:
-    """Where what a mark of `pair` opened ends."""
+    """The end of a part that a mark of `pair` opened."""
     is_indented = "<width>" in pair.closes
     width = min(_MAX_WIDTH, len(tag.expandtabs(4))) if is_indented else 0
     literal = _literal(pair.closes.replace("<tag>", re.escape(tag)))
@@ -159,7 +159,7 @@ def _raw_pair(name: str, default: str) -> Pair:
 
 
 def raw_element(name: str, default: str, tag: str) -> tuple[Pair, str]:
-    """What an element holds that is no markup: its pair, and the language that its tag names."""
+    """The content of an element that is not markup: its pair, and the language that its tag names."""
     pair = _raw_pair(name.lower(), default)
     for attribute, value in _ATTRIBUTE.findall(tag):
         found = _SCRIPT_TYPES.get(value) or identifier_of(value.lower())
@@ -172,7 +172,7 @@ def raw_element(name: str, default: str, tag: str) -> tuple[Pair, str]:
 
 @lru_cache(maxsize=1024)
 def mode_of(name: str, pair: Pair | None, *, is_quick: bool = False, finds_lines: bool = True) -> Mode:
-    """What to look for in a language, within what `pair` opened, if anything."""
+    """The patterns of a language, inside a part that `pair` opened, if any."""
     language = language_of(name)
     kind = pair.kind if pair else "region"
     builder = _Builder()

@@ -44,7 +44,7 @@ def num_covered(region: CursorRegion, text: str) -> int:
 
 
 def imbalance(region: CursorRegion, text: str, num_replaced: int) -> int:
-    """How far the cursor's line with `text` is from closing what it opens, and no more than that."""
+    """Number of marks that the cursor's line with `text` leaves open or closes too often."""
     key = text, num_replaced
     found = region.imbalances.get(key)
     if found is None:
