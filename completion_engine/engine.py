@@ -298,7 +298,7 @@ class CompletionEngine:
     def propose_edit(self, request: EditRequest) -> EditAnswer:
         """Return the next edit that the user is likely to want, or none.
 
-        What completions have cached stays. Raises CancelledError within a step when the request is cancelled.
+        Cached completions stay. Raises CancelledError within a step when the request is cancelled.
         """
         with self._target.brake.pulled_by(request.cancellation, lambda: True):
             return self._edits.propose(request)

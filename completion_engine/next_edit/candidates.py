@@ -1,4 +1,5 @@
-"""Where a recent edit may belong too: lines that hold the old side of a substitution, the nearest first.
+"""Lines that a recent edit may also change: lines that hold the old side of a substitution, the nearest
+first.
 
 Owns the search in open documents and what is never proposed. Pure and bounded. Does not depend on models.
 """
@@ -14,8 +15,8 @@ from completion_engine.next_edit.substitutions import Substitution, substitution
 
 MAX_RECENT_HUNKS = 8
 MAX_CANDIDATES = 24  # that are ordered; few of them are scored
-_MAX_MATCHES = 64  # of one substitution in one document
-_MAX_SEARCHED_CHARS = 2_000_000  # of all documents together
+_MAX_MATCHES = 64  # matches of one substitution in one document
+_MAX_SEARCHED_CHARS = 2_000_000  # characters of all documents together
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How much the target prefers a new text to an old one at the same place: log p(new) - log p(old).
+"""The target's preference for a new text over an old one at the same position: log p(new) - log p(old).
 
 Both texts are branches of one tree after one cached prompt, so one pass decides. The prompt's keys and values
 lie in a cache of their own: no completion loses what it has cached. Does not depend on candidates.
@@ -23,12 +23,12 @@ from completion_engine.stats import CompletionStats
 from completion_engine.target_model.kv_cache import KVCache, num_common
 from completion_engine.target_model.language_model import LanguageModel
 
-_MAX_TREE_ROWS = 64  # of one pass; longer texts are scored one after the other
+_MAX_TREE_ROWS = 64  # rows of one pass; longer texts are scored one after the other
 
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """Two texts as tokens: what both begin with, and how each goes on. Neither rest is empty."""
+    """Two texts as tokens: their common beginning, and the rest of each, which is not empty."""
 
     shared: tuple[int, ...]
     old: tuple[int, ...]

@@ -18,7 +18,7 @@ MAX_CHARS_BEFORE, MAX_CHARS_AFTER = 2_400, 1_200
 MAX_SHOWN_HUNKS = 6
 _MAX_HUNK_LINES = 12
 _MAX_HUNK_CHARS = 600
-MAX_HUNK_TOKENS = 320  # of all shown hunks together
+MAX_HUNK_TOKENS = 320  # tokens of all shown hunks together
 
 
 class PlacePrompts:

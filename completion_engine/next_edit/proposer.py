@@ -1,4 +1,5 @@
-"""Answers a request for the next edit: patterns find places, the target decides, silence is usual.
+"""Answers a request for the next edit: patterns find positions, the target decides, and most answers are
+empty.
 
 Owns the order of the work and its bounds. Does not depend on the protocol, settings and threads.
 """
@@ -22,7 +23,7 @@ from completion_engine.text_window import without_surrogates
 MAX_SCORED = 4
 MAX_MS = 3_000.0  # after which no further candidate is scored
 _MAX_REGION_LINES = 12
-_MAX_TOKENS = 256  # of the old or the new text
+_MAX_TOKENS = 256  # tokens of the old or the new text
 _MAX_REMEMBERED = 256
 
 _ScoreKey = tuple[tuple[int, ...], Branches]

@@ -102,7 +102,7 @@ class GuardedEngine:
         return completion
 
     def propose_edit(self, job: EditJob, cancellation: Cancellation) -> EditAnswer | BaseException:
-        """What a request for an edit is answered; `cancellation` stands in for the request's own."""
+        """Return the answer to a request for an edit; `cancellation` replaces the request's own."""
         if not isinstance(self._engine, EditCompleter):
             return EditAnswer(rule="edit-needs-local-model")
         try:

@@ -86,7 +86,7 @@ class SmallFirst:
         return self.large.idle(cancellation, is_late=is_late) or self.small.idle(cancellation)
 
     def propose_edit(self, request: EditRequest) -> EditAnswer:
-        """See `EditCompleter`; the larger one decides, for nobody waits for a key."""
+        """See `EditCompleter`; the larger one decides, because no user waits for a key."""
         return self.large.propose_edit(request)
 
     def open(self, language: str) -> None:

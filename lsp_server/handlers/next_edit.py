@@ -22,7 +22,7 @@ from lsp_server.workspace.proposals import EditRecord
 
 _INVOKED = 1  # the trigger kind of a user who asked; clients that send none ask by themselves
 _MAX_DOCUMENTS = 8
-_MAX_CHARS = 1_000_000  # of all documents of one request
+_MAX_CHARS = 1_000_000  # characters of all documents of one request
 
 
 async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:

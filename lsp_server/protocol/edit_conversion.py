@@ -1,4 +1,4 @@
-"""The next edit in the protocol's words: what a request says, the answer, and its explanation.
+"""The next edit in the protocol's words: the request, the answer, and its explanation.
 
 Does not depend on how an edit was found.
 """

@@ -44,7 +44,7 @@ _TEXTS = {"type": "array", "items": {"type": "string"}}
 VSCODE_OPTIONS = (
     VSCodeOption(
         "editor.enabled",
-        "Suggest at all. When you switch it off, the server stops after a minute and frees its memory.",
+        "Show suggestions. When you switch this off, the server stops after a minute and frees its memory.",
         True,
         {"type": "boolean"},
         "Suggestions",

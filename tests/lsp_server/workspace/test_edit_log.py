@@ -1,4 +1,4 @@
-"""Keystrokes become hunks: what stood there before, what stands there now, and nothing that was undone."""
+"""Keystrokes become hunks: the old text, the new text, and no text that was undone."""
 
 from __future__ import annotations
 
