@@ -16,7 +16,7 @@ from lsp_server.workspace.documents import LineChange
 
 MAX_DOCUMENTS = 32
 MAX_HUNKS = 12  # hunks of each document
-MAX_LINES = 60  # characters of the old or the new side of a hunk; a larger change is not repeated
+MAX_LINES = 60  # lines of the old or the new side of a hunk; a larger change is not repeated
 MAX_LINE_CHARS = 2_000
 JOIN_S = 60.0  # a line that is changed again after a longer time is changed anew
 
