@@ -163,7 +163,7 @@ async function install(python: string, options: SetupOptions): Promise<void> {
 /** No interpreter is suitable. */
 export function noPython(): SetupError {
   return new SetupError(
-    `Slipstream needs ${PYTHONS} and found none.`,
+    `The server needs ${PYTHONS}, and no such interpreter was found.`,
     "Install Python from python.org or with your system's packages, or name an interpreter in the setting slipstream.server.python.",
     ["retry", "settings", "log"],
   );

@@ -29,8 +29,8 @@ export class ServerProcess {
       child.once("error", (error: NodeJS.ErrnoException) => {
         const reason = error.code === "ENOENT" ? "the program does not exist" : error.message;
         const place = path.isAbsolute(program) ? program : `"${program}"`;
-        const advice = `Its path comes from ${launch.origin}. Change it, or restart to search again.`;
-        reject(new SetupError(`Slipstream could not start ${place}: ${reason}.`, advice, ["settings", "retry", "log"]));
+        const advice = `Its path comes from ${launch.origin}. Change it, or choose Restart to look for another server.`;
+        reject(new SetupError(`The server ${place} could not start: ${reason}.`, advice, ["settings", "retry", "log"]));
       });
     });
     return started;
