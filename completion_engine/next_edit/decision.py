@@ -13,7 +13,7 @@ from completion_engine.next_edit.edits import LineEdit
 from completion_engine.next_edit.substitutions import is_name, tokens_of
 
 DEFAULT_THRESHOLD = 0.65
-_MAX_LOG_ODDS = 20.0  # more says nothing more: a long text that goes away has any number
+_MAX_LOG_ODDS = 20.0  # larger values mean the same: a removed long text can have any number
 
 
 @dataclass(frozen=True, slots=True)

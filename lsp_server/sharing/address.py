@@ -55,17 +55,17 @@ class HostAddress:
 
     @property
     def socket_path(self) -> str:
-        """The socket on which the host listens, or the file that says where it does."""
+        """The socket on which the host listens, or the file with its port."""
         return str(self.folder / f"{self.name}{LOOPBACK_SUFFIX if self.is_loopback else SOCKET_SUFFIX}")
 
     @property
     def lock_path(self) -> str:
-        """Held by the process that is the host."""
+        """The lock file of the host process."""
         return str(self.folder / f"{self.name}.lock")
 
 
 def find_address(environment: Mapping[str, str]) -> HostAddress:
-    """The address for servers with this environment. Raises SharingError when there is no safe one."""
+    """Return the address for servers with this environment. Raises SharingError if there is no safe one."""
     name = identity(environment)
     is_loopback = not HAS_UNIX_SOCKETS or bool(environment.get(LOOPBACK_VARIABLE))
     problems = []
@@ -81,13 +81,13 @@ def find_address(environment: Mapping[str, str]) -> HostAddress:
 
 
 def for_host(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with paths that mean the same in any working folder."""
+    """Return the environment with absolute paths."""
     found = {name: os.path.abspath(environment[name]) for name in FOLDER_VARIABLES if environment.get(name)}  # noqa: PTH100 - resolving links would part what was one
     return {**environment, **found}
 
 
 def identity(environment: Mapping[str, str]) -> str:
-    """A name that is equal only for the same interpreter, the same code and the same relevant environment."""
+    """Return a name for this interpreter, this code and the relevant environment."""
     values = for_host(environment)
     relevant = [name for name in values if name in VARIABLES or name.startswith(PREFIXES)]
     parts = [sys.prefix, sys.version, str(PACKAGES), *_code()]
@@ -140,7 +140,7 @@ def make_private(folder: Path) -> str:
 
 
 def _problem(folder: Path) -> str:
-    """Why a folder is not ours alone, or nothing."""
+    """Return the reason that a folder is not private to this user, or an empty string."""
     try:
         facts = folder.lstat()
     except OSError as error:

@@ -34,11 +34,11 @@ ACCEPT_PAUSE_S = 0.5
 
 
 class Service(Protocol):
-    """What the host lets windows in to."""
+    """Serves the windows that the host accepts."""
 
     @property
     def is_sick(self) -> bool:
-        """Whether only a new process would serve new windows well."""
+        """Whether new windows need a new host process."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Host:
             await asyncio.sleep(watchdog.BEAT_S)
 
     def _renew_listener(self) -> None:
-        """Let windows find this host again where its files were cleaned away. Raises OSError."""
+        """Make the host's files again if they were removed, so that windows find it. Raises OSError."""
         old = self._listener.socket
         match self._listener.renew():
             case "renewed":
@@ -152,7 +152,7 @@ class Host:
                 logger.info("A client disconnected before it was served: %s", error)
 
     async def _let_in(self, connection: socket.socket) -> None:
-        """Serve a window, unless a new host would do that better: one comes when this listener is closed."""
+        """Serve a window. A sick host closes its listener instead, so that a new host starts."""
         if self._is_retired or self._stopping.is_set():
             return
         if self._service.is_sick:
@@ -178,7 +178,7 @@ class Host:
             self._rest()
 
     def _retire(self, reason: str) -> None:
-        """Leave new windows to a new host, and go with the last one that is here."""
+        """Leave new windows to a new host, and end with the last window of this one."""
         logger.error("%s", reason)
         self._is_retired = True
         self._close_listener()

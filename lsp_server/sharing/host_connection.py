@@ -81,7 +81,7 @@ def _closed_on_error(connection: socket.socket) -> Iterator[None]:
 
 
 def _read(path: Path) -> tuple[int, bytes]:
-    """Port and secret of a file. Raises FileNotFoundError, and ConnectionError for one that says neither."""
+    """Read port and secret from a file. Raises FileNotFoundError, and ConnectionError for invalid content."""
     try:
         with path.open("rb") as file:
             told = json.loads(file.read(_MAX_FILE_BYTES))
@@ -115,7 +115,7 @@ def proof_of(secret: bytes, side: bytes, window_nonce: bytes, host_nonce: bytes)
 
 
 def running_hosts(environment: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The facts of each host that answers: `socket`, `pid`, `num_windows`, `engines`, `num_memory_bytes`."""
+    """Describe each host that answers: `socket`, `pid`, `num_windows`, `engines`, `num_memory_bytes`."""
     for path in sockets(environment):
         with contextlib.suppress(OSError, ValueError), connect(path, STATUS_S) as connection:
             connection.sendall(STATUS)

@@ -76,15 +76,15 @@ class HostListener:
         return "renewed"
 
     def _has_lock(self) -> bool:
-        """Whether the lock that we hold is the one that others would try to take."""
+        """Whether this process' lock file is still at its path."""
         return _inode_at(self._address.lock_path) == _inode_of(self._lock)
 
     def _has_socket(self) -> bool:
-        """Whether the file by which others find us is the one that we made."""
+        """Whether the socket's file is still the one that this process made."""
         return _file_at(self._address.socket_path) == self._listens_at
 
     def _lock_again(self) -> bool:
-        """Take a new lock in place of one that was cleaned away; False where another process has it."""
+        """Take a new lock in place of a removed one; False if another process has it."""
         lock = os.open(self._address.lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             try_lock(lock)
@@ -97,7 +97,7 @@ class HostListener:
 
 
 def open_listener(address: HostAddress) -> HostListener | None:
-    """Become the host; None when another process is. Raises OSError."""
+    """Become the host; None if another process is the host. Raises OSError."""
     if (lock := _take(address)) is None:
         return None
     try:
@@ -109,7 +109,7 @@ def open_listener(address: HostAddress) -> HostListener | None:
 
 
 def _take(address: HostAddress) -> int | None:
-    """The lock, once it is ours; waits a little for a host that is about to end."""
+    """Take the lock; waits a little for a host that is about to end."""
     until = time.monotonic() + CLAIM_S
     while True:
         lock = os.open(address.lock_path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -125,7 +125,7 @@ def _take(address: HostAddress) -> int | None:
 
 
 def _inode_at(path: str) -> Inode | None:
-    """Which file a path names; None where there is none."""
+    """Identify the file at a path; None if there is none."""
     try:
         facts = Path(path).lstat()
     except FileNotFoundError:
@@ -183,7 +183,7 @@ def _listen_on_port(path: Path) -> socket.socket:
 
 
 async def is_ours(connection: socket.socket) -> bool:
-    """Whether who came to this host, on a connection that does not block, is this user. Raises OSError."""
+    """Whether a non-blocking connection to this host comes from this user. Raises OSError."""
     if connection.family != socket.AF_INET:
         return uid_of_peer(connection) in {None, user_id()}
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

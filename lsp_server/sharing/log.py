@@ -32,7 +32,7 @@ def log_path() -> Path:
 
 
 def open_log() -> int:
-    """A file descriptor to append to, or the number for nowhere: a host is worth more than its log."""
+    """Open the log for appending. If that fails, returns the null device, so that the host still starts."""
     try:
         path = log_path()
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,7 @@ CHUNK_BYTES = 1 << 16
 
 
 def serve_shared(serve_alone: Callable[[], None]) -> None:
-    """Serve this process' editor through the host, or by `serve_alone`; ends the process as that does."""
+    """Serve this process' editor through the host, or by `serve_alone`. Does not return."""
     try:
         connection = connect(os.environ)
     except SharingError as error:
@@ -56,7 +56,7 @@ def serve_shared(serve_alone: Callable[[], None]) -> None:
 
 
 def connect(environment: Mapping[str, str]) -> socket.socket:
-    """A connection to the host, which has taken this window in. Raises SharingError."""
+    """Return a connection to the host, which has accepted this window. Raises SharingError."""
     address = find_address(environment)
     starts: list[subprocess.Popen[bytes]] = []
     until = time.monotonic() + START_S
@@ -103,7 +103,7 @@ def _handshake(address: HostAddress) -> socket.socket | None:
 
 
 def _start_host(address: HostAddress, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """A process that may become the host; it outlives this one. Raises OSError."""
+    """Start a process that may become the host and outlives this one. Raises OSError."""
     from lsp_server.sharing.log import open_log  # noqa: PLC0415 - only to start a host
 
     log = open_log()
@@ -140,7 +140,7 @@ def relay(connection: socket.socket) -> int:
 
 
 def _send(connection: socket.socket) -> None:
-    """Pass on what the editor says; at its end give the host a moment to end too."""
+    """Pass on the editor's bytes. At their end, give the host a moment to end too."""
     try:
         while data := os.read(0, CHUNK_BYTES):
             connection.sendall(data)

@@ -31,7 +31,7 @@ if sys.platform == "win32":
         return None
 
     def try_lock(descriptor: int) -> None:
-        """Lock an open file for this process, until it is closed. Raises OSError where another has it."""
+        """Lock an open file for this process until it is closed. Raises OSError if it is locked already."""
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
 else:
@@ -42,11 +42,11 @@ else:
     OUTLIVING: Final[dict[str, Any]] = {"start_new_session": True}
 
     def user_id() -> int | None:
-        """The number of the user; None where files do not have one."""
+        """The number of the user; None on systems whose files have none."""
         return os.getuid()
 
     def try_lock(descriptor: int) -> None:
-        """Lock an open file for this process, until it is closed. Raises OSError where another has it."""
+        """Lock an open file for this process until it is closed. Raises OSError if it is locked already."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -59,7 +59,7 @@ def on_terminate(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]
 
 
 def uid_of_peer(connection: socket.socket) -> int | None:
-    """The user at the other end; None where the system does not tell. Raises OSError."""
+    """The user at the other end; None if the system does not report it. Raises OSError."""
     if sys.platform == "linux":
         size = struct.calcsize("3i")
         _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))

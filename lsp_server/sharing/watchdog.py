@@ -38,17 +38,17 @@ _memory = mmap.mmap(-1, _BEATS.size)  # both processes see it
 
 
 def beat() -> None:
-    """The host's event loop goes on; to be called every `BEAT_S`."""
+    """Record a heartbeat of the host's event loop. Call it every `BEAT_S`."""
     _BEATS.pack_into(_memory, 0, _num_beats() + 1)
 
 
 def _num_beats() -> int:
-    """Return how often the host beat; 0 before it serves."""
+    """Return the number of heartbeats; 0 before the host serves."""
     return int(_BEATS.unpack_from(_memory)[0])
 
 
 def start() -> None:
-    """Watch this process from another one, until it ends. Before it has any other thread."""
+    """Watch this process from another one, until it ends. Call it before any other thread starts."""
     if sys.platform == "win32" or TRACEBACK_SIGNAL is None:
         return  # no process can be forked there
     faulthandler.enable()
@@ -77,11 +77,11 @@ class _Silence:
         self.before_s = self._cpu_s()
 
     def missed(self) -> None:
-        """Another beat is missed; one that the system has stopped cannot beat."""
+        """Count a missed heartbeat, unless the system has stopped the host."""
         self.num_beats += self.process.status() not in {"stopped", "tracing-stop"}
 
     def is_hang(self) -> bool:
-        """Whether the host will not come back."""
+        """Whether the host hangs for good."""
         burnt_s = (cpu_s - self.before_s.get(id_, 0.0) for id_, cpu_s in self._cpu_s().items())
         return max(burnt_s, default=0.0) >= BUSY_CPU_S or self.num_beats >= SILENT_BEATS
 
@@ -108,7 +108,7 @@ def _watch(host: int, life: int) -> None:
 
 
 def _end(host: int) -> None:
-    """Have the host write down where each thread is, then end it."""
+    """Let the host log the stack of each thread, then end it."""
     if TRACEBACK_SIGNAL is not None:
         os.kill(host, TRACEBACK_SIGNAL)
         time.sleep(TRACEBACK_S)

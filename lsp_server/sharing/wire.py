@@ -46,12 +46,12 @@ class BlockWriter:
         self._lock = threading.Lock()
 
     def write(self, data: bytes) -> None:
-        """Send one block that is not empty; waits until it is taken. Raises OSError."""
+        """Send one non-empty block; waits until it is sent. Raises OSError."""
         with self._lock:
             self._connection.sendall(len(data).to_bytes(4, "big") + data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, because no data is buffered."""
 
     def end(self, code: int, timeout_s: float) -> None:
         """Send the exit code, if the other side reads it in time; otherwise it assumes a failure."""

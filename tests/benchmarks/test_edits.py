@@ -1,4 +1,4 @@
-"""What the benchmark of the next edit counts: repetitions, right proposals, and the curve of a few asks."""
+"""The counts of the next edit's benchmark: repetitions, right proposals, and the curve of a few asks."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from tests.benchmarks.edits.release_pairs import PAIRS
 
 
 def edits(
-    recording: Annotated[Path, typer.Option(help="A folder: what is recorded there is not scored again.")],
+    recording: Annotated[Path, typer.Option(help="A folder: recorded scores are reused.")],
     *,
     asks: Annotated[int, typer.Option(min=1, help="Asks with candidates of each package.")] = 40,
     minutes: Minutes = 600.0,

@@ -1,6 +1,6 @@
 """The hunks between two releases, in the order of their files, and which of them repeat an earlier one.
 
-Owns what counts as a repetition and as a right proposal. Knows no model.
+Owns what counts as a repetition and as a right proposal. Uses no model.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from completion_engine.next_edit.edits import Hunk, LineEdit, Lines
 from completion_engine.next_edit.substitutions import changed_cores
 from tests.benchmarks.releases import ENDINGS
 
-MAX_LINES = 4_000  # of a file; longer ones are generated
-MAX_HUNKS = 60  # of a file; one with more was rewritten
+MAX_LINES = 4_000  # lines of a file; longer ones are generated
+MAX_HUNKS = 60  # hunks of a file; one with more was rewritten
 MAX_HUNK_LINES = 60  # the log of edits keeps no longer ones
 
 
@@ -64,7 +64,7 @@ def _changes(old: Lines, new: Lines) -> Iterator[Change]:
 
 
 def num_examples(change: Change, earlier: Sequence[Hunk]) -> int:
-    """How many earlier hunks made every change of this one; 0 where it changes no name or number."""
+    """Number of earlier hunks that made every change of this one; 0 where it changes no name or number."""
     wanted = _cores(change.as_hunk("", 0))
     if not wanted or not change.old:
         return 0

@@ -43,7 +43,7 @@ class Tally:
 
 @dataclass
 class Point:
-    """One threshold: what was proposed after one example and after more, and after files' last hunks."""
+    """One threshold: proposals after one example and after more, and after files' last hunks."""
 
     threshold: float
     one: Tally = field(default_factory=Tally)
@@ -96,7 +96,7 @@ def evidence_of(scored: Scored) -> Evidence:
 
 
 def point(asks: Sequence[Ask], score: Score, threshold: float) -> Point:
-    """Propose at every ask as the proposer would: what is right is applied, what is wrong is rejected."""
+    """Propose at every ask as the proposer would: right edits are applied, wrong ones are rejected."""
     found = Point(threshold)
     done: set[tuple[str, str, int]] = set()
     rejected: set[tuple[str, str, str]] = set()
