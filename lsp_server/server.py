@@ -183,8 +183,10 @@ class SlipstreamServer(LanguageServer):
         settings = self.session.configuration.settings
         self.scheduler.use(settings)
         self.contexts.clear()
+        folders, session = self.session.folders.paths, self.session
         self.indexes.set_folders(
-            {folder: self.session.index_settings(folder) for folder in self.session.folders.paths}
+            {folder: session.index_settings(folder) for folder in folders},
+            {folder: session.exclude_around(folder) for folder in folders},
         )
         self.show_status()
 

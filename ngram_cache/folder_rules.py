@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
-from ngram_cache.file_names import TOOL_FOLDERS, is_in_secret_folder, is_secret_path
+from ngram_cache.file_names import TOOL_FOLDERS, is_in_secret_folder, is_secret_path, name_in
 from ngram_cache.git_places import GitPlaces, Stamp, find_places, opened, stamp_of
 from ngram_cache.ignore import (
     IGNORE_FILES,
@@ -62,16 +62,25 @@ class _Outer:
 class FolderRules:
     """The rules that hold below one folder. `exclude` are a user's patterns, which nothing can take back.
 
+    `exclude_around` are such patterns of folders that the folder lies in, by their resolved paths.
+
     `checkpoint` is called every some tenths of a second at most, and may raise.
     """
 
     def __init__(
-        self, folder: ConfinedFolder, exclude: Sequence[str], checkpoint: Callable[[], None]
+        self,
+        folder: ConfinedFolder,
+        exclude: Sequence[str],
+        checkpoint: Callable[[], None],
+        exclude_around: Sequence[tuple[Path, Sequence[str]]] = (),
     ) -> None:
         self._folder = folder
         self._is_secret = is_in_secret_folder(f"{folder.root.as_posix()}/")
         self.checkpoint = checkpoint
-        self._exclude = "\n".join(exclude).encode("utf-8", "surrogatepass")
+        names = {around: name_in(around, folder.root) for around, _ in exclude_around}
+        above = [(name.as_posix(), around) for around, name in names.items() if name]
+        patterns = dict(exclude_around)
+        self._exclude = [("", _bytes_of(exclude)), *((name, _bytes_of(patterns[at])) for name, at in above)]
         self._excluded: Layers | None = None
         self._outer: dict[str, _Outer] = {}  # the folder itself, and the work trees in it
 
@@ -107,7 +116,12 @@ class FolderRules:
     def top(self) -> Layers:
         """The layers that hold in the folder itself. SkippedFileError when it is not to be read."""
         if self._excluded is None:
-            self._excluded = (self._parsed(self._exclude, "the setting index.exclude"),)
+            self._excluded = tuple(
+                self._parsed(data, "the setting index.exclude", above=above) for above, data in self._exclude
+            )
+            if any(layer.ignores_root(self.checkpoint) for layer in self._excluded):
+                self._excluded = None
+                raise SkippedFileError("excluded")
         outer = self._outer.get("")
         if outer is None:
             self._outer[""] = outer = self._read_outer("")
@@ -279,6 +293,10 @@ def _outer_files(places: GitPlaces, root: Path) -> Iterator[tuple[ConfinedFolder
 def is_rule_file(path: str) -> bool:
     """Whether a change of `path` may change what is ignored."""
     return path.rpartition("/")[2] in IGNORE_FILES or f"/{path}".endswith(f"/{_GIT_RULES}")
+
+
+def _bytes_of(patterns: Sequence[str]) -> bytes:
+    return "\n".join(patterns).encode("utf-8", "surrogatepass")
 
 
 def _too_large(source: str, reason: str) -> SkippedFileError:

@@ -38,11 +38,15 @@ _MAX_TIME_NS = (1 << 63) - 1  # some file systems keep later times than an index
 
 @dataclass(frozen=True, slots=True)
 class RepositoryOptions:
-    """What may be indexed: `exclude` are patterns as in a `.gitignore`, which nothing can take back."""
+    """What may be indexed: `exclude` are patterns as in a `.gitignore`, which nothing can take back.
+
+    `exclude_around` are such patterns of folders around the repository's, by their resolved paths.
+    """
 
     max_files: int = 20_000
     max_file_bytes: int = 1 << 20
     exclude: tuple[str, ...] = ()
+    exclude_around: tuple[tuple[Path, tuple[str, ...]], ...] = ()
     limits: WalkLimits = field(default_factory=WalkLimits)
 
 
@@ -69,7 +73,7 @@ class Repository:
         self._called = Path(os.path.abspath(root))  # noqa: PTH100  the link that it may be is kept
         self._options = options
         self._should_stop = should_stop
-        self._rules = FolderRules(self._folder, options.exclude, self._checkpoint)
+        self._rules = FolderRules(self._folder, options.exclude, self._checkpoint, options.exclude_around)
 
     @property
     def root(self) -> Path:

@@ -15,7 +15,7 @@ from lsp_server.handlers.identifying import relocate
 from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace import settings_file
-from ngram_cache.real_paths import real_path
+from lsp_server.workspace.identities import FoundSettings, find_folder
 
 logger = logging.getLogger(__name__)
 
@@ -88,10 +88,13 @@ async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> Non
 
 async def _read(server: SlipstreamServer, folder: Path) -> None:
     session = server.session
-    (values, problems), path = await on_own_thread(_read_folder, folder)
+    (values, problems), (path, around) = await on_own_thread(_read_folder, folder)
     if server.has_ended or folder not in session.folders:
         return
     leads_elsewhere = session.folders.read(folder, path)
+    session.folders.around[folder] = tuple(around)
+    for outer, (outer_values, _) in around.items():
+        session.configuration.set_repository(outer, outer_values)
     problems += session.configuration.set_repository(folder, values)
     file = str(folder / settings_file.REPOSITORY_FILE)
     server.messages.show_of_file(file, problems, types.MessageType.Warning)
@@ -99,9 +102,6 @@ async def _read(server: SlipstreamServer, folder: Path) -> None:
         relocate(server)
 
 
-def _read_folder(folder: Path) -> tuple[tuple[dict[str, Any], tuple[str, ...]], Path]:
-    """Return the values of a folder's own settings file and its problems, and the folder's real path."""
-    try:
-        return settings_file.read_repository_file(folder), real_path(folder)
-    except OSError:
-        return ({}, ()), folder
+def _read_folder(folder: Path) -> tuple[FoundSettings, tuple[Path, dict[Path, FoundSettings]]]:
+    """Return the values of a folder's own settings file and its problems, and what is found around it."""
+    return settings_file.read_repository_file(folder), find_folder(folder)

@@ -39,7 +39,8 @@ async def identified(server: SlipstreamServer, uri: str) -> None:
 def forget(server: SlipstreamServer, location: DocumentLocation) -> None:
     """A document is closed: settings files that spoke of it alone are of no more interest."""
     server.identities.forget(location.uri, location.stands_for)
-    for home in set(location.rule_folders) - set(server.session.folders.paths):
+    folders = server.session.folders
+    for home in set(location.rule_folders).difference(folders.paths, *folders.around.values()):
         if not server.session.has_documents_in(home):
             server.session.configuration.drop_repository(home)
 

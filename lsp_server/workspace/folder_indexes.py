@@ -24,6 +24,10 @@ from ngram_cache.saved_index import forget
 # A buffer is shown to the index when it has been still for this long.
 BUFFER_QUIET_S = 0.3
 
+# Patterns by the folders whose settings files they are from.
+ExcludeAround = tuple[tuple[Path, tuple[str, ...]], ...]
+NOTHING_AROUND: Mapping[Path, ExcludeAround] = {}
+
 # Makes a list of a document's lines that is the reader's own.
 ReadLines = Callable[[], list[str]]
 
@@ -64,12 +68,25 @@ class FolderIndexes:
         """The tokens that folders are indexed by, once they are known."""
         return self._tokens
 
-    def set_folders(self, folders: Mapping[Path, IndexSettings]) -> None:
+    def set_folders(
+        self,
+        folders: Mapping[Path, IndexSettings],
+        exclude_around: Mapping[Path, ExcludeAround] = NOTHING_AROUND,
+    ) -> None:
         """Index exactly these folders, each by its own settings. Nothing is begun any more after `stop`.
 
-        A folder for which the system gives no thread is reported, and tried again by the next call.
+        `exclude_around` are the patterns of folders around one of them, which hold there too. A folder for
+        which the system gives no thread is reported, and tried again by the next call.
         """
-        wanted = {folder: _options(settings) for folder, settings in folders.items() if settings.enabled}
+        wanted = {
+            folder: RepositoryOptions(
+                max_files=settings.max_files,
+                exclude=settings.exclude,
+                exclude_around=exclude_around.get(folder, ()),
+            )
+            for folder, settings in folders.items()
+            if settings.enabled
+        }
         problems: dict[Path, RuntimeError] = {}
         with self._lock:
             if self.has_stopped:
@@ -203,10 +220,6 @@ class FolderIndexes:
         if ours and self._on_watched is not None:
             self.files_changed(ours)
             self._on_watched(ours)
-
-
-def _options(settings: IndexSettings) -> RepositoryOptions:
-    return RepositoryOptions(max_files=settings.max_files, exclude=settings.exclude)
 
 
 def _concerns(worker: FolderWorker, path: Path) -> bool:

@@ -21,11 +21,12 @@ class WorkspaceFolders:
     """The open folders by URI; several URIs may name one folder.
 
     The settings of `unread` folders are not known yet: they are not indexed, and nothing is suggested there.
-    The real path of a folder is known once it is read.
+    The real path of a folder is known once it is read, and the folders `around` it that have a settings file.
     """
 
     by_uri: dict[str, Path] = field(default_factory=dict)
     unread: set[Path] = field(default_factory=set)
+    around: dict[Path, tuple[Path, ...]] = field(default_factory=dict)
     _real_paths: dict[Path, Path] = field(default_factory=dict)
 
     def __contains__(self, folder: Path) -> bool:
@@ -64,6 +65,7 @@ class WorkspaceFolders:
             return None
         self.unread.discard(folder)
         self._real_paths.pop(folder, None)
+        self.around.pop(folder, None)
         return folder
 
 

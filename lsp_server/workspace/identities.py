@@ -29,12 +29,16 @@ MAX_FOUND = 256
 MAX_LOOKING = 32  # at a time, each on a thread
 
 
+# What a settings file says, and what is wrong with it.
+FoundSettings = tuple[dict[str, Any], tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class FoundFile:
     """Which file a document is, and what each settings file around it says, with what is wrong there."""
 
     identity: FileIdentity
-    settings: dict[Path, tuple[dict[str, Any], tuple[str, ...]]] = field(default_factory=dict)
+    settings: dict[Path, FoundSettings] = field(default_factory=dict)
 
 
 class Identities:
@@ -99,12 +103,27 @@ def find_identity(path: Path) -> FileIdentity:
         path = real_path(path)
     except (OSError, ValueError):
         return FileIdentity(path, path.parent)
-    top = work_tree(path.parent)
+    top, configured = _configured(path.parent)
+    return FileIdentity(path, top or next(iter(configured), path.parent), configured)
+
+
+def find_folder(folder: Path) -> tuple[Path, dict[Path, FoundSettings]]:
+    """Return the real path of a folder, and what the settings files of the folders around it say."""
+    try:
+        folder = real_path(folder)
+    except (OSError, ValueError):
+        return folder, {}
+    _, configured = _configured(folder)
+    return folder, {outer: read_repository_file(outer) for outer in configured if outer != folder}
+
+
+def _configured(folder: Path) -> tuple[Path | None, tuple[Path, ...]]:
+    """The work tree that holds a folder, and the folders from there down that have a settings file."""
+    top = work_tree(folder)
     configured: list[Path] = []
-    for folder in path.parents:
-        if os.path.lexists(folder / REPOSITORY_FILE):
-            configured.append(folder)
-        if folder == top:
+    for outer in (folder, *folder.parents):
+        if os.path.lexists(outer / REPOSITORY_FILE):
+            configured.append(outer)
+        if outer == top:
             break
-    outermost = tuple(reversed(configured))[:MAX_CONFIGURED]
-    return FileIdentity(path, top or next(iter(outermost), path.parent), outermost)
+    return top, tuple(reversed(configured))[:MAX_CONFIGURED]

@@ -197,8 +197,15 @@ class Session:
 
     def index_settings(self, folder: Path) -> IndexSettings:
         """How a workspace folder is indexed."""
-        settings = self.configuration.of(folder).index
-        return settings.model_copy(update={"enabled": False}) if folder in self.folders.unread else settings
+        around = self.folders.around.get(folder, ())
+        settings, own = self.configuration.of(folder, *around).index, self.configuration.of(folder).index
+        is_enabled = settings.enabled and folder not in self.folders.unread
+        return settings.model_copy(update={"enabled": is_enabled, "exclude": own.exclude})
+
+    def exclude_around(self, folder: Path) -> tuple[tuple[Path, tuple[str, ...]], ...]:
+        """The patterns of the settings files around a workspace folder, by their folders."""
+        around = self.folders.around.get(folder, ())
+        return tuple((outer, self.configuration.of(outer).index.exclude) for outer in around)
 
     def refusal_of_focused(self) -> str:
         """The rule by which nothing is suggested by itself in the focused document, or nothing."""

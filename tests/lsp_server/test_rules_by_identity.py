@@ -95,6 +95,9 @@ TABLE = [
     Row("unsaved, by a link", "project", "link/excluded/new.py", leaves=False, scheme="untitled:"),
     Row("cell, by a link", "project", "link/excluded/x.ipynb", leaves=False, scheme=CELL),
     Row("new file, by a link", "project", "link/new.py", leaves=True, is_shared=True),
+    Row("a folder of the repository is open", "project/sub", "project/sub/private/x.py", leaves=False),
+    Row("a folder of it is open, by a link", "project/sub", "link/sub/private/x.py", leaves=False),
+    Row("a folder of it is open, a file", "project/sub", "link/sub/open.py", leaves=True, is_shared=True),
     Row("no folder", "", "project/open.py", leaves=True),
     Row("no folder, ignored", "", "project/ignored/x.py", leaves=False),
     Row("no folder, excluded", "", "project/excluded/x.py", leaves=False),
@@ -211,4 +214,18 @@ async def test_a_folder_that_is_closed_leaves_its_settings_with_its_open_documen
         session = windows.servers[0].session
         assert session.location_of(uri).folder is None
         assert session.settings_for(uri).max_tokens == 60
+        await window.end()
+
+
+async def test_the_index_of_a_repository_s_subfolder_leaves_out_what_the_repository_excludes(
+    disk: Path,
+) -> None:
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(disk / "project/sub")
+        async with asyncio.timeout(PATIENCE_S):
+            while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":
+                pass
+        index = windows.servers[0].indexes.index_of(disk / "project/sub")
+        assert index is not None and index.holds("open.py") and not index.holds("private/x.py")
         await window.end()

@@ -455,3 +455,25 @@ def test_a_root_that_holds_nothing_but_secrets_is_not_indexed(tmp_path: Path) ->
     walk = Repository(root).walk()
     assert not walk.files
     assert walk.skipped["secret"] == 1
+
+
+@pytest.mark.parametrize(
+    ("patterns", "left"),
+    [
+        (("sub/private/",), ["open.py"]),
+        (("private/",), ["open.py"]),
+        (("/private/",), ["open.py", "private/x.py"]),
+        (("sub/",), []),
+        (("elsewhere/", "*.js"), ["open.py", "private/x.py"]),
+    ],
+)
+def test_patterns_of_a_folder_around_hold_as_they_do_there(
+    tmp_path: Path, patterns: tuple[str, ...], left: list[str]
+) -> None:
+    outer = tmp_path.resolve()
+    for name in ("open.py", "private/x.py"):
+        (outer / "sub" / name).parent.mkdir(parents=True, exist_ok=True)
+        (outer / "sub" / name).write_text("x = 1\n")
+    repository = Repository(outer / "sub", RepositoryOptions(exclude_around=((outer, patterns),)))
+    assert sorted(file.path for file in repository.walk().files) == left
+    assert [name for name in ("open.py", "private/x.py") if repository.allows(name)] == left
