@@ -42,12 +42,66 @@ def _pair(
 
 
 PAIRS = (
-    _pair("python", "wheel", "cyclopts", ("5.4.0", "5.5.2"), ("", "")),
-    _pair("python", "wheel", "mcp", ("2.2.0", "2.3.0"), ("", "")),
-    _pair("python", "wheel", "openai-agents", ("0.23.1", "0.24.0"), ("", "")),
-    _pair("python", "wheel", "smolagents", ("1.25.0", "1.26.0"), ("", "")),
-    _pair("python", "wheel", "a2a-sdk", ("1.2.3", "1.3.0"), ("", "")),
-    _pair("python", "wheel", "inline-snapshot", ("0.35.4", "0.36.0"), ("", "")),
+    _pair(
+        "python",
+        "wheel",
+        "cyclopts",
+        ("5.4.0", "5.5.2"),
+        (
+            "29a4639849e9161f64bce7904c787b85f6a8accfb08cd675ad70b7753af57e81",
+            "4fbe863ebace1c65dafc6520c82217915b103d27fbd1d8fcd168f2abcca3a12a",
+        ),
+    ),
+    _pair(
+        "python",
+        "wheel",
+        "mcp",
+        ("2.2.0", "2.3.0"),
+        (
+            "bde982589473a060ae145e3406e9a5333fe538c97229ba841f5a7f92be004f81",
+            "dd0c44c089d16453e8ae31a3877a0054d7a2314caaa81f5e0541b9b1734b2377",
+        ),
+    ),
+    _pair(
+        "python",
+        "wheel",
+        "openai-agents",
+        ("0.23.1", "0.24.0"),
+        (
+            "0183e6da7370df80f7cf900379d9f113e664e32b426f51aa7486c9091faf8f2d",
+            "18d4ac34e84ed937333ec8ce46395ed3521ffcbb0a521780a4c2eaa451467f49",
+        ),
+    ),
+    _pair(
+        "python",
+        "wheel",
+        "smolagents",
+        ("1.25.0", "1.26.0"),
+        (
+            "fbb6716ef9ff164c9ca6238d8bd2559736c9e171a21443e2c61c400d443bdcde",
+            "70e1cfb1576f782da93190ee31d9bb2659e5ca4bd84fda0c412e1f20498f28b6",
+        ),
+    ),
+    _pair(
+        "python",
+        "wheel",
+        "a2a-sdk",
+        ("1.2.3", "1.3.0"),
+        (
+            "a89529ab7d026900170aefc1515f35c68d9a14b6a9133f8cc775c8fe598f8ae7",
+            "b94a73b5dc7ff1afe5f11d324480f83386a64d02b8a6b719baf013595284cc6c",
+        ),
+    ),
+    _pair(
+        "python",
+        "wheel",
+        "inline-snapshot",
+        ("0.35.4", "0.36.0"),
+        (
+            "0ad221c1bc6fe4ce249f7c1c4131284099ecac1a5c1023aa7b1a95921c07265d",
+            "1079cf302098fedb418c7ac2be9cadd14f2e71461143bcaf605be1214530bef4",
+        ),
+    ),
     _pair("typescript", "npm", "@tanstack/db", ("0.14.0", "0.15.0"), ("", ""), "src"),
     _pair("typescript", "npm", "@tanstack/router-core", ("1.171.33", "1.171.39"), ("", ""), "src"),
     _pair("typescript", "npm", "ai", ("7.0.166", "7.0.173"), ("", ""), "src"),
