@@ -12,6 +12,7 @@ import pytest
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
+from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk
 from completion_engine.request import Cancellation, CompletionRequest
 from lsp_server.commands.bench_exactness import ExactnessWish, compare
 from tests.benchmarks.samples import from_folder
@@ -121,3 +122,36 @@ def test_an_auto_closed_bracket_is_covered(engine: CompletionEngine) -> None:
 def test_the_bare_tokens_do_not_depend_on_the_rules(engine: CompletionEngine) -> None:
     bare = engine.write(request(BEFORE), NoRules(), 24).written.text
     assert bare.startswith(engine.complete(request(BEFORE)).text)
+
+
+CLIENT = """def fetch_user(client, user_id):
+    response = client.get_json(f"/users/{user_id}")
+    return response
+
+
+def fetch_team(client, team_id):
+    response = client.get_json(f"/teams/{team_id}")
+    return response
+
+
+def fetch_org(client, org_id):
+    response = client.request_json(f"/orgs/{org_id}")
+    return response
+"""
+
+
+def test_an_edit_that_was_made_twice_is_proposed_again(engine: CompletionEngine) -> None:
+    lines = tuple(CLIENT.split("\n"))
+    hunks = [Hunk("a", at, (lines[at].replace("get_", "request_"),), (lines[at],)) for at in (1, 6)]
+    request = EditRequest([EditDocument("a", "client.py", "python", lines)], hunks, 6)
+    proposal = engine.propose_edit(request).proposal
+    assert proposal is not None
+    assert (proposal.edit.first_line, proposal.edit.new) == (11, (lines[11].replace("request_", "get_"),))
+    assert proposal.num_examples == 2
+
+
+def test_an_edit_that_belongs_nowhere_else_is_not_repeated(engine: CompletionEngine) -> None:
+    lines = tuple(CLIENT.replace("request_", "get_").split("\n"))
+    hunk = Hunk("a", 1, ("    reply = client.get_json(user_id)",), (lines[1],))
+    answer = engine.propose_edit(EditRequest([EditDocument("a", "client.py", "python", lines)], [hunk], 1))
+    assert answer.proposal is None
