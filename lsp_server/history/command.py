@@ -47,7 +47,9 @@ def replay(  # noqa: PLR0913 - one argument for each option
     author: Annotated[str, typer.Option(help="Whose commits; otherwise those of git's user.email.")] = "",
     since: Annotated[str, typer.Option(help="The oldest commit, as git reads dates: '2 weeks ago'.")] = "",
     commits: Annotated[int, typer.Option(min=1, max=1000, help="Number of commits.")] = 20,
-    minutes: Annotated[float, typer.Option(min=0.1, help="End after this time with what is known.")] = 5.0,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, help="Minutes of typing, after the model is loaded.")
+    ] = 5.0,
     larger: Annotated[
         bool, typer.Option("--larger/--no-larger", help="Type them once more with a larger stored model.")
     ] = True,

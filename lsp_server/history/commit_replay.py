@@ -79,9 +79,9 @@ class CommitReplayer:
     chars_per_s: float = 10.0
 
     async def replay(
-        self, commits: Sequence[CommitBlocks], limit: TimeLimit, on_commit: Callable[[ReplayedCommit], None]
+        self, commits: Sequence[CommitBlocks], seconds: float, on_commit: Callable[[ReplayedCommit], None]
     ) -> None:
-        """Type the commits until the time is over; each ends with a call of `on_commit`.
+        """Type the commits for `seconds` after the model is loaded; each ends with a call of `on_commit`.
 
         The folder holds the files of one commit's parent at a time. Between two commits it leaves the server,
         so that its index is compared with the disk and no answer can come from a newer commit. Raises
@@ -92,6 +92,7 @@ class CommitReplayer:
         async with running_server(start, settings=self.settings, env=env) as client:
             stats = await wait_until_ready(client, self.report)
             self.engine.update(stats["engine"])
+            limit = TimeLimit(time.monotonic() + seconds)
             here = self.folder / (self.git.root.name or "repository")
             files = FilesOnDisk(self.git, here)
             for number, commit in enumerate(commits):

@@ -18,12 +18,13 @@ from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.request import Progress
 from lsp_server.history.block_typing import TypedBlock
 from lsp_server.history.blocks import blocks_of
-from lsp_server.history.commit_replay import CommitBlocks, CommitReplayer, ReplayedCommit, TimeLimit
+from lsp_server.history.commit_replay import CommitBlocks, CommitReplayer, ReplayedCommit
 from lsp_server.history.git_objects import GitObjects
 from lsp_server.history.parent_files import temporary_folder
 
 _MAX_COMMITS_READ = 2000
 _READING_SHARE = 0.25  # share of the time for commits without typed blocks
+_NOT_INDEXED = "files not given to the index"
 _FIRST_MODEL_SHARE = 0.7  # share of the time, if a larger model types the same blocks afterwards
 
 
@@ -85,28 +86,26 @@ async def replay_history(
 
     Raises SlipstreamError. The record holds every finished commit, also when this is cancelled.
     """
-    end = record.began + 60 * options.minutes
-    chosen = choose_commits(record, options, report, end)
+    seconds = 60 * options.minutes
+    chosen = choose_commits(record, options, report, record.began + _READING_SHARE * seconds)
     record.num_chosen = len(chosen)
     target = larger_model(settings["target"]) if options.has_larger_model else ""
     share = _FIRST_MODEL_SHARE if target else 1.0
-    first = TimeLimit(record.began + share * 60 * options.minutes)
 
     def keep(commit: ReplayedCommit) -> None:
         record.replayed.append(commit)
-        if commit.num_files_left_out:
-            record.left_out["files not given to the index"] += commit.num_files_left_out
+        if num_files := max(record.left_out[_NOT_INDEXED], commit.num_files_left_out):
+            record.left_out[_NOT_INDEXED] = num_files
         on_commit(commit)
 
     with temporary_folder() as folder:
         replayer = CommitReplayer(record.git, folder / "first", settings, report, record.engine)
-        await replayer.replay(chosen, first, keep)
+        await replayer.replay(chosen, share * seconds, keep)
         again = [_as_typed(commit) for commit in record.replayed if commit.typed]
-        limit = TimeLimit(end)
-        if target and again and not limit.is_over:
+        if target and again:
             larger = {**settings, "target": target}
             replayer = CommitReplayer(record.git, folder / "larger", larger, report)
-            await replayer.replay(again, limit, record.larger.append)
+            await replayer.replay(again, (1 - share) * seconds, record.larger.append)
 
 
 def choose_commits(
@@ -117,7 +116,6 @@ def choose_commits(
     Raises UserError when there is none.
     """
     git, left_out = record.git, record.left_out
-    end = record.began + _READING_SHARE * (end - record.began)
     chosen: list[CommitBlocks] = []
     commits = git.commits(author=record.author, since=options.since, max_commits=_MAX_COMMITS_READ)
     for commit in commits:

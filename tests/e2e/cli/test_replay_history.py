@@ -81,10 +81,9 @@ def test_author_number_and_screen(run_cli: RunCli, repository: Repository, tempo
 
 def test_the_time_bounds_the_replay(run_cli: RunCli, repository: Repository, temporary: Path) -> None:
     repository.commit({"long.py": "".join(f"value_{n} = compute({n})\n" for n in range(4000))}, "Long")
-    started = time.monotonic()
     report = run_cli("replay", "--history", repository.root, "--minutes", 0.5, "--json").json()
     assert 0 < report["num_chars"] < 80_000
-    assert time.monotonic() - started < 150
+    assert sum(one["num_chars"] > 0 for one in report["by_commit"]) >= 3  # each gets a share
 
 
 @pytest.mark.parametrize(
