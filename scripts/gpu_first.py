@@ -1,11 +1,12 @@
-"""The first half hour on a card: what works, how exact it is and how fast, one JSON line a stage.
+"""Test the kernels, exactness and speed of a card in its first half hour; print one JSON line a stage.
 
     python -m scripts.gpu_first [--model FOLDER] [--only STAGE]... [--miniature]
 
 Needs this repository, torch 2.11 to 2.13 for CUDA with its triton, and the packages of requirements.lock; no
 network, no pytest, no drafters. Each stage is guarded, so one failure does not hide others. `--model` is a
 folder with the 0.5B (config.json, tokenizer.json, model.safetensors), 1 GB to carry; without it the stages
-that need it say so. `--miniature` runs everything in small in Triton's interpreter, with TRITON_INTERPRET=1.
+that need it report its absence. `--miniature` runs everything in small in Triton's interpreter, with
+TRITON_INTERPRET=1.
 """
 
 from __future__ import annotations
@@ -330,7 +331,7 @@ def trial_of(*, is_small: bool, model: Path | None) -> Trial:
 
 def main() -> None:
     """Run what the arguments name; exits with 1 where something is wrong."""
-    parser = argparse.ArgumentParser(description="What a card can do, in one JSON line a stage.")
+    parser = argparse.ArgumentParser(description="Test a card; print one JSON line a stage.")
     parser.add_argument("--model", type=Path)
     parser.add_argument("--only", action="append", choices=list(STAGES))
     parser.add_argument("--miniature", action="store_true")

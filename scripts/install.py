@@ -109,7 +109,7 @@ def pinned_torch(lock: str) -> str:
 
 
 def torch_step(version: str, platform: str, *, has_driver: bool) -> str:
-    """What is said before torch is installed."""
+    """Return the line to print before torch is installed."""
     if has_driver and platform in {"linux", "win32"}:
         return f"torch {version} for CUDA, because there is an NVIDIA driver: several GB"
     return f"torch {version} for CPUs"

@@ -78,7 +78,8 @@ def flaw_of_torch(said: str, cuda_version: str) -> Flaw:
             f"The NVIDIA driver is too old for torch's CUDA {cuda_version}.",
             "Update the driver, or install a torch build for an older CUDA.",
         )
-    return Flaw(f"torch cannot use the GPU: {first_line(said)}", "Check the driver with `nvidia-smi`.")
+    said = first_line(said).rstrip(".")
+    return Flaw(f"torch cannot use the GPU: {said}.", "Check the driver with `nvidia-smi`.")
 
 
 def has_code_for(capability: tuple[int, int], architectures: list[str]) -> bool:

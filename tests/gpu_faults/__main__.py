@@ -28,7 +28,7 @@ def main() -> None:
             found = outcome_of(fault, folder)
             is_same = (found.text, found.tokens) == written_on(found.rung, found.dtype, folder)
             is_right &= is_same and found.rung == fault.rung and fault.said in found.reason
-            reason = found.reason.replace("|", "\\|") or "none"
+            reason = f"`{found.reason.replace('`', chr(39))}`" if found.reason else "none"
             answer = f"{'correct' if is_same else 'WRONG'}, {found.seconds:.1f} s"
             sys.stdout.write(f"| {fault.name} | {found.rung} in {found.dtype} | {reason} | {answer} |\n")
             sys.stdout.flush()

@@ -334,7 +334,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("the card is full", memory(1_000), "CPU", "of GPU memory"),
     Fault(
-        "the card does not say what is free",
+        "the card does not report its free memory",
         lambda patch: patch.setattr(machine, "num_free_bytes", raises(ILLEGAL)),
         "CPU",
         "illegal memory access",

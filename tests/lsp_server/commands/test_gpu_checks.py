@@ -1,4 +1,4 @@
-"""The doctor says of each fault of a GPU's installation what it is and what to do about it."""
+"""The doctor names each fault of a GPU's installation and the next step."""
 
 from __future__ import annotations
 
