@@ -48,11 +48,12 @@ async def _change(server: SlipstreamServer, uri: str, cells: types.NotebookDocum
     if (structure := cells.structure) is not None:
         array = structure.array
         new = [cell.document for cell in array.cells or ()]
-        await _each(structure.did_open or (), lambda item: _open_cell(server, item))
-        server.session.notebooks.splice(uri, array.start, array.delete_count, new)
+        # A cell whose language changed is closed and opened by one message.
         await _each(
             [closed.uri for closed in structure.did_close or ()], lambda cell: _close_cell(server, cell)
         )
+        await _each(structure.did_open or (), lambda item: _open_cell(server, item))
+        server.session.notebooks.splice(uri, array.start, array.delete_count, new)
         _show(server, uri)
     await _each(
         cells.text_content or (),

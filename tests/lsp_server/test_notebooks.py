@@ -167,6 +167,17 @@ async def test_cells_come_go_move_and_change(editor: Editor) -> None:
     assert (await editor.window.why(cell_uri("c"), 0, 0))["rule"] == "unknown-document"
 
 
+async def test_a_cell_whose_language_changes_is_closed_and_opened_at_once(editor: Editor) -> None:
+    editor.open(item("a", "SELECT 1"), item("b", "b = "))
+    sql = item("a", "SELECT 1", "sql")
+    array = {"start": 0, "deleteCount": 1, "cells": cells(sql)}
+    structure = {"array": array, "didOpen": [sql], "didClose": [{"uri": cell_uri("a")}]}
+    assert (await editor.asked("b", 0, 4)).prefix == "SELECT 1\n\nb = "
+    editor.change({"cells": {"structure": structure}})
+    assert (await editor.asked("b", 0, 4)).prefix == "b = "
+    assert (await editor.asked("a", 0, 8)).language == "sql"
+
+
 async def test_a_suggestion_still_fits_a_cell_whose_neighbours_are_shown(editor: Editor) -> None:
     editor.open(item("a", "value = 1"), item("b", "x = "))
     assert await editor.window.suggest(cell_uri("b"), 0, 4) == ["x = !"]
