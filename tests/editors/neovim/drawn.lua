@@ -4,6 +4,7 @@ _G.Drawn = {
   said = {}, -- each text that the server answered, with the line it was asked for
   delays_ms = {}, -- delays of the next answers, in order
   num_held = 0,
+  asked_tick = {}, -- the changedtick of each buffer at the last request for the next edit
 }
 
 local NAMES = { ['slipstream.ghost'] = true, ['nvim.lsp.inline_completion'] = true }
@@ -59,6 +60,22 @@ function Drawn.is_settled()
   return true
 end
 
+--- Whether the next edit was asked for since the last change of the buffer, and answered.
+function Drawn.is_next_edit_settled()
+  local buf = vim.api.nvim_get_current_buf()
+  if vim.fn.getchar(1) ~= 0 or Drawn.asked_tick[buf] ~= vim.api.nvim_buf_get_changedtick(buf) then
+    return false
+  end
+  for _, client in ipairs(vim.lsp.get_clients({ name = 'slipstream' })) do
+    for _, request in pairs(client.requests) do
+      if request.type == 'pending' and request.method == 'textDocument/copilotInlineEdit' then
+        return false
+      end
+    end
+  end
+  return true
+end
+
 local set_extmark = vim.api.nvim_buf_set_extmark
 vim.api.nvim_buf_set_extmark = function(buf, namespace, row, col, opts)
   local id = set_extmark(buf, namespace, row, col, opts)
@@ -90,6 +107,10 @@ end
 local Client = require('vim.lsp.client')
 local request = Client.request
 function Client:request(method, params, handler, ...)
+  if method == 'textDocument/copilotInlineEdit' then
+    local buf = vim.uri_to_bufnr(params.textDocument.uri)
+    Drawn.asked_tick[buf] = vim.api.nvim_buf_get_changedtick(buf)
+  end
   if method == 'textDocument/inlineCompletion' then
     local row = params.position.line
     local col = vim.str_byteindex(vim.fn.getline(row + 1), self.offset_encoding, params.position.character)

@@ -1,6 +1,7 @@
-"""Makes the picture of VS Code in the README: a suggestion in a small project, and where its parts came from.
+"""Makes the pictures of VS Code: a suggestion in a small project with its sources, and a proposed edit.
 
-Run as `python -m tests.editors.vscode.picture docs/vscode.png`, after `make editors`. Owns what is in it.
+Run as `python -m tests.editors.vscode.picture docs/vscode.png docs/next-edit.png`, after `make
+editors`. Owns what is in them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import tempfile
 from pathlib import Path
 
 from tests.editors.vscode import extension, workbench
-from tests.editors.vscode.window import Window, browsing
+from tests.editors.vscode.test_next_edit import change_two_calls
+from tests.editors.vscode.window import Window, browsing, until
 
 SETTINGS = {
     "workbench.colorTheme": "Default Dark Modern",
@@ -73,8 +75,8 @@ query = "SELECT * FROM orders WHERE id = ?"
 row = '''
 
 
-def main(target: Path) -> int:
-    """Write the picture to `target`."""
+def main(suggestion: Path, next_edit: Path) -> int:
+    """Write the pictures of a suggestion and of a proposed edit."""
     with tempfile.TemporaryDirectory(prefix="slipstream-picture-") as scratch:
         folder, profile = Path(scratch) / "shop", Path(scratch) / "profile"
         folder.mkdir()
@@ -93,19 +95,36 @@ def main(target: Path) -> int:
         ):
             window.wait_until_up()
             window.wait_until_ready()
-            window.page.set_viewport_size({"width": 1100, "height": 570})
-            window.run("View: Close All Editors")
-            window.open("orders.py", ORDERS)
             window.run("View: Toggle Primary Side Bar Visibility")
-            window.run("Slipstream: Show Statistics")
-            window.type(TYPED)
-            window.ghost_text()
-            # Over the suggestion it would open a toolbar.
-            window.page.mouse.move(300, 560)
-            window.page.wait_for_timeout(3000)
-            window.picture(target)
+            show_next_edit(window, next_edit)
+            show_suggestion(window, suggestion)
     return 0
 
 
+def show_next_edit(window: Window, target: Path) -> None:
+    """Call another method in two lines, and take the picture when the same is proposed in a third."""
+    window.page.set_viewport_size({"width": 820, "height": 330})
+    window.run("View: Close All Editors")
+    change_two_calls(window, "steps.py")
+    window.press("ArrowUp")
+    until(lambda: "Tab to jump" in window.attached(), what="proposed edit")
+    window.picture(target)
+    window.save()
+
+
+def show_suggestion(window: Window, target: Path) -> None:
+    """Type into the second module, beside the view of the sources."""
+    window.page.set_viewport_size({"width": 1100, "height": 570})
+    window.run("View: Close All Editors")
+    window.open("orders.py", ORDERS)
+    window.run("Slipstream: Show Statistics")
+    window.type(TYPED)
+    window.ghost_text()
+    # Over the suggestion it would open a toolbar.
+    window.page.mouse.move(300, 560)
+    window.page.wait_for_timeout(3000)
+    window.picture(target)
+
+
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(*map(Path, sys.argv[1:])))

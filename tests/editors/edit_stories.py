@@ -1,0 +1,163 @@
+"""Stories of the next edit: what a person changes by hand, and what Tab alone changes after that.
+
+Each is a file before, keys of Neovim's normal mode, and the file at the end. In the stories of `SILENT`
+nothing may be proposed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """`keys` are pressed in normal mode, `after` is the file when no further edit is proposed."""
+
+    name: str
+    file: str
+    before: str
+    keys: str
+    after: str
+
+
+def _renamed(name: str, file: str, before: str, keys: str, *words: tuple[str, str]) -> Story:
+    after = before
+    for old, new in words:
+        after = after.replace(old, new)
+    return Story(name, file, before, keys, after)
+
+
+_LOADER = """def load(path):
+    handle = open(path)
+    data = handle.read()
+    handle.close()
+    return data
+"""
+_LOGGING = """import logging
+
+log = logging.getLogger(__name__)
+
+
+def run(steps):
+    log.info("begin")
+    for step in steps:
+        log.info("step")
+        step()
+    log.info("end")
+"""
+_SQL = """SELECT name FROM users WHERE id = 1;
+SELECT email FROM users WHERE id = 1;
+SELECT phone FROM users WHERE id = 1;
+"""
+_SHELL = """cp build/app $HOME/bin/app
+cp build/tool $HOME/bin/tool
+cp build/check $HOME/bin/check
+"""
+_HTML = """<ul>
+  <li class="item">One</li>
+  <li class="item">Two</li>
+  <li class="item">Three</li>
+</ul>
+"""
+_JS = """var first = read("a.txt");
+var second = read("b.txt");
+var third = read("c.txt");
+"""
+_MARKDOWN = """Run `slip serve` to start the server.
+Run `slip doctor` to check the machine.
+Run `slip models` to list the models.
+"""
+_ASYNC = """async def load(client):
+    users = client.get("/users")
+    orders = client.get("/orders")
+    items = client.get("/items")
+    return users, orders, items
+"""
+
+LOGGING = _renamed(
+    "another level of logging",
+    "calls.py",
+    _LOGGING,
+    ":7s/info/debug/<CR>:9s/info/debug/<CR>",
+    ("info", "debug"),
+)
+STORIES = (
+    _renamed(
+        "a variable gets another name",
+        "loader.py",
+        _LOADER,
+        ":2s/handle/stream/<CR>:3s/handle/stream/<CR>",
+        ("handle", "stream"),
+    ),
+    LOGGING,
+    _renamed(
+        "calls become awaited",
+        "load.py",
+        _ASYNC,
+        ":2s/client/await client/<CR>:3s/client/await client/<CR>",
+        ("= client", "= await client"),
+    ),
+    _renamed(
+        "a table gets another name",
+        "users.sql",
+        _SQL,
+        ":1s/users/people/<CR>:2s/users/people/<CR>",
+        ("users", "people"),
+    ),
+    _renamed(
+        "a folder moves",
+        "install.sh",
+        _SHELL,
+        ":1s/build/dist/<CR>:2s/build/dist/<CR>",
+        ("build", "dist"),
+    ),
+    _renamed(
+        "a class changes",
+        "list.html",
+        _HTML,
+        ":2s/item/entry/<CR>:3s/item/entry/<CR>",
+        ('"item"', '"entry"'),
+    ),
+    _renamed(
+        "declarations change",
+        "read.js",
+        _JS,
+        ":1s/var/const/<CR>:2s/var/const/<CR>",
+        ("var", "const"),
+    ),
+    _renamed(
+        "a program gets another name",
+        "README.md",
+        _MARKDOWN,
+        ":1s/slip/slipstream/<CR>:2s/slip/slipstream/<CR>",
+        ("`slip ", "`slipstream "),
+    ),
+)
+
+_TWO = "def add(a, b):\n    return a + b\n\n\ndef mul(a, b):\n    return a * b\n"
+_PROSE = "The cat sat on the mat.\nThe dog lay in the sun.\nThe bird sang in the tree.\n"
+
+SILENT = (
+    Story("an order that matters to one line", "two.py", _TWO, ":2s/a + b/b + a/<CR>", ""),
+    Story(
+        "a comment is corrected",
+        "note.py",
+        "# teh first\nx = 1\n# the second\ny = 2\n",
+        ":1s/teh/the/<CR>",
+        "",
+    ),
+    Story("a number changes once", "sizes.py", "width = 10\nheight = 20\ndepth = 30\n", ":1s/10/12/<CR>", ""),
+    Story("a word of prose changes", "story.md", _PROSE, ":1s/cat/hen/<CR>", ""),
+    Story("a line is added", "add.py", _TWO, "ggO# Arithmetic.<Esc>", ""),
+    Story("a change is undone", "undone.py", _LOADER, "ggjwcwstream<Esc>u", ""),
+    Story("a change is made everywhere", "all.py", _LOADER, ":%s/handle/stream/<CR>", ""),
+    Story("a line is deleted", "gone.py", _TWO, "Gdd", ""),
+    Story("blank lines are added", "blank.py", _TWO, "ggo<Esc>o<Esc>", ""),
+    Story(
+        "a string of its own changes",
+        "greet.py",
+        'a = "hello"\nb = "world"\nc = "again"\n',
+        ":1s/hello/hallo/<CR>",
+        "",
+    ),
+)

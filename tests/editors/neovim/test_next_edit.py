@@ -1,0 +1,121 @@
+"""The next edit in a real Neovim with the real model: change it once, and Tab makes the change elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.editors.edit_stories import LOGGING, SILENT, STORIES, Story
+from tests.editors.neovim.editor import Neovim
+
+pytestmark = [pytest.mark.real_model, pytest.mark.timeout(900)]
+
+MAX_EDITS = 12
+PROPOSED_ROW = """
+local edit = require('slipstream.next_edit').visible()
+return edit and edit.row or -1
+"""
+
+
+class Person:
+    """Opens a file, changes something, and presses Tab while an edit is shown."""
+
+    def __init__(self, editor: Neovim) -> None:
+        self._editor = editor
+        self._num_pressed = 0
+
+    def begin(self, folder: Path, story: Story) -> Path:
+        path = folder / story.file
+        path.write_text(story.before)
+        self._editor.edit(path)
+        self._editor.until("return require('slipstream.client').of(vim.api.nvim_get_current_buf()) ~= nil")
+        return path
+
+    def press(self, keys: str) -> None:
+        """Press keys of normal mode; wait until they have their effect and the server has answered."""
+        self._num_pressed += 1
+        self._editor.type(f"{keys}:let g:num_pressed = {self._num_pressed}<CR>")
+        self._editor.until("return vim.g.num_pressed == ...", self._num_pressed)
+        self._editor.until("return Drawn.is_next_edit_settled()")
+
+    def proposed_row(self) -> int:
+        """The line of the edit that is shown, -1 without one."""
+        return int(self._editor.call(PROPOSED_ROW))
+
+    def tab_through(self) -> list[int]:
+        """Jump to each proposed edit and apply it; return their lines."""
+        rows: list[int] = []
+        while (row := self.proposed_row()) >= 0 and len(rows) < MAX_EDITS:
+            if self._editor.cursor()[0] != row:
+                self.press("<Tab>")
+                assert self._editor.cursor()[0] == row
+            self.press("<Tab>")
+            rows.append(row)
+        return rows
+
+    def text(self) -> str:
+        return "\n".join([*self._editor.lines(), ""])
+
+
+@pytest.fixture
+def person(editor: Neovim) -> Person:
+    return Person(editor)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_tab_alone_makes_the_rest_of_the_change(
+    person: Person, editor: Neovim, tmp_path: Path, story: Story
+) -> None:
+    path = person.begin(tmp_path, story)
+    person.press(story.keys)
+    assert person.proposed_row() >= 0
+    person.tab_through()
+    editor.vim.command("write")
+    assert path.read_text() == story.after
+
+
+@pytest.mark.parametrize("story", SILENT, ids=lambda story: story.name)
+def test_a_change_that_belongs_nowhere_else_is_not_proposed(
+    person: Person, tmp_path: Path, story: Story
+) -> None:
+    person.begin(tmp_path, story)
+    person.press(story.keys)
+    assert person.proposed_row() == -1
+
+
+def test_escape_dismisses_an_edit_for_good(person: Person, editor: Neovim, tmp_path: Path) -> None:
+    person.begin(tmp_path, LOGGING)
+    person.press(LOGGING.keys)
+    row = person.proposed_row()
+    editor.type("<Esc>")
+    editor.until("return not require('slipstream.next_edit').visible()")
+    person.press(":$s/$/  # the last line/<CR>")
+    assert person.proposed_row() != row
+
+
+def test_keys_are_as_before_when_no_edit_is_shown(person: Person, editor: Neovim, tmp_path: Path) -> None:
+    editor.call("vim.keymap.set('n', '<Tab>', '<Cmd>let g:own_tab = 1<CR>')")
+    person.begin(tmp_path, LOGGING)
+    person.press(LOGGING.keys)
+    assert editor.call("return vim.fn.maparg('<Tab>', 'n', false, true).buffer") == 1
+    person.tab_through()
+    editor.type("<Tab>")
+    assert editor.until("return vim.g.own_tab") == 1
+    editor.call("vim.keymap.del('n', '<Tab>')")
+
+
+def test_an_edit_out_of_sight_has_a_hint_at_the_cursor(
+    person: Person, editor: Neovim, tmp_path: Path
+) -> None:
+    end = '    log.info("end")'
+    before = LOGGING.before.replace(end, "\n" * 200 + end)
+    person.begin(tmp_path, Story("far", "far.py", before, "", ""))
+    person.press(LOGGING.keys)
+    hints = editor.call(
+        "local marks = vim.api.nvim_buf_get_extmarks(0, require('slipstream.edit_drawing').namespace, 0, -1,"
+        " { details = true })"
+        " return vim.iter(marks):map(function(mark)"
+        " return (mark[4].virt_text or { { '' } })[1][1] end):totable()"
+    )
+    assert any("↓ line 211" in hint for hint in hints)
