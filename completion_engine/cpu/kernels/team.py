@@ -1,10 +1,10 @@
 """The threads that programs of kernels run on.
 
-They sleep between programs and spin while one runs. The main thread opens a step, computes it too, closes it,
-and waits only for the helpers that entered it. A helper that is late, or has no core, delays nothing, because
-a kernel's work is taken from a counter. OpenMP's threads wait for each other at every step, which costs two
-to four times as much where other programs need the cores (docs/experiments/threads.md). One program at a time
-has the helpers; another one meanwhile runs on its own thread.
+They sleep between programs and spin while one runs. The thread that runs the program opens a step, computes
+it too, closes it, and waits only for the helpers that entered it. A helper that is late, or has no core,
+delays nothing, because a kernel's work is taken from a counter. OpenMP's threads wait for each other at every
+step, which costs two to four times as much where other programs need the cores (docs/experiments/threads.md).
+One program at a time has the helpers; another one meanwhile runs on its own thread.
 """
 
 from __future__ import annotations
