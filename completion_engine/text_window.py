@@ -21,7 +21,7 @@ MAX_LINES_BEFORE = 200
 MAX_CHARS_BEFORE = 8_000
 MAX_LINES_AFTER = 80
 MAX_CHARS_AFTER = 3_200
-MAX_REST_CHARS = 400  # of the cursor's line, right of the cursor
+MAX_REST_CHARS = 400  # characters of the cursor's line, right of the cursor
 TAB_WIDTH = 4
 
 _TOP_LEVEL = re.compile(r"^[A-Za-z@_#]", re.MULTILINE)
@@ -107,7 +107,7 @@ class CursorContext:
 
     @cached_property
     def line_suffix(self) -> str:
-        """The cursor's line, right of the cursor; of a long one the beginning."""
+        """The cursor's line, right of the cursor; for a long line only the beginning."""
         return self.suffix[:MAX_REST_CHARS].partition("\n")[0]
 
     @cached_property

@@ -78,13 +78,13 @@ class Mode:
         return (match[indent] if indent else found), (match[language] or "") if language else ""
 
     def end_of(self, match: re.Match[str], entry_tag: str, pair: Pair) -> int:
-        """Where a closing mark ends; -1 where it repeats another tag than `entry_tag`."""
+        """Return the end of a closing mark; -1 if it repeats another tag than `entry_tag`."""
         group = self._named[match.lastindex or 0][3]
         return _end_with_tag(match, group, entry_tag, pair) if group else match.end()
 
 
 def _end_with_tag(match: re.Match[str], group: str, tag: str, pair: Pair) -> int:
-    """Where a closing mark ends that must repeat `tag`; -1 if it does not. Some may be longer."""
+    """Return the end of a closing mark that must repeat `tag`; -1 if it does not. Some may be longer."""
     found = match[group] or ""
     if found == tag:
         return match.end()
@@ -139,7 +139,7 @@ def _reach_pattern(pair: Pair, width: int) -> re.Pattern[str]:
 
 
 def closing_expression(pair: Pair) -> str:
-    """The expression of a closing mark, in which the group `end` stands for the tag that it must repeat."""
+    """Return the expression of a closing mark; its group `end` is the tag that it must repeat."""
     if "<tag>" not in pair.closes:
         return pair.closes
     start = pair.opens.index("(?P<tag>")

@@ -17,7 +17,7 @@ from completion_engine.languages.table import identifier_of, language_of
 
 CLOSING = frozenset(")]}")
 _MAX_SKIPPED = 64  # brackets that one closing bracket may close with its own
-_MAX_OPEN = 100  # at least so many of what was opened last are known
+_MAX_OPEN = 100  # the least number of recently opened entries that are kept
 _MAX_REGIONS = 8  # parts in other languages that stand in each other
 _MAX_TAG_CHARS = 80
 _ELEMENT = Pair("<>", "", kind="element", is_multiline=True)
@@ -180,7 +180,7 @@ class _Scan:
         return pair.kind != "region" or len(self.regions) + self.num_pending < _MAX_REGIONS
 
     def _push(self, entry: Open) -> None:
-        """Open an entry; of too many the outer ones are forgotten, but for parts in other languages."""
+        """Open an entry; beyond the bound the outer ones are dropped, except parts in other languages."""
         self.stack.append(entry)
         if len(self.stack) > 2 * _MAX_OPEN:
             self.stack[:-_MAX_OPEN] = [
@@ -360,7 +360,7 @@ class _Regions:
             self.ending = entry if end >= 0 else None
 
     def _end_of(self, entry: Open, position: int) -> tuple[int, int]:
-        """The span of an entry's end within what it stands in; what is known is not sought again."""
+        """The span of an entry's end within what it stands in; known spans are not searched again."""
         key = entry.pair, entry.tag
         start, end, limit = self._known.get(key, (-1, -1, -1))
         if start < position or (end < 0 and limit < self.limit):
@@ -386,7 +386,7 @@ def close_bracket(found: str, start: int, stack: Stack) -> Event:
 
 
 def _index_of(entry: Open, stack: Stack) -> int:
-    """Where an entry stands in a stack, near the end of which it is likely; -1 if it does not."""
+    """Return the index of an entry in a stack, near the end; -1 if it is missing."""
     return next((at for at in range(len(stack) - 1, -1, -1) if stack[at] is entry), -1)
 
 

@@ -15,7 +15,7 @@ Kind = Literal["bracket", "string", "comment", "region", "tag", "element", "nest
 
 NEVER = re.compile(r"(?!)")
 ESCAPED = (r"\\[^\n]",)
-_NUM_CHARS_BEFORE = 80  # that say whether a mark may stand
+_NUM_CHARS_BEFORE = 80  # text before a mark that decides whether it counts
 _NUM_WORD_CHARS = 16
 
 
@@ -57,9 +57,9 @@ class Pair:
         object.__setattr__(self, "closing", self.closes[-1] if is_bracket else "")
 
     def allows(self, text: str, at: int) -> bool:
-        """Whether the opening mark may stand at an offset of a text, by what stands before it.
+        """Whether the opening mark may be at an offset of a text, by the text before it.
 
-        The last word or sign, and one blank for all that follow it, say so.
+        The last word or sign decides, and one blank in place of all that follow it.
         """
         if self.before is None:
             return True

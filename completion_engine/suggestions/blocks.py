@@ -46,7 +46,7 @@ def end_of_part(region: CursorRegion, reading: Reading) -> Fire | None:
         if event.start == event.end and not reading.text[: event.start].strip():
             continue
         if is_part and entry is not None and entry.start < line_start and event.start == event.end:
-            # The line that is indented no deeper is no line of the part.
+            # A line that is indented no deeper does not belong to the part.
             blanks = len(reading.text) - event.end - len(reading.text[event.end :].lstrip(" \t"))
             return Fire(event.end + blanks + 1, len(reading.text[: event.start].rstrip()), "end-of-block")
         if is_part and entry is not None and entry.start < line_start:

@@ -18,7 +18,7 @@ from completion_engine.suggestions.stopping import StopRules
 _MAX_ROUNDS = 8
 _MAX_TRIMS = 24
 _MAX_PARSED_AFTER = 1_000  # characters after the cursor
-_MAX_MARKS_READ = 8_000  # while a text is made shorter; no text that a person wants has so many
+_MAX_MARKS_READ = 8_000  # while a text is made shorter; while a text is shortened; human text has fewer
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""What is open where the window before the cursor begins, by a bounded look at the text above it.
+"""The marks that are open at the window's beginning, by a bounded look at the text above it.
 
-Must not know the window's own text.
+Has no access to the window's own text.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from completion_engine.languages.table import language_of
 from completion_engine.text_window import CursorContext
 
 _MAX_CHARS = 16_000
-_MAX_ALIGNED_CHARS = 4_000  # of a cut text, in which the first line that is certainly code is sought
-_MAX_MARKS = 2_500  # of strings and parts over several lines; no person writes so many there
-_MIN_PREFIX_CHARS = 48_000  # of a document that may itself be cut at its beginning
+_MAX_ALIGNED_CHARS = 4_000  # characters of a cut text that are searched for a line of certain code
+# strings and parts over several lines; human text has fewer
+_MAX_MARKS = 2_500
+_MIN_PREFIX_CHARS = 48_000  # characters of a document that may itself be cut at its beginning
 _MAX_BLANKS = 400
 # A line that text in strings and comments hardly holds: nothing but brackets and parts is open there.
 _STATEMENT = re.compile(
@@ -29,7 +30,9 @@ _STATEMENT = re.compile(
 
 
 def open_before(language: str, cursor: CursorContext) -> tuple[Open, ...]:
-    """What runs over line ends and is open where the window of `cursor` begins, with offsets from there."""
+    """Return the open marks over line ends at the beginning of the window of `cursor`, with offsets from
+    there.
+    """
     prefix = cursor.prefix
     end = len(prefix) - len(cursor.before)
     if lone := _lone_part(language, prefix):
@@ -44,7 +47,7 @@ def open_before(language: str, cursor: CursorContext) -> tuple[Open, ...]:
 
 
 def _lone_part(language: str, prefix: str) -> Pair | None:
-    """What a document stands in that holds one part without its marks, such as a piece of PHP."""
+    """The surroundings of a document that holds one part without its marks, such as a snippet of PHP."""
     traits = language_of(language)
     if not traits.lone or "<?" in prefix or prefix[:_MAX_BLANKS].lstrip()[:1] == "<":
         return None
@@ -52,7 +55,7 @@ def _lone_part(language: str, prefix: str) -> Pair | None:
 
 
 def _start(prefix: str, end: int) -> int:
-    """Where to begin to look: of a long text at a line that is certainly code, if there is one."""
+    """The position to begin the look: in a long text at a line that is certainly code, if there is one."""
     start = max(0, end - _MAX_CHARS)
     if not start and len(prefix) < _MIN_PREFIX_CHARS:
         return 0
@@ -81,7 +84,7 @@ def _part_at(language: str, prefix: str, at: int) -> tuple[Open, ...]:
 
 @lru_cache(maxsize=8)
 def _open_after(language: str, head: str, outer: tuple[Open, ...]) -> tuple[Open, ...]:
-    """What is open at the end of a text, with offsets from there; `outer` counts from there too."""
+    """Marks that are open at the end of a text, with offsets from there; those of `outer` too."""
     stack: Stack = [entry._replace(start=entry.start + len(head)) for entry in outer]
     for number, _ in enumerate(scan(language, head, stack, is_quick=True)):
         if number >= _MAX_MARKS:

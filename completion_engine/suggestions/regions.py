@@ -35,7 +35,7 @@ from completion_engine.text_window import (
 )
 
 _MAX_LINE_CHARS = 400
-_MAX_TAIL_CHARS = 400  # of text before the cursor, that say whether a mark may stand
+_MAX_TAIL_CHARS = 400  # text before the cursor that decides whether a mark counts
 _TOKEN = re.compile(r"</?[\w:.-]*|#?\w+|;;|\S")
 
 
@@ -79,7 +79,8 @@ class CursorRegion:
 
     def __init__(self, cursor: CursorContext) -> None:
         self.cursor = cursor
-        self.imbalances: dict[tuple[str, int], int] = {}  # of texts at the cursor; see `rest_of_line`
+        # imbalances of texts at the cursor; see `rest_of_line`
+        self.imbalances: dict[tuple[str, int], int] = {}
         self.num_marks_read = 0  # the work that they took
         self._last_reading: Reading | None = None
         self.document_language = identifier_of(cursor.language) if cursor.language else ""
@@ -140,7 +141,7 @@ class CursorRegion:
 
     @cached_property
     def outer_on_line(self) -> tuple[frozenset[Open], int]:
-        """What was opened on lines above, and how many of those the rest of the cursor's line closes."""
+        """Marks opened on lines above, and the number of them that the rest of the line closes."""
         outer = frozenset(entry for entry in self.stack if entry.start < -len(self.line_prefix))
         ends = (self.closed.get(entry.start) for entry in outer)
         return outer, sum(end is not None and end <= len(self.line_suffix) for end in ends)

@@ -28,7 +28,7 @@ _MAX_OVERLAPS = 8
 _MAX_OPENED = 64  # marks of prose that wait for a partner
 _MAX_KEPT = 256  # imbalances
 _OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
-_MAX_CHARS_BEFORE = 400  # of the cursor's line
+_MAX_CHARS_BEFORE = 400  # characters of the cursor's line
 
 
 def num_covered(region: CursorRegion, text: str) -> int:
@@ -57,7 +57,7 @@ def imbalance(region: CursorRegion, text: str, num_replaced: int) -> int:
 
 
 def _num_closed_twice(region: CursorRegion, text: str, num_replaced: int) -> int:
-    """How many entries that begin on the cursor's line both `text` and what it does not cover close."""
+    """Number of entries on the cursor's line that both `text` and its uncovered rest close."""
     line_start, line_end = -len(region.line_prefix), len(region.line_suffix)
     closed = [
         entry

@@ -14,8 +14,10 @@ from completion_engine.grammars import Begun, new_parser, parse_within
 
 _DEFINITION_SUFFIXES = ("_definition", "_declaration", "_item", "_specifier")
 _MAX_SPENT_S = 0.03  # for all texts at one cursor
-_MAX_PARSE_S = 0.02  # what is no code of its language takes a parser seconds, other text a hundredth of this
-_MAX_LINE_BYTES = 1_000  # nobody writes longer lines, and a parser is slow in them
+_MAX_PARSE_S = (
+    0.02  # a parser needs seconds for text that is not code of its language, and a hundredth for code
+)
+_MAX_LINE_BYTES = 1_000  # human lines are shorter, and a parser is slow in longer ones
 _DEFINITIONS = frozenset({"method", "singleton_method", "class", "module", "rule_set"})
 
 

@@ -1,4 +1,4 @@
-"""How long it takes to find out where a cursor stands in a large file.
+"""Time to find the region of a cursor in a large file.
 
 Run as `python -m tests.benchmarks.region_times`.
 """

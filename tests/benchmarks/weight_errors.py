@@ -1,4 +1,4 @@
-"""How far packed weights are from a model's GGUF file, by the type of its blocks.
+"""The difference between packed weights and a model's GGUF file, by the type of its blocks.
 
 Run as `python -m tests.benchmarks.weight_errors --target ID`. Compares two ways to pack a sample of the
 tensors with the numbers that the format's own library reads: with the file's levels and scales, as models are
@@ -25,7 +25,7 @@ from completion_engine.models import ModelStore
 from completion_engine.models.gguf_layout import read_layout
 from completion_engine.target_model.gguf_weights import GgufWeights
 
-_EVERY = 6  # of the layers one is sampled
+_EVERY = 6  # one of this number of layers is sampled
 _MAX_ROWS = 8192
 
 

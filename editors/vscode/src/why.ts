@@ -67,7 +67,7 @@ function drafts(stats: NonNullable<Why["stats"]>, texts: Texts): Item[] {
   }
   return [
     {
-      label: `${numbered(tokens, "token")}, ${written} written in ${numbered(passes, "pass", "passes")}`,
+      label: `${numbered(tokens, "token")} shown, ${written} written in ${numbered(passes, "pass", "passes")}`,
       description: `${tokensPerPass(stats) ?? "0"} per pass`,
     },
     { label: `${numbered(drafted, "draft token")}, ${accepted} accepted`, description: bySource(stats.accepted_by_source, texts) },

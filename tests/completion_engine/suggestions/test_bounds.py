@@ -20,7 +20,7 @@ _SHORT_BEFORE, _LONG_BEFORE = 16_000, 64_000
 _WORTH_A_LOOK_S = 0.15
 _WORTH_A_SECOND_LOOK_S = 0.02
 _MAX_GROWTH = 5
-_NUM_SHARES = 8  # of the hostile texts: languages in turn are given one share each
+_NUM_SHARES = 8  # shares of the hostile texts: languages in turn are given one share each
 
 # The repeated text, its language, and the text after it.
 HOSTILE = [

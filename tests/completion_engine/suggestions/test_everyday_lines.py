@@ -19,7 +19,7 @@ _SEPARATOR = " || "
 
 
 def written(truth: str, after: str) -> Iterator[tuple[str, str]]:
-    """What a model may write where `truth` stood: more or less of what follows comes again."""
+    """Texts that a model may write in place of `truth`: more or less of the following text is repeated."""
     rest, _, below = after.partition("\n")
     next_line = next((line for line in below.split("\n") if line.strip()), "")
     yield "the true text", truth
@@ -32,7 +32,7 @@ def written(truth: str, after: str) -> Iterator[tuple[str, str]]:
 
 
 def accepted(language: str, before: str, after: str, generated: str) -> str:
-    """The document once what is shown of a generated text is accepted, which arrives in pieces."""
+    """The document after the suggestion of a generated text is accepted; the text arrives in parts."""
     rules = StopRules(CursorContext(before, after, language))
     ends = range(1, len(generated) + 1)
     stop = next((stop for end in ends if (stop := rules.check(generated[:end]))), None)

@@ -10,7 +10,7 @@ import pytest
 from completion_engine.suggestions.regions import CursorRegion
 from tests.quality.everyday.splits import JUNK, Cut, cuts, files, is_whole, region_of
 
-_MAX_ODD = 0.02  # of cursors
+_MAX_ODD = 0.02  # share of cursors
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Real files cut in three: what stood at the cursor is shown whole, and junk after it is not shown.
+"""Real files cut in three: the original text at the cursor is shown whole, and junk after it is not shown.
 
 No model takes part. `python -m tests.quality.everyday.splits` tries many places in example files of many
 languages and prints each that goes wrong.
@@ -60,7 +60,7 @@ def always(_: Cut, __: CursorRegion) -> bool:
 
 
 def closes_nothing(mark: str) -> Applies:
-    """Whether a bracket at the end of the line can only be junk: the line opens none, and it is no data."""
+    """Whether a bracket at the end of the line can only be junk: the line opens none, and it is not data."""
     opening = {")": "(", "]": "[", "}": "{"}[mark]
 
     def applies(cut: Cut, region: CursorRegion) -> bool:
@@ -170,7 +170,7 @@ def lost(every: Iterator[Cut]) -> Iterator[tuple[str, Cut]]:
 
 
 def region_of(cut: Cut) -> CursorRegion:
-    """Where the cursor stands."""
+    """The region of the cursor."""
     return CursorRegion(CursorContext(cut.before, cut.after, cut.language))
 
 
