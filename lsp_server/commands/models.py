@@ -42,7 +42,7 @@ def list_models() -> None:
         sizes = _gigabytes(spec.num_bytes), _gigabytes(on_disk) if on_disk else "-"
         rows.append((spec.id, _state(model), *sizes, spec.licence, spec.description))
     columns = ("model", "state", "download", "on disk", "licence", "description")
-    show_rows(f"Models in {store.root}", columns, rows)
+    show_rows(f"Models in {store.root}", columns, rows, has_lines=False)
 
 
 @app.command()

@@ -43,11 +43,15 @@ def write_json(value: Mapping[str, Any]) -> None:
     write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
-def show_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Write a table to stdout."""
+def show_rows(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, has_lines: bool = True
+) -> None:
+    """Write a table to stdout; without lines, each row begins with its first value."""
     from rich.table import Table  # noqa: PLC0415 - 50 ms that `--help` need not pay
 
     table = Table(*columns, title=title, title_justify="left")
+    if not has_lines:
+        table.box, table.pad_edge = None, False
     for row in rows:
         table.add_row(*row)
     console().print(table, markup=False)
