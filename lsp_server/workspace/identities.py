@@ -29,7 +29,7 @@ MAX_FOUND = 256
 MAX_LOOKING = 32  # at a time, each on a thread
 
 
-# What a settings file says, and what is wrong with it.
+# The values of a settings file, and its problems.
 FoundSettings = tuple[dict[str, Any], tuple[str, ...]]
 
 

@@ -1,4 +1,4 @@
-"""Stories of the next edit: what a person changes by hand, and what Tab alone changes after that.
+"""Stories of the next edit: the changes by hand, and those by Tab alone after them.
 
 Each is a file before, keys of Neovim's normal mode, and the file at the end. In the stories of `SILENT`
 nothing may be proposed.
