@@ -17,8 +17,6 @@ from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.packed_file import forget_packed, packed_path
 from completion_engine.errors import MachineError
-from completion_engine.gpu.branches import InPlaceBranches
-from completion_engine.gpu.loading import BITS
 from completion_engine.loading.findings_file import findings_path, read_findings, store_findings
 from completion_engine.loading.gpu_target import TargetWish, load_on_gpu
 from completion_engine.loading.ladder import Ladder
@@ -29,14 +27,12 @@ from completion_engine.models.contents import EARLIER
 from completion_engine.models.gguf_layout import read_layout
 from completion_engine.models.manifest import WEIGHTS
 from completion_engine.target_model import llama_family
-from completion_engine.target_model.branch_caches import BranchStorage
-from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
 from completion_engine.target_model.model_files import open_weights, weight_files
 from completion_engine.target_model.model_shape import num_positions
 from completion_engine.target_model.threads import take_free_threads
-from completion_engine.target_model.weights import Precision, WeightKind
+from completion_engine.target_model.weights import Precision
 
 CAPACITY = {"cpu": 2368, "cuda": 8192}  # positions of a KV slot
 
@@ -101,24 +97,3 @@ def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capac
     if model.findings is not known:
         store_findings(path, model.findings)
     return model
-
-
-def family_decoder(
-    model: FamilyModel, num_positions: int, kind: WeightKind, device: torch.device
-) -> tuple[Decoder, BranchStorage | None]:
-    """The decoder of a model on the engine's own kernels, and the place of a tree's branches.
-
-    On a GPU its kernels are checked and its passes captured. Raises UserError for weights of a `kind` that it
-    cannot hold, KernelError for a kernel that is wrong.
-    """
-    if device.type == "cuda":
-        from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
-        from completion_engine.gpu.selftest import check_kernels  # noqa: PLC0415 - as above
-
-        graphed = GraphedDecoder(model, num_positions, device, BITS[kind])
-        check_kernels(graphed)
-        graphed.rehearse()
-        return graphed, InPlaceBranches(graphed.move)
-    if kind == "int8":
-        return Int8Decoder(model, num_positions), None
-    return FloatDecoder(model, num_positions), None

@@ -12,13 +12,19 @@ from typing import Any
 
 import torch
 
+from completion_engine.cpu.float_decoder import FloatDecoder
+from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.errors import MachineError
-from completion_engine.gpu.loading import as_graphed, why_not_model
+from completion_engine.gpu.branches import InPlaceBranches
+from completion_engine.gpu.loading import BITS, as_graphed, why_not_model
 from completion_engine.gpu.memory import Geometry, check_fits, plan_memory
-from completion_engine.loading.model import family_decoder
 from completion_engine.loading.precision import choose_precision
+from completion_engine.target_model.branch_caches import BranchStorage
+from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.llama_family import FamilyModel
+from completion_engine.target_model.weights import WeightKind
 from tests.benchmarks.gpu.ceilings import Ceilings
 from tests.benchmarks.gpu.clock import time_ms, wait
 from tests.benchmarks.gpu.random_models import HandedOver, random_model
@@ -57,11 +63,32 @@ def measure_geometry(
     begin = time.perf_counter()
     if device.type == "cuda" and (why_not := why_not_model(model.config.to_dict())):
         return found | {"absent": why_not}
-    decoder, branches = family_decoder(HandedOver(model), trial.capacity, precision.kind, device)
+    decoder, branches = _family_decoder(HandedOver(model), trial.capacity, precision.kind, device)
     target = LanguageModel(decoder, device, precision, trial.capacity, branches)
     found["ready_s"] = round(time.perf_counter() - begin, 2)  # kernels compiled, graphs captured, checks done
     num_bytes = geometry.pass_bytes(bits)  # type: ignore[arg-type]  # one of three
     return found | describe(target, num_bytes, ceilings, trial)
+
+
+def _family_decoder(
+    model: FamilyModel, num_positions: int, kind: WeightKind, device: torch.device
+) -> tuple[Decoder, BranchStorage | None]:
+    """The decoder of a model on the engine's own kernels, and the place of a tree's branches.
+
+    On a GPU its kernels are checked and its passes captured. Raises UserError for weights of a `kind` that it
+    cannot hold, KernelError for a kernel that is wrong.
+    """
+    if device.type == "cuda":
+        from completion_engine.gpu.decoder import GraphedDecoder
+        from completion_engine.gpu.selftest import check_kernels
+
+        graphed = GraphedDecoder(model, num_positions, device, BITS[kind])
+        check_kernels(graphed)
+        graphed.rehearse()
+        return graphed, InPlaceBranches(graphed.move)
+    if kind == "int8":
+        return Int8Decoder(model, num_positions), None
+    return FloatDecoder(model, num_positions), None
 
 
 def describe(target: LanguageModel, num_pass_bytes: int, ceilings: Ceilings, trial: Trial) -> dict[str, Any]:

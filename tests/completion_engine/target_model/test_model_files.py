@@ -200,6 +200,6 @@ def test_a_bug_of_ours_sends_nobody_to_fetch_the_model_again(
         raise ValueError("rows do not fit")
 
     make().save_pretrained(tmp_path)
-    monkeypatch.setattr(model, "family_decoder", fail)
+    monkeypatch.setattr(model, "FloatDecoder", fail)
     with pytest.raises(ValueError, match="rows do not fit"):
         load_language_model(tmp_path, "cpu", "float32", 512)
