@@ -70,7 +70,7 @@ def replay(  # noqa: PLR0913 - one argument for each option
         _replay_history(files or [Path()], options, given, html, as_json=as_json)
         return
     if not files:
-        raise UserError("There is nothing to type.", advice="Name files, or say --history.")
+        raise typer.BadParameter("Name one FILE... or more, or use --history.")
     file_options = ReplayOptions(limit_keystrokes, start_line, pace, seed, given)
     with progress_bar(quiet=as_json) as report:
         result = asyncio.run(replay_files(files, file_options, report))

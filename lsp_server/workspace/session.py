@@ -208,9 +208,12 @@ class Session:
         return tuple((outer, self.configuration.of(outer).index.exclude) for outer in around)
 
     def refusal_of_focused(self) -> str:
-        """The rule by which nothing is suggested by itself in the focused document, or nothing."""
+        """The rule by which nothing is suggested by itself in the focused document, or nothing.
+
+        A document that the disk is being asked about has none yet: the answer takes a moment.
+        """
         document = self.documents.get(self.focused_uri)
-        if document is None:
+        if document is None or document.uri in self.unidentified:
             return ""
         return self.refusal(document.uri, document.language, is_invoked=False)
 

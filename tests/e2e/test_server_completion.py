@@ -31,6 +31,8 @@ async def test_the_capabilities_name_what_is_served(editor: Editor) -> None:
     assert capabilities["textDocumentSync"]["change"] == 2
     assert capabilities["executeCommandProvider"]["commands"] == [
         "slipstream.accepted",
+        "slipstream.acceptedEdit",
+        "slipstream.rejectedEdit",
         "slipstream.purgeIndex",
     ]
     assert capabilities["workspace"]["workspaceFolders"] == {"supported": True, "changeNotifications": True}
@@ -219,6 +221,7 @@ async def test_the_status_says_why_nothing_comes_in_the_document_that_has_the_fo
         for name, language in (("a.py", "python"), ("a.go", "go"), ("b.py", "python")):
             uri = editor.open(name, "x", language=language)
             editor.client.notify("textDocument/didFocus", {"textDocument": {"uri": uri}})
+            await editor.why(uri, 0, 1)  # which waits until the server knows the file
         editor.client.configure({"device": "cpu", "trigger": "manual"})
         await editor.stats()
     shown = editor.messages("didChangeStatus")
