@@ -111,7 +111,8 @@ export class Server implements vscode.Disposable {
   /** The server's answer, or undefined if the server is not running or does not answer. */
   async request<T>(method: string, params: unknown, token?: CancellationToken): Promise<T | undefined> {
     try {
-      return await this.running?.sendRequest<T>(method, params, token);
+      // An undefined token would count as a second parameter.
+      return await this.running?.sendRequest<T>(method, params, ...(token === undefined ? [] : [token]));
     } catch (error) {
       this.log.debug(`${method} failed: ${String(error)}`);
       return undefined;
