@@ -94,7 +94,11 @@ async def suggest(
         return ()
     ahead = _rest_of(server, selected, snapshot) if selected else ""
     turn = server.scheduler.take_turn()
-    await identified(server, uri)
+    try:
+        await identified(server, uri)
+    except asyncio.CancelledError:
+        session.measurements.num_cancelled += 1
+        raise
     if uri not in session.documents:
         return ()  # it was closed meanwhile
     settings = session.settings_for(uri)

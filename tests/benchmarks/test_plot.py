@@ -45,7 +45,7 @@ def test_the_same_figures_give_the_same_file(tmp_path: Path) -> None:
     assert first == second != other
 
 
-@pytest.mark.parametrize(("name", "message"), [("peers.txt", "no picture"), ("no/peers.svg", "no folder")])
+@pytest.mark.parametrize(("name", "message"), [("peers.txt", "not a picture"), ("no/peers.svg", "no folder")])
 def test_a_picture_that_cannot_be_written_is_refused_beforehand(
     tmp_path: Path, name: str, message: str
 ) -> None:

@@ -41,8 +41,8 @@ class Models(MachineModels):
     after_fetch: Callable[[], None] = lambda: None
     engines: dict[str, list[weakref.ref[Completer]]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        super().__init__(lambda: self.store)
+    def _store(self) -> ModelStore:
+        return self.store
 
     def load_for(self, settings: Settings, on_tokens: OnTokens) -> Load:
         load = super().load_for(settings, on_tokens)
@@ -234,7 +234,7 @@ async def test_a_larger_one_that_is_damaged_is_told_once_and_not_tried_again(
         window = await begin(windows, "one")
         await until(lambda: told(window))
         (message,) = told(window)
-        assert message.startswith(f"Slipstream: {LARGE} cannot be loaded, so {SMALL} goes on")
+        assert message.startswith(f"Slipstream: {LARGE} cannot be loaded, so {SMALL} stays in use")
         assert (await answered_by(window, "one"))[0] == SMALL
         again = await begin(windows, "again")
         assert (await answered_by(again, "again"))[0] == SMALL

@@ -108,8 +108,8 @@ def harms_the_model(make: Callable[[Bench], Any]) -> Cause:
 
     async def cause(bench: Bench) -> None:
         make(bench)
-        bench.window.open(OTHER, "height = 3\nx")
-        assert await bench.window.suggest(OTHER, 1, 1)
+        bench.window.open(OTHER, "count = 1\ncou")
+        assert await bench.window.suggest(OTHER, 1, 3)
 
     return cause
 

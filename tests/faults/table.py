@@ -206,7 +206,8 @@ async def _typing(env: dict[str, str], root: Path, settings: dict[str, str]) -> 
     window = await window_at_host(env)
     await window.initialize(root, **settings)
     window.notify("initialized", {})
-    window.open(URI, "known = 1\nkno")
+    # Texts that the scripted engine and the toy target continue.
+    window.open(URI, "value = 1\nval" if settings else "known = 1\nkno")
     return window
 
 

@@ -124,7 +124,7 @@ async def test_where_no_host_can_be_had_the_window_is_served_all_the_same(
     temporary = hosts.folder / "nowhere" if fault == "no such folder" else hosts.folder
     async with start_window(tmp_path, XDG_RUNTIME_DIR="", TMPDIR=str(temporary)) as window:
         assert await works(window)
-        assert any("gets an engine of its own" in line for line in window.client.stderr_lines)
+        assert any("this window starts its own engine" in line for line in window.client.stderr_lines)
         assert await window.client.shutdown(timeout_s=PATIENCE_S) == 0
     assert hosts.facts() == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -301,13 +300,6 @@ def test_every_file_is_short_and_says_what_it_owns() -> None:
         lines = path.read_text().splitlines()
         assert len(lines) < 300, path
         assert lines[0].startswith("--"), path
-
-
-def test_luacheck_finds_nothing(program: Callable[[str, str], Path]) -> None:
-    luacheck = program("luacheck", "luacheck")
-    command = [str(luacheck), "--no-color", "-q", "."]
-    done = subprocess.run(command, cwd=PLUGIN, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
 
 
 def test_nothing_is_loaded_before_it_is_needed(start: Start) -> None:

@@ -72,7 +72,8 @@ local function add_index(page, stats)
   end
 end
 
---- The model, and why it does not run on a faster rung; with the target `auto` also the reason for it and the cost of the next larger one.
+--- The model, and why it does not run on a faster rung. With the target `auto` also the reason for it, and
+--- the cost of the next larger one.
 ---@param page slipstream.Page
 ---@param stats table
 local function add_target(page, stats)
