@@ -5,9 +5,9 @@ These notifications come from clients of several completion servers, so their sh
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
+from lsp_server.handlers.identifying import identified
 from lsp_server.handlers.inline_completion import prefetch
 from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.server import SlipstreamServer
@@ -31,14 +31,25 @@ def did_partially_accept_completion(server: SlipstreamServer, params: Any) -> No
         server.session.accept(_id_of(params.get("item")), length)
 
 
-def did_focus(server: SlipstreamServer, params: Any) -> None:
-    """The user looks at another document, or at another place where the client says `position` too."""
+async def did_focus(server: SlipstreamServer, params: Any) -> None:
+    """The user looks at another document, or at another place where the client says `position` too.
+
+    A document that was opened just now is prepared once the server knows which file it is.
+    """
     server.session.measurements.num_focused += 1
     uri = _member(_member(params, "textDocument"), "uri")
     server.session.focused_uri = uri if isinstance(uri, str) else ""
     server.show_status()
-    with contextlib.suppress(LookupError, TypeError):  # most clients name no position
-        prefetch(server, *read_position(params))
+    try:
+        uri, place = read_position(params)
+    except (LookupError, TypeError):
+        return  # most clients name no position
+    document = server.session.documents.get(uri)
+    version = document.version if document else None
+    await identified(server, uri)
+    document = server.session.documents.get(uri)
+    if document is not None and document.version == version:
+        prefetch(server, uri, place)
 
 
 def _id_of(item: object) -> object:
