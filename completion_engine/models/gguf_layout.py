@@ -147,13 +147,13 @@ def folder_name(gguf_name: str) -> str:
 
 def write_layout(folder: Path, layout: GgufLayout, *, is_beside: bool) -> None:
     """Write `layout` into `folder`; a file that `is_beside` the folder is named relative to it."""
-    told = {
+    entries = {
         "file": layout.file.name if is_beside else str(layout.file),
         "is_beside": is_beside,
         "num_bytes": layout.num_bytes,
         "tensors": {name: asdict(tensor) for name, tensor in layout.tensors.items()},
     }
-    (folder / LAYOUT).write_text(json.dumps(told), encoding="utf-8")
+    (folder / LAYOUT).write_text(json.dumps(entries), encoding="utf-8")
 
 
 def read_layout(folder: Path) -> GgufLayout | None:
@@ -163,11 +163,11 @@ def read_layout(folder: Path) -> GgufLayout | None:
         return None
     if path.stat().st_size > _MAX_LAYOUT_BYTES:
         raise ValueError(f"{LAYOUT} is too large")
-    told = parse_json(path.read_text(encoding="utf-8"))
+    entries = parse_json(path.read_text(encoding="utf-8"))
     try:
-        tensors = {name: _tensor(entry) for name, entry in told["tensors"].items()}
-        file = folder.parent / Path(told["file"]).name if told["is_beside"] else Path(told["file"])
-        return GgufLayout(file, int(told["num_bytes"]), tensors)
+        tensors = {name: _tensor(entry) for name, entry in entries["tensors"].items()}
+        file = folder.parent / Path(entries["file"]).name if entries["is_beside"] else Path(entries["file"])
+        return GgufLayout(file, int(entries["num_bytes"]), tensors)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{LAYOUT} is damaged") from error
 

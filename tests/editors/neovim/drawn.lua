@@ -45,19 +45,24 @@ function Drawn.text(buf)
   return table.concat(inline) .. table.concat(below)
 end
 
+--- Whether a request of this method has no answer yet.
+local function is_pending(method)
+  for _, client in ipairs(vim.lsp.get_clients({ name = 'slipstream' })) do
+    for _, request in pairs(client.requests) do
+      if request.type == 'pending' and request.method == method then
+        return true
+      end
+    end
+  end
+  return false
+end
+
 --- Whether no answer is waited for and all keys are taken in.
 function Drawn.is_settled()
   if Drawn.num_held > 0 or vim.fn.getchar(1) ~= 0 then
     return false
   end
-  for _, client in ipairs(vim.lsp.get_clients({ name = 'slipstream' })) do
-    for _, request in pairs(client.requests) do
-      if request.type == 'pending' and request.method == 'textDocument/inlineCompletion' then
-        return false
-      end
-    end
-  end
-  return true
+  return not is_pending('textDocument/inlineCompletion')
 end
 
 --- Whether the next edit was asked for since the last change of the buffer, and answered.
@@ -66,14 +71,7 @@ function Drawn.is_next_edit_settled()
   if vim.fn.getchar(1) ~= 0 or Drawn.asked_tick[buf] ~= vim.api.nvim_buf_get_changedtick(buf) then
     return false
   end
-  for _, client in ipairs(vim.lsp.get_clients({ name = 'slipstream' })) do
-    for _, request in pairs(client.requests) do
-      if request.type == 'pending' and request.method == 'textDocument/copilotInlineEdit' then
-        return false
-      end
-    end
-  end
-  return true
+  return not is_pending('textDocument/copilotInlineEdit')
 end
 
 local set_extmark = vim.api.nvim_buf_set_extmark

@@ -7,23 +7,13 @@ from contextlib import AbstractContextManager
 
 import pytest
 
+from tests.editors.edit_stories import LOGGING
 from tests.editors.vscode.window import Window, until
 from tests.editors.vscode.workbench import Workbench
 
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(1200)]
 
-CALLS = """import logging
-
-log = logging.getLogger(__name__)
-
-
-def run(steps):
-    log.info("begin")
-    for step in steps:
-        log.info("step")
-        step()
-    log.info("end")
-"""
+CALLS = LOGGING.before
 
 
 @pytest.fixture(scope="module")

@@ -233,6 +233,14 @@ function M.send_focus(cursor)
   end
 end
 
+--- Cancels a request that is on its way, if there is one.
+---@param asked { client: vim.lsp.Client, request_id: integer? }?
+function M.cancel(asked)
+  if asked and asked.request_id and not asked.client:is_stopped() then
+    asked.client:cancel_request(asked.request_id)
+  end
+end
+
 --- Sends a request on the user's behalf, and shows a message if it fails.
 ---@param method string
 ---@param params table

@@ -114,9 +114,7 @@ end
 --- Cancels the request that is on its way.
 function M.cancel()
   timer:stop()
-  if pending and pending.request_id and not pending.client:is_stopped() then
-    pending.client:cancel_request(pending.request_id)
-  end
+  clients.cancel(pending)
   pending = nil
 end
 

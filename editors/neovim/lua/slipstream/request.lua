@@ -118,9 +118,7 @@ end
 --- Cancels the pending request. If its answer arrives all the same, it is shown only if it fits the text.
 function M.cancel()
   timer:stop()
-  if pending and pending.request_id and not pending.client:is_stopped() then
-    pending.client:cancel_request(pending.request_id)
-  end
+  clients.cancel(pending)
   pending = nil
 end
 
