@@ -34,6 +34,7 @@ export class EditDrawing implements vscode.Disposable {
 
   /** Draw the edit wherever its document is visible, and the hint in the active editor. */
   draw(proposal: Proposal, active: vscode.TextEditor, isAtCursor: boolean): void {
+    this.clear();
     const showing = vscode.window.visibleTextEditors.filter(({ document }) => document === proposal.document);
     this.drawnIn = [active, ...showing];
     for (const editor of showing) {

@@ -29,6 +29,7 @@ export class NextEdit implements vscode.Disposable {
   private timer: NodeJS.Timeout | undefined;
   private asked: vscode.CancellationTokenSource | undefined;
   private proposal: Proposal | undefined;
+  private isVisible = false;
 
   constructor(
     private readonly server: Server,
@@ -162,12 +163,17 @@ export class NextEdit implements vscode.Disposable {
     this.redraw();
   }
 
+  /** Draw the proposal as it belongs to the cursor, or hide it. Called for each move of the cursor. */
   private redraw(): void {
     const editor = vscode.window.activeTextEditor;
-    const proposal = this.valid();
-    setContext("nextEditVisible", proposal !== undefined && editor !== undefined);
-    this.drawing.clear();
-    if (proposal !== undefined && editor !== undefined) {
+    const proposal = editor && this.valid();
+    const isVisible = proposal !== undefined;
+    if (isVisible !== this.isVisible) {
+      this.isVisible = isVisible;
+      setContext("nextEditVisible", isVisible);
+      this.drawing.clear();
+    }
+    if (editor !== undefined && proposal !== undefined) {
       this.drawing.draw(proposal, editor, isAt(proposal, editor));
     }
   }
