@@ -52,9 +52,10 @@ def find_candidates(request: EditRequest) -> list[Candidate]:
         room -= len(text)
         if room < 0:
             break
+        starts = _line_starts(document.lines)
         for hunk in reversed(hunks):
             own = [lesson for lesson in lessons if lesson.hunk is hunk]
-            for edit, num_examples in _edits(document, text, own):
+            for edit, num_examples in _edits(document, text, starts, own):
                 if not _is_unwanted(edit, request):
                     distance = abs(edit.first_line - request.line) + (rank << 24)
                     key = edit.document, edit.first_line, edit.new
@@ -75,9 +76,10 @@ def _lessons(hunks: Sequence[Hunk]) -> list[_Lesson]:
     return lessons
 
 
-def _edits(document: EditDocument, text: str, lessons: Sequence[_Lesson]) -> Iterator[tuple[LineEdit, int]]:
+def _edits(
+    document: EditDocument, text: str, starts: Sequence[int], lessons: Sequence[_Lesson]
+) -> Iterator[tuple[LineEdit, int]]:
     """Yield the edits that the lessons of one hunk make in a document, all of a line together."""
-    starts = _line_starts(document.lines)
     matches: list[tuple[int, _Lesson]] = []
     for lesson in lessons:
         matches += [(at, lesson) for at in _places(text, lesson.substitution)]

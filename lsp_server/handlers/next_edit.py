@@ -34,11 +34,15 @@ async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     context = edit_conversion.read_context(params)
     begin_s = time.perf_counter()
     server.session.measurements.num_edit_requests += 1
+    asked = server.session.documents.get(uri)
+    version = asked.version if asked else None
     rule = await _refusal(server, uri, is_invoked=context.trigger_kind == _INVOKED)
     document = server.session.documents.get(uri)
     if rule or document is None:
         _remember(server, uri, EditAnswer(rule=rule or "unknown-document"))
         return edit_conversion.no_edit()
+    if document.version != version:
+        raise asyncio.CancelledError  # by a key, as one that comes during the search
     line, _ = document.place(place, server.session.encoding)
     request = _request(server, document, line, is_wide=context.takes_other_documents)
     versions = {it.document: server.session.documents[it.document].version for it in request.documents}

@@ -63,14 +63,14 @@ def measure_geometry(
     begin = time.perf_counter()
     if device.type == "cuda" and (why_not := why_not_model(model.config.to_dict())):
         return found | {"absent": why_not}
-    decoder, branches = _family_decoder(HandedOver(model), trial.capacity, precision.kind, device)
+    decoder, branches = family_decoder(HandedOver(model), trial.capacity, precision.kind, device)
     target = LanguageModel(decoder, device, precision, trial.capacity, branches)
     found["ready_s"] = round(time.perf_counter() - begin, 2)  # kernels compiled, graphs captured, checks done
     num_bytes = geometry.pass_bytes(bits)  # type: ignore[arg-type]  # one of three
     return found | describe(target, num_bytes, ceilings, trial)
 
 
-def _family_decoder(
+def family_decoder(
     model: FamilyModel, num_positions: int, kind: WeightKind, device: torch.device
 ) -> tuple[Decoder, BranchStorage | None]:
     """The decoder of a model on the engine's own kernels, and the place of a tree's branches.

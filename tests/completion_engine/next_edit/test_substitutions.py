@@ -6,6 +6,7 @@ import pytest
 
 from completion_engine.next_edit.edits import Hunk
 from completion_engine.next_edit.substitutions import MAX_HUNK_TOKENS, changed_cores, substitutions_of
+from tests.growth import growth
 
 
 def taught(old: str, new: str) -> list[tuple[str, str]]:
@@ -39,6 +40,17 @@ def test_the_change_is_found_again_by_what_names_it(
 def test_a_hunk_that_would_take_long_to_compare_teaches_nothing() -> None:
     old = " ".join(f"name{number}" for number in range(MAX_HUNK_TOKENS))
     assert taught(old, f"{old} more") == []
+
+
+def renamed(num_names: int) -> Hunk:
+    """A hunk in which every name changed, and every blank between them stayed."""
+    old, new = (" ".join(f"{head}{number}" for number in range(num_names)) for head in ("a", "b"))
+    return Hunk("a", 0, (old,), (new,))
+
+
+def test_a_hunk_of_many_equal_tokens_takes_no_longer_than_a_short_one() -> None:
+    """Each blank pairs with each other one, which costs the comparison the third power of their number."""
+    assert growth(lambda num_names: substitutions_of(renamed(num_names)), 60, 299, below=10) < 10
 
 
 def test_the_changed_parts_have_no_context() -> None:
