@@ -15,13 +15,13 @@ from lsp_server.handlers.identifying import relocate
 from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace import settings_file
+from lsp_server.workspace.folders import READING_S
 from lsp_server.workspace.identities import FoundSettings, find_folder
 
 logger = logging.getLogger(__name__)
 
 SECTION = "slipstream"
 PULL_TIMEOUT_S = 3.0
-READING_S = 1.0
 
 
 async def did_change_configuration(

@@ -25,7 +25,8 @@ def identify(server: SlipstreamServer, uri: str, *, is_urgent: bool = True) -> N
 
 
 async def identified(server: SlipstreamServer, uri: str) -> None:
-    """Wait until it is known which file a document is, and whether that may still be believed.
+    """Wait until it is known which file a document is, and whether that may still be believed; and until the
+    folders around it are read, unless that takes long.
 
     While nothing may leave, an answer that is a little old will do: the next request has the new one.
     """
@@ -34,6 +35,7 @@ async def identified(server: SlipstreamServer, uri: str) -> None:
     path = session.location_of(uri).stands_for
     if path is not None and (uri in session.unidentified or session.settings_for(uri).remote.url):
         await server.identities.answered(path)
+    await session.folders.until_read(session.location_of(uri).rule_folders)
 
 
 def forget(server: SlipstreamServer, location: DocumentLocation) -> None:

@@ -6,12 +6,15 @@ Does not depend on the content that is read. Used on the event loop only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import contextlib
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 
 # Each folder takes a thread and an index.
 MAX_FOLDERS = 64
+# A disk that takes longer to respond delays nothing else.
+READING_S = 1.0
 
 Reading = asyncio.Task[None]
 
@@ -28,6 +31,7 @@ class WorkspaceFolders:
     unread: set[Path] = field(default_factory=set)
     around: dict[Path, tuple[Path, ...]] = field(default_factory=dict)
     _real_paths: dict[Path, Path] = field(default_factory=dict)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)  # set once fewer folders are unread
 
     def __contains__(self, folder: Path) -> bool:
         return folder in self.by_uri.values()
@@ -42,9 +46,16 @@ class WorkspaceFolders:
         """Each open folder with its real path, or with itself while that is not known."""
         return {folder: self._real_paths.get(folder, folder) for folder in self.paths}
 
+    async def until_read(self, folders: Collection[Path]) -> None:
+        """Wait until the settings of these folders are known, for at most `READING_S`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(READING_S):
+                while not self.unread.isdisjoint(folders):
+                    await self._news.wait()
+
     def read(self, folder: Path, real_path: Path) -> bool:
         """The settings of an open folder are known; True where its real path is news."""
-        self.unread.discard(folder)
+        self._no_longer_unread(folder)
         is_news = self._real_paths.get(folder, folder) != real_path
         self._real_paths[folder] = real_path
         return is_news
@@ -63,10 +74,15 @@ class WorkspaceFolders:
         folder = self.by_uri.pop(uri, None)
         if folder is None or folder in self:
             return None
-        self.unread.discard(folder)
+        self._no_longer_unread(folder)
         self._real_paths.pop(folder, None)
         self.around.pop(folder, None)
         return folder
+
+    def _no_longer_unread(self, folder: Path) -> None:
+        self.unread.discard(folder)
+        self._news.set()
+        self._news = asyncio.Event()
 
 
 class FolderReadings:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from lsp_server.handlers import configuration
 from tests.windows import Window, Windows, insertion, windows_on
 
 CODE = "def stored(value):\n    return value * 2\n"
@@ -111,3 +113,26 @@ async def test_an_open_document_is_drafted_from_in_a_folder_that_comes_later(wor
     await work.open_changed(work.inner / "a.py")
     work.change(added=[work.inner], removed=[])
     await until(lambda: work.overlaid(work.inner) == ["a.py"])
+
+
+@pytest.mark.parametrize("is_read_in_time", [True, False])
+async def test_a_request_waits_for_the_reading_of_its_folder_but_not_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_read_in_time: bool
+) -> None:
+    """A window whose engine is ready at once, because it is another window's too."""
+    may_read = threading.Event()
+    read_folder = configuration._read_folder
+    monkeypatch.setattr(configuration, "_read_folder", lambda path: may_read.wait(60) and read_folder(path))
+    uri = (tmp_path / "a.py").as_uri()
+    async with windows_on() as windows:
+        await (await windows.open()).begin()
+        window = await windows.open()
+        await window.begin(tmp_path)
+        window.open(uri, "x")
+        asked = window.ask(uri, 0, 1)
+        await window.request("slipstream/stats")
+        if is_read_in_time:
+            may_read.set()
+        answer = await window.answer(asked)
+        may_read.set()
+    assert [item["insertText"] for item in answer["items"]] == (["x!"] if is_read_in_time else [])

@@ -65,6 +65,21 @@ function Drawn.is_settled()
   return not is_pending('textDocument/inlineCompletion')
 end
 
+--- What tells why nothing is drawn: the editor's mode, each server's requests, and the server's statistics.
+function Drawn.state()
+  local found = { mode = vim.api.nvim_get_mode(), cursor = vim.api.nvim_win_get_cursor(0) }
+  for _, client in ipairs(vim.lsp.get_clients()) do
+    local is_own = client.name == 'slipstream' and client.initialized
+    found[#found + 1] = {
+      client = client.name .. ' ' .. client.id,
+      buffers = vim.tbl_keys(client.attached_buffers),
+      requests = client.requests,
+      stats = is_own and client:request_sync('slipstream/stats', vim.empty_dict(), 10000) or nil,
+    }
+  end
+  return vim.inspect(found)
+end
+
 --- Whether the next edit was asked for since the last change of the buffer, and answered.
 function Drawn.is_next_edit_settled()
   local buf = vim.api.nvim_get_current_buf()

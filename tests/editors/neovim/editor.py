@@ -68,7 +68,8 @@ class Neovim:
         end = time.monotonic() + within_s
         while not (value := self.call(lua, *arguments)):
             if time.monotonic() > end:
-                raise TimeoutError(f"{lua} stayed false; on the screen: {self.lines()!r}, {self.messages()}")
+                screen = f"on the screen: {self.lines()!r}, {self.messages()}"
+                raise TimeoutError(f"{lua} stayed false; {screen}; {self.call('return Drawn.state()')}")
             time.sleep(0.01)
         return value
 
