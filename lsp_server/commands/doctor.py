@@ -21,6 +21,7 @@ from lsp_server.commands.server_checks import server_checks
 from lsp_server.commands.source_file import repository_of
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.sharing.host_connection import running_hosts
+from lsp_server.workspace.settings_file import user_file
 
 if TYPE_CHECKING:
     from completion_engine.engine import CompletionEngine
@@ -59,7 +60,10 @@ def _settings_checks(root: Path, report: Progress) -> Iterator[Check]:
     yield from guarded("shared by windows", lambda: _sharing_checks(running_hosts(os.environ)))
     yield from (Check("settings", "slow", problem, "Correct or remove it.") for problem in merged.problems)
     if not merged.problems:
-        yield Check("settings", "ok", "no problems")
+        path = user_file()
+        yield Check(
+            "settings", "ok", f"{path}, {'no problems' if path.exists() else 'not there: all are defaults'}"
+        )
 
 
 def _sharing_checks(hosts: Iterable[dict[str, Any]]) -> Iterator[Check]:

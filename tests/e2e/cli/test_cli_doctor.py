@@ -39,6 +39,7 @@ def test_a_machine_with_a_model_is_measured(run_cli: RunCli, in_repository: Path
     assert checks["target"]["found"].endswith(", by the settings")
     assert checks["kernel"]["found"].endswith(", with weights in bytes")
     assert checks["prompt token"]["found"].endswith(" ms")
+    assert "config.toml: " in checks["settings"]["found"]
 
 
 def test_whatever_is_not_ok_comes_with_advice(run_cli: RunCli, in_repository: Path) -> None:
