@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import astuple, dataclass
 
+from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import Candidate
-from completion_engine.next_edit.edits import LineEdit
-from completion_engine.next_edit.substitutions import is_name, tokens_of
+from completion_engine.next_edit.substitutions import changed_cores, exchanged_names
 
 DEFAULT_THRESHOLD = 0.65
 _MAX_LOG_ODDS = 20.0  # larger values mean the same: a removed long text can have any number
@@ -21,22 +21,33 @@ class Evidence:
     """The evidence for an edit. `log_odds` is the target's, `num_examples` counts recent hunks alike.
 
     An edit that `is_name_change` exchanges names alone; one that `moves_lines` changes the number of lines.
+    `old_name` is the state of the exchanged name. `part`, from 0 to 1, is how much of the repeated hunk's
+    change the edit makes. An edit `repeats_lines` if its old lines are old lines of that hunk, apart from
+    their indentation.
     """
 
     log_odds: float
     num_examples: int
     is_name_change: bool = False
     moves_lines: bool = False
+    old_name: OldName = OldName.UNKNOWN
+    part: float = 1.0
+    repeats_lines: bool = False
 
     @classmethod
-    def of(cls, candidate: Candidate, log_odds: float) -> Evidence:
+    def of(cls, candidate: Candidate, log_odds: float, old_name: OldName) -> Evidence:
         """Collect the evidence for a candidate that the target has scored."""
-        edit = candidate.edit
+        edit, hunk = candidate.edit, candidate.repeats
+        made, all_made = frozenset(changed_cores(edit)), frozenset(changed_cores(hunk))
+        lines = {line.strip() for line in hunk.old}
         return cls(
             log_odds,
             candidate.num_examples,
-            is_name_change=is_name_change(edit),
+            is_name_change=bool(exchanged_names(edit)),
             moves_lines=len(edit.old) != len(edit.new),
+            old_name=old_name,
+            part=len(made & all_made) / max(1, len(all_made)),
+            repeats_lines=all(line.strip() in lines for line in edit.old),
         )
 
 
@@ -44,11 +55,14 @@ class Evidence:
 class Weights:
     """A logistic model of the evidence, fitted on held-out edits by `tests.benchmarks.edits`."""
 
-    bias: float = -1.671
-    log_odds: float = 1.855
-    has_two_examples: float = 1.201
-    is_name_change: float = 0.949
-    moves_lines: float = -1.967
+    bias: float = -3.696
+    log_odds: float = 1.757
+    has_two_examples: float = 0.794
+    is_name_change: float = 1.385
+    moves_lines: float = -0.734
+    old_name: float = 1.97
+    part: float = 2.426
+    repeats_lines: float = 2.185
 
 
 SHIPPED = Weights()
@@ -62,6 +76,9 @@ def features(evidence: Evidence) -> tuple[float, ...]:
         float(evidence.num_examples > 1),
         float(evidence.is_name_change),
         float(evidence.moves_lines),
+        float(evidence.old_name),
+        evidence.part,
+        float(evidence.repeats_lines),
     )
 
 
@@ -69,14 +86,3 @@ def probability(evidence: Evidence, weights: Weights = SHIPPED) -> float:
     """Return the probability that the user wants an edit."""
     score = sum(weight * number for weight, number in zip(astuple(weights), features(evidence), strict=True))
     return 1 / (1 + math.exp(-score))
-
-
-def is_name_change(edit: LineEdit) -> bool:
-    """Return whether an edit exchanges names alone."""
-    old, new = _tokens(edit.old), _tokens(edit.new)
-    pairs = [(one, other) for one, other in zip(old, new, strict=False) if one != other]
-    return len(old) == len(new) and all(is_name(one) and is_name(other) for one, other in pairs)
-
-
-def _tokens(lines: tuple[str, ...]) -> list[str]:
-    return tokens_of("\n".join(lines))

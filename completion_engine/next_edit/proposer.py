@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from dataclasses import replace
 
+from completion_engine.next_edit.bindings import Bindings
 from completion_engine.next_edit.candidates import Candidate, find_candidates
 from completion_engine.next_edit.decision import DEFAULT_THRESHOLD, Evidence, probability
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, LineEdit, ProposedEdit
@@ -43,6 +44,7 @@ class EditProposer:
         room = target.capacity - 2 * self._max_tokens - target.chunks.max_pending
         self._prompts = PlacePrompts(tokenizer, room)
         self._scorer = BranchScorer(target, tokenizer)
+        self._bindings = Bindings()
         self._scores: OrderedDict[_ScoreKey, float] = OrderedDict()
 
     @property
@@ -62,12 +64,11 @@ class EditProposer:
         for candidate in candidates:
             if num_scored >= MAX_SCORED or (time.perf_counter() - begin_s) * 1e3 > MAX_MS:
                 break
-            document = documents[candidate.edit.document]
-            log_odds = self.score(request, document, candidate.edit)
-            if log_odds is None:
+            evidence = self.evidence(request, documents[candidate.edit.document], candidate)
+            if evidence is None:
                 continue
             num_scored += 1
-            proposal = self._decide(candidate, document, log_odds)
+            proposal = self._decide(candidate, evidence)
             if proposal is not None:
                 break
         return EditAnswer(
@@ -78,6 +79,19 @@ class EditProposer:
             self._scorer.num_forwards - num_before,
             (time.perf_counter() - begin_s) * 1e3,
         )
+
+    def evidence(self, request: EditRequest, document: EditDocument, candidate: Candidate) -> Evidence | None:
+        """Return the evidence for a candidate; None if it breaks the syntax or is not scored.
+
+        Raises as `propose`.
+        """
+        if breaks_syntax(document, candidate.edit):
+            return None
+        log_odds = self.score(request, document, candidate.edit)
+        if log_odds is None:
+            return None
+        old_name = self._bindings.old_name(document, candidate.edit, candidate.repeats)
+        return Evidence.of(candidate, log_odds, old_name)
 
     def score(self, request: EditRequest, document: EditDocument, edit: LineEdit) -> float | None:
         """Return log p(new) - log p(old) of an edit; None where its texts are too long, or its place is.
@@ -98,8 +112,9 @@ class EditProposer:
         return self._scores[key]
 
     def forget(self) -> None:
-        """Drop the scores, and with them the texts of documents."""
+        """Drop the scores and the last tree, and with them the texts of documents."""
         self._scores.clear()
+        self._bindings.forget()
 
     def _compared(self, document: EditDocument, edit: LineEdit) -> tuple[LineEdit, Branches | None]:
         """Return an edit as it is scored, and its texts.
@@ -123,11 +138,13 @@ class EditProposer:
         except ValueError:
             return None
 
-    def _decide(self, candidate: Candidate, document: EditDocument, log_odds: float) -> ProposedEdit | None:
-        likely = probability(Evidence.of(candidate, log_odds))
-        if likely < self._threshold or breaks_syntax(document, candidate.edit):
+    def _decide(self, candidate: Candidate, evidence: Evidence) -> ProposedEdit | None:
+        likely = probability(evidence)
+        if likely < self._threshold:
             return None
-        return ProposedEdit(candidate.edit, candidate.repeats, candidate.num_examples, log_odds, likely)
+        return ProposedEdit(
+            candidate.edit, candidate.repeats, candidate.num_examples, evidence.log_odds, likely
+        )
 
 
 def _reason(request: EditRequest, candidates: list[Candidate]) -> str:

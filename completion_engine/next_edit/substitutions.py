@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from completion_engine.next_edit.edits import Hunk
+from completion_engine.next_edit.edits import Hunk, LineEdit
 
 MAX_HUNK_TOKENS = 600  # a longer hunk is rarely one that is repeated
 # Pairs of equal tokens, which each step of a comparison visits. All of 228 hunks of five releases have
@@ -66,8 +66,8 @@ def substitutions_of(hunk: Hunk) -> list[Substitution]:
     return list(found.values())[:_MAX_PATTERNS]
 
 
-def changed_cores(hunk: Hunk) -> list[tuple[str, str]]:
-    """Return the changed parts of a hunk alone, in their order: (removed, inserted)."""
+def changed_cores(hunk: Hunk | LineEdit) -> list[tuple[str, str]]:
+    """Return the changed parts of a hunk or an edit alone, in their order: (removed, inserted)."""
     old, new = tokens_of("\n".join(hunk.old)), tokens_of("\n".join(hunk.new))
     if not _is_comparable(old, new):
         return []
@@ -75,6 +75,14 @@ def changed_cores(hunk: Hunk) -> list[tuple[str, str]]:
         ("".join(old[block.first : block.end]), "".join(new[block.new_first : block.new_end]))
         for block in _changed(old, new)
     ]
+
+
+def exchanged_names(edit: LineEdit) -> frozenset[tuple[str, str]]:
+    """Return the names that an edit exchanges, (old, new); empty if it changes anything else."""
+    old, new = tokens_of("\n".join(edit.old)), tokens_of("\n".join(edit.new))
+    pairs = frozenset((one, other) for one, other in zip(old, new, strict=False) if one != other)
+    is_all = len(old) == len(new) and all(is_name(name) for pair in pairs for name in pair)
+    return pairs if is_all else frozenset()
 
 
 def tokens_of(text: str) -> Tokens:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from completion_engine.next_edit.bindings import OldName
+from completion_engine.next_edit.decision import Evidence
 from completion_engine.next_edit.edits import Hunk, LineEdit
-from tests.benchmarks.edits.asking import Ask, Scored
+from tests.benchmarks.edits.asking import Ask, Scored, read
 from tests.benchmarks.edits.changes import Change, changed_files, is_right, num_examples
 from tests.benchmarks.edits.curves import by_log_odds, fit, halves, point
 
 CHANGE = Change(4, 6, ("x = fetch(1)", "y"), ("x = load(1)", "z"))
 
 
-def scored(hunk: int, log_odds: float, **more: object) -> Scored:
-    values = {"key": f"{hunk} {log_odds}", "num_examples": 1, "distance": 3, "is_name_change": True}
-    values |= {"moves_lines": False, "breaks_syntax": False, "restores": False, "ms": 1.0}
-    return Scored(**{**values, "hunk": hunk, "log_odds": log_odds, **more})  # type: ignore[arg-type]
+def scored(hunk: int, log_odds: float) -> Scored:
+    evidence = Evidence(log_odds, 1, is_name_change=True)
+    return Scored(f"{hunk} {log_odds}", hunk, 3, evidence, restores=False, ms=1.0)
 
 
 def ask(done: int, *candidates: Scored, package: str = "p", is_last: bool = False, **repeats: int) -> Ask:
@@ -82,7 +84,7 @@ def test_weights_learn_what_tells_right_from_wrong() -> None:
     weights = fit(asks)
     assert weights.log_odds > 0.5
     swapped = [
-        replace(each, candidates=tuple(replace(it, log_odds=-(it.log_odds or 0)) for it in each.candidates))
+        replace(each, candidates=tuple(scored(it.hunk, -it.evidence.log_odds) for it in each.candidates))
         for each in asks
     ]
     assert fit(swapped).log_odds < -0.5
@@ -91,3 +93,12 @@ def test_weights_learn_what_tells_right_from_wrong() -> None:
 def test_the_packages_are_halved_by_name() -> None:
     fitted, reported = halves([ask(0, package=name) for name in "cab"])
     assert ({each.package for each in fitted}, {each.package for each in reported}) == ({"a", "c"}, {"b"})
+
+
+def test_an_ask_is_read_as_it_was_written() -> None:
+    candidate = scored(2, 1.5)
+    bound = replace(candidate, evidence=replace(candidate.evidence, old_name=OldName.BOUND, part=0.5))
+    written = ask(0, candidate, bound, h2=1)
+    found = read(json.dumps(asdict(written)))
+    assert found == written
+    assert found.candidates[1].evidence.old_name is OldName.BOUND

@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import MAX_RECENT_HUNKS, Candidate, find_candidates, restores
-from completion_engine.next_edit.decision import is_name_change
+from completion_engine.next_edit.decision import Evidence
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk
-from completion_engine.next_edit.parsing import breaks_syntax
 from completion_engine.next_edit.proposer import MAX_SCORED, EditProposer
 from tests.benchmarks.edits.changes import ChangedFile, changed_files, is_right, num_examples
 from tests.benchmarks.edits.release_pairs import ReleasePair
@@ -27,16 +27,12 @@ _MAX_LOGGED = 12  # hunks of each document, as the log of edits keeps them
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One candidate of one ask. `hunk` is the change that it brings about a part of, -1 for a wrong one."""
+    """One scored candidate of one ask. `hunk` is the change that it makes a part of, -1 for a wrong one."""
 
     key: str
     hunk: int
-    num_examples: int
     distance: int
-    is_name_change: bool
-    moves_lines: bool
-    log_odds: float | None
-    breaks_syntax: bool
+    evidence: Evidence
     restores: bool
     ms: float
 
@@ -71,9 +67,14 @@ def recorded(
 def read(line: str) -> Ask:
     """An ask as it was written."""
     values: dict[str, Any] = json.loads(line)
-    candidates = tuple(Scored(**each) for each in values.pop("candidates"))
+    candidates = tuple(map(_read_scored, values.pop("candidates")))
     repeats = {int(hunk): number for hunk, number in values.pop("repeats").items()}
     return Ask(**values, candidates=candidates, repeats=repeats)
+
+
+def _read_scored(values: dict[str, Any]) -> Scored:
+    evidence = values.pop("evidence")
+    return Scored(**values, evidence=Evidence(**{**evidence, "old_name": OldName(evidence["old_name"])}))
 
 
 def _asks(pair: ReleasePair, proposer: EditProposer, max_scored_asks: int) -> Iterator[Ask]:
@@ -116,18 +117,20 @@ def _asks_in(
 def _scored(
     request: EditRequest, document: EditDocument, proposer: EditProposer, hunk_of: Callable[[Candidate], int]
 ) -> Iterator[Scored]:
-    for candidate in find_candidates(request)[:MAX_SCORED]:
+    num_scored = 0
+    for candidate in find_candidates(request):
         begin_s = time.perf_counter()
-        log_odds = proposer.score(request, document, candidate.edit)
+        evidence = proposer.evidence(request, document, candidate)
+        if evidence is None:
+            continue
         yield Scored(
             f"{zlib.crc32(repr(candidate.edit.identity).encode()):08x}",
             hunk_of(candidate),
-            candidate.num_examples,
             candidate.distance,
-            is_name_change(candidate.edit),
-            len(candidate.edit.old) != len(candidate.edit.new),
-            log_odds,
-            breaks_syntax(document, candidate.edit),
+            evidence,
             any(restores(candidate.edit, hunk) for hunk in request.hunks),
             (time.perf_counter() - begin_s) * 1e3,
         )
+        num_scored += 1
+        if num_scored == MAX_SCORED:
+            return

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from completion_engine.next_edit.decision import Evidence, Weights, features, probability
+from completion_engine.next_edit.decision import Weights, features, probability
 from tests.benchmarks.edits.asking import Ask, Scored
 
 Score = Callable[[Scored], float]
@@ -71,28 +71,17 @@ class Point:
 
 def by_probability(weights: Weights) -> Score:
     """The probability that the shipped decision gives, under these weights."""
-    return lambda scored: probability(evidence_of(scored), weights)
+    return lambda scored: probability(scored.evidence, weights)
 
 
 def by_log_odds(scored: Scored) -> float:
     """The target's log odds without any evidence."""
-    return evidence_of(scored).log_odds
+    return scored.evidence.log_odds
 
 
 def by_pattern(_scored: Scored) -> float:
     """Patterns alone: the nearest place is always proposed."""
     return 1.0
-
-
-def evidence_of(scored: Scored) -> Evidence:
-    """The evidence as the proposer sees it; a place that could not be scored is as unlikely as can be."""
-    log_odds = -1e9 if scored.log_odds is None else scored.log_odds
-    return Evidence(
-        log_odds,
-        scored.num_examples,
-        is_name_change=scored.is_name_change,
-        moves_lines=scored.moves_lines,
-    )
 
 
 def point(asks: Sequence[Ask], score: Score, threshold: float) -> Point:
@@ -107,7 +96,7 @@ def point(asks: Sequence[Ask], score: Score, threshold: float) -> Point:
         chosen = _proposed(ask, score, threshold, done, rejected)
         if chosen is None:
             continue
-        tally = found.one if chosen.num_examples == 1 else found.more
+        tally = found.one if chosen.evidence.num_examples == 1 else found.more
         found.num_restored += chosen.restores
         if chosen.hunk >= 0:
             tally.num_right += 1
@@ -133,7 +122,7 @@ def _proposed(
     for scored in ask.candidates:
         is_done = scored.hunk >= 0 and (ask.package, ask.file, scored.hunk) in done
         is_open = not is_done and (ask.package, ask.file, scored.key) not in rejected
-        if is_open and not scored.breaks_syntax and score(scored) >= threshold:
+        if is_open and score(scored) >= threshold:
             return scored
     return None
 
@@ -143,9 +132,8 @@ def fit(asks: Sequence[Ask]) -> Weights:
     places: dict[tuple[str, str, str, int], Scored] = {}
     for ask in asks:
         for scored in ask.candidates:
-            if scored.log_odds is not None:
-                places[ask.package, ask.file, scored.key, scored.num_examples] = scored
-    rows = np.array([features(evidence_of(scored)) for scored in places.values()])
+            places[ask.package, ask.file, scored.key, scored.evidence.num_examples] = scored
+    rows = np.array([features(scored.evidence) for scored in places.values()])
     is_right = np.array([float(scored.hunk >= 0) for scored in places.values()])
     weights = np.zeros(rows.shape[1])
     ridge = np.full(rows.shape[1], _RIDGE)

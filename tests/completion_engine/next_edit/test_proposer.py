@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from completion_engine.next_edit import proposer as proposer_module
-from completion_engine.next_edit.decision import Evidence, is_name_change, probability
+from completion_engine.next_edit.bindings import OldName
+from completion_engine.next_edit.candidates import Candidate
+from completion_engine.next_edit.decision import Evidence, probability
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
 from completion_engine.next_edit.parsing import breaks_syntax
 from completion_engine.next_edit.places import NUM_LINES_AFTER, NUM_LINES_BEFORE, PlacePrompts, text_around
@@ -94,9 +96,34 @@ def test_more_evidence_makes_an_edit_more_likely() -> None:
     assert probability(replace(evidence, log_odds=8.0)) > probability(evidence)
     assert probability(replace(evidence, num_examples=2)) > probability(evidence)
     assert probability(replace(evidence, moves_lines=True)) < probability(evidence)
+    assert probability(replace(evidence, repeats_lines=True)) > probability(evidence)
+    assert probability(replace(evidence, part=0.2)) < probability(evidence)
+    assert probability(replace(evidence, old_name=OldName.DANGLING)) > probability(evidence)
+    assert probability(replace(evidence, old_name=OldName.BOUND)) < probability(evidence)
     assert (
         0 < probability(replace(evidence, log_odds=-1e9)) < probability(replace(evidence, log_odds=1e9)) < 1
     )
+
+
+@pytest.mark.parametrize(
+    ("edit", "part", "repeats_lines"),
+    [
+        (LineEdit("a", 5, ("    x = fetch(1)",), ("    x = load(1)",)), 1.0, True),
+        (LineEdit("a", 5, ("y = fetch(2)",), ("y = load(2)",)), 1.0, False),
+        (LineEdit("a", 5, ("y = fetch(2)",), ("y = fetch(3)",)), 0.0, False),
+    ],
+)
+def test_the_evidence_tells_how_much_of_a_hunk_is_repeated(
+    edit: LineEdit, part: float, repeats_lines: bool
+) -> None:
+    found = Evidence.of(Candidate(edit, HUNK, 1, 3), 2.0, OldName.UNKNOWN)
+    assert (found.part, found.repeats_lines) == (part, repeats_lines)
+
+
+def test_an_edit_that_breaks_the_syntax_is_not_scored(target: LanguageModel, tokenizer: Tokenizer) -> None:
+    hunk = Hunk("a", 0, ("x = fetch(1)",), ("x = fetch((1)",))
+    answer = EditProposer(target, tokenizer, threshold=0.0).propose(replace(REQUEST, hunks=[hunk]))
+    assert (answer.proposal, answer.num_candidates, answer.num_scored) == (None, 1, 0)
 
 
 def test_a_prompt_shows_the_lines_around_a_place_and_the_recent_edits(tokenizer: Tokenizer) -> None:
@@ -118,14 +145,6 @@ def test_a_place_whose_prompt_is_too_long_is_not_scored(target: LanguageModel, t
     long = EditDocument("a", "a.py", "python", (LINES[0], "x = fetch(" + "1 + " * 2_000 + "1)"))
     answer = EditProposer(target, tokenizer, threshold=0.0).propose(EditRequest([long], [HUNK]))
     assert (answer.proposal, answer.num_candidates, answer.num_scored) == (None, 1, 0)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "is_change"),
-    [("a.get(b)", "a.put(c)", True), ("a.get(b)", "a.put()", False), ("x + 1", "x - 1", False)],
-)
-def test_an_exchange_of_names_is_told_from_other_edits(old: str, new: str, is_change: bool) -> None:
-    assert is_name_change(LineEdit("a", 0, (old,), (new,))) is is_change
 
 
 def test_lines_that_go_away_are_scored_with_the_line_after_them(

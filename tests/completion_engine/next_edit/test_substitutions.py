@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.next_edit.edits import Hunk
-from completion_engine.next_edit.substitutions import MAX_HUNK_TOKENS, changed_cores, substitutions_of
+from completion_engine.next_edit.edits import Hunk, LineEdit
+from completion_engine.next_edit.substitutions import (
+    MAX_HUNK_TOKENS,
+    changed_cores,
+    exchanged_names,
+    substitutions_of,
+)
 from tests.growth import growth
 
 
@@ -56,3 +61,17 @@ def test_a_hunk_of_many_equal_tokens_takes_no_longer_than_a_short_one() -> None:
 def test_the_changed_parts_have_no_context() -> None:
     hunk = Hunk("a", 0, ("run(job)", "y = fetch()"), ("run(job, 5)", "y = load()"))
     assert changed_cores(hunk) == [("", ", 5"), ("fetch", "load")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("a.get(b)", "a.put(c)", {("get", "put"), ("b", "c")}),
+        ("a.get(b)", "a.put()", set()),
+        ("x + 1", "x - 1", set()),
+    ],
+)
+def test_names_are_exchanged_where_nothing_else_changes(
+    old: str, new: str, names: set[tuple[str, str]]
+) -> None:
+    assert exchanged_names(LineEdit("a", 0, (old,), (new,))) == names

@@ -1,0 +1,141 @@
+"""What became of a name that an edit exchanges: whether its file still binds it.
+
+An edit that renames a definition leaves uses of a name that nothing binds any more. A name that is still
+bound means what it meant before. Bounded in time and text. Does not depend on models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+from tree_sitter import Node, Parser, Tree
+
+from completion_engine.grammars import new_parser, parse_within
+from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit, Lines
+from completion_engine.next_edit.substitutions import exchanged_names
+
+_MAX_CHARS = 300_000
+_MAX_PARSE_S = 0.2
+_MAX_OCCURRENCES = 256
+_MAX_LEVELS = 4  # from a name to the node that binds it
+
+_BINDING_FIELDS = frozenset({"name", "left", "pattern", "alias", "declarator", "parameters"})
+_BINDING_NODES = ("definition", "declaration", "declarator", "item", "parameter", "assignment", "spec",
+                  "binding", "for_", "let_", "alias", "signature", "catch", "_clause")  # fmt: skip
+_PARAMETER_LISTS = ("parameters", "lambda_parameters", "formal_parameters")
+_IMPORTS = ("import", "use_")
+_MEMBERS = ("attribute", "member_expression", "field_expression", "selector_expression")
+_MEMBER_FIELDS = frozenset({"attribute", "property", "field"})
+_CALLS = ("argument_list", "arguments", "call", "call_expression", "subscript", "block")
+_VALUE_FIELDS = frozenset(
+    {"value", "right", "type", "body", "return_type", "object", "function", "condition", "arguments"}
+)
+
+
+class OldName(IntEnum):
+    """The state of the name that an edit replaces: still bound, not known, or dangling.
+
+    A dangling name has no binding left in its file, and the hunk that the edit repeats binds the new name.
+    """
+
+    BOUND = -1
+    UNKNOWN = 0
+    DANGLING = 1
+
+
+class Bindings:
+    """Looks for bindings in documents. Keeps the tree of the last one. Used on one thread."""
+
+    def __init__(self) -> None:
+        self._parsers: dict[str, Parser | None] = {}
+        self._last: tuple[tuple[str, Lines], tuple[Tree, bytes] | None] | None = None
+
+    def old_name(self, document: EditDocument, edit: LineEdit, hunk: Hunk) -> OldName:
+        """Return the state of the one name that `edit` exchanges as `hunk` did."""
+        names = exchanged_names(edit)
+        parsed = self._parsed(document) if len(names) == 1 else None
+        if parsed is None:
+            return OldName.UNKNOWN
+        ((old, new),) = names
+        if any(True for _ in _binding_rows(*parsed, old)):
+            return OldName.BOUND
+        is_own = document.document == hunk.document
+        is_renamed = is_own and any(
+            hunk.first_line <= row < hunk.end_line for row in _binding_rows(*parsed, new)
+        )
+        return OldName.DANGLING if is_renamed else OldName.UNKNOWN
+
+    def forget(self) -> None:
+        """Drop the tree, and with it the text of a document."""
+        self._last = None
+
+    def _parsed(self, document: EditDocument) -> tuple[Tree, bytes] | None:
+        """Return a document's tree and text; None without a grammar, or where it is too long or too slow."""
+        key = document.language, document.lines
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._parse(document)
+        return self._last[1]
+
+    def _parse(self, document: EditDocument) -> tuple[Tree, bytes] | None:
+        if document.language not in self._parsers:
+            self._parsers[document.language] = new_parser(document.language)
+        parser = self._parsers[document.language]
+        if parser is None or sum(map(len, document.lines)) > _MAX_CHARS:
+            return None
+        text = "\n".join(document.lines).encode("utf-8", "replace")
+        tree = parse_within(parser, text, _MAX_PARSE_S)
+        return None if tree is None else (tree, text)
+
+
+def _binding_rows(tree: Tree, text: bytes, name: str) -> Iterator[int]:
+    """Yield the lines that bind a name."""
+    token = name.encode("utf-8", "replace")
+    at = text.find(token)
+    for _ in range(_MAX_OCCURRENCES):
+        if at < 0:
+            return
+        end = at + len(token)
+        node = tree.root_node.descendant_for_byte_range(at, end)
+        if node is not None and (node.start_byte, node.end_byte) == (at, end) and _is_binding(node):
+            yield node.start_point.row
+        at = text.find(token, end)
+
+
+def _is_binding(node: Node) -> bool:
+    """Return whether an identifier is defined, declared, assigned or imported where it stands."""
+    if node.child_count or not node.type.endswith("identifier"):
+        return False
+    for _ in range(_MAX_LEVELS):
+        parent = node.parent
+        if parent is None:
+            return False
+        is_bound = _is_bound_in(parent, node)
+        if is_bound is not None:
+            return is_bound
+        node = parent
+    return False
+
+
+def _is_bound_in(parent: Node, node: Node) -> bool | None:
+    """Return whether a node binds what its child `node` names; None where a node above it decides."""
+    field = _field_of(parent, node)
+    kind = parent.type
+    if kind in _CALLS:
+        return False
+    if kind in _MEMBERS:
+        return None if field in _MEMBER_FIELDS else False
+    if kind in _PARAMETER_LISTS or kind.startswith(_IMPORTS) or "import" in kind:
+        return True
+    if field in _VALUE_FIELDS:
+        return False
+    is_name_field = field in _BINDING_FIELDS or ("parameter" in kind and field is None)
+    return True if is_name_field and any(word in kind for word in _BINDING_NODES) else None
+
+
+def _field_of(parent: Node, node: Node) -> str | None:
+    """Return the field of a node's child."""
+    for at, child in enumerate(parent.children):
+        if child == node:
+            return parent.field_name_for_child(at)
+    return None
