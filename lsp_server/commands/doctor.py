@@ -61,9 +61,8 @@ def _settings_checks(root: Path, report: Progress) -> Iterator[Check]:
     yield from (Check("settings", "slow", problem, "Correct or remove it.") for problem in merged.problems)
     if not merged.problems:
         path = user_file()
-        yield Check(
-            "settings", "ok", f"{path}, {'no problems' if path.exists() else 'not there: all are defaults'}"
-        )
+        found = "no problems" if path.exists() else "not there, so all are defaults"
+        yield Check("settings", "ok", f"{path}: {found}")
 
 
 def _sharing_checks(hosts: Iterable[dict[str, Any]]) -> Iterator[Check]:
