@@ -159,7 +159,7 @@ class _Scan:
                     continue
                 yield event
             else:
-                yield from self._markup(action, start, match[match.lastindex + 1] or "")  # type: ignore[operator]
+                yield from self._markup(action, start, match)
             inside, mode = self._state()
 
     def _state(self) -> tuple[str, Mode]:
@@ -267,10 +267,10 @@ class _Scan:
         self.line_start = start + 1
         return Event("newline", start, start + 1, inside, num_dropped)
 
-    def _markup(self, action: Action, start: int, name: str) -> Iterator[Event]:
+    def _markup(self, action: Action, start: int, match: re.Match[str]) -> Iterator[Event]:
         end = self.position - self.shift
         if action is Action.END_TAG:
-            yield self._end_tag(name, start, end)
+            yield self._end_tag(match[match.lastindex + 1] or "", start, end)  # type: ignore[operator]
         elif action is Action.ENDS:
             entry = next((entry for entry in reversed(self.stack) if entry.pair.kind == "region"), None)
             if entry is not None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from completion_engine.languages.modes import reach_of
 from completion_engine.languages.scanner import CLOSING, Event, Open, Stack, language_at, scan
+from completion_engine.suggestions.checkpoints import scan_lines
 from completion_engine.text_window import indent_width
 
 _MAX_CONTINUED = (
@@ -64,6 +65,8 @@ class _Closing:
         text = self.after + "\n" * is_all  # the end of a document ends its last line
         stack = list(self.remaining)
         for event in self._events(text, stack):
+            if not self.remaining:
+                break
             if event.kind == "newline" and not (event.entry and event.entry.is_lasting_text):
                 self._drop_line_marks()
                 self._begin_line(event.end)
@@ -74,7 +77,15 @@ class _Closing:
         return self.ends
 
     def _events(self, text: str, stack: Stack) -> Iterator[Event]:
-        """The events of the suffix; elements end above a line of code that closes what they stand in."""
+        """The events of the suffix that concern what is open at the cursor."""
+        if any(entry.pair.kind == "nested-element" for entry in stack):
+            yield from self._events_in_elements(text, stack)
+            return
+        for scanned in scan_lines(self.language, text, stack, before=self.tail):
+            yield from scanned.events
+
+    def _events_in_elements(self, text: str, stack: Stack) -> Iterator[Event]:
+        """All events of the suffix; elements end above a line of code that closes what they stand in."""
         start = 0
         while start >= 0:
             following = -1

@@ -9,9 +9,10 @@ import re
 from functools import lru_cache
 
 from completion_engine.languages.modes import raw_element
-from completion_engine.languages.scanner import Open, Stack, scan
+from completion_engine.languages.scanner import Open, Stack
 from completion_engine.languages.syntax import Pair
 from completion_engine.languages.table import language_of
+from completion_engine.suggestions.checkpoints import scan_lines
 from completion_engine.text_window import CursorContext
 
 _MAX_CHARS = 16_000
@@ -86,7 +87,9 @@ def _part_at(language: str, prefix: str, at: int) -> tuple[Open, ...]:
 def _open_after(language: str, head: str, outer: tuple[Open, ...]) -> tuple[Open, ...]:
     """Marks that are open at the end of a text, with offsets from there; those of `outer` too."""
     stack: Stack = [entry._replace(start=entry.start + len(head)) for entry in outer]
-    for number, _ in enumerate(scan(language, head, stack, is_quick=True)):
-        if number >= _MAX_MARKS:
+    num_marks = 0
+    for scanned in scan_lines(language, head, stack, is_quick=True):
+        num_marks += scanned.num_events
+        if num_marks > _MAX_MARKS:
             return outer
     return tuple(entry._replace(start=entry.start - len(head)) for entry in stack)

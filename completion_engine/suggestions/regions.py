@@ -25,6 +25,7 @@ from completion_engine.languages.scanner import (
 )
 from completion_engine.languages.table import identifier_of, language_of
 from completion_engine.request import Surroundings
+from completion_engine.suggestions.checkpoints import scan_lines, tail_of
 from completion_engine.suggestions.closing import closed_by
 from completion_engine.suggestions.head import open_before
 from completion_engine.text_window import (
@@ -35,7 +36,6 @@ from completion_engine.text_window import (
 )
 
 _MAX_LINE_CHARS = 400
-_MAX_TAIL_CHARS = 400  # text before the cursor that decides whether a mark counts
 _TOKEN = re.compile(r"</?[\w:.-]*|#?\w+|;;|\S")
 
 
@@ -88,7 +88,7 @@ class CursorRegion:
         self.line_prefix, self.line_suffix = cursor.line_prefix, cursor.line_suffix
         self.indent = indent_width(self.line_prefix)
         self.is_blank_line = not self.line_prefix.strip()
-        self.tail = _tail(cursor.prefix)
+        self.tail = tail_of(cursor.prefix)
         self.is_from_start = len(cursor.prefix) == len(self.before)
         self.outer = open_before(self.document_language, cursor)
         self.stack = _scanned(
@@ -228,15 +228,6 @@ class CursorRegion:
         return [line for line in self.after.split("\n")[1:] if line.strip()]
 
 
-def _tail(prefix: str) -> str:
-    """The end of the text before the cursor, begun where a line does if possible."""
-    tail = prefix[-_MAX_TAIL_CHARS:]
-    if len(tail) == len(prefix):
-        return tail
-    start = tail.find("\n")
-    return tail[start:] if start >= 0 else "\0" + tail
-
-
 def _scanned(language: str, text: str, outer: tuple[Open, ...], *, is_from_start: bool) -> Stack:
     """The marks that are open at the end of a text, with offsets from there."""
     lines = text[: text.rfind("\n") + 1]
@@ -244,7 +235,7 @@ def _scanned(language: str, text: str, outer: tuple[Open, ...], *, is_from_start
     before = "" if is_from_start else "\n"
     opened = _open_after_lines(language, lines, outer, before)
     stack = [entry._replace(start=entry.start - len(lines)) for entry in opened]
-    for _ in scan(language, line, stack, before=_tail(before + lines)):
+    for _ in scan(language, line, stack, before=tail_of(before + lines)):
         pass
     return [entry._replace(start=entry.start - len(line)) for entry in stack]
 
@@ -255,7 +246,7 @@ def _open_after_lines(language: str, lines: str, outer: tuple[Open, ...], before
     typed.
     """
     stack = list(outer)
-    for _ in scan(language, lines, stack, before=before):
+    for _ in scan_lines(language, lines, stack, before=before):
         pass
     return tuple(stack)
 

@@ -1,0 +1,120 @@
+"""Scans of whole lines in pieces whose results are cached, so that an edit is scanned from its own piece on.
+
+A piece ends where a line's own text says so. A text that begins earlier or later, as the window of a cursor
+that moves, therefore has the same pieces but for its ends. Does not depend on cursors or rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+from zlib import crc32
+
+from completion_engine.languages.scanner import Event, Open, Stack, scan
+
+_MIN_CHARS = 400
+_MAX_CHARS = 1_200  # a piece with a longer line is not cached
+_NUM_LINES = 8  # of lines after `_MIN_CHARS`, one in this many ends a piece
+_MAX_EVENTS = 400  # in a cached piece
+_MAX_TAIL_CHARS = 400  # text before a position that decides whether a mark counts
+_FAR = 1_000  # a mark opened that far before a piece is in neither its text nor its tail
+
+
+class Scanned(NamedTuple):
+    """The events of a piece that concern what was open before it, or a line, and the number of all events."""
+
+    events: tuple[Event, ...]
+    num_events: int
+
+
+class _Piece(NamedTuple):
+    """A scanned piece and what is open after it; offsets count from the beginning of the piece."""
+
+    scanned: Scanned
+    stack: tuple[Open, ...]
+
+
+def tail_of(prefix: str) -> str:
+    """The end of a text that decides whether a mark after it counts; begins where a line does if possible."""
+    tail = prefix[-_MAX_TAIL_CHARS:]
+    if len(tail) == len(prefix):
+        return tail
+    start = tail.find("\n")
+    return tail[start:] if start >= 0 else "\0" + tail
+
+
+def scan_lines(
+    language: str, lines: str, stack: Stack, *, before: str = "", is_quick: bool = False
+) -> Iterator[Scanned]:
+    """Scan whole lines as `scan` does, piece by piece; `stack` changes at the end of each piece."""
+    for start, end in pairwise(_ends_of_pieces(lines)):
+        near = lines[max(0, start - 2 * _MAX_TAIL_CHARS) : start]
+        tail = tail_of(near if start > 2 * _MAX_TAIL_CHARS else before + near)
+        outer = tuple(_as_seen_from(stack, start))
+        origins = {seen.start: entry.start for seen, entry in zip(outer, stack, strict=True)}
+        piece = _scan_piece(language, lines[start:end], outer, tail, is_quick=is_quick)
+        stack[:] = [_moved(entry, start, origins) for entry in piece.stack]
+        yield Scanned(
+            tuple(_event_moved(event, start, origins) for event in piece.scanned.events),
+            piece.scanned.num_events,
+        )
+
+
+def _ends_of_pieces(lines: str) -> list[int]:
+    """The offsets at which pieces end, after a first 0; the rest of the cursor's line is one of its own."""
+    at = lines.find("\n") + 1
+    ends, size = [0, at] if at else [0], 0
+    for line in lines[at:].split("\n"):
+        at += len(line) + 1
+        size += len(line) + 1
+        if size < _MIN_CHARS:
+            continue
+        if size >= _MAX_CHARS or crc32(line.encode("utf-8", "replace")) % _NUM_LINES == 0:
+            ends.append(at)
+            size = 0
+    return [*(end for end in ends if end < len(lines)), len(lines)] if lines else ends
+
+
+def _as_seen_from(stack: Stack, start: int) -> Iterator[Open]:
+    """The open marks with offsets from `start`; those of marks far before it depend on their order alone."""
+    for depth, entry in enumerate(stack):
+        offset = entry.start - start
+        yield entry._replace(start=offset if offset >= -_FAR else depth - len(stack) - _FAR)
+
+
+def _moved(entry: Open, start: int, origins: dict[int, int]) -> Open:
+    return entry._replace(start=origins[entry.start] if entry.start < 0 else entry.start + start)
+
+
+def _event_moved(event: Event, start: int, origins: dict[int, int]) -> Event:
+    entry = event.entry and _moved(event.entry, start, origins)
+    return Event(event.kind, event.start + start, event.end + start, entry, event.num_dropped)
+
+
+def _scan_piece(language: str, text: str, outer: tuple[Open, ...], before: str, *, is_quick: bool) -> _Piece:
+    is_short = len(text) <= 2 * _MAX_CHARS
+    piece = _scan_cached(language, text, outer, before, is_quick=is_quick) if is_short else None
+    return piece or _scan(language, text, outer, before, is_quick=is_quick)
+
+
+@lru_cache(maxsize=256)
+def _scan_cached(
+    language: str, text: str, outer: tuple[Open, ...], before: str, *, is_quick: bool
+) -> _Piece | None:
+    """The scanned piece; None for one with many events, whose result would take much memory."""
+    piece = _scan(language, text, outer, before, is_quick=is_quick)
+    return piece if piece.scanned.num_events <= _MAX_EVENTS else None
+
+
+def _scan(language: str, text: str, outer: tuple[Open, ...], before: str, *, is_quick: bool) -> _Piece:
+    stack: Stack = list(outer)
+    kept: list[Event] = []
+    num_events = 0
+    for event in scan(language, text, stack, before=before, is_quick=is_quick):
+        num_events += 1
+        is_inner = event.kind == "close" and event.entry is not None and event.entry.start >= 0
+        if event.kind != "open" and not is_inner:
+            kept.append(event)
+    return _Piece(Scanned(tuple(kept), num_events), tuple(stack))
