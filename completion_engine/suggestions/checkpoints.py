@@ -1,7 +1,8 @@
-"""Scans of whole lines in pieces whose results are cached, so that an edit is scanned from its own piece on.
+"""Scans of whole lines in segments whose results are cached, so that an edit scans its own segment only.
 
-A piece ends where a line's own text says so. A text that begins earlier or later, as the window of a cursor
-that moves, therefore has the same pieces but for its ends. Does not depend on cursors or rules.
+The text of a line decides whether a segment ends with it. A text that begins earlier or later, such as the
+window of a moving cursor, therefore has the same segments except at its ends. Does not depend on
+cursors or rules.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from zlib import crc32
 from completion_engine.languages.scanner import Event, Open, Stack, scan
 
 _MIN_CHARS = 400
-_MAX_CHARS = 1_200  # a piece with a longer line is not cached
-_NUM_LINES = 8  # of lines after `_MIN_CHARS`, one in this many ends a piece
-_MAX_EVENTS = 400  # in a cached piece
+_MAX_CHARS = 1_200  # a segment with a longer line is not cached
+_NUM_LINES = 8  # after `_MIN_CHARS`, a segment ends with each line at a probability of one in this many
+_MAX_EVENTS = 400  # in a cached segment
 _MAX_TAIL_CHARS = 400  # text before a position that decides whether a mark counts
-_FAR = 1_000  # a mark opened that far before a piece is in neither its text nor its tail
+_FAR = 1_000  # a mark opened that far before a segment is in neither its text nor its tail
 
 
 class Scanned(NamedTuple):
-    """The events of a piece that concern what was open before it, or a line, and the number of all events."""
+    """The events of a segment that concern lines or earlier marks, and the number of all its events."""
 
     events: tuple[Event, ...]
     num_events: int
 
 
-class _Piece(NamedTuple):
-    """A scanned piece and what is open after it; offsets count from the beginning of the piece."""
+class _Segment(NamedTuple):
+    """A scanned segment and what is open after it; offsets count from the beginning of the segment."""
 
     scanned: Scanned
     stack: tuple[Open, ...]
@@ -48,22 +49,22 @@ def tail_of(prefix: str) -> str:
 def scan_lines(
     language: str, lines: str, stack: Stack, *, before: str = "", is_quick: bool = False
 ) -> Iterator[Scanned]:
-    """Scan whole lines as `scan` does, piece by piece; `stack` changes at the end of each piece."""
-    for start, end in pairwise(_ends_of_pieces(lines)):
+    """Scan whole lines as `scan` does, segment by segment; `stack` changes at the end of each segment."""
+    for start, end in pairwise(_ends_of_segments(lines)):
         near = lines[max(0, start - 2 * _MAX_TAIL_CHARS) : start]
         tail = tail_of(near if start > 2 * _MAX_TAIL_CHARS else before + near)
         outer = tuple(_as_seen_from(stack, start))
         origins = {seen.start: entry.start for seen, entry in zip(outer, stack, strict=True)}
-        piece = _scan_piece(language, lines[start:end], outer, tail, is_quick=is_quick)
-        stack[:] = [_moved(entry, start, origins) for entry in piece.stack]
+        segment = _scan_segment(language, lines[start:end], outer, tail, is_quick=is_quick)
+        stack[:] = [_moved(entry, start, origins) for entry in segment.stack]
         yield Scanned(
-            tuple(_event_moved(event, start, origins) for event in piece.scanned.events),
-            piece.scanned.num_events,
+            tuple(_event_moved(event, start, origins) for event in segment.scanned.events),
+            segment.scanned.num_events,
         )
 
 
-def _ends_of_pieces(lines: str) -> list[int]:
-    """The offsets at which pieces end, after a first 0; the rest of the cursor's line is one of its own."""
+def _ends_of_segments(lines: str) -> list[int]:
+    """The offsets at which segments end, after a first 0; the rest of the cursor's line is one of its own."""
     at = lines.find("\n") + 1
     ends, size = [0, at] if at else [0], 0
     for line in lines[at:].split("\n"):
@@ -93,22 +94,24 @@ def _event_moved(event: Event, start: int, origins: dict[int, int]) -> Event:
     return Event(event.kind, event.start + start, event.end + start, entry, event.num_dropped)
 
 
-def _scan_piece(language: str, text: str, outer: tuple[Open, ...], before: str, *, is_quick: bool) -> _Piece:
+def _scan_segment(
+    language: str, text: str, outer: tuple[Open, ...], before: str, *, is_quick: bool
+) -> _Segment:
     is_short = len(text) <= 2 * _MAX_CHARS
-    piece = _scan_cached(language, text, outer, before, is_quick=is_quick) if is_short else None
-    return piece or _scan(language, text, outer, before, is_quick=is_quick)
+    segment = _scan_cached(language, text, outer, before, is_quick=is_quick) if is_short else None
+    return segment or _scan(language, text, outer, before, is_quick=is_quick)
 
 
 @lru_cache(maxsize=256)
 def _scan_cached(
     language: str, text: str, outer: tuple[Open, ...], before: str, *, is_quick: bool
-) -> _Piece | None:
-    """The scanned piece; None for one with many events, whose result would take much memory."""
-    piece = _scan(language, text, outer, before, is_quick=is_quick)
-    return piece if piece.scanned.num_events <= _MAX_EVENTS else None
+) -> _Segment | None:
+    """The scanned segment; None for one with many events, whose result would take much memory."""
+    segment = _scan(language, text, outer, before, is_quick=is_quick)
+    return segment if segment.scanned.num_events <= _MAX_EVENTS else None
 
 
-def _scan(language: str, text: str, outer: tuple[Open, ...], before: str, *, is_quick: bool) -> _Piece:
+def _scan(language: str, text: str, outer: tuple[Open, ...], before: str, *, is_quick: bool) -> _Segment:
     stack: Stack = list(outer)
     kept: list[Event] = []
     num_events = 0
@@ -117,4 +120,4 @@ def _scan(language: str, text: str, outer: tuple[Open, ...], before: str, *, is_
         is_inner = event.kind == "close" and event.entry is not None and event.entry.start >= 0
         if event.kind != "open" and not is_inner:
             kept.append(event)
-    return _Piece(Scanned(tuple(kept), num_events), tuple(stack))
+    return _Segment(Scanned(tuple(kept), num_events), tuple(stack))

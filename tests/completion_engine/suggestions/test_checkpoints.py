@@ -1,4 +1,4 @@
-"""A scan in cached pieces finds what one scan finds, and an edit costs its own piece."""
+"""A scan in cached segments finds what one scan finds, and an edit costs its own segment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.completion_engine.suggestions.test_bounds import LANGUAGE_OF, REPEATE
 from tests.completion_engine.suggestions.test_invariants import PIECES
 from tests.quality.everyday.cases import written_cases
 
-_NUM_PIECES = 400
+_NUM_MARKS = 400
 
 
 def _from_outside(events: Iterator[Event]) -> list[Event]:
@@ -32,17 +32,17 @@ def _from_outside(events: Iterator[Event]) -> list[Event]:
 def _check(language: str, text: str, *, is_quick: bool) -> None:
     whole: Stack = []
     expected = _from_outside(scan(language, text, whole, is_quick=is_quick))
-    pieced: Stack = []
+    in_segments: Stack = []
     found = [
         event
-        for scanned in scan_lines(language, text, pieced, is_quick=is_quick)
+        for scanned in scan_lines(language, text, in_segments, is_quick=is_quick)
         for event in _from_outside(iter(scanned.events))
     ]
-    assert (pieced, found) == (whole, expected), (language, text[:200])
+    assert (in_segments, found) == (whole, expected), (language, text[:200])
 
 
 @pytest.mark.parametrize("is_quick", [False, True])
-def test_pieces_of_real_files_are_as_one_scan(is_quick: bool) -> None:
+def test_segments_of_real_files_are_as_one_scan(is_quick: bool) -> None:
     """Files of every kind that the benchmark of everyday files has."""
     files = {(case.file, case.language): case for case in written_cases()}
     for case in files.values():
@@ -52,12 +52,12 @@ def test_pieces_of_real_files_are_as_one_scan(is_quick: bool) -> None:
 
 @pytest.mark.parametrize("is_quick", [False, True])
 @pytest.mark.parametrize("language", LANGUAGE_OF.values())
-def test_pieces_of_odd_files_are_as_one_scan(language: str, is_quick: bool) -> None:
-    """Marks in any order: every state that a piece may begin in."""
+def test_segments_of_odd_files_are_as_one_scan(language: str, is_quick: bool) -> None:
+    """Marks in any order: every state that a segment may begin in."""
     generator = random.Random(language)  # noqa: S311 - a reproducible draw, not a secret
     marks = [*REPEATED, *PIECES]
     for _ in range(2):
-        text = "".join(generator.choice(marks) for _ in range(_NUM_PIECES))
+        text = "".join(generator.choice(marks) for _ in range(_NUM_MARKS))
         _check(language, text, is_quick=is_quick)
 
 
@@ -68,8 +68,8 @@ def test_a_fragment_far_above_is_scanned() -> None:
         assert StopRules(CursorContext(prefix, "\n", language)).region.surroundings
 
 
-def test_a_key_scans_few_pieces() -> None:
-    """While a long file is typed in, lines or within one, only the pieces at the cursor are scanned again."""
+def test_a_key_scans_few_segments() -> None:
+    """A key in a long file, within a line or at its end, scans only the segments at the cursor again."""
     above = "".join(f"def f{number}(x):\n    return (x + {number})\n\n" for number in range(2_000))
     StopRules(CursorContext(above, "\n" + above, "python"))
     for typed in ("y", "y\n", "y\nz", "y\nz = (\n"):
@@ -78,8 +78,8 @@ def test_a_key_scans_few_pieces() -> None:
         assert checkpoints._scan_cached.cache_info().misses - before <= 4
 
 
-def test_dense_pieces_take_no_memory() -> None:
-    """The result of a piece with very many marks is not cached, nor is that of a very long line."""
+def test_dense_segments_take_no_memory() -> None:
+    """The result of a segment with very many marks is not cached, nor is that of a very long line."""
     checkpoints._scan_cached.cache_clear()
     for line in ("(" * 800 + "\n", ")" * 20_000 + "\n"):
         for _ in scan_lines("python", line, []):
