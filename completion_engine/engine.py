@@ -183,8 +183,8 @@ class CompletionEngine:
 
     def _complete(self, request: CompletionRequest) -> Completion:
         begin_s = time.perf_counter()
-        prepared, decoding = self._begin(request, waits=True)
         rules = rules_at(request)
+        prepared, decoding = self._begin(request, waits=True)
         limits = Limits.of(request, self._preparation.max_new_tokens, begin_s, decoding.cold_ms)
         try:
             with self.energy.measured(lambda: decoding.stats.num_written):

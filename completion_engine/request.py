@@ -95,6 +95,20 @@ class RepositoryContext:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftScope:
+    """The sources of drafts for a document: its repository, and what was written lately.
+
+    Documents with the same `recent` draft from each other's completions. `index` holds the document under the
+    name `indexed_as`.
+    """
+
+    recent: str
+    document: str
+    index: NgramIndex | None = None
+    indexed_as: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CompletionRequest:
     """One completion to write.
 
@@ -151,6 +165,12 @@ class CompletionRequest:
     def filters_by_confidence(self) -> bool:
         """Whether text that is too unlikely to be right is left out."""
         return self.eagerness < 1
+
+    @property
+    def draft_scope(self) -> DraftScope:
+        """The sources of drafts; a document without a recent scope shares with no other."""
+        document = self.document
+        return DraftScope(self.recent_scope or document, document, self.index, self.indexed_as or document)
 
     def is_at(self, other: CompletionRequest) -> bool:
         """Return whether both are for the same cursor in the same text."""

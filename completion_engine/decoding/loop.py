@@ -19,10 +19,10 @@ from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.device_steps import DeviceDecoder, DeviceSteps
 from completion_engine.drafting.drafts import Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import AcceptanceTable
-from completion_engine.drafting.scopes import DraftScope
 from completion_engine.drafting.tree import verify
 from completion_engine.probability import UNKNOWN, TokenProbability
 from completion_engine.prompting.prompt import Prompt, Written
+from completion_engine.request import DraftScope
 from completion_engine.stats import CompletionStats
 from completion_engine.target_model.language_model import LanguageModel
 

@@ -21,7 +21,7 @@ from completion_engine.drafting.policy import (
     learn_from_picks,
     min_probability_for,
 )
-from completion_engine.drafting.scopes import DraftScope
+from completion_engine.request import DraftScope
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.pass_rows import pad_rows

@@ -17,7 +17,6 @@ from completion_engine.decoding.slots import Slot, SlotPool
 from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.drafts import Drafter, Remembering
 from completion_engine.drafting.policy import AcceptanceTable
-from completion_engine.drafting.scopes import DraftScope
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
 from completion_engine.prompting.prompt import Prompt, RepositoryFormat, Written
 from completion_engine.prompting.prompt_choice import (
@@ -157,7 +156,7 @@ class RequestPreparation:
             self._device_decoder,
             RepositoryBias.for_request(request, num_tokens, is_usual=self._is_bias_usual),
             scores=self._target.device.type == "cpu" and request.filters_by_confidence,
-            scope=DraftScope.of(request),
+            scope=request.draft_scope,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
-from completion_engine.drafting.scopes import DraftScope
+from completion_engine.request import DraftScope
 from completion_engine.target_model.kv_cache import KVCache
 
 Allowed = Callable[[int], bool]

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
-from completion_engine.drafting.scopes import DraftScope, ScopedTable
+from completion_engine.drafting.scopes import ScopedTable
+from completion_engine.request import DraftScope
 from completion_engine.target_model.kv_cache import KVCache
 
 Gram = tuple[int, ...]

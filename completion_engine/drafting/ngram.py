@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
-from completion_engine.drafting.scopes import DraftScope, RecentText
+from completion_engine.drafting.scopes import RecentText
+from completion_engine.request import DraftScope
 from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import Lookup, TokenBuffer
 

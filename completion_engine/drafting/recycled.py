@@ -17,7 +17,8 @@ from torch import Tensor
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import best_few
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
-from completion_engine.drafting.scopes import DraftScope, ScopedTable
+from completion_engine.drafting.scopes import ScopedTable
+from completion_engine.request import DraftScope
 from completion_engine.target_model.kv_cache import KVCache
 
 NUM_SUCCESSORS = 8

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from completion_engine.request import CompletionRequest
-from ngram_cache import NgramIndex, TokenBuffer
+from ngram_cache import TokenBuffer
 
 _MAX_TABLES = 4
 _NUM_TOKENS = 4096  # tokens of recent text in a scope; the oldest are dropped at twice as many
@@ -20,26 +19,6 @@ _MAX_RECENT_SCOPES = 32
 
 Key = tuple[int, ...]
 _V = TypeVar("_V")
-
-
-@dataclass(frozen=True, slots=True)
-class DraftScope:
-    """The sources of drafts for a document: its repository, and what was written lately.
-
-    Documents with the same `recent` draft from each other's completions. `index` holds the document under the
-    name `indexed_as`.
-    """
-
-    recent: str
-    document: str
-    index: NgramIndex | None = None
-    indexed_as: str = ""
-
-    @classmethod
-    def of(cls, request: CompletionRequest) -> DraftScope:
-        """Return the scope of a request's document; by itself it shares with no other."""
-        document = request.document
-        return cls(request.recent_scope or document, document, request.index, request.indexed_as or document)
 
 
 class ScopedTable(Generic[_V]):

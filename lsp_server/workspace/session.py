@@ -172,6 +172,8 @@ class Session:
         """Store the file of an open document; True if it is another one than before."""
         self.unidentified.discard(uri)
         before = self._locations[uri]
+        if before.identity == identity:  # `relocate` has followed the folders since
+            return False
         self._locations[uri] = locate(uri, self.folders.real_paths, identity)
         return self._locations[uri] != before
 

@@ -22,7 +22,7 @@ from completion_engine.drafting.policy import (
     min_probability_for,
     num_written,
 )
-from completion_engine.drafting.scopes import DraftScope
+from completion_engine.request import DraftScope
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from ngram_cache import NgramIndex

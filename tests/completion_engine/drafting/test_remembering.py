@@ -13,7 +13,8 @@ from completion_engine.drafting.drafts import Drafter, Pass, Remembering
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
-from completion_engine.drafting.scopes import DraftScope, RecentText
+from completion_engine.drafting.scopes import RecentText
+from completion_engine.request import DraftScope
 from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import NgramIndex
 
