@@ -32,7 +32,7 @@ from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.settings import Settings
 
 if TYPE_CHECKING:
-    from completion_engine.choice.automatic import AutomaticTarget
+    from completion_engine.choice.target_chooser import TargetChooser
     from completion_engine.models import ModelStore
     from completion_engine.prompting.tokenizer import Tokenizer
 
@@ -167,10 +167,10 @@ class MachineModels:
                     from completion_engine.engine import CompletionEngine  # noqa: PLC0415
 
             with _loading_alone(report, should_stop):
-                automatic = self._automatic()
-                with automatic.loading(config.target):
+                chooser = self._chooser()
+                with chooser.loading(config.target):
                     engine = CompletionEngine.from_folder(folder, config, report, should_stop, tokenizer)
-                automatic.record(engine.describe())
+                chooser.record(engine.describe())
                 return engine
 
         return settled(load)
@@ -196,8 +196,8 @@ class MachineModels:
         """See `Chooser`."""
         config = engine_config(settings.model_copy(update={"target": DEFAULT_TARGET}))
         with _loading:
-            automatic = self._automatic()
-        return automatic.choose(config, running, refused)
+            chooser = self._chooser()
+        return chooser.choose(config, running, refused)
 
     def fetch(self, target: str, report: Progress, should_stop: Callable[[], bool]) -> None:
         """See `Chooser`."""
@@ -208,10 +208,10 @@ class MachineModels:
 
         return ModelStore()
 
-    def _automatic(self) -> AutomaticTarget:
-        from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - see load_for
+    def _chooser(self) -> TargetChooser:
+        from completion_engine.choice.target_chooser import TargetChooser  # noqa: PLC0415 - see load_for
 
-        return AutomaticTarget(self._store())
+        return TargetChooser(self._store())
 
 
 @functools.lru_cache(maxsize=2)

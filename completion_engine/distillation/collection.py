@@ -18,7 +18,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from completion_engine.distillation.network import Batch
+from completion_engine.distillation.trained_network import Batch
 from completion_engine.distillation.windows import Window, draw_windows
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer

@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from completion_engine.distillation.network import Batch, DrafterNetwork
-from completion_engine.drafting.distilled.head import Preview
+from completion_engine.distillation.trained_network import Batch, DrafterNetwork
+from completion_engine.drafting.distilled.token_head import Preview
 
 _RANK = 96
 _DEPTHS = 3

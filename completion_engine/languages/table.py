@@ -14,7 +14,6 @@ LANGUAGES: dict[str, Language] = {
     **texts.BY_IDENTIFIER,
     **hosts.BY_IDENTIFIER,
 }
-_EMBEDDED = frozenset({"php-code", "svelte-expression", "expression", "latex-math"})
 
 
 def language_of(name: str) -> Language:

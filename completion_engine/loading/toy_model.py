@@ -15,7 +15,7 @@ from torch import Tensor
 
 from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DrafterShape
-from completion_engine.drafting.distilled.head import Preview
+from completion_engine.drafting.distilled.token_head import Preview
 from completion_engine.models.gguf_layout import (
     BLOCK_SIZES,
     EMBEDDING,

@@ -10,7 +10,7 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.distillation.card import write_card
-from completion_engine.distillation.job import Distilled, DistillPlan, distill
+from completion_engine.distillation.pipeline import Distilled, DistillPlan, distill
 from completion_engine.distillation.training import TrainingPlan
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model

@@ -15,7 +15,7 @@ import typer
 
 from completion_engine.config import AUTO
 from lsp_server.commands import machine_checks as machine
-from lsp_server.commands.local_engine import automatic_choice, load_engine, settings_for, with_target
+from lsp_server.commands.local_engine import choose_target, load_engine, settings_for, with_target
 from lsp_server.commands.machine_checks import CHECK_STATES, Check, guarded, rated
 from lsp_server.commands.server_checks import server_checks
 from lsp_server.commands.source_file import repository_of
@@ -105,7 +105,7 @@ def _target_checks(settings: Settings, loaded: str) -> Iterator[Check]:
     if settings.target != AUTO:
         yield Check("target", "ok", f"{settings.target}, by the settings")
         return
-    choice = automatic_choice(settings, loaded)
+    choice = choose_target(settings, loaded)
     meanwhile = "" if choice.target == choice.start else f"; {choice.start} until an editor has moved to it"
     yield Check("target", "ok", f"auto: {choice.reason}{meanwhile}")
     if choice.next_up:

@@ -39,21 +39,21 @@ def with_target(settings: Settings) -> Settings:
     """`settings` with a named model instead of `auto`: the one that an editor would start with now."""
     if settings.target != AUTO:
         return settings
-    return settings.model_copy(update={"target": automatic_choice(settings).start})
+    return settings.model_copy(update={"target": choose_target(settings).start})
 
 
 def named_target(target: str) -> str:
     """The model of a name; `auto` is what an editor without settings would start with now."""
-    return automatic_choice().start if target == AUTO else target
+    return choose_target().start if target == AUTO else target
 
 
-def automatic_choice(settings: Settings | None = None, running: str = "") -> Choice:
+def choose_target(settings: Settings | None = None, running: str = "") -> Choice:
     """The choice of `auto` for an engine of `settings`; `running` is loaded already. Loads torch."""
-    from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - loads torch
+    from completion_engine.choice.target_chooser import TargetChooser  # noqa: PLC0415 - loads torch
     from lsp_server.engine.pool import engine_config  # noqa: PLC0415 - as above
 
     named = settings and engine_config(settings.model_copy(update={"target": DEFAULT_TARGET}))
-    return AutomaticTarget().choose(named or EngineConfig(), running)
+    return TargetChooser().choose(named or EngineConfig(), running)
 
 
 def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) -> CompletionEngine:
@@ -70,7 +70,7 @@ def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) 
         folder = ModelStore().ensure(config.target, report)
         from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
     engine = CompletionEngine.from_folder(folder, config, report, warms_up=warms_up)
-    from completion_engine.choice.automatic import AutomaticTarget  # noqa: PLC0415 - loads torch
+    from completion_engine.choice.target_chooser import TargetChooser  # noqa: PLC0415 - loads torch
 
-    AutomaticTarget().record(engine.describe())
+    TargetChooser().record(engine.describe())
     return engine

@@ -189,11 +189,11 @@ class EnginePool:
             entry.start(self._load_for(settings, entry.set_tokens))
             self._entries[key] = entry
             return entry
-        automatic = None
+        auto_target = None
         if settings.target == AUTO and self._chooser is not None:
-            automatic = AutoTarget(settings, self._chooser, self._load_for)
-        entry = SharedEngine(key, automatic, partial(_with_place, self._places))
-        load_for = automatic.load_first if automatic else partial(self._load_for, settings)
+            auto_target = AutoTarget(settings, self._chooser, self._load_for)
+        entry = SharedEngine(key, auto_target, partial(_with_place, self._places))
+        load_for = auto_target.load_first if auto_target else partial(self._load_for, settings)
         self._leaving = [thread for thread in self._all_leaving() if not thread.join(0)]
         entry.start(_after(tuple(self._leaving), load_for(entry.set_tokens)))
         self._entries[key] = entry  # only now: the system may have no thread for it

@@ -26,10 +26,15 @@ MAX_MOVE_STEPS = 500
 
 
 class SharedEngine:
-    """One configuration's engine. With `automatic` its model may change, for all users at once."""
+    """One configuration's engine. With `auto_target` its model may change, for all users at once."""
 
     def __init__(
-        self, key: EngineKey, automatic: AutoTarget | None, with_place: WithPlace, *, is_remote: bool = False
+        self,
+        key: EngineKey,
+        auto_target: AutoTarget | None,
+        with_place: WithPlace,
+        *,
+        is_remote: bool = False,
     ) -> None:
         self.key = key
         self.is_remote = is_remote
@@ -37,7 +42,7 @@ class SharedEngine:
         self._load: Load | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.left: list[EngineThread] = []  # those that were moved away from
-        self._automatic = automatic
+        self._auto_target = auto_target
         self._with_place = with_place
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
@@ -58,16 +63,16 @@ class SharedEngine:
         """The model that answers, as far as that is known."""
         if self.is_remote:
             return self.status.details.get("target", self.key[0])
-        return (self._automatic and self._automatic.running) or self.key[0]
+        return (self._auto_target and self._auto_target.running) or self.key[0]
 
     @property
     def status(self) -> EngineStatus:
         """The engine's state now, with what `auto` means."""
         status = self.thread.status
-        if self._automatic is None or status.state != "ready":
+        if self._auto_target is None or status.state != "ready":
             return status
         step = self._next.step if self._next else ""
-        return status.with_details(auto=self._automatic.describe(step))
+        return status.with_details(auto=self._auto_target.describe(step))
 
     @property
     def refusal(self) -> str:
@@ -78,7 +83,7 @@ class SharedEngine:
         """Load it for the first time. Raises RuntimeError where the system gives no thread."""
         self._load = load
         self.thread.start()
-        if self._automatic is not None:
+        if self._auto_target is not None:
             self.thread.join_in(self._watcher)
         self.reload()
 
@@ -148,13 +153,15 @@ class SharedEngine:
 
     def _look(self) -> None:
         """The engine's state changed: is there something to tell, or a larger model to begin with?"""
-        if self._automatic is None or self.thread.status.state != "ready":
+        if self._auto_target is None or self.thread.status.state != "ready":
             return
         self._tell()
-        target = self._automatic.next_target
+        target = self._auto_target.next_target
         if target and self._next is None and not self._has_stopped:
             self._next = _Successor(target, self._call, self._look_at_next)
-            load = self._automatic.load_next(target, self._next.set_tokens, self._in_place(self._next.thread))
+            load = self._auto_target.load_next(
+                target, self._next.set_tokens, self._in_place(self._next.thread)
+            )
             self._next.start(load, self._languages)
 
     def _in_place(self, thread: EngineThread) -> Callable[[Load], Load]:
@@ -162,7 +169,7 @@ class SharedEngine:
 
     def _look_at_next(self) -> None:
         """The larger model's state changed."""
-        if self._next is None or self._automatic is None:
+        if self._next is None or self._auto_target is None:
             return
         state = self._next.thread.status.state
         if state == "error":
@@ -175,13 +182,13 @@ class SharedEngine:
     def _try_move(self, num_steps: int) -> None:
         """Move when nothing is under way and the larger model is prepared for where people are."""
         successor = self._next
-        if successor is None or self._automatic is None:
+        if successor is None or self._auto_target is None:
             return
         is_prepared = successor.thread.is_quiet or num_steps >= MAX_MOVE_STEPS
         if self.thread.is_busy or not is_prepared:
             self._loop.call_later(MOVE_STEP_S, self._try_move, num_steps + 1)
             return
-        self._automatic.move(successor.target)
+        self._auto_target.move(successor.target)
         old, self._next = self.thread, None
         with self._lock:
             users = list(self._users)
@@ -203,7 +210,7 @@ class SharedEngine:
             self._next = None
 
     def _tell(self) -> None:
-        notice = self._automatic.take_notice() if self._automatic else None
+        notice = self._auto_target.take_notice() if self._auto_target else None
         if notice is not None:
             with self._lock:
                 users = list(self._users)

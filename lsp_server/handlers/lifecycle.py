@@ -8,7 +8,7 @@ from functools import partial
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from lsp_server.handlers import configuration, files, folders
+from lsp_server.handlers import configuration, files, workspace_folders
 from lsp_server.handlers.inline_completion import completion
 from lsp_server.server import SlipstreamServer
 
@@ -23,7 +23,7 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
     if params.process_id is not None:
         server.watch_client(params.process_id)
     session.encoding = types.PositionEncodingKind(server.workspace.position_encoding).value
-    folders.change_folders(server, folders.initial_folders(params))
+    workspace_folders.change_folders(server, workspace_folders.initial_folders(params))
     options = configuration.section_of(params.initialization_options)
     problems = session.configuration.set_layer("initializationOptions", options)
     server.tell(problems, types.MessageType.Warning)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from completion_engine.stats import Completion
-from lsp_server.workspace.configuration import Configuration
 from lsp_server.workspace.documents import (
     CHARS_OF_LINE,
     Document,
@@ -28,6 +27,7 @@ from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.notebooks import Notebooks
 from lsp_server.workspace.proposals import Proposals
 from lsp_server.workspace.settings import IndexSettings, Settings
+from lsp_server.workspace.settings_layers import Configuration
 
 NUM_RECORDS = 64
 

@@ -126,7 +126,7 @@ async def test_more_text_than_waits_for_room_is_let_go_until_it_comes_again(
 
 
 async def test_edits_that_go_through_too_much_text_are_not_applied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lsp_server.handlers.documents.MAX_TOUCHED_CHARS", 1_000_000)
+    monkeypatch.setattr("lsp_server.handlers.document_sync.MAX_TOUCHED_CHARS", 1_000_000)
     async with windows_on() as windows:
         window = await windows.open()
         await window.begin()

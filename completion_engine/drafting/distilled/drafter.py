@@ -22,7 +22,7 @@ from torch import Tensor
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import likeliest
 from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape
-from completion_engine.drafting.distilled.head import Preview
+from completion_engine.drafting.distilled.token_head import Preview
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
 from completion_engine.errors import DataError
 from completion_engine.runtime import parse_json

@@ -3,7 +3,7 @@
 A step takes the state from which the target's head would read the next token, and that token; it gives the
 state one token on. It has no memory of its own: it attends to keys and values that one layer of the target
 has cached (as in GLIDE, Du et al. 2024). Embedding and head are the target's. Training has its own copy of
-these products in `completion_engine.distillation.network`.
+these products in `completion_engine.distillation.trained_network`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from completion_engine.cpu.kernels.attention import serves_heads
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.linear import Linear
 from completion_engine.cpu.quantised import can_quantise
-from completion_engine.drafting.distilled.head import Preview, head_for
 from completion_engine.drafting.distilled.step_program import DraftProgram, Memory, Products
+from completion_engine.drafting.distilled.token_head import Preview, head_for
 from completion_engine.errors import UserError
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

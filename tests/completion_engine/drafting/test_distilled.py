@@ -14,7 +14,7 @@ from torch import Tensor
 
 from completion_engine.cpu.linear import Linear
 from completion_engine.cpu.quantised import can_quantise
-from completion_engine.distillation.network import Batch, DrafterNetwork
+from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.drafting.distilled.drafter import (
     CONFIG,
     WEIGHTS,
@@ -23,7 +23,7 @@ from completion_engine.drafting.distilled.drafter import (
     load_distilled,
 )
 from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape
-from completion_engine.drafting.distilled.head import Preview, PreviewedHead, head_for
+from completion_engine.drafting.distilled.token_head import Preview, PreviewedHead, head_for
 from completion_engine.drafting.drafts import Draft
 from completion_engine.errors import DataError, UserError
 from completion_engine.loading.model import load_language_model

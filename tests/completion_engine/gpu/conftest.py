@@ -11,7 +11,7 @@ import torch
 
 from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DrafterShape
-from completion_engine.drafting.distilled.head import Preview
+from completion_engine.drafting.distilled.token_head import Preview
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.language_model import LanguageModel

@@ -16,7 +16,7 @@ from tests.hosts import own_hosts
 # The stored files of servers, each by the code that places it.
 USE = """
 from pathlib import Path
-from completion_engine.choice.passes import PassLog
+from completion_engine.choice.pass_log import PassLog
 from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, can_store
 from completion_engine.cpu.packed_file import packed_path
 from completion_engine.models.catalogue import CATALOGUE

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from lsprotocol import types
 
-from lsp_server.handlers import documents
+from lsp_server.handlers import document_sync
 from lsp_server.handlers.identifying import show_to_index
 from lsp_server.server import SlipstreamServer
 
@@ -57,7 +57,7 @@ async def _change(server: SlipstreamServer, uri: str, cells: types.NotebookDocum
         _show(server, uri)
     await _each(
         cells.text_content or (),
-        lambda content: documents.did_change(
+        lambda content: document_sync.did_change(
             server, types.DidChangeTextDocumentParams(content.document, content.changes)
         ),
     )
@@ -77,11 +77,11 @@ async def _each(items: Iterable[_Item], do: Callable[[_Item], None]) -> None:
 
 
 def _open_cell(server: SlipstreamServer, item: types.TextDocumentItem) -> None:
-    documents.did_open(server, types.DidOpenTextDocumentParams(item))
+    document_sync.did_open(server, types.DidOpenTextDocumentParams(item))
 
 
 def _close_cell(server: SlipstreamServer, uri: str) -> None:
-    documents.did_close(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
+    document_sync.did_close(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
 
 
 def _show(server: SlipstreamServer, notebook: str) -> None:

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from completion_engine.distillation.collection import Collection, CollectionPlan, Shards
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
-from completion_engine.distillation.network import DrafterNetwork
 from completion_engine.distillation.preview import fit_preview
+from completion_engine.distillation.trained_network import DrafterNetwork
 from completion_engine.distillation.training import Trainer, TrainingPlan
 from completion_engine.distillation.windows import Corpus, read_corpus
 from completion_engine.drafting.distilled.drafter import WEIGHTS, DrafterFiles

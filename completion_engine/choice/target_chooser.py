@@ -18,7 +18,7 @@ import torch
 
 from completion_engine.choice.attempts import Attempts
 from completion_engine.choice.choice import Choice, Machine, choose
-from completion_engine.choice.passes import PassLog
+from completion_engine.choice.pass_log import PassLog
 from completion_engine.config import EngineConfig
 from completion_engine.gpu.loading import BITS
 from completion_engine.loading.drafters import trained_folder
@@ -30,7 +30,7 @@ from completion_engine.target_model.weights import Precision
 _CGROUP = Path("/sys/fs/cgroup")
 
 
-class AutomaticTarget:
+class TargetChooser:
     """What `auto` means here and now. Blocks: the disk is asked."""
 
     def __init__(self, store: ModelStore | None = None) -> None:

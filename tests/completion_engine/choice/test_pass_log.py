@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.choice.choice import Passes
-from completion_engine.choice.passes import FILE_NAME, PassLog
+from completion_engine.choice.pass_log import FILE_NAME, PassLog
 from completion_engine.choice.prices import RECENT_LOADS
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from completion_engine.choice import automatic
-from completion_engine.choice.automatic import AutomaticTarget
+from completion_engine.choice import target_chooser
 from completion_engine.choice.prices import HEADROOM_BYTES
+from completion_engine.choice.target_chooser import TargetChooser
 from completion_engine.config import EngineConfig
 from completion_engine.models import ModelStore
 
@@ -19,34 +19,34 @@ QUICK = {"device": "cpu", "dtype": "float32", "pass_ms": {"1": 0.5, "8": 1.0}}
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AutomaticTarget:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TargetChooser:
     """A machine of a size that all tests know, with an empty store."""
-    monkeypatch.setattr(automatic, "num_free_bytes", lambda _device: 40 * HEADROOM_BYTES)
-    monkeypatch.setattr(automatic, "_num_free_disk_bytes", lambda _folder: 40 * HEADROOM_BYTES)
-    return AutomaticTarget(ModelStore(tmp_path))
+    monkeypatch.setattr(target_chooser, "num_free_bytes", lambda _device: 40 * HEADROOM_BYTES)
+    monkeypatch.setattr(target_chooser, "_num_free_disk_bytes", lambda _folder: 40 * HEADROOM_BYTES)
+    return TargetChooser(ModelStore(tmp_path))
 
 
 def test_a_machine_that_was_never_measured_begins_with_the_smallest_that_writes_code(
-    here: AutomaticTarget,
+    here: TargetChooser,
 ) -> None:
     choice = here.choose(CPU)
     assert (choice.target, choice.start) == (SMALL, SMALL)
     assert choice.next_up and (choice.next_up.target, choice.next_up.p95_ms) == (LARGE, None)
 
 
-def test_passes_of_a_load_are_heard_in_the_same_setting_alone(here: AutomaticTarget) -> None:
+def test_passes_of_a_load_are_heard_in_the_same_setting_alone(here: TargetChooser) -> None:
     here.record({"target": SMALL, **QUICK})
     choice = here.choose(CPU)
     assert (choice.target, choice.start, choice.next_up) == (LARGE, SMALL, None)
     assert here.choose(EngineConfig(device="cpu", dtype="bfloat16")).target == SMALL
 
 
-def test_passes_of_a_model_that_is_not_catalogued_are_not_kept(here: AutomaticTarget) -> None:
+def test_passes_of_a_model_that_is_not_catalogued_are_not_kept(here: TargetChooser) -> None:
     here.record({"target": "/some/folder", **QUICK})
     assert here.choose(CPU).target == SMALL
 
 
-def test_a_draft_model_is_for_a_target_that_is_named(here: AutomaticTarget) -> None:
+def test_a_draft_model_is_for_a_target_that_is_named(here: TargetChooser) -> None:
     here.record({"target": SMALL, **QUICK})
     choice = here.choose(EngineConfig(device="cpu", dtype="float32", draft_model="smollm2-135m"))
     assert choice.target == SMALL
@@ -54,16 +54,16 @@ def test_a_draft_model_is_for_a_target_that_is_named(here: AutomaticTarget) -> N
 
 
 def test_a_container_has_what_its_limit_leaves(tmp_path: Path) -> None:
-    assert automatic._num_allowed_bytes(tmp_path) is None
+    assert target_chooser._num_allowed_bytes(tmp_path) is None
     for name, content in {
         "memory.max": "1000\n",
         "memory.current": "700\n",
         "memory.stat": "anon 1\ninactive_file 50\n",
     }.items():
         (tmp_path / name).write_text(content)
-    assert automatic._num_allowed_bytes(tmp_path) == 350
+    assert target_chooser._num_allowed_bytes(tmp_path) == 350
     (tmp_path / "memory.max").write_text("max\n")
-    assert automatic._num_allowed_bytes(tmp_path) is None
+    assert target_chooser._num_allowed_bytes(tmp_path) is None
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "no power supplies"), PermissionError(13, "no")])
@@ -74,4 +74,4 @@ def test_a_container_that_shows_no_power_supplies_is_not_on_battery(
         raise error
 
     monkeypatch.setattr(psutil, "sensors_battery", ask, raising=False)
-    assert not automatic.is_on_battery()
+    assert not target_chooser.is_on_battery()
