@@ -1,6 +1,7 @@
-"""Alternative completions: where the target was unsure, and what it would have written there instead.
+"""Alternative completions: one token of the first completion is replaced, and the target writes on after it.
 
-Owns which token is tried where, in which order, and until when. Does not depend on text rules.
+The tokens that the target ranked just below its pick (the runners-up) are tried by the probability of the
+text up to them, the likeliest first, until the limits' patience ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from completion_engine.decoding.preparation import PreparedRequest
 from completion_engine.decoding.repository_bias import NUM_LOOKED_UP
 from completion_engine.decoding.reuse import PastCompletion
 from completion_engine.decoding.slots import Slot
-from completion_engine.probability import TokenProbability
+from completion_engine.probability import NUM_RIVALS, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.stats import Completion, CompletionStats
 from completion_engine.target_model.pass_rows import ROWS
@@ -34,19 +35,21 @@ _MIN_RATIO = 0.02  # relative to the best token's probability; less likely token
 class RunnerUp:
     """`token` in place of the completion's token after the first `num_shared`.
 
-    `probability` is the target's for all tokens up to it.
+    `probability` is that of `token` after the shared ones, `path_probability` the product of the target's
+    probabilities of the shared tokens and of `token`.
     """
 
     num_shared: int
     token: int
-    probability: float
+    probability: TokenProbability
+    path_probability: float
 
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
     """Other completions at the cursor of `first`, which ended with `finish`: the likeliest first.
 
-    They end with the limits' patience. Some may be equal.
+    Iteration stops when the limits' patience ends. Two alternatives may have the same text.
     """
 
     prepared: PreparedRequest
@@ -59,7 +62,7 @@ class Alternatives:
         prepared, limits, first, finish = self.prepared, self.limits, self.first, self.finish
         rules, cancellation = self.builder.rules, prepared.request.cancellation
         patient = replace(limits, deadline_at=limits.patience_at)
-        if finish.reason == "deadline":  # the whole of what the deadline cut off is the likeliest of all
+        if finish.reason == "deadline":  # the uncut first completion is the likeliest alternative
             begin_s, first = time.perf_counter(), prepared.decode(self._new_stats())
             finish = run(first, rules, patient, cancellation)
             yield self.builder.build(first, finish, begin_s)
@@ -77,36 +80,41 @@ class Alternatives:
 
 
 def rank_runners_up(prepared: PreparedRequest, first: Decoding, num_chars: int) -> list[RunnerUp]:
-    """Return the runners-up along the first line of a completion, the likeliest first.
+    """Return the runners-up along the first line of a completion, by `path_probability`, the likeliest first.
 
-    `num_chars` of what `first` wrote count. Takes a pass of the target for every few tokens; afterwards the
-    cache holds the prompt and the completion's beginning. Raises CancelledError.
+    Only the first `num_chars` characters that `first` wrote are considered. Runs a pass of the target for
+    every few tokens; afterwards the cache holds the prompt and the completion's beginning. Raises
+    CancelledError.
     """
     tokens = _first_line(first, num_chars)
-    while first.prepare():  # tokens that were known without a pass need not be cached
+    while first.prepare():  # tokens that were reused without a pass may not be cached yet
         prepared.request.cancellation.check()
     healing = HealingConstraint(prepared.tokenizer, prepared.prompt.healed)
-    probability = 1.0
+    path_probability = 1.0
     found: list[RunnerUp] = []
     rows = zip(tokens, _logits(prepared, first, tokens), strict=True)
     for num_shared, (token, logits) in enumerate(rows):
         probabilities = _probabilities(logits[: prepared.setup.sampler.num_tokens], healing)
-        best = best_few(probabilities, _MAX_RUNNERS_UP)
-        for other, value in zip(best, probabilities[best].tolist(), strict=True):
-            is_junk = value < _MIN_RATIO * float(probabilities[best[0]]) or first.written.is_end(other)
+        best = best_few(probabilities, 1 + NUM_RIVALS)
+        values = dict(zip(best, probabilities[best].tolist(), strict=True))
+        for other in best[:_MAX_RUNNERS_UP]:
+            is_junk = values[other] < _MIN_RATIO * values[best[0]] or first.written.is_end(other)
             if other != token and not is_junk:
-                found.append(RunnerUp(num_shared, other, probability * value))
-        probability *= float(probabilities[token])
+                rivals = tuple((rival, value) for rival, value in values.items() if rival != other)
+                scored = TokenProbability(values[other], rivals[:NUM_RIVALS])
+                found.append(RunnerUp(num_shared, other, scored, path_probability * values[other]))
+        path_probability *= float(probabilities[token])
         healing = healing.after(token) if healing.bytes else healing
-    return sorted(found, key=lambda branch: -branch.probability)
+    return sorted(found, key=lambda branch: -branch.path_probability)
 
 
 def decode_after(
     prepared: PreparedRequest, first: Decoding, branch: RunnerUp, stats: CompletionStats
 ) -> Decoding:
-    """Begin to write after a branch, in the request's own cache.
+    """Begin to write after a runner-up, in the request's own cache.
 
-    The request's slot keeps the first completion: the target would not have written a branch's beginning.
+    The request's slot still records `first` as its completion, because only that is what the target picks: a
+    later request must not reuse an alternative.
     """
     at = branch.num_shared
     past = PastCompletion(
@@ -115,14 +123,17 @@ def decode_after(
         prepared.prompt.healed,
         prepared.setup.setting,
         [*first.sources[:at], None],
-        [*first.probabilities[:at], TokenProbability(branch.probability)],
+        [*first.probabilities[:at], branch.probability],
         first.bias,
     )
     return prepared.decode(stats, Slot(prepared.slot.cache, past=past))
 
 
 def _first_line(first: Decoding, num_chars: int) -> list[int]:
-    """Return the first tokens that begin on the first line, and the one after the text that counts."""
+    """Return the tokens that begin on the first line within the first `num_chars` characters.
+
+    This includes the token that begins right at their end. At most `_MAX_TOKENS`.
+    """
     starts = [0, *first.written.ends]
     line_end = first.written.text.find("\n")
     end = num_chars if line_end < 0 else min(num_chars, line_end)
@@ -131,10 +142,10 @@ def _first_line(first: Decoding, num_chars: int) -> list[int]:
 
 
 def _logits(prepared: PreparedRequest, first: Decoding, tokens: list[int]) -> Iterator[Tensor]:
-    """Yield the logits [vocab_size] from which each of the tokens was picked that `first` wrote."""
+    """Yield for each of `tokens`, which `first` wrote, the logits [vocab_size] that it was picked from."""
     target, cache, prompt = prepared.setup.target, prepared.slot.cache, prepared.prompt.tokens
     rows = [prompt[-1], *tokens[:-1]]
-    if tokens:  # the prompt before written tokens is cached
+    if tokens:  # otherwise the prompt may not be cached
         cache.rewind(len(prompt) - 1)
     for start in range(0, len(tokens), ROWS):
         prepared.request.cancellation.check()
@@ -147,7 +158,7 @@ def _logits(prepared: PreparedRequest, first: Decoding, tokens: list[int]) -> It
 
 
 def _probabilities(logits: Tensor, healing: HealingConstraint) -> Tensor:
-    """Return the next token's probabilities [num_tokens], 0 for tokens that do not spell what is healing."""
+    """Return the next token's probabilities [num_tokens], 0 for tokens that `healing` does not allow."""
     if healing.bytes:
         allowed = torch.tensor(healing.candidates(), device=logits.device)
         masked = torch.full_like(logits, float("-inf"))

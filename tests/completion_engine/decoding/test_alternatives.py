@@ -18,6 +18,7 @@ from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
+from completion_engine.probability import SHIPPED
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
@@ -86,7 +87,7 @@ def test_behind_a_branch_stands_what_the_target_writes_there_by_itself(
     num_chars = run(first, NoRules(), Limits(12), Cancellation()).num_chars
     branches = rank_runners_up(place, first, num_chars)
     assert len(branches) > 4
-    assert sorted(branches, key=lambda branch: -branch.probability) == branches
+    assert sorted(branches, key=lambda branch: -branch.path_probability) == branches
     for branch in branches:
         path = [*first.tokens[: branch.num_shared], branch.token]
         assert branch.token != first.tokens[branch.num_shared]
@@ -107,7 +108,30 @@ def test_a_branch_is_as_likely_as_the_target_says(target: LanguageModel, tokeniz
         logits = target.forward([*place.prompt.tokens, *path[:-1]], KVCache(target.cache_shape), len(path))
         chances = torch.softmax(logits[:, : tokenizer.num_tokens].float(), -1)
         wanted = math.prod(float(row[token]) for row, token in zip(chances, path, strict=True))
-        assert branch.probability == pytest.approx(wanted, rel=1e-4)
+        assert branch.path_probability == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize("healed", [b"", b"re"])
+def test_the_confidence_of_an_alternative_counts_each_token_once(
+    target: LanguageModel, tokenizer: Tokenizer, healed: bytes
+) -> None:
+    """An alternative ends for its confidence exactly where the product of its tokens' confidences falls."""
+    place = prepared(target, tokenizer, healed)
+    first = place.decode(CompletionStats())
+    num_chars = run(first, NoRules(), Limits(12), Cancellation()).num_chars
+    late = [branch for branch in rank_runners_up(place, first, num_chars) if branch.num_shared > 1]
+    assert late
+    for branch in late:
+        num_tokens = branch.num_shared + 1
+        decoding = decode_after(place, first, branch, CompletionStats())
+        values = [probability.value for probability in decoding.probabilities[:num_tokens]]
+        assert math.prod(values) == pytest.approx(branch.path_probability, rel=0.05)
+        confidence = math.prod(map(SHIPPED.of, values))
+        for factor, is_cut in ((0.95, False), (1.05, True)):
+            decoding = decode_after(place, first, branch, CompletionStats())
+            limits = Limits(num_tokens + 1, min_confidence=factor * confidence)
+            run(decoding, NoRules(), limits, Cancellation())
+            assert (decoding.num_checked == num_tokens) is is_cut
 
 
 def test_what_is_taken_back_before_the_cursor_is_spelt_by_all(make_engine: Make) -> None:
