@@ -18,7 +18,7 @@ from completion_engine.decoding.background import (
     BackgroundPrompt,
     BackgroundWriting,
     NextLine,
-    needed_by_none,
+    never_needed,
     work_after,
 )
 from completion_engine.decoding.completion import CompletionBuilder
@@ -221,7 +221,7 @@ class CompletionEngine:
         """
         prompt = self._preparation.commit_context(request)
         if like is not None and like.rung == self.rung:
-            self._preparation.take_over(like._preparation, request.document, prompt)
+            self._preparation.copy_prompt_from(like._preparation, request.document, prompt)
         self.prepare(request, prompt)
 
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
@@ -272,7 +272,7 @@ class CompletionEngine:
 
     def _idle(self, cancellation: Cancellation, *, is_late: bool) -> bool:
         work = self._background
-        needed_by = needed_by_none if is_late or work is None else work.needed_by()
+        needed_by = never_needed if is_late or work is None else work.need_test()
 
         def is_in_vain() -> bool:
             return not (cancellation.instead and needed_by(cancellation.instead))
@@ -332,7 +332,7 @@ class CompletionEngine:
             "pass_ms": {str(width): round(cost, 2) for width, cost in target.pass_ms.items()},
             "capacity": target.capacity,
             "num_context_tokens": self._preparation.max_context_tokens,
-            "window_chars": astuple(self._preparation.window),
+            "window_chars": astuple(self._preparation.text_window),
             "num_weight_bytes": target.num_weight_bytes,
             "num_cache_bytes": self._preparation.num_cache_bytes
             + target.num_branch_bytes
@@ -374,7 +374,7 @@ class CompletionEngine:
         self._abandon()
         prepared = self._preparation.prepare_request(request, prompt, waits=waits)
         decoding = prepared.decode(stats)
-        stats.is_provisional = not prepared.is_whole
+        stats.is_provisional = not prepared.shows_window
         stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
         return prepared, decoding
 

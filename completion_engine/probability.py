@@ -17,29 +17,29 @@ _NARROWEST = 1e-6  # probabilities closer to 0 and 1 count as this
 class TokenProbability:
     """The target's probability of a written token among all that may be written there, and of its rivals.
 
-    `is_known` is False for a token that was not scored.
+    `is_scored` is False for a token that was not scored.
     """
 
     value: float
     rivals: tuple[tuple[int, float], ...] = ()
-    is_known: bool = True
+    is_scored: bool = True
 
     def among(self, allows: Callable[[int], bool]) -> TokenProbability:
         """Return the probability where only those of the known rivals remain that `allows` accepts."""
-        if not self.is_known:
+        if not self.is_scored:
             return self
         kept = tuple((token, value) for token, value in self.rivals if allows(token))
         whole = self.value + sum(value for _, value in kept)
         return TokenProbability(self.value / whole, tuple((token, value / whole) for token, value in kept))
 
 
-UNKNOWN = TokenProbability(1.0, is_known=False)
+NOT_SCORED = TokenProbability(1.0, is_scored=False)
 """Of a token that was not scored: nothing speaks against it."""
 
 
-def num_known(probabilities: Sequence[TokenProbability]) -> int:
+def num_scored(probabilities: Sequence[TokenProbability]) -> int:
     """Return the number of leading probabilities that are known."""
-    return next((at for at, one in enumerate(probabilities) if not one.is_known), len(probabilities))
+    return next((at for at, one in enumerate(probabilities) if not one.is_scored), len(probabilities))
 
 
 @dataclass(frozen=True, slots=True)

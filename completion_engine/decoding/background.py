@@ -15,7 +15,7 @@ from completion_engine.decoding.preparation import PreparedRequest
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.stats import Completion, CompletionStats
 
-NeededBy = Callable[[CompletionRequest], bool]
+RequestTest = Callable[[CompletionRequest], bool]
 Widen = Callable[[PreparedRequest], PreparedRequest]
 
 _STEP_MS = 50.0  # a key that is pressed meanwhile waits for the end of a step
@@ -77,13 +77,13 @@ class BackgroundWriting:
             self.decoding.step(within_ms)
         return True
 
-    def needed_by(self) -> NeededBy:
+    def need_test(self) -> RequestTest:
         """Return which requests need the result of the next step; to be called on any thread while it runs.
 
         Those that have typed some of what is written by now, but not those that find all they need there.
         """
         if self.widen is not None and (self.decoding is None or self.decoding.num_pending > 1):
-            return needed_by_none
+            return never_needed
         begun, found = self.prepared.request, self.shown if self.is_complete else ""
         text = self.decoding.written.text if self.decoding else self.shown
 
@@ -173,14 +173,14 @@ class BackgroundPrompt:
             self.decoding = self.prepared.decode(stats)
         return self.decoding.prepare(self.step_times.next_ms(cancellation))
 
-    def needed_by(self) -> NeededBy:
+    def need_test(self) -> RequestTest:
         """As for `BackgroundWriting`: a request at the same cursor waits for this prompt."""
-        return needed_by_none if self.is_widened else self.prepared.request.is_at
+        return never_needed if self.is_widened else self.prepared.request.is_at
 
     def end(self) -> None:
         """Give the work up: what is cached stays."""
 
 
-def needed_by_none(_request: CompletionRequest) -> bool:
+def never_needed(_request: CompletionRequest) -> bool:
     """Return False: no request needs the result."""
     return False

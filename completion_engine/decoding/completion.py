@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from completion_engine.decoding.ending import Finish, Writing
 from completion_engine.decoding.low_confidence_names import KnownNames, num_confident_chars
-from completion_engine.probability import num_known
+from completion_engine.probability import num_scored
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest
 from completion_engine.stats import Completion, CompletionSegment, Forecast
@@ -76,7 +76,7 @@ def _forecast(writing: Writing, finish: Finish) -> Forecast:
     ends = tuple(writing.written.ends[: writing.num_checked])
     probabilities = writing.probabilities[: writing.num_checked]
     text = writing.written.text[: ends[-1] if ends else 0]
-    is_scored = num_known(probabilities) == len(probabilities)
+    is_scored = num_scored(probabilities) == len(probabilities)
     return Forecast(text, ends, tuple(one.value for one in probabilities), finish.num_chars, is_scored)
 
 

@@ -20,7 +20,7 @@ from completion_engine.drafting.device_steps import DeviceDecoder, DeviceSteps
 from completion_engine.drafting.drafts import Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.drafting.tree import verify
-from completion_engine.probability import UNKNOWN, TokenProbability
+from completion_engine.probability import NOT_SCORED, TokenProbability
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.request import DraftScope
 from completion_engine.stats import CompletionStats
@@ -70,17 +70,17 @@ class Decoding:
         self._num_prompt = len(prompt.tokens)
         self._num_chunked = self._chunks.num_chunked(self._num_prompt)
         self._ending = Ending(written)
-        known = slot.continuation(prompt, written, setup.setting, self._chunks, needs_scores=setup.scores)
+        reused = slot.continuation(prompt, written, setup.setting, self._chunks, needs_scores=setup.scores)
         # A completion has one view of the repository, from its first token to its last.
-        self.bias = slot.past.bias if known.tokens else setup.bias
+        self.bias = slot.past.bias if reused.tokens else setup.bias
         self._picker = Picker(self._sampler, self.bias, setup.scores)
         self._path = list(prompt.tokens)
-        self._reuse([*self._path, *known.tokens])
+        self._reuse([*self._path, *reused.tokens])
         drafters = setup.drafters if self._target.verifies_drafts else ()
         self._planner = DraftPlanner(drafters, setup.table, self._sampler.num_tokens, setup.scope)
         self._planner.begin(self._path, self._num_prompt, self._cache)
         self._device = DeviceSteps(setup.device_decoder, self._cache) if setup.device_decoder else None
-        self._extend(known.tokens, known.sources, known.probabilities)
+        self._extend(reused.tokens, reused.sources, reused.probabilities)
         self._rewind()
         slot.past = PastCompletion(
             self._path,
@@ -125,14 +125,14 @@ class Decoding:
 
         Nothing is drafted that takes a pass longer than `within_ms`.
         """
-        known = self._known()
-        if num_rows := self._num_prefilled(len(known)):
-            self._prefill(known[:num_rows])
+        uncached = self._uncached()
+        if num_rows := self._num_prefilled(len(uncached)):
+            self._prefill(uncached[:num_rows])
             return
-        if self._device and self._is_free() and self._device.can_step(len(known)):
+        if self._device and self._picks_argmax() and self._device.can_step(len(uncached)):
             self._step_on_device(self._device)
         else:
-            rows = self._draft(known, within_ms)
+            rows = self._draft(uncached, within_ms)
             done, probabilities = self._verify(rows)
             self._accept(rows, done, probabilities)
         self._rewind()
@@ -162,7 +162,7 @@ class Decoding:
                 self.num_pending,
                 self._target.rows_within(within_ms),
             )
-            self._prefill(self._known()[:num_rows])
+            self._prefill(self._uncached()[:num_rows])
         return self.num_pending > 1
 
     def probabilities_of(self, text: str) -> list[float]:
@@ -174,7 +174,7 @@ class Decoding:
         logits = self._target.forward(rows, self._cache, len(tokens))
         return self._picker.probabilities_of(prompt, tokens, bound, logits)
 
-    def _known(self) -> list[int]:
+    def _uncached(self) -> list[int]:
         """Return the tokens that are not in the cache; at least the last one, whose logits are needed."""
         return self._path[self._cache.num_cached :]
 
@@ -186,11 +186,11 @@ class Decoding:
         self.stats.num_prompt_tokens = self._num_prompt
         self.stats.num_cached_tokens = min(self._num_prompt, cache.num_cached)
 
-    def _num_prefilled(self, num_known: int) -> int:
+    def _num_prefilled(self, num_uncached: int) -> int:
         """Return the rows of a next pass that only caches known tokens; 0 for another pass."""
         num_cached = self._cache.num_cached
-        if num_cached < self._num_chunked or num_known > self._chunks.max_pending:
-            return self._chunks.prefill_rows(num_cached, self._num_chunked, num_known)
+        if num_cached < self._num_chunked or num_uncached > self._chunks.max_pending:
+            return self._chunks.prefill_rows(num_cached, self._num_chunked, num_uncached)
         return 0
 
     def _prefill(self, chunk: Sequence[int]) -> None:
@@ -210,13 +210,13 @@ class Decoding:
         self._target.wait()
         self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
 
-    def _draft(self, known: Sequence[int], within_ms: float) -> PassRows:
+    def _draft(self, uncached: Sequence[int], within_ms: float) -> PassRows:
         """Plan the rows of the next pass: the known tokens, and the guesses after them that are worth it."""
         begin = time.perf_counter()
-        costs = self._target.costs_from(len(known), self._max_branches).within(within_ms)
+        costs = self._target.costs_from(len(uncached), self._max_branches).within(within_ms)
         free = self._cache.capacity - self._cache.num_cached
-        room = max(0, min(max(costs.pass_ms), free) - len(known))
-        rows = self._planner.plan(known, costs, room, self.written.allows)
+        room = max(0, min(max(costs.pass_ms), free) - len(uncached))
+        rows = self._planner.plan(uncached, costs, room, self.written.allows)
         self.stats.num_drafted += len(rows.plan.rows)
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
         return rows
@@ -237,14 +237,14 @@ class Decoding:
         self._target.record(max(rows.plan.ms, self._target.ms_of(len(rows.tokens))), pass_ms)
         num_real = len(rows.plan.rows) + 1
         verdict = verify(tokens[:num_real], parents[:num_real], picks.tokens[:num_real])
-        return Pass(tokens, parents, logits, picks.tokens, (0, *verdict.path)), picks.probabilities
+        return Pass(tokens, parents, logits, picks.tokens, (0, *verdict.accepted)), picks.probabilities
 
     def _accept(self, rows: PassRows, done: Pass, probabilities: Sequence[TokenProbability]) -> None:
         """Cache and append what turned out true, and let the drafters learn from the pass."""
         begin = time.perf_counter()
-        path = [*range(rows.num_before), *(rows.num_before + row for row in done.path)]
-        written = [*(done.tokens[row] for row in done.path[1:]), done.picked[done.path[-1]]]
-        self._target.keep(self._cache, rows.parents, path, [*rows.known, *written[:-1]])
+        path = [*range(rows.num_before), *(rows.num_before + row for row in done.accepted_rows)]
+        written = [*(done.tokens[row] for row in done.accepted_rows[1:]), done.picked[done.accepted_rows[-1]]]
+        self._target.keep(self._cache, rows.parents, path, [*rows.uncached, *written[:-1]])
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
         self._append(written, self._planner.learn(rows, done), probabilities)
 
@@ -252,7 +252,7 @@ class Decoding:
         """Forget what is cached beyond the last token but one: nothing counts after an end."""
         self._cache.rewind(min(self._cache.num_cached, len(self._path) - 1))
 
-    def _is_free(self) -> bool:
+    def _picks_argmax(self) -> bool:
         """Return whether the target's likeliest token is written, whatever it is."""
         return not (self._sampler.temperature or self.written.healing().bytes or self.bias)
 
@@ -275,7 +275,7 @@ class Decoding:
         for guess in accepted:
             self.stats.accept(guess.source)
         num_before = len(self._path)
-        self._extend(written, [*accepted, None], [*probabilities, *(UNKNOWN for _ in written)])
+        self._extend(written, [*accepted, None], [*probabilities, *(NOT_SCORED for _ in written)])
         self.stats.num_written += len(self._path) - num_before
 
     def _extend(

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken, Pass, Remembering
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DrafterWithMemory, DraftToken, Pass
 from completion_engine.drafting.ngram import NUM_REMEMBERED_BEFORE
 from completion_engine.drafting.policy import (
     AcceptanceTable,
-    Costly,
+    CostlyDraftRecord,
     DraftPlan,
     choose,
     credited,
@@ -37,25 +37,25 @@ class PassRows:
     `spare` tokens, which a drafter runs in idle rows, follow the last row of all.
     """
 
-    known: Sequence[int]
+    uncached: Sequence[int]
     plan: DraftPlan
     spare: Sequence[int]
 
     @property
     def num_before(self) -> int:
         """Rows before the last known token."""
-        return len(self.known) - 1
+        return len(self.uncached) - 1
 
     @property
     def tokens(self) -> list[int]:
         """[num_rows]."""
-        return [*self.known, *(candidate.token for candidate in self.plan.rows), *self.spare]
+        return [*self.uncached, *(candidate.token for candidate in self.plan.rows), *self.spare]
 
     @property
     def parents(self) -> list[int]:
         """[num_rows], as in `LanguageModel.forward`."""
-        num_known = len(self.known)
-        planned = [*range(-1, num_known - 1), *(num_known + parent for parent in self.plan.parents)]
+        num_uncached = len(self.uncached)
+        planned = [*range(-1, num_uncached - 1), *(num_uncached + parent for parent in self.plan.parents)]
         return [*planned, *range(len(planned) - 1, len(planned) - 1 + len(self.spare))]
 
     @property
@@ -93,26 +93,26 @@ class DraftPlanner:
         self._tell()
         may_keep = _holds_no_secret(self._path, self._num_prompt, spell)
         for drafter in self._drafters:
-            if may_keep or not isinstance(drafter, Remembering):
+            if may_keep or not isinstance(drafter, DrafterWithMemory):
                 drafter.end()
             else:
                 drafter.discard()
 
-    def plan(self, known: Sequence[int], costs: Costs, room: int, allowed: Allowed) -> PassRows:
+    def plan(self, uncached: Sequence[int], costs: Costs, room: int, allowed: Allowed) -> PassRows:
         """Return the rows of the next pass, at most `room` of them drafted; the first ones are `allowed`."""
         drafts = self.cheap_drafts(room, allowed)
-        plan = choose(drafts, self._table, len(known), costs)
+        plan = choose(drafts, self._table, len(uncached), costs)
         for drafter in self._drafters:
-            min_probability = (
-                min_probability_for(plan, drafter.step_ms, self._table) if drafter.step_ms else 1.0
-            )
-            if min_probability < 1.0:
+            if not drafter.step_ms:
+                continue
+            min_probability = min_probability_for(plan, drafter.step_ms, self._table)
+            if min_probability is not None:
                 asked_at = time.perf_counter()
                 drafts += self._ask(drafter, room, allowed, min_probability)
-                asked = Costly(plan, (time.perf_counter() - asked_at) * 1e3)
-                plan = choose(drafts, self._table, len(known), costs, asked)
-        num_rows = len(known) + len(plan.rows)
-        return PassRows(known, plan, self._spare(max(plan.width, pad_rows(num_rows)) - num_rows))
+                asked = CostlyDraftRecord(plan, (time.perf_counter() - asked_at) * 1e3)
+                plan = choose(drafts, self._table, len(uncached), costs, asked)
+        num_rows = len(uncached) + len(plan.rows)
+        return PassRows(uncached, plan, self._spare(max(plan.width, pad_rows(num_rows)) - num_rows))
 
     def cheap_drafts(self, room: int, allowed: Allowed) -> list[Draft]:
         """Return the drafts of the drafters that cost next to nothing."""
@@ -122,8 +122,8 @@ class DraftPlanner:
 
     def learn(self, rows: PassRows, done: Pass) -> list[DraftToken]:
         """Learn from a pass; return the guess to credit for each drafted row that is true, in order."""
-        learn_from_picks(rows.plan, {row - 1: done.picked[row] for row in done.path}, self._table)
-        accepted = [credited(rows.plan.rows[row - 1], self._table) for row in done.path[1:]]
+        learn_from_picks(rows.plan, {row - 1: done.picked[row] for row in done.accepted_rows}, self._table)
+        accepted = [credited(rows.plan.rows[row - 1], self._table) for row in done.accepted_rows[1:]]
         for drafter in self._drafters:
             drafter.observe(done)
         return accepted
@@ -133,7 +133,7 @@ class DraftPlanner:
         if not self._has_begun:
             self._has_begun, self._num_told = True, self._num_prompt
             for drafter in self._drafters:
-                if self._scope is not None and isinstance(drafter, Remembering):
+                if self._scope is not None and isinstance(drafter, DrafterWithMemory):
                     drafter.enter(self._scope)
                 drafter.begin(self._path[: self._num_prompt], self._cache)
         if new := self._path[self._num_told :]:

@@ -15,7 +15,7 @@ from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.decoding.slots import Slot, SlotPool
 from completion_engine.drafting.device_steps import DeviceDecoder
-from completion_engine.drafting.drafts import Drafter, Remembering
+from completion_engine.drafting.drafts import Drafter, DrafterWithMemory
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
 from completion_engine.prompting.prompt import Prompt, RepositoryFormat, Written
@@ -44,7 +44,7 @@ class PreparedRequest:
     slot: Slot
     setup: DecodingSetup
     tokenizer: Tokenizer
-    is_whole: bool = True  # the prompt shows the whole window
+    shows_window: bool = True  # the prompt shows the whole window
     shows_all: bool = True  # and the wanted context in front of it
 
     def decode(self, stats: CompletionStats, slot: Slot | None = None) -> Decoding:
@@ -76,12 +76,12 @@ class RequestPreparation:
         # A GPU takes whole steps only where nothing is mixed in.
         self._is_bias_usual = kind == "cpu" and remembers_repository(config.target)
         self.max_new_tokens = min(MAX_NEW_TOKENS, target.capacity // 4)
-        self.window = TextWindow.for_device(kind, config.prefix_chars, config.suffix_chars)
+        self.text_window = TextWindow.for_device(kind, config.prefix_chars, config.suffix_chars)
         self._slots = SlotPool(target.cache_shape, config.num_slots)
         form = RepositoryFormat(tokenizer, _longest_context(config, target))
         ladder = PromptLadder(
             tokenizer,
-            self.window,
+            self.text_window,
             max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.max_tokens,
             anchor_lines=anchor_lines_of(config.target),
         )
@@ -112,7 +112,7 @@ class RequestPreparation:
             chosen = ChosenPrompt(prompt)
         slot = self._slots.acquire(request.document, chosen.prompt.tokens)
         return PreparedRequest(
-            request, chosen.prompt, slot, setup, self._tokenizer, chosen.is_whole, chosen.shows_all
+            request, chosen.prompt, slot, setup, self._tokenizer, chosen.shows_window, chosen.shows_all
         )
 
     def with_whole_prompt(self, prepared: PreparedRequest) -> PreparedRequest:
@@ -122,15 +122,15 @@ class RequestPreparation:
         request = prepared.request
         prompt = self._prompts.whole(request, request.text_before, request.text_after)
         slot = self._slots.acquire(request.document, prompt.tokens)
-        return replace(prepared, prompt=prompt, slot=slot, is_whole=True, shows_all=True)
+        return replace(prepared, prompt=prompt, slot=slot, shows_window=True, shows_all=True)
 
     def commit_context(self, request: CompletionRequest) -> Prompt:
         """Return the whole prompt with the request's context, which its document has from now on."""
         return self._prompts.commit_context(request, request.text_before, request.text_after)
 
-    def take_over(self, other: RequestPreparation, document: str, prompt: Prompt) -> None:
+    def copy_prompt_from(self, other: RequestPreparation, document: str, prompt: Prompt) -> None:
         """Copy what `other`, on the same target, has computed of a prompt."""
-        self._slots.take_over(other._slots, document, prompt.tokens)
+        self._slots.copy_from(other._slots, document, prompt.tokens)
 
     def is_in_time(self, request: CompletionRequest) -> bool:
         """Return whether the whole prompt is computed soon enough for an answer."""
@@ -142,7 +142,7 @@ class RequestPreparation:
         self._slots.forget(document)
         self._prompts.forget(document)
         for drafter in self._drafters:
-            if isinstance(drafter, Remembering):
+            if isinstance(drafter, DrafterWithMemory):
                 drafter.forget(document)
 
     def _setup(self, request: CompletionRequest) -> DecodingSetup:

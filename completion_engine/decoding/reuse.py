@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from completion_engine.probability import TokenProbability, num_known
+from completion_engine.probability import TokenProbability, num_scored
 from completion_engine.prompting.prompt import HealingConstraint, Prompt, Written
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
@@ -26,13 +26,13 @@ MAX_PAST = 16
 class Continuation:
     """Tokens that follow a prompt, where each came from, and its probability.
 
-    With `is_whole` nothing follows them.
+    With `has_ended` nothing follows them.
     """
 
     tokens: Sequence[int] = ()
     sources: Sequence[DraftToken | None] = ()
     probabilities: Sequence[TokenProbability] = ()
-    is_whole: bool = False
+    has_ended: bool = False
 
 
 @dataclass(slots=True)
@@ -58,12 +58,12 @@ class PastCompletion:
         known = self._tokens_after(prompt, written)
         num_typed = len(prompt.tokens) - self.num_forced
         probabilities = _narrowed(known, self.probabilities[num_typed:], written.healing()) if known else []
-        num_usable = num_known(probabilities) if needs_scores else len(known)
+        num_usable = num_scored(probabilities) if needs_scores else len(known)
         return Continuation(
             known[:num_usable],
             self.sources[num_typed:][:num_usable],
             probabilities[:num_usable],
-            is_whole=self.has_ended and num_usable == len(known),
+            has_ended=self.has_ended and num_usable == len(known),
         )
 
     def _tokens_after(self, prompt: Prompt, written: Written) -> list[int]:
@@ -106,7 +106,7 @@ class PastCompletions:
                     return found
         return Continuation()
 
-    def known_after(self, prompt: Sequence[int]) -> list[int]:
+    def written_after(self, prompt: Sequence[int]) -> list[int]:
         """Return the tokens that any completion shows to follow a prompt."""
         return path_after((past.path for past in self._past.values()), prompt)
 

@@ -23,7 +23,7 @@ from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import largest, likeliest
 from completion_engine.decoding.repository_bias import NUM_LOOKED_UP, RepositoryBias
 from completion_engine.decoding.reuse import sampling_setting
-from completion_engine.drafting.tree import true_path
+from completion_engine.drafting.tree import accepted_path
 from completion_engine.probability import NUM_RIVALS, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -136,7 +136,7 @@ class Picker:
             return Picks(picked, probabilities)
         context = list(rows.path[-NUM_LOOKED_UP:])
 
-        def pick_true(row: int) -> int:
+        def pick_accepted(row: int) -> int:
             if row:
                 context.append(rows.tokens[row])
             position, healing = positions[row]
@@ -147,7 +147,7 @@ class Picker:
             probabilities.append(scored.probability_of(picked[row]))
             return picked[row]
 
-        true_path(rows.tokens, rows.parents, 0, pick_true)
+        accepted_path(rows.tokens, rows.parents, 0, pick_accepted)
         return Picks(picked, probabilities)
 
     def probabilities_of(

@@ -102,7 +102,7 @@ class ShadowChecks:
             self._current = drafted, self._begin(drafted)
         drafted, decoding = self._current
         decoding.step()
-        if self._is_decided(drafted, decoding.tokens):
+        if self._compare(drafted, decoding.tokens):
             self._current = None
         return self.is_waiting
 
@@ -122,7 +122,7 @@ class ShadowChecks:
         written = Written(self._tokenizer, drafted.prompt.healed)
         return Decoding(setup, Slot(self._cache), drafted.prompt, written, CompletionStats())
 
-    def _is_decided(self, drafted: DraftedCompletion, tokens: list[int]) -> bool:
+    def _compare(self, drafted: DraftedCompletion, tokens: list[int]) -> bool:
         """Return whether plain decoding has gone far enough; then count, and log a difference."""
         num_both = min(len(tokens), len(drafted.tokens))
         differing = (at for at in range(num_both) if tokens[at] != drafted.tokens[at])

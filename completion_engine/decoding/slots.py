@@ -13,7 +13,7 @@ from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.pass_rows import ChunkRule
 
-_MIN_TAKEN = 32  # tokens; fewer are computed in less time than their keys and values are looked up
+_MIN_COPIED = 32  # tokens; fewer are computed in less time than their keys and values are looked up
 
 
 @dataclass(slots=True)
@@ -62,16 +62,16 @@ class SlotPool:
         num_shared = max((slot.cache.num_shared(prompt) for slot in self._slots), default=0)
         return max(0, len(prompt) - 1 - num_shared)
 
-    def known_after(self, prompt: Sequence[int]) -> list[int]:
+    def written_after(self, prompt: Sequence[int]) -> list[int]:
         """Return the tokens that any slot's completion shows to follow a prompt."""
         return path_after((slot.past.path for slot in self._slots), prompt)
 
-    def take_over(self, other: SlotPool, document: str, prompt: Sequence[int]) -> None:
+    def copy_from(self, other: SlotPool, document: str, prompt: Sequence[int]) -> None:
         """Copy what a slot of `other`, filled by the same target, has cached of `prompt`."""
         best = other._closest(prompt)
         if best is not None:
             slot = self.acquire(document, prompt)
-            slot.cache.take_over(best.cache, best.cache.num_shared(prompt))
+            slot.cache.copy_from(best.cache, best.cache.num_shared(prompt))
             slot.past = PastCompletion()
 
     def forget(self, document: str) -> None:
@@ -92,8 +92,8 @@ class SlotPool:
         if best is not None and 2 * num_shared > min(len(prompt), best.cache.num_cached):
             return best
         slot = self._free()
-        if best is not None and best is not slot and num_shared >= _MIN_TAKEN:
-            slot.cache.take_over(best.cache, num_shared)
+        if best is not None and best is not slot and num_shared >= _MIN_COPIED:
+            slot.cache.copy_from(best.cache, num_shared)
             slot.past = PastCompletion()
         return slot
 

@@ -1,1 +1,1 @@
-"""Drafters: they guess the next tokens from text alone; the target decides."""
+"""Drafters propose the next tokens; the target model verifies them."""

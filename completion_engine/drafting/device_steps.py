@@ -62,9 +62,9 @@ class DeviceSteps:
         self._decoder, self._cache = decoder, cache
         self._run = 0
 
-    def can_step(self, num_known: int) -> bool:
-        """Return whether a step may follow what is cached and `num_known` tokens more."""
-        return num_known == 1 and self._decoder.can_step(self._cache)
+    def can_step(self, num_uncached: int) -> bool:
+        """Return whether a step may follow what is cached and `num_uncached` tokens more."""
+        return num_uncached == 1 and self._decoder.can_step(self._cache)
 
     def step(
         self, path: Sequence[int], drafts: Callable[[int], Sequence[Draft]], stats: CompletionStats

@@ -1,4 +1,4 @@
-"""Drafts, and the protocol of drafters: small trees of tokens, each token with the evidence for it."""
+"""Drafts as small trees of proposed tokens, each token with its evidence, and the protocol of drafters."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ Allowed = Callable[[int], bool]
 
 @dataclass(frozen=True, slots=True)
 class DraftToken:
-    """One guessed token, a node of a draft.
+    """One proposed token, a node of a draft.
 
-    `parent` is the index of the guess before it, -1 for one that follows the written text. `source` is
-    `ngram`, `recycled` or `neural`; `read_from` is `index`, `prompt`, `recent`, `successors`, `lookahead`,
-    `distilled` or `model`. `match_length` counts the tokens of context that agreed there. `probability` is
-    the share of the sampled occurrences that continue like this, or the value that a model gave it.
-    `document` and `offset` are the position in the repository index; document is -1 elsewhere.
+    `parent` is the index in the draft of the token before it, -1 for a token right after the written text.
+    `source` is `ngram`, `recycled` or `neural`; `read_from` is `index`, `prompt`, `recent`, `successors`,
+    `lookahead`, `distilled` or `model`. `match_length` is the number of context tokens that matched where the
+    token was found; for `neural` sources it is the token's depth in the draft, from 0. `probability` is the
+    share of the sampled occurrences that continue with the token, or the probability that a model assigns.
+    `document` and `offset` locate the token in the repository index. Elsewhere `document` is -1; tokens read
+    from the prompt then have their position in the prompt as `offset`.
     """
 
     token: int
@@ -36,31 +38,35 @@ class DraftToken:
 
 
 Draft = tuple[DraftToken, ...]
-"""A tree, parents before their children. In a chain each guess follows the one before."""
+"""A tree of proposed tokens, parents before their children. In a chain, each token's parent is the one
+before.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
     """One verification pass of the target, for drafters to learn from.
 
-    `tokens` and `parents` [num_rows] are the rows that were run, parent -1 for the first one. Rows after the
-    draft are spare: they may hold the tokens of a drafter. `logits` [num_rows, vocab_size]; `picked`
-    [num_rows] is what the target would write after each row. `path` lists the rows that turned out true; the
-    first row always does.
+    Row 0 holds the last written token, the rows after it the draft, and the last rows may be spare rows,
+    filled with tokens of a drafter. `tokens` and `parents` [num_rows] describe the rows that ran, with parent
+    -1 for row 0. `logits` is [num_rows, vocab_size]; `picked` [num_rows] is the target's token after each
+    row. `accepted_rows` lists row 0 and the accepted draft rows after it, in order.
     """
 
     tokens: Sequence[int]
     parents: Sequence[int]
     logits: Tensor
     picked: Sequence[int]
-    path: Sequence[int]
+    accepted_rows: Sequence[int]
 
 
 class Drafter(Protocol):
-    """A source of guesses about the next tokens.
+    """Proposes the next tokens of a completion.
 
-    `step_ms` is the measured cost of one more depth of its draft; 0 where a draft costs next to nothing.
-    `num_bytes` is the memory of its weights and caches, without small tables of tokens.
+    Calls per completion: `begin`; then for each pass `extend` with the tokens written since, `drafts`,
+    `spare_rows` and `observe`; at last `end`.
+    `step_ms` is the measured time of one more depth of a draft; 0 where a draft costs next to nothing.
+    `num_bytes` is the memory of weights and caches, without small tables of tokens.
     """
 
     @property
@@ -74,7 +80,7 @@ class Drafter(Protocol):
         ...
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
-        """Start a completion after `prompt`; `cache` is the target's, and follows what is written."""
+        """Start a completion after `prompt`; `cache` is the target's KV cache, which grows as it writes."""
         ...
 
     def extend(self, tokens: Sequence[int]) -> None:
@@ -82,40 +88,42 @@ class Drafter(Protocol):
         ...
 
     def observe(self, done: Pass) -> None:
-        """Learn from a verification pass; called before `extend` with what it wrote."""
+        """Learn from a verification pass; `extend` with the tokens that it wrote follows later."""
         ...
 
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
-        """Return possible continuations as trees, at most `max_tokens` deep; the first tokens are `allowed`.
+        """Return drafts at most `max_tokens` deep, whose first tokens are `allowed`.
 
-        A drafter whose steps cost something stops when its likeliest path falls below `min_probability`.
+        A drafter with `step_ms` > 0 stops when the probability of its likeliest path falls below
+        `min_probability`.
         """
         ...
 
     def spare_rows(self, num_rows: int) -> Sequence[int]:
-        """Return at most `num_rows` tokens to run in spare rows: a chain after the likeliest path.
+        """Return at most `num_rows` tokens to run in spare rows, as a chain attached to the last row of the
+        pass.
 
-        Called before every pass, with 0 where no row is spare or another drafter has them.
+        Called before every pass; `num_rows` is 0 if there are no spare rows or another drafter uses them.
         """
         ...
 
     def end(self) -> None:
-        """End the completion; its text may serve the next one."""
+        """End the completion, and store what later completions may be drafted from."""
         ...
 
 
 @runtime_checkable
-class Remembering(Protocol):
-    """A drafter that remembers completions for the next ones: in a scope, and not beyond it."""
+class DrafterWithMemory(Protocol):
+    """A drafter that stores completions, and drafts later completions of the same scope from them."""
 
     def enter(self, scope: DraftScope) -> None:
-        """Draft the next completions from `scope` alone, and remember them there."""
+        """Use `scope` from now on: draft only from its completions, and store new ones in it."""
         ...
 
     def forget(self, document: str) -> None:
-        """Drop what is remembered in a closed document's own scope, or is known to come from it."""
+        """Drop the scope of a closed document, and entries of other scopes that name it as their origin."""
         ...
 
     def discard(self) -> None:
-        """Remember nothing of this completion; called instead of `Drafter.end`."""
+        """End the completion and store nothing of it; called instead of `Drafter.end`."""
         ...

@@ -42,15 +42,15 @@ class LookaheadDrafter:
         self._spare: list[Gram] = []
 
     def enter(self, scope: DraftScope) -> None:
-        """See `Remembering.enter`."""
+        """See `DrafterWithMemory.enter`."""
         self._pool.enter(scope.recent)
 
     def forget(self, document: str) -> None:
-        """See `Remembering.forget`."""
+        """See `DrafterWithMemory.forget`."""
         self._pool.forget(document)
 
     def discard(self) -> None:
-        """See `Remembering.discard`."""
+        """See `DrafterWithMemory.discard`."""
         self._pool.discard()
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
@@ -106,7 +106,7 @@ class LookaheadDrafter:
             run.append(grams[row])
             row = done.parents[row]
         run.reverse()
-        self._guesses = [gram[-_NUM_GRAM + 1 :] for gram in run[len(done.path) :]]
+        self._guesses = [gram[-_NUM_GRAM + 1 :] for gram in run[len(done.accepted_rows) :]]
 
     def _remember(self, gram: Gram) -> None:
         for start in range(len(gram) - 1):

@@ -30,17 +30,17 @@ class NgramDrafter:
         self._path: list[int] = []
 
     def enter(self, scope: DraftScope) -> None:
-        """See `Remembering.enter`."""
+        """See `DrafterWithMemory.enter`."""
         self._scope = scope
 
     def forget(self, document: str) -> None:
-        """See `Remembering.forget`."""
+        """See `DrafterWithMemory.forget`."""
         self._recent.forget(document)
         if document == self._scope.document:
             self._scope = replace(self._scope, index=None)  # its folder may be open no more
 
     def discard(self) -> None:
-        """See `Remembering.discard`. Nothing is remembered before `end`."""
+        """See `DrafterWithMemory.discard`. Nothing is remembered before `end`."""
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
         """See `Drafter.begin`."""

@@ -1,7 +1,16 @@
-"""The size of a draft, and its drafters: pure functions of acceptance probabilities and measured costs.
+"""Chooses the draft to verify, and whether to ask a costly drafter, by expected tokens per millisecond.
 
-They maximise the expected tokens per millisecond of a pass, and draft nothing when that is best. An
-`AcceptanceTable` learns from the passes.
+`choose` and `min_probability_for` use acceptance probabilities and measured times. `learn_from_picks` updates
+the `AcceptanceTable` after a pass.
+
+Four kinds of index occur:
+
+| name | indexes | value for the last written token |
+| --- | --- | --- |
+| `Candidate.parent` | `DraftPlan.considered` | -1 |
+| `DraftPlan.parents`, keys of `picked` | `DraftPlan.rows` | -1 |
+| a row of `Pass` (`drafts.py`) | row 0 is the last written token, row r + 1 is `DraftPlan.rows[r]` | 0 |
+| `DraftToken.parent` | the drafter's own draft | -1 |
 """
 
 from __future__ import annotations
@@ -14,18 +23,18 @@ from completion_engine.drafting.acceptance import AcceptanceTable
 from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.drafting.tree import (
     Candidate,
+    accepted_path,
     by_branch,
     by_probability,
-    grow,
-    in_branch_order,
+    depth_first,
     merge,
-    true_path,
+    within_branches,
 )
 from completion_engine.target_model.costs import Costs
 
 __all__ = [
     "AcceptanceTable",
-    "Costly",
+    "CostlyDraftRecord",
     "DraftPlan",
     "choose",
     "credited",
@@ -33,12 +42,10 @@ __all__ = [
     "min_probability_for",
 ]
 
-_NEVER = 1.0  # no path is likelier
-
 
 @dataclass(frozen=True, slots=True)
-class Costly:
-    """A drafter whose steps cost time was asked: the plan without it, and its time."""
+class CostlyDraftRecord:
+    """A record that a costly drafter (`step_ms` > 0) drafted: the plan without its draft, and its time."""
 
     without: DraftPlan
     ms: float
@@ -46,10 +53,12 @@ class Costly:
 
 @dataclass(frozen=True, slots=True)
 class DraftPlan:
-    """The drafted rows of a pass in branch order, with the index of each one's parent in `rows`.
+    """The drafted rows of a pass in depth-first order, and `parents`, the index of each row's parent in
+    `rows`.
 
-    `considered` holds all guesses: the target's picks show which of them are right. The pass of `width` rows
-    takes `ms`, and `row_ms` more for each further one. `costly` is set if a costly drafter was asked.
+    `considered` holds all candidates, verified or not, for `learn_from_picks`. The pass has `width` rows in
+    all and takes `ms`; each further row would take `row_ms` more. `costly` is set if a costly drafter
+    drafted.
     """
 
     rows: tuple[Candidate, ...]
@@ -58,11 +67,11 @@ class DraftPlan:
     width: int
     ms: float = 0.0
     row_ms: float = 0.0
-    costly: Costly | None = None
+    costly: CostlyDraftRecord | None = None
 
     @property
     def num_expected(self) -> float:
-        """Expected tokens of the pass."""
+        """Expected number of tokens that the pass writes, the target's own one included."""
         return 1.0 + sum(row.path_probability for row in self.rows)
 
 
@@ -71,22 +80,22 @@ def choose(
     table: AcceptanceTable,
     num_pending: int,
     costs: Costs,
-    costly: Costly | None = None,
+    costly: CostlyDraftRecord | None = None,
 ) -> DraftPlan:
     """Return the tree with the most expected tokens per millisecond; it may be empty.
 
-    A pass of width w holds `num_pending` known rows and w - num_pending guessed ones. Rows up to the width
-    are paid for whether they are used or not.
+    A pass of width w holds `num_pending` rows of written tokens that are not cached yet, and up to
+    w - num_pending drafted rows. Its time is that of w rows, even if fewer are used.
     """
     room = max(0, max(costs.pass_ms) - num_pending)
-    considered = merge(drafts, table.odds, room)
+    considered = merge(drafts, table.weight, room)
     branches, order = by_branch(considered), by_probability(considered)
     best = _Choice(0.0, max(costs.pass_ms), max(costs.pass_ms.values()), [])
     for num_branches in range(1, 1 + min(max(1, costs.max_branches), 1 + max(branches, default=0))):
-        kept = grow(order, branches, num_branches)
+        kept = within_branches(order, branches, num_branches)
         for found in _widths(considered, kept, branches, num_pending, costs):
             best = found if found.rate > best.rate else best
-    rows = in_branch_order(considered, best.chosen)
+    rows = depth_first(considered, best.chosen)
     place = {at: row for row, at in enumerate(rows)} | {-1: -1}
     return DraftPlan(
         tuple(considered[at] for at in rows),
@@ -99,39 +108,43 @@ def choose(
     )
 
 
-def min_probability_for(plan: DraftPlan, step_ms: float, table: AcceptanceTable) -> float:
-    """Return the least path probability that a drafter with steps of `step_ms` follows; 1 not to ask it.
+def min_probability_for(plan: DraftPlan, step_ms: float, table: AcceptanceTable) -> float | None:
+    """Return the path probability down to which a costly drafter should draft; None if it should not draft.
 
-    `plan` is what would be verified without it. Asking is worth its time where such drafters, beside plans
-    that promised as much, have added more tokens per millisecond than the plan itself promises; and a
-    further step where the token that it adds is likely enough for that and for a row of the pass.
+    `plan` is what would be verified without it, and `rate` below are its expected tokens per millisecond.
+    Drafting pays if, beside plans with about as many expected tokens, it has added more tokens per
+    millisecond than `rate`. One more step pays if its token is accepted with at least the probability `rate`
+    times the milliseconds of the step and of a row.
     """
     rate = plan.num_expected / max(plan.ms, 1e-9)
     tokens, ms = table.gain(plan.num_expected, step_ms)
-    return min(_NEVER, rate * (step_ms + plan.row_ms)) if tokens > rate * ms else _NEVER
+    least = rate * (step_ms + plan.row_ms)
+    return least if tokens > rate * ms and least < 1 else None
 
 
 def learn_from_picks(plan: DraftPlan, picked: Mapping[int, int], table: AcceptanceTable) -> None:
-    """Learn from a pass: `picked` holds the target's pick after each true row in order, -1 for before them.
+    """Learn from a pass: `picked` maps each accepted row of `plan.rows`, in order, to the target's pick after
+    it.
 
-    All guesses after a true row count, verified or not.
+    Key -1 holds the pick after the last written token. The table learns from every candidate whose parent was
+    accepted, whether the candidate was verified or not.
     """
-    true_at = {-1: picked[-1]}
+    pick_after = {-1: picked[-1]}  # by index in `considered`
     rows = {id(candidate): row for row, candidate in enumerate(plan.rows)}
     for at, candidate in enumerate(plan.considered):
-        pick = true_at.get(candidate.parent)
+        pick = pick_after.get(candidate.parent)
         if pick is None:
             continue
         is_right = candidate.token == pick
         table.learn(candidate.guesses, candidate.probability, is_right=is_right)
         row = rows.get(id(candidate))
         if is_right and row is not None and row in picked:
-            true_at[at] = picked[row]
+            pick_after[at] = picked[row]
     _learn_from_costly(plan, list(picked.values()), table)
 
 
 def _learn_from_costly(plan: DraftPlan, truth: Sequence[int], table: AcceptanceTable) -> None:
-    """Learn what a costly drafter added to the tokens that the plan without it would have yielded."""
+    """Learn how many more tokens the pass wrote than it would have written without the costly drafter."""
     asked = plan.costly
     if asked is None:
         table.forget_gain(plan.num_expected)
@@ -141,21 +154,24 @@ def _learn_from_costly(plan: DraftPlan, truth: Sequence[int], table: AcceptanceT
 
 
 def credited(candidate: Candidate, table: AcceptanceTable) -> DraftToken:
-    """Return the guess with the highest acceptance probability for a token; its source is credited."""
-    return max(candidate.guesses, key=lambda guess: table.odds((guess,), candidate.depth, is_first=True))
+    """Return the guess to credit for a candidate: the one with the highest weight by itself."""
+    return max(candidate.guesses, key=lambda guess: table.weight((guess,), candidate.depth, is_first=True))
 
 
 def num_written(plan: DraftPlan, truth: Sequence[int]) -> int:
-    """Return the tokens that verifying `plan` yields where the target writes `truth`."""
+    """Return how many tokens a pass that verifies `plan` writes if the target's next tokens are `truth`."""
     return len(picked_along(plan, truth))
 
 
 def picked_along(plan: DraftPlan, truth: Sequence[int]) -> dict[int, int]:
-    """Return the picks where the target writes `truth`, by true row of `plan`; -1 for before them."""
+    """Return the picks after the accepted rows of `plan.rows` if the target's next tokens are `truth`.
+
+    Keys are rows in order; -1 is the last written token.
+    """
     ahead = iter(truth)
     tokens = [candidate.token for candidate in plan.rows]
-    path = true_path(tokens, plan.parents, -1, lambda _: next(ahead, None))
-    return dict(zip((-1, *path), truth, strict=False))  # tokens after the last true row may be unknown
+    path = accepted_path(tokens, plan.parents, -1, lambda _: next(ahead, None))
+    return dict(zip((-1, *path), truth, strict=False))  # `truth` may end before the last accepted row
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +187,7 @@ class _Choice:
 def _widths(
     considered: Sequence[Candidate], kept: list[int], branches: Sequence[int], num_pending: int, costs: Costs
 ) -> Iterator[_Choice]:
-    """Yield for each width the likeliest of `kept` that fit."""
+    """Yield for each width the likeliest of `kept` that fit in a pass of that width."""
     expected = list(accumulate((considered[at].path_probability for at in kept), initial=1.0))
     for width, pass_ms in costs.pass_ms.items():
         room = width - num_pending

@@ -47,15 +47,15 @@ class RecycledDrafter:
         self._path: list[int] = []
 
     def enter(self, scope: DraftScope) -> None:
-        """See `Remembering.enter`."""
+        """See `DrafterWithMemory.enter`."""
         self._successors.enter(scope.recent)
 
     def forget(self, document: str) -> None:
-        """See `Remembering.forget`."""
+        """See `DrafterWithMemory.forget`."""
         self._successors.forget(document)
 
     def discard(self) -> None:
-        """See `Remembering.discard`."""
+        """See `DrafterWithMemory.discard`."""
         self._successors.discard()
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
@@ -75,8 +75,8 @@ class RecycledDrafter:
             above = contexts[parent] if parent >= 0 else before
             contexts.append((*above, token)[-_MAX_KEY:])
         found = successors(done.logits)
-        rejected = sorted(set(range(len(contexts))) - set(done.path))
-        for row in (*rejected, *done.path):  # what is true counts as newer
+        rejected = sorted(set(range(len(contexts))) - set(done.accepted_rows))
+        for row in (*rejected, *done.accepted_rows):  # what is true counts as newer
             self._remember(contexts[row], found[row])
 
     def drafts(

@@ -1,6 +1,6 @@
-"""One tree of the drafts of all sources: the probability of each guess, the order of rows, and its true path.
+"""Merges the drafts of all drafters into one tree, orders its rows, and finds the accepted path through it.
 
-Pure functions of numbers.
+The `weight` of a token is relative: its probability is `weight / (1 + sum(sibling_weights))`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,25 @@ from typing import NamedTuple, Protocol
 from completion_engine.drafting.drafts import Draft, DraftToken
 
 
-class OddsOf(Protocol):
-    """The `odds` of a token against all tokens that are not guessed."""
+class WeightOf(Protocol):
+    """Returns the weight of a token against all tokens that no drafter proposed in its position."""
 
     def __call__(self, guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
-        """Return the `odds` of its guesses at this depth; `is_first` marks a source's first choice."""
+        """Return the `weight` of a token that all of `guesses` propose; `is_first` marks a drafter's first
+        choice.
+        """
         ...
 
 
-_CUT = -2  # the parent of guesses that are cut off for their depth
+_CUT = -2  # represents a node that is deeper than allowed, so that its descendants are left out too
 
 
 class Candidate(NamedTuple):  # one is made for every guess of every pass: tuples are made fastest
-    """A token of the merged tree, with all guesses of it.
+    """A token of the merged tree, with the guesses of all drafters that propose it there.
 
-    `probability` estimates that the target accepts this token when the path above is true, `path_probability`
-    that it accepts the whole path to it.
+    `probability` is the estimated probability that the target accepts this token if it accepts the tokens
+    before it, `path_probability` that it accepts this token and all before it. `parent` is an index in the
+    list of candidates, -1 for the first tokens.
     """
 
     token: int
@@ -38,11 +41,11 @@ class Candidate(NamedTuple):  # one is made for every guess of every pass: tuple
     path_probability: float
 
 
-def merge(drafts: Sequence[Draft], odds_of: OddsOf, max_depth: int) -> list[Candidate]:
-    """Return the candidates of all drafts, parents before children; equal tokens after equal paths are one.
+def merge(drafts: Sequence[Draft], weight_of: WeightOf, max_depth: int) -> list[Candidate]:
+    """Return the candidates of all drafts, parents before children; equal paths become one.
 
-    Siblings exclude each other: each has its share of the total `odds`, and one part is left for other
-    tokens.
+    Siblings exclude each other, so a candidate's probability is its `weight` / (1 + the sum of all
+    siblings' weights). The 1 represents all tokens that no drafter proposed.
     """
     at_of: dict[tuple[int, int], int] = {}
     nodes: list[tuple[int, int, int]] = []
@@ -67,34 +70,35 @@ def merge(drafts: Sequence[Draft], odds_of: OddsOf, max_depth: int) -> list[Cand
             if parent not in parents:
                 parents.add(parent)
                 first_choices.add(at)
-    odds = [
-        odds_of(of_node, node[2], is_first=at in first_choices)
+    weights = [
+        weight_of(of_node, node[2], is_first=at in first_choices)
         for at, (of_node, node) in enumerate(zip(guesses, nodes, strict=True))
     ]
-    return _with_probabilities(nodes, guesses, odds)
+    return _with_probabilities(nodes, guesses, weights)
 
 
 def _with_probabilities(
-    nodes: Sequence[tuple[int, int, int]], guesses: Sequence[list[DraftToken]], odds: Sequence[float]
+    nodes: Sequence[tuple[int, int, int]], guesses: Sequence[list[DraftToken]], weights: Sequence[float]
 ) -> list[Candidate]:
     total: dict[int, float] = {}
-    for (_, parent, _), weight in zip(nodes, odds, strict=True):
+    for (_, parent, _), weight in zip(nodes, weights, strict=True):
         total[parent] = total.get(parent, 1.0) + weight
     of_paths: list[float] = []
     found: list[Candidate] = []
-    for (token, parent, depth), of_node, weight in zip(nodes, guesses, odds, strict=True):
+    for (token, parent, depth), of_node, weight in zip(nodes, guesses, weights, strict=True):
         probability = weight / total[parent]
         of_paths.append(probability * of_paths[parent] if parent >= 0 else probability)
         found.append(Candidate(token, parent, depth, tuple(of_node), probability, of_paths[-1]))
     return found
 
 
-def true_path(
+def accepted_path(
     tokens: Sequence[int], parents: Sequence[int], root: int, pick_after: Callable[[int], int | None]
 ) -> list[int]:
-    """Return the rows that are true after row `root`, in order: each holds the pick after its parent.
+    """Return the accepted rows after row `root`, in order: each holds the target's pick after its parent.
 
-    `tokens` and `parents` [num_rows] make a tree in which siblings differ in their tokens.
+    `tokens` and `parents` [num_rows] form a tree in which siblings have different tokens. `pick_after` is
+    called with `root` and then with each accepted row; None ends the path.
     """
     child_of = {(parent, token): row for row, (parent, token) in enumerate(zip(parents, tokens, strict=True))}
     path: list[int] = []
@@ -106,11 +110,13 @@ def true_path(
 
 
 def by_branch(candidates: Sequence[Candidate]) -> list[int]:
-    """Return the branch of each candidate; branch 0 is the most promising.
+    """Return the branch number of each candidate; branch 0 has the most expected tokens.
 
-    A branch is a path that goes on with the child that promises most tokens; other children begin branches
-    of their own. So the first n branches are connected, and are the n that promise most.
+    A branch continues with the child that has the most expected tokens after it; each other child begins a
+    branch of its own. A branch never has more expected tokens than the branch it starts from, so the first n
+    branches form a tree.
     """
+    # Expected accepted tokens from a candidate on, along its own branch.
     promise = [candidate.path_probability for candidate in candidates]
     best_child: dict[int, int] = {}
     for at in range(len(candidates) - 1, -1, -1):
@@ -131,24 +137,27 @@ def by_branch(candidates: Sequence[Candidate]) -> list[int]:
     return branches
 
 
-def grow(order: Sequence[int], branches: Sequence[int], max_branches: int) -> list[int]:
-    """Return the candidates in `order`, likeliest first, of the most promising `max_branches` branches.
+def within_branches(order: Sequence[int], branches: Sequence[int], max_branches: int) -> list[int]:
+    """Return the candidates of the first `max_branches` branches, in the given `order`, likeliest first.
 
-    Any beginning of the result is a tree too: the probability only falls along a path.
+    Every prefix of the result is a tree too, because path probabilities never grow from parent to child.
     """
     return [at for at in order if branches[at] < max_branches]
 
 
 def by_probability(candidates: Sequence[Candidate]) -> list[int]:
-    """Return all candidates, the likeliest first, a parent before its equally likely child."""
+    """Return all candidates by path probability, the likeliest first; ties keep parents before children."""
     negatives = [-candidate.path_probability for candidate in candidates]
     return sorted(range(len(candidates)), key=negatives.__getitem__)
 
 
-def in_branch_order(candidates: Sequence[Candidate], chosen: Sequence[int]) -> list[int]:
-    """Return the chosen candidates, each path as long as it can be: the best child comes first."""
+def depth_first(candidates: Sequence[Candidate], chosen: Sequence[int]) -> list[int]:
+    """Return the chosen candidates in depth-first order, likelier siblings first.
+
+    `chosen` lists the likeliest candidates first.
+    """
     children: dict[int, list[int]] = {}
-    for at in chosen:  # best first
+    for at in chosen:
         children.setdefault(candidates[at].parent, []).append(at)
     ordered: list[int] = []
     waiting = list(reversed(children.get(-1, [])))
@@ -161,29 +170,30 @@ def in_branch_order(candidates: Sequence[Candidate], chosen: Sequence[int]) -> l
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`written` holds the target's tokens: those of the true rows in `path`, then one of its own.
+    """The outcome of a verification pass.
 
-    `path` lists the rows that are true after the first one, in order.
+    `written` are the tokens that the pass adds: those of the `accepted` rows, then the target's own next
+    token. `accepted` lists the accepted draft rows in order, without row 0.
     """
 
     written: tuple[int, ...]
-    path: tuple[int, ...]
+    accepted: tuple[int, ...]
 
     @property
     def num_accepted(self) -> int:
-        """Number of drafted tokens that are true."""
-        return len(self.path)
+        """Number of accepted draft tokens."""
+        return len(self.accepted)
 
 
 def verify(tokens: Sequence[int], parents: Sequence[int], picked: Sequence[int]) -> Verdict:
-    """Walk a drafted tree along the target's picks.
+    """Return the accepted path of a drafted tree.
 
     Row 0 is the last written token, the others are drafted; `parents` as in `LanguageModel.forward`. Siblings
-    differ in their tokens. `picked[row]` is the target's token after that row. A child of a true row is true
-    if it holds the pick; without such a child the pick itself ends the walk (greedy case of Leviathan et al.
-    2022; trees: Miao et al. 2023).
+    have different tokens. `picked[row]` is the target's token after that row. A child of an accepted row is
+    accepted if its token is the pick after that row. The first pick that no child holds ends the path and is
+    written as the target's own token (greedy case of Leviathan et al. 2022; trees: Miao et al. 2023).
     """
     if not len(tokens) == len(parents) == len(picked):
         raise ValueError(f"{len(tokens)} rows, {len(parents)} parents, {len(picked)} picks")
-    path = true_path(tokens, parents, 0, picked.__getitem__)
+    path = accepted_path(tokens, parents, 0, picked.__getitem__)
     return Verdict(tuple(picked[row] for row in (0, *path)), tuple(path))

@@ -76,13 +76,13 @@ class ChosenPrompt:
     """A prompt for now; whether it shows the whole window, and the wanted context in front of it."""
 
     prompt: Prompt
-    is_whole: bool = True
+    shows_window: bool = True
     has_context: bool = True
 
     @property
     def shows_all(self) -> bool:
         """Whether no better prompt is to be computed for this cursor."""
-        return self.is_whole and self.has_context
+        return self.shows_window and self.has_context
 
 
 class CachedPrompts(Protocol):
@@ -92,7 +92,7 @@ class CachedPrompts(Protocol):
         """Return the number of tokens of a prompt that are not computed yet."""
         ...
 
-    def known_after(self, prompt: Sequence[int]) -> list[int]:
+    def written_after(self, prompt: Sequence[int]) -> list[int]:
         """Return the tokens that are known to follow a prompt."""
         ...
 
@@ -137,7 +137,7 @@ class PromptLadder:
             if fits(num)
         ]
         chosen = fitting[0] if fitting else prompts[-1]
-        return ChosenPrompt(chosen, is_whole=chosen == whole)
+        return ChosenPrompt(chosen, shows_window=chosen == whole)
 
     def forget(self, document: str) -> None:
         """Drop the anchors of a closed document."""
@@ -223,7 +223,7 @@ class PromptChooser:
             chosen = prompts[context] if context in prompts else prompt_after(context)
             prompts[context] = chosen
             work.append(self._num_missing(chosen.prompt))
-            if chosen.is_whole and isfinite(budget.soon_ms) and budget.is_soon(work[-1]):
+            if chosen.shows_window and isfinite(budget.soon_ms) and budget.is_soon(work[-1]):
                 return context, chosen
         at = next(at for at, num_new in enumerate(work) if num_new <= min(work) + _NEGLIGIBLE)
         return wanted[at], prompts[wanted[at]]
@@ -233,7 +233,7 @@ class PromptChooser:
 
     def _is_typed_along(self, prompt: Prompt) -> bool:
         """Return whether the tokens after a prompt are known, so that no pass is needed."""
-        known = self._cached.known_after(prompt.tokens)
+        known = self._cached.written_after(prompt.tokens)
         return bool(known) and self._form.spell(known).startswith(prompt.healed)
 
     def _commit(self, document: str, context: ContextTokens) -> None:

@@ -13,7 +13,7 @@ from itertools import repeat
 from completion_engine.decoding.ending import Ending, Finish, Limits, TextRules
 from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
-from completion_engine.probability import UNKNOWN, TokenProbability
+from completion_engine.probability import NOT_SCORED, TokenProbability
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.remote.socket_transport import Wait, silent
 from completion_engine.remote.token_stream import Chunk, TokenStream
@@ -62,7 +62,7 @@ class RemoteWriting:
         self.cancellation = cancellation
         self.path = list(prompt.tokens)
         self.probabilities: list[TokenProbability] = []
-        self.has_ended = known.is_whole
+        self.has_ended = known.has_ended
         self._ask, self._authority = ask, authority
         self._num_prompt = len(prompt.tokens)
         self._limits = limits
@@ -88,7 +88,7 @@ class RemoteWriting:
     @property
     def is_scored(self) -> bool:
         """Whether the probability of every token is known."""
-        return all(probability.is_known for probability in self.probabilities)
+        return all(probability.is_scored for probability in self.probabilities)
 
     @property
     def sources(self) -> list[None]:
@@ -183,7 +183,7 @@ class RemoteWriting:
         self._num_chunks += 1
         self.stats.num_forwards += 1
         self._finish_reason = chunk.finish_reason
-        for token, probability in zip(chunk.tokens, chunk.probabilities or repeat(UNKNOWN), strict=False):
+        for token, probability in zip(chunk.tokens, chunk.probabilities or repeat(NOT_SCORED), strict=False):
             is_end = self.written.is_end(token)
             if not is_end and not self.written.allows(token):
                 self._is_stray = True  # not what the query allows here

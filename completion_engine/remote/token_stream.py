@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from completion_engine.errors import RemoteError
-from completion_engine.probability import NUM_RIVALS, UNKNOWN, TokenProbability
+from completion_engine.probability import NOT_SCORED, NUM_RIVALS, TokenProbability
 from completion_engine.remote.event_stream import EventParser, EventStreamError
 from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.stream import Stream
@@ -164,7 +164,7 @@ def probabilities_of(logprobs: object, tokens: Sequence[int]) -> tuple[TokenProb
 def _probability(token: int, own: object, top: object) -> TokenProbability:
     value = _value(own)
     if value is None:
-        return UNKNOWN
+        return NOT_SCORED
     rivals = (
         dict(_rival(name, logprob) for name, logprob in list(top.items())[: NUM_RIVALS + 1])
         if isinstance(top, dict)

@@ -104,7 +104,7 @@ class KVCache:
             self.values[:, :, first:end] = other.values[:, :, first:end]
             self.hidden[first:end] = other.hidden[first:end]
 
-    def take_over(self, other: KVCache, num_cached: int) -> None:
+    def copy_from(self, other: KVCache, num_cached: int) -> None:
         """Hold a copy of the first `num_cached` positions of `other`, and nothing else."""
         self.copy(other, 0, num_cached)
         self.tokens = other.tokens[:num_cached]

@@ -131,7 +131,7 @@ def test_no_drafter_is_shown_a_row_that_lies_ahead(recorded: tuple[Traces, Liste
     whole = listener.path
     num_false = 0
     for path, done in listener.seen:
-        assert done.path == (0,)
+        assert done.accepted_rows == (0,)
         assert done.tokens[0] == path[-1]
         for row, parent in enumerate(done.parents):
             if parent == 0:

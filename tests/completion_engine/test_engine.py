@@ -297,7 +297,7 @@ def test_a_pass_goes_on_for_who_needs_what_it_finds(
             assert engine.idle(Cancellation())
     assert engine._background
     typed = {"a part": text[:1], "all of it": text, "something else": "\x00"}.get(typed, "")
-    assert engine._background.needed_by()(replace(asked, prefix=CODE + typed)) == is_needed
+    assert engine._background.need_test()(replace(asked, prefix=CODE + typed)) == is_needed
 
 
 def written_ahead(engine: CompletionEngine) -> str:

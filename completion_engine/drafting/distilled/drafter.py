@@ -36,7 +36,7 @@ NUM_BEAMS = 3  # paths that go on at each depth
 _BREADTH = 4  # tokens looked at after each of them
 _LEAST_PATH_PROBABILITY = 0.03  # for a guess that is not the best of its depth
 _HEALED_BREADTH = 64  # tokens looked at where the first one has to spell something
-_MAX_KNOWN = 8  # tokens that the target has not run yet; after more the states drift too far
+_MAX_UNCACHED = 8  # tokens that the target has not run yet; after more the states drift too far
 _TIMED_STEPS = 9
 
 
@@ -100,7 +100,7 @@ class DrafterFiles:
             raise ValueError("temperatures must be positive")
 
 
-class Weighty(Protocol):
+class HasNumBytes(Protocol):
     """A network, as far as all drafters know it."""
 
     @property
@@ -112,7 +112,7 @@ class Weighty(Protocol):
 class TrainedDrafter:
     """The common part of drafters that were trained for their target: they follow what is written."""
 
-    def __init__(self, network: Weighty, cache: KVCache) -> None:
+    def __init__(self, network: HasNumBytes, cache: KVCache) -> None:
         self._path: list[int] = []
         self._cache = cache
         self.num_bytes = network.num_bytes
@@ -135,11 +135,11 @@ class TrainedDrafter:
     def end(self) -> None:
         """See `Drafter.end`."""
 
-    def _known(self) -> list[int]:
+    def _uncached(self) -> list[int]:
         """Return the tokens that are not cached; empty where nothing can be guessed after them."""
         num_cached = self._cache.num_cached
-        known = self._path[num_cached:]
-        return known if num_cached and len(known) <= _MAX_KNOWN else []
+        uncached = self._path[num_cached:]
+        return uncached if num_cached and len(uncached) <= _MAX_UNCACHED else []
 
 
 class DistilledDrafter(TrainedDrafter):
@@ -158,17 +158,17 @@ class DistilledDrafter(TrainedDrafter):
     @torch.inference_mode()
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         """See `Drafter.drafts`. Guess nothing after an empty cache or a long run of uncached tokens."""
-        num_cached, known = self._cache.num_cached, self._known()
-        if not known or max_tokens < 1:
+        num_cached, uncached = self._cache.num_cached, self._uncached()
+        if not uncached or max_tokens < 1:
             return []
         states = self._cache.hidden[num_cached - 1 : num_cached]
-        for at, token in enumerate(known):
+        for at, token in enumerate(uncached):
             states, logits = self._step([token], states, num_cached + at)
         tree: list[DraftToken] = []
         beams = [(-1, 1.0)]  # node of the tree, probability of its path
         for depth in range(max_tokens):
             found = self._likeliest(logits, depth, allowed)
-            best = list(grow(tree, beams, found, depth).items())[:NUM_BEAMS]
+            best = list(append_guesses(tree, beams, found, depth).items())[:NUM_BEAMS]
             alive = [(row, beam) for (row, _), beam in best if beam[1] >= min_probability]
             position = len(self._path) + depth
             if not alive or depth + 1 == max_tokens or position >= self._cache.capacity:
@@ -233,7 +233,7 @@ def _among(found: Sequence[tuple[float, int]], allowed: Allowed) -> list[tuple[f
     return [(value / total, token) for value, token in kept[:_BREADTH]]
 
 
-def grow(
+def append_guesses(
     tree: list[DraftToken],
     beams: Sequence[tuple[int, float]],
     found: Sequence[Sequence[tuple[float, int]]],

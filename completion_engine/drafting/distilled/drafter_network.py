@@ -141,8 +141,8 @@ class DistilledNetwork:
         self._head = head_for(target.head_rows(tokens.to(place.device)).to(place.dtype), preview, kind)
         parts = (self._join, self._query, self._attended, self._gate_up, self._down, self._head)
         self.num_bytes = sum(part.num_bytes for part in parts)
-        is_whole = target.cache_shape.keys_by_channel and serves_heads(shape.head_size)
-        self._products = _products_of(parts[:-1]) if is_whole else None
+        can_compile = target.cache_shape.keys_by_channel and serves_heads(shape.head_size)
+        self._products = _products_of(parts[:-1]) if can_compile else None
         self._programs: dict[tuple[int, int], DraftProgram] = {}
 
     def step(self, tokens: Tensor, states: Tensor, cache: KVCache, position: int) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from completion_engine.drafting.distilled.drafter import NUM_BEAMS, TrainedDrafter, grow
+from completion_engine.drafting.distilled.drafter import NUM_BEAMS, TrainedDrafter, append_guesses
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken
 from completion_engine.gpu.drafting.network import DeviceNetwork
 from completion_engine.gpu.launch_draft import Found, run_choose_beams, run_find_best
@@ -91,21 +91,21 @@ class DeviceDrafter(TrainedDrafter):
     @torch.inference_mode()
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         """See `Drafter.drafts`. Guesses nothing after an empty cache or a long run of uncached tokens."""
-        known = self._known()
-        end = self._cache.num_cached + len(known) + self.search.num_depths
-        if not known or max_tokens < 1 or end > self._cache.capacity:
+        uncached = self._uncached()
+        end = self._cache.num_cached + len(uncached) + self.search.num_depths
+        if not uncached or max_tokens < 1 or end > self._cache.capacity:
             return []
-        self._look(known)
+        self._look(uncached)
         tree = _tree(self.search.read(), max_tokens, allowed, min_probability)
         return [tuple(tree)] if tree else []
 
-    def _look(self, known: Sequence[int]) -> None:
-        """Run the search after the tokens `known`, which are not cached yet."""
+    def _look(self, uncached: Sequence[int]) -> None:
+        """Run the search after the tokens `uncached`, which are not cached yet."""
         network, num_cached = self._network, self._cache.num_cached
         network.first.copy_(self._cache.hidden[num_cached - 1 : num_cached])
-        for num_ahead, token in enumerate(known):
+        for num_ahead, token in enumerate(uncached):
             network.fill(self._cache, num_ahead, token)
-            if num_ahead + 1 < len(known):
+            if num_ahead + 1 < len(uncached):
                 self._runner.run("known", self._take_in)
                 network.first.copy_(network.states[:1])
         self._runner.run("search", self.search.compute)
@@ -143,7 +143,7 @@ def _tree(guesses: Guesses, max_tokens: int, allowed: Allowed, min_probability: 
         ]
         if not depth:
             found[0] = _allowed_of(found[0], allowed)
-        grown = grow(tree, beams, found, depth)
+        grown = append_guesses(tree, beams, found, depth)
         if not grown:
             break
         beams = [grown.get(divmod(place, BREADTH), (-1, 0.0)) for place in chosen.tolist()]

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, field, replace
 from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.drafting.policy import (
     AcceptanceTable,
-    Costly,
+    CostlyDraftRecord,
     DraftPlan,
     choose,
     learn_from_picks,
@@ -136,10 +136,10 @@ def planned(one: Replayed, asked: TracedDrafts, traces: Traces) -> DraftPlan:
     plan = choose(cheap, one.table, 1, costs)
     for source, step_ms in traces.step_ms.items():
         told = [draft for draft in drafts if draft[0].source == source]
-        bar = min_probability_for(plan, step_ms, one.table) if told else 1.0
-        if bar < 1.0:
+        bar = min_probability_for(plan, step_ms, one.table) if told else None
+        if bar is not None:
             cut, num_steps = _as_asked(told[0], bar)
-            plan = choose([*cheap, cut], one.table, 1, costs, Costly(plan, num_steps * step_ms))
+            plan = choose([*cheap, cut], one.table, 1, costs, CostlyDraftRecord(plan, num_steps * step_ms))
     return plan
 
 

@@ -137,7 +137,7 @@ class Recorder:
             logits = self._target.forward(tokens, cache, len(tokens), parents)
             cache.keep([last])
             picked = [done.picked[0], *logits[1:].argmax(-1).tolist()]
-            false = _false_rows(parents, verify(tokens, parents, picked).path)
+            false = _false_rows(parents, verify(tokens, parents, picked).accepted)
             place = {row: at for at, row in enumerate([0, *false])}
             return Pass(
                 [tokens[row] for row in place],

@@ -10,7 +10,7 @@ import pytest
 
 from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.drafting.policy import (
-    Costly,
+    CostlyDraftRecord,
     DraftPlan,
     choose,
     credited,
@@ -31,7 +31,7 @@ class Even:
     gains: list[tuple[float, ...]] = field(default_factory=list)
     asked: list[tuple[int, int, bool]] = field(default_factory=list)
 
-    def odds(self, guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
+    def weight(self, guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> float:
         self.asked.append((guesses[0].token, depth, is_first))
         return guesses[0].probability
 
@@ -127,28 +127,28 @@ def test_known_rows_take_their_room_first(
 
 
 @pytest.mark.parametrize(
-    ("step_ms", "seen", "bar"),
+    ("step_ms", "seen", "is_asked"),
     [
-        pytest.param(0.1, (1.0, 0.33), 0.3 + 1.5, id="asked where more is added"),
-        pytest.param(0.1, (1.0, 0.34), 1.0, id="not where less is"),
-        pytest.param(0.1, (1.5, 0.5), 1.0, id="not where as much is"),
-        pytest.param(9.0, (1.0, 0.1), 1.0, id="a step that costs more than a token"),
+        pytest.param(0.1, (1.0, 0.33), True, id="asked where more is added"),
+        pytest.param(0.1, (1.0, 0.34), False, id="not where less is"),
+        pytest.param(0.1, (1.5, 0.5), False, id="not where as much is"),
+        pytest.param(9.0, (1.0, 0.1), False, id="a step that costs more than a token"),
     ],
 )
-def test_the_bar_for_a_costly_drafter(step_ms: float, seen: tuple[float, float], bar: float) -> None:
+def test_the_bar_for_a_costly_drafter(step_ms: float, seen: tuple[float, float], is_asked: bool) -> None:
     """The plan promises 1.5 tokens in half a millisecond, three a millisecond."""
     half = DraftToken(1, "ngram", "index", 9, 1.0)
     row = Candidate(1, -1, 0, (half,), 0.5, 0.5)
     plan = DraftPlan((row,), (-1,), (row,), 8, ms=0.5, row_ms=0.01)
     table: Any = Even(seen)
-    expected = 3.0 * (step_ms + 0.01) if bar > 1.0 else 1.0
-    assert min_probability_for(plan, step_ms, table) == pytest.approx(expected)
+    bar = min_probability_for(plan, step_ms, table)
+    assert bar == pytest.approx(3.0 * (step_ms + 0.01)) if is_asked else bar is None
     assert table.gains == [(1.5, step_ms)]
 
 
 def test_a_plan_whose_pass_is_not_measured_asks_nobody() -> None:
     table: Any = Even((1.0, 1.0))
-    assert min_probability_for(DraftPlan((), (), (), 8), 0.5, table) == 1.0
+    assert min_probability_for(DraftPlan((), (), (), 8), 0.5, table) is None
 
 
 TWO = [chain(1, 2, 3), chain(4, 5)]
@@ -180,7 +180,7 @@ def test_what_stands_behind_what_is_true_is_judged(
 
 def test_a_costly_drafter_is_charged_with_its_time_and_what_the_pass_took_more() -> None:
     without = plan_of([chain(1, 7)], Costs({4: 8.0}))
-    plan = plan_of(TWO, Costs({4: 10.0}), costly=Costly(without, 3.0))
+    plan = plan_of(TWO, Costs({4: 10.0}), costly=CostlyDraftRecord(without, 3.0))
     table: Any = Even()
     learn_from_picks(plan, {-1: 1, 0: 2, 1: 3, 2: 9}, table)
     assert table.gains == [(1.75, 2, 5.0)]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from completion_engine.decoding.planner import _holds_no_secret
-from completion_engine.drafting.drafts import Drafter, Pass, Remembering
+from completion_engine.drafting.drafts import Drafter, DrafterWithMemory, Pass
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
@@ -23,7 +23,7 @@ _NUM_TOKENS = 64
 _PROMPT, _WRITTEN = (3, 4, 5), (6, 7, 8)
 
 
-class Keeping(Drafter, Remembering):
+class Keeping(Drafter, DrafterWithMemory):
     """A drafter that remembers."""
 
 

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion_engine.drafting.drafts import Draft, DraftToken
-from completion_engine.drafting.tree import Candidate, by_branch, by_probability, grow, in_branch_order, merge
+from completion_engine.drafting.tree import (
+    Candidate,
+    by_branch,
+    by_probability,
+    depth_first,
+    merge,
+    within_branches,
+)
 from completion_engine.target_model.branch_caches import lay_out
 
 
@@ -35,7 +42,7 @@ def shares(guesses: Sequence[DraftToken], depth: int, *, is_first: bool) -> floa
 
 def grown(candidates: Sequence[Candidate], max_nodes: int, max_branches: int) -> list[int]:
     """The policy's choice for this number of branches, up to a width."""
-    return grow(by_probability(candidates), by_branch(candidates), max_branches)[:max_nodes]
+    return within_branches(by_probability(candidates), by_branch(candidates), max_branches)[:max_nodes]
 
 
 def path_of(candidates: Sequence[Candidate], at: int) -> tuple[int, ...]:
@@ -140,7 +147,7 @@ def test_rows_stand_behind_their_parents_and_each_leaf_ends_a_branch(
 ) -> None:
     candidates = merge(found, shares, 8)
     chosen = grown(candidates, max_nodes, max_branches)
-    rows = in_branch_order(candidates, chosen)
+    rows = depth_first(candidates, chosen)
     assert sorted(rows) == sorted(chosen)
     place = {at: row for row, at in enumerate(rows, 1)} | {-1: 0}
     parents = [-1, *(place[candidates[at].parent] for at in rows)]

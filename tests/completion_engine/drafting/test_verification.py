@@ -45,10 +45,10 @@ def test_the_longest_true_path_is_accepted_and_one_token_is_added(
 ) -> None:
     tokens, parents, picked = tree
     verdict = verify(tokens, parents, picked)
-    assert verdict.path == max(true_paths(tokens, parents, picked), key=len)
-    last = verdict.path[-1] if verdict.path else 0
-    assert verdict.written == (*(tokens[row] for row in verdict.path), picked[last])
-    assert verdict.num_accepted == len(verdict.path)
+    assert verdict.accepted == max(true_paths(tokens, parents, picked), key=len)
+    last = verdict.accepted[-1] if verdict.accepted else 0
+    assert verdict.written == (*(tokens[row] for row in verdict.accepted), picked[last])
+    assert verdict.num_accepted == len(verdict.accepted)
 
 
 @given(st.lists(st.integers(0, 2), max_size=8), st.lists(st.integers(0, 2), max_size=9))

@@ -212,7 +212,7 @@ def test_what_is_true_is_what_the_walk_accepts(case: Case, device: torch.device)
         case.inputs, torch.tensor(picked, device=device), states, case.on_device, after, case.outcome
     )
     wanted = verify(tokens, parents, picked[:num_used])
-    path = [0, *wanted.path]
+    path = [0, *wanted.accepted]
     num_true, next_token, num_rows, *others = case.outcome.record.tolist()
     assert (num_true, next_token, num_rows) == (len(path), wanted.written[-1], num_used)
     assert tuple(others[1:num_true]) == wanted.written[:-1]

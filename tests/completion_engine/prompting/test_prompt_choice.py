@@ -44,7 +44,7 @@ class Cached:
     def num_missing(self, prompt: Sequence[int]) -> int:
         return len(prompt) - max((num_shared(held, prompt) for held in self.held), default=0)
 
-    def known_after(self, prompt: Sequence[int]) -> list[int]:
+    def written_after(self, prompt: Sequence[int]) -> list[int]:
         return []
 
 
@@ -76,7 +76,7 @@ def document() -> Document:
 
 def test_a_context_alone_brings_no_new_work_to_a_place_where_a_window_is_there(document: Document) -> None:
     small = document.chosen(HURRY)
-    assert not (small.is_whole or small.has_context)
+    assert not (small.shows_window or small.has_context)
     document.hold(small.prompt)
     for num_tokens in (len(CONTEXT), len(CONTEXT) + 200, len(document.whole.tokens) - 60):
         document.hold(document.whole, num_tokens)

@@ -31,7 +31,7 @@ def test_the_largest_window_is_taken_whose_tokens_are_computed_in_time(ms: float
     chosen = windows().choose("a", LINES, LINES, PromptBudget(ms, 1.0, 0), size_of)
     wanted = SHARES[place] * SIZE * 1.25
     assert wanted * 0.85 <= size_of(chosen.prompt) <= wanted + 5
-    assert chosen.is_whole == (place == 0)
+    assert chosen.shows_window == (place == 0)
 
 
 def test_what_is_cached_costs_nothing() -> None:
@@ -60,11 +60,11 @@ def test_a_warm_small_window_is_kept_until_a_larger_one_delays_nobody(
 
 def test_without_a_budget_the_whole_window_is_taken() -> None:
     chosen = windows().choose("a", LINES, LINES, PromptBudget(), size_of)
-    assert (chosen.prompt, chosen.is_whole) == (windows().whole("a", LINES, LINES), True)
+    assert (chosen.prompt, chosen.shows_window) == (windows().whole("a", LINES, LINES), True)
 
 
 def test_a_text_that_any_window_shows_is_shown_whole() -> None:
-    assert windows().choose("a", "x = ", "\n", PromptBudget(0, 1.0, 0), size_of).is_whole
+    assert windows().choose("a", "x = ", "\n", PromptBudget(0, 1.0, 0), size_of).shows_window
 
 
 def test_a_small_window_stays_while_much_is_typed() -> None:

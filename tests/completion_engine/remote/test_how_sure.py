@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from completion_engine.engine import CompletionEngine
-from completion_engine.probability import NUM_RIVALS, UNKNOWN, TokenProbability
+from completion_engine.probability import NOT_SCORED, NUM_RIVALS, TokenProbability
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.token_stream import probabilities_of
@@ -212,7 +212,7 @@ def test_what_fits_no_tokens_is_not_told(told: object) -> None:
 
 @pytest.mark.parametrize("value", [None, "x", True, 0.5, float("nan"), float("inf"), [], {}])
 def test_what_is_no_probability_is_not_told(value: object) -> None:
-    assert probabilities_of({"token_logprobs": [value]}, [1]) == (UNKNOWN,)
+    assert probabilities_of({"token_logprobs": [value]}, [1]) == (NOT_SCORED,)
     told = {"token_logprobs": [-1.0], "top_logprobs": [{"token_id:2": value}]}
     (probability,) = probabilities_of(told, [1])
     assert probability.rivals == ()

@@ -11,7 +11,7 @@ from h2.connection import H2Connection
 
 from completion_engine.decoding.ending import Limits
 from completion_engine.decoding.reuse import Continuation
-from completion_engine.probability import UNKNOWN
+from completion_engine.probability import NOT_SCORED
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.remote_writing import Remaining, RemoteWriting
@@ -39,7 +39,7 @@ class Texts:
             "localhost:1",
             Prompt(prompt, b""),
             Written(self._tokenizer, b""),
-            Continuation(known, probabilities=(UNKNOWN,) * len(known)),
+            Continuation(known, probabilities=(NOT_SCORED,) * len(known)),
             limits=Limits(len(self._tokens), patience_at=time.perf_counter() + 600),
             cancellation=Cancellation(),
             stats=CompletionStats(),
