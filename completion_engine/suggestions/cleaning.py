@@ -15,6 +15,7 @@ from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.text_window import TAB_WIDTH, indent_width, leading_blanks
 
 _MAYBE_UNSAFE = re.compile(r"[^\t\n\x20-\x7e]")
+_MAX_BRACED_CHARS = 400
 _JOINERS = "\u200c\u200d"  # they shape letters and emoji
 _JOINER_RUNS = re.compile(f"[{_JOINERS}]+")
 _LINE_SEPARATORS = "\u2028\u2029"
@@ -61,6 +62,32 @@ def without_echo(region: CursorRegion, text: str) -> str:
     if not stripped.startswith(typed) or rest.lstrip().startswith(typed):
         return text
     return text if typed.endswith(_SEPARATORS) or _is_row(typed) else rest
+
+
+def without_doubled_brace(region: CursorRegion, text: str) -> str:
+    """The text without a brace that opens again what the cursor's brace has opened: `${` and then `{`.
+
+    In a string or among elements a second brace makes data, or an escaped brace, where an expression was
+    meant. Attributes may hold data.
+    """
+    entry = region.stack[-1] if region.stack else None
+    if entry is None or not text.startswith("{") or entry.start != -len(entry.mark):
+        return text
+    if entry.mark not in ("{", "${", "#{") or entry.is_text:
+        return text
+    around = region.stack[-2] if len(region.stack) > 1 else None
+    is_among_text = around is not None and (around.is_text or around.is_element)
+    return _without_outer_brace(text) if is_among_text else text
+
+
+def _without_outer_brace(text: str) -> str:
+    """The text without the brace that it begins with, and without the one that closes it."""
+    depth = 0
+    for at, char in enumerate(text[:_MAX_BRACED_CHARS]):
+        depth += {"{": 1, "}": -1}.get(char, 0)
+        if not depth:
+            return text[1:at] + text[at + 1 :]
+    return text[1:]
 
 
 def _is_row(text: str) -> bool:

@@ -65,6 +65,7 @@ def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:
     for _ in range(_MAX_ROUNDS):
         before = text
         text = cleaning.without_echo(region, text)
+        text = cleaning.without_doubled_brace(region, text)
         text = cleaning.without_double_blank(region, text)
         text = cleaning.without_extra_indent(region, text)
         text = cleaning.with_editor_indent(region, text)

@@ -16,6 +16,7 @@ MAX_HEAD_CHARS = 60
 MAX_CYCLE_LINES = 4
 NUM_CYCLES = 3
 NUM_NUMBERED = 5  # lines that differ in their numbers alone
+NUM_ALIKE, NUM_ALIKE_WORDS = 4, 4  # lines of comments that begin with the same words, their mark among them
 CIRCLE_CHECK_EVERY = 8
 CIRCLE_TAIL = 12
 MIN_CIRCLE_CHARS = 60
@@ -162,10 +163,12 @@ def rest_of_line_reached(region: CursorRegion, reading: Reading) -> Fire | None:
 def repeated_lines(region: CursorRegion, reading: Reading) -> Fire | None:
     """Fires when one to four lines were written three times in a row, or one that says little more often.
 
-    So do lines that differ in their numbers alone, unless those above the cursor do.
+    So do lines that differ in their numbers alone, and lines of comments that begin alike, unless those near
+    the cursor do.
     """
     lines: list[str] = []
     ends: list[int] = []
+    num_comments = 0
     for index, line in enumerate(reading.lines):
         text = region.line_text(reading, index).rstrip()
         if not line.is_ended or not text:
@@ -180,7 +183,33 @@ def repeated_lines(region: CursorRegion, reading: Reading) -> Fire | None:
         masked = [_NUMBERS.sub("0", text) for text in lines[-NUM_NUMBERED:]]
         if len(masked) == NUM_NUMBERED and len(set(masked)) == 1 and not _is_numbered(region, masked[0]):
             return Fire(line.end + 1, ends[-NUM_NUMBERED], "repeated-lines")
+        num_comments = num_comments + 1 if _is_comment(region, reading, index) else 0
+        if num_comments >= NUM_ALIKE and _begin_alike(lines[-NUM_ALIKE:]) and not _has_alike(region):
+            return Fire(line.end + 1, ends[-NUM_ALIKE], "repeated-lines")
     return None
+
+
+def _is_comment(region: CursorRegion, reading: Reading, index: int) -> bool:
+    """Whether a generated line holds nothing but a comment."""
+    line = reading.lines[index]
+    if line.inside is not None and line.inside.is_comment:
+        return True
+    return line.code_end < line.end and not region.line_code(reading, index).strip()
+
+
+def _begin_alike(lines: list[str]) -> bool:
+    """Whether lines begin with the same words and have more of them."""
+    words = [line.split() for line in lines]
+    begins = {tuple(each[:NUM_ALIKE_WORDS]) for each in words}
+    return len(begins) == 1 and min(map(len, words)) > NUM_ALIKE_WORDS
+
+
+def _has_alike(region: CursorRegion) -> bool:
+    """Whether two lines in a row near the cursor begin alike."""
+    lines = [line for line in region.before.split("\n")[:-1] if line.strip()][-40:]
+    return any(
+        _begin_alike(list(pair)) for side in (lines, region.lines_below[:40]) for pair in pairwise(side)
+    )
 
 
 def _is_numbered(region: CursorRegion, masked: str) -> bool:
@@ -209,8 +238,16 @@ def repeated_text(region: CursorRegion, reading: Reading) -> Fire | None:
             while start > 0 and text[start - 1] == text[start - 1 + period]:
                 start -= 1
             if text[start : start + period] * 2 not in region.before:
-                return Fire(end, start + period, "repeated-text")
+                return Fire(end, _whole_lines(text, start + period), "repeated-text")
     return None
+
+
+def _whole_lines(text: str, num_chars: int) -> int:
+    """The length of the whole lines among the first characters; all of them if not even one line is whole."""
+    if text[num_chars : num_chars + 1] == "\n":
+        return num_chars
+    end = text.rfind("\n", 0, num_chars)
+    return end if end >= 0 and text[:end].strip() else num_chars
 
 
 def repeats_line_above(region: CursorRegion, text: str) -> bool:

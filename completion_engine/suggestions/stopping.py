@@ -28,7 +28,7 @@ from completion_engine.suggestions.repeats import (
 )
 from completion_engine.suggestions.rules import Fire, Stop
 from completion_engine.suggestions.syntax import SyntaxWindow
-from completion_engine.text_window import CursorContext
+from completion_engine.text_window import CursorContext, indent_width
 
 _NUMBER = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?")
 _REST_IS_BLANK = re.compile(r"[^\S\n]*\n")
@@ -125,10 +125,12 @@ def _last_statement_end(region: CursorRegion, reading: Reading) -> int:
         code = region.line_code(reading, index)
         if not line.is_ended or not reading.text[line.start : line.end].strip():
             continue
+        traits = region.language
         is_whole = line.depth_end <= reading.lines[0].depth and (
             line.inside_end is None or line.inside_end == region.inside
         )
-        traits = region.language
+        if traits.blocks == "end" and index:  # the word that closes a block of the text is still missing
+            is_whole = is_whole and indent_width(region.line_text(reading, index)) <= region.indent
         if is_whole and not (
             traits.opener.search(code) or traits.unfinished.search(code) or traits.prelude.search(code)
         ):

@@ -44,6 +44,25 @@ def test_each_rule_notices_its_fault(case: CursorCase, accepted: Accepted, fault
     assert fault in faults(case, accepted)
 
 
+@pytest.mark.parametrize(
+    ("case", "accepted"),
+    [
+        (CursorCase("random", "makefile", "a.mk", "a:\n\t", "echo $$x", "\n"), Accepted("echo $x")),
+        (CursorCase("random", "plaintext", "a.txt", "a. i", "tem A. b)", "\n"), Accepted("tem A. b")),
+        (CursorCase("random", "c", "a.c", "", 'f("x");', "\n"), Accepted('f("a) f(x)");')),
+        (CursorCase("random", "scheme", "a.scm", ";; a\n", ";; b", "\n;;\n"), Accepted(";;\n;; b")),
+    ],
+)
+def test_what_looks_like_a_pair_or_a_repeat_is_no_fault(case: CursorCase, accepted: Accepted) -> None:
+    assert faults(case, accepted) == []
+
+
+@pytest.mark.parametrize("written", ['f("a)"));', 'f("a"'])
+def test_brackets_beside_strings_still_count(written: str) -> None:
+    case = CursorCase("random", "c", "a.c", "", "f(x);", "\n")
+    assert "pairs" in faults(case, Accepted(written))
+
+
 def test_replaced_characters_count_for_the_pairs() -> None:
     case = CursorCase("rest_closes", "c", "a.c", "f(", "x", ");\n")
     assert faults(case, Accepted("x);", num_replaced=2)) == []

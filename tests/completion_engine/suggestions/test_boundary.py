@@ -34,6 +34,9 @@ CASES: list[tuple[str, str, str]] = [
     ("javascript", "if (a) {‸", "\n  b();|\n  c(d,"),
     ("css", "a { ‸ }", "color|: dark-bl"),
     ("html", "<p>‸</p>", "a| &amp;"),
+    ("lua", "‸", "a = f()|\nif a then\n    b()\n    c()\n    d"),
+    ("lua", "‸", "if a then\n    b()\nend|\nc"),
+    ("ruby", "def f\n  ‸", "x = 1|\n  if x\n    y\n    z"),
 ]
 
 

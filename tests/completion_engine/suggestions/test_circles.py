@@ -48,6 +48,19 @@ IN_LINES: list[Case] = [
     ("c", "int a[] = {\n    ‸", "0x00, 0xff,\n    " * 8, "int a[] = {\n    0x00, 0xff,"),
     ("plaintext", "‸", "Yes.\nNo.\n" * 5, "Yes.\nNo."),
     ("csv", "a,b\n‸", "".join(f"name{n},{n}\n" for n in range(10)), "a,b\nname0,0"),
+    ("haskell", "x = 1\n‸\n", "-- two\ny = [" + "(a,b)," * 20, "x = 1\n-- two\n"),
+    (
+        "graphql",
+        "{\n  name\n  ‸\n}\n",
+        "".join(f"# They are not part of the {word}!\n  " for word in ("schema", "model", "view", "store")),
+        "{\n  name\n  # They are not part of the schema!\n}\n",
+    ),
+    (
+        "c",
+        "/*\n * ‸\n */\n",
+        "".join(f"It can be used as a {word}.\n * " for word in ("map", "set", "list", "heap", "tree")),
+        "/*\n * It can be used as a map.\n */\n",
+    ),
 ]
 
 AS_THE_DOCUMENT: list[Case] = [
@@ -63,6 +76,13 @@ AS_THE_DOCUMENT: list[Case] = [
         "- TODO 1\n- TODO 2\n‸",
         "- TODO 3\n- TODO 4\n- TODO 5\n- TODO 6\n- TODO 7\n",
         "- TODO 1\n- TODO 2\n- TODO 3\n- TODO 4\n- TODO 5\n- TODO 6\n- TODO 7",
+    ),
+    (
+        "python",
+        "# It is used by the map.\n# It is used by the set.\n‸",
+        "".join(f"# It is used by the {word}.\n" for word in ("view", "list", "heap", "tree", "page")),
+        "# It is used by the map.\n# It is used by the set.\n"
+        + "\n".join(f"# It is used by the {word}." for word in ("view", "list", "heap", "tree", "page")),
     ),
     ("plaintext", "‸", "=" * 80, "=" * 80),
     (

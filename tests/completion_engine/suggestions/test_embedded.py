@@ -149,3 +149,37 @@ def test_recipes_are_indented_with_tabs_and_dockerfiles_as_they_are(
     accepted: Accepted, language: str, document: str, generated: str, after: str
 ) -> None:
     assert accepted(language, document, generated) == after
+
+
+DOUBLED: list[Case] = [
+    (
+        "nix",
+        "a = ''\n  run ${‸}/bin/a\n'';\n",
+        "{ pkgs.a }}/bin/a\n",
+        "a = ''\n  run ${ pkgs.a }/bin/a\n'';\n",
+    ),
+    (
+        "elixir",
+        'def r do\n  ~H"""\n  <h1>{‸}</h1>\n  """\nend\n',
+        "{ @title }}</h1>\n",
+        'def r do\n  ~H"""\n  <h1>{ @title }</h1>\n  """\nend\n',
+    ),
+    ("python", 'a = f"<h1>{‸}</h1>"\n', '{title}}</h1>"\n', 'a = f"<h1>{title}</h1>"\n'),
+    ("javascript", "a = `<h1>${‸}</h1>`;\n", "{title}}</h1>`;\n", "a = `<h1>${title}</h1>`;\n"),
+    ("typescriptreact", "return <p>{‸}</p>;\n", "{title}}</p>;\n", "return <p>{title}</p>;\n"),
+    ("svelte", "<p>{‸}</p>\n", "{title}}</p>\n", "<p>{title}</p>\n"),
+    ("ruby", 'a = "x #{‸}"\n', '{title}}"\n', 'a = "x #{title}"\n'),
+    (
+        "typescriptreact",
+        "return <p style={‸}>a</p>;\n",
+        "{ color: 1 }}>\n",
+        "return <p style={{ color: 1 }}>a</p>;\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "after"), DOUBLED)
+def test_an_interpolation_is_opened_once_but_an_attribute_may_hold_data(
+    accepted: Accepted, language: str, document: str, generated: str, after: str
+) -> None:
+    assert accepted(language, document, generated) == after

@@ -28,11 +28,15 @@ _DELIMITERS = (
     ("/*", "*/"),
 )
 _CHAR_LITERAL = re.compile(r"'(?:[^'\\\n]|\\.)'")
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_ENUMERATOR = re.compile(r"(?:(?<=\s)|^)\w{1,3}\)", re.MULTILINE)
+_EMPTY_COMMENT = re.compile(r"(?:;{1,3}|//|\#|\*|--|%)\Z")
 _FENCE = re.compile(r"^[ \t>]*(?:```|~~~)", re.MULTILINE)
 _DISPLAY_MATH = re.compile(r"\$\$")
 _CIRCLE = re.compile(r"(.{1,60}?)\1{4,}", re.DOTALL)
 _MIN_CIRCLE_CHARS = 24
 _PROSE = frozenset({"markdown", "mdx", "latex", "restructuredtext", "plaintext", "git-commit"})
+_DOLLAR_QUOTED = _PROSE | {"sql", "rmd", "quarto"}
 _MARKDOWN = frozenset({"markdown", "mdx"})
 _BARS = frozenset({"rust", "ruby", "erb"})
 _TAGGED = frozenset(
@@ -75,7 +79,7 @@ def faults(case: CursorCase, accepted: Accepted) -> list[str]:
     checks = {
         "parse": _num_errors(case, accepted) > _num_errors(case, Accepted(case.truth)),
         "repeat": _repeats_following_line(case, accepted),
-        "pairs": _net(case, accepted.text) != _plus(_net(case, replaced), _net(case, case.truth)),
+        "pairs": _breaks_pairs(case, accepted.text, replaced),
         "indentation": _has_other_indentation(case, accepted.text),
         "line end": "\r" in accepted.text,
         "fence": case.language not in _PROSE
@@ -113,7 +117,7 @@ def _parser(grammar: str) -> Parser | None:
 def _repeats_following_line(case: CursorCase, accepted: Accepted) -> bool:
     """Whether a written line is the next line of the document, unless the author wrote it twice too."""
     rest, _, below = case.suffix[accepted.num_replaced :].partition("\n")
-    following = next((line.rstrip() for line in below.split("\n") if line.strip()), "")
+    following = next((line.rstrip() for line in below.split("\n") if not _is_blank(line)), "")
     if not following:
         return False
     start = case.prefix.rfind("\n") + 1
@@ -123,13 +127,32 @@ def _repeats_following_line(case: CursorCase, accepted: Accepted) -> bool:
     return lines.count(following) > own.count(following)
 
 
+def _is_blank(line: str) -> bool:
+    """Whether a line holds nothing, or the mark of a comment alone."""
+    return not line.strip() or _EMPTY_COMMENT.match(line.strip()) is not None
+
+
+def _breaks_pairs(case: CursorCase, written: str, replaced: str) -> bool:
+    """Whether pairs are closed otherwise than in the original, with and without those in whole strings."""
+    return all(
+        _net(case, change(written)) != _plus(_net(case, change(replaced)), _net(case, change(case.truth)))
+        for change in (str, _without_strings)
+    )
+
+
+def _without_strings(text: str) -> str:
+    return _STRING.sub('""', text)
+
+
 def _net(case: CursorCase, text: str) -> tuple[int, ...]:
     """For each kind of pair, how many more it opens than it closes; for symmetric ones, odd or even."""
     text = _CHAR_LITERAL.sub("", text)
+    if case.language in _PROSE:
+        text = _ENUMERATOR.sub("", text)
     counts = [text.count(pair[0]) - text.count(pair[1]) for pair in _BRACKETS]
     counts += [text.count(first) - text.count(last) for first, last in _DELIMITERS]
     counts.append(len(_FENCE.findall(text)) % 2)
-    counts.append(len(_DISPLAY_MATH.findall(text)) % 2)
+    counts.append(len(_DISPLAY_MATH.findall(text)) % 2 if case.language in _DOLLAR_QUOTED else 0)
     counts.append(text.count('"') % 2 if case.language not in _PROSE else 0)
     counts.append(text.count("`") % 2 if case.language in _MARKDOWN else 0)
     counts.append(text.count("$") % 2 if case.language in _PROSE else 0)
@@ -158,11 +181,6 @@ def _has_other_indentation(case: CursorCase, written: str) -> bool:
     if num_tabs > num_spaces:
         return any(line.startswith("    ") for line in further)
     return num_spaces > num_tabs and any(line.startswith("\t") for line in further)
-
-
-def _opens_fence(case: CursorCase, written: str) -> bool:
-    """Whether a line of backticks is written where the language has none."""
-    return case.language not in _PROSE and len(_FENCE.findall(written)) > len(_FENCE.findall(case.truth))
 
 
 def _is_circular(text: str) -> bool:
