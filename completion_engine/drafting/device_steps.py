@@ -1,4 +1,4 @@
-"""Steps that a device takes by itself, drafting included. Does not depend on text rules."""
+"""Decoding steps that run wholly on the device: draft, verify and accept without the host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from completion_engine.target_model.kv_cache import KVCache
 
 @dataclass(frozen=True, slots=True)
 class DeviceStep:
-    """What one step came to: the tokens of `accepted` are true, then the target writes `next_token`."""
+    """The result of one step: the accepted draft tokens, then `next_token`, the target's own."""
 
     accepted: tuple[DraftToken, ...]
     next_token: int
@@ -22,36 +22,40 @@ class DeviceStep:
 
     @property
     def written(self) -> list[int]:
-        """All that the step wrote."""
+        """The tokens that the step wrote, in order."""
         return [*(guess.token for guess in self.accepted), self.next_token]
 
 
 class DeviceDecoder(Protocol):
-    """Greedy decoding of one cache after the other, step by step. All calls belong to one thread."""
+    """Greedy decoding on the device, one run at a time; a run continues one cache. Used on one thread."""
 
     max_depth: int
 
     def can_step(self, cache: KVCache) -> bool:
-        """Whether a step may follow what is cached: there is something, and there is room."""
+        """Return whether a step can follow: `cache` is not empty and has room for the rows of a pass."""
         ...
 
     def is_at(self, run: int, cache: KVCache) -> bool:
-        """Whether the run of that number goes on where `cache` ends."""
+        """Return whether run number `run` is still the current one and continues where `cache` ends."""
         ...
 
     def begin(self, cache: KVCache, path: Sequence[int]) -> int:
-        """Start a run after `path`; `cache` holds all of its tokens but the last, and at least one.
+        """Start a run after `path` and return its number; this ends the previous run.
 
-        Returns the run's number. The previous run is given up.
+        `cache` holds all tokens of `path` but the last, and at least one.
         """
         ...
 
     def step(self) -> DeviceStep:
-        """One pass of the target more. The accepted tokens are in the cache, in line; the caller keeps it."""
+        """Run one more pass of the target.
+
+        The keys and values of the accepted tokens are stored in the cache, one after the other. The caller
+        declares them valid with `KVCache.keep`.
+        """
         ...
 
     def hint(self, path: Sequence[int], drafts: Sequence[Draft]) -> None:
-        """Add the drafts of other sources after `path`, for later steps that still agree with them."""
+        """Send drafts of other drafters after `path` to the device; later steps use them while they match."""
         ...
 
 
@@ -63,13 +67,17 @@ class DeviceSteps:
         self._run = 0
 
     def can_step(self, num_uncached: int) -> bool:
-        """Return whether a step may follow what is cached and `num_uncached` tokens more."""
+        """Return whether a step can run: only the last token is uncached (`num_uncached` is 1), with room."""
         return num_uncached == 1 and self._decoder.can_step(self._cache)
 
     def step(
         self, path: Sequence[int], drafts: Callable[[int], Sequence[Draft]], stats: CompletionStats
     ) -> DeviceStep:
-        """Take one step after `path`, and cache it; `drafts` of a depth serve the steps after it."""
+        """Run one step after `path`, and declare its tokens cached.
+
+        `drafts` is called with the maximum depth and returns drafts of other drafters. The device may already
+        run the step whose result is returned here, so these drafts serve the steps after it.
+        """
         decoder = self._decoder
         begin = time.perf_counter()
         if not decoder.is_at(self._run, self._cache):

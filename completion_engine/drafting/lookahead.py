@@ -1,10 +1,24 @@
-"""Drafts from Jacobi trajectories that run in the spare rows of passes. Does not depend on text.
+"""Drafts from n-grams that the target predicts in the spare rows of passes (lookahead decoding).
 
 Lookahead decoding (Fu et al. 2024, "Break the Sequential Dependency of LLM Inference"): guesses of later
-tokens run beside the draft, and the target's picks after them are the next guesses. The n-grams along such
-guesses are kept as drafts. Where the paper's lookahead branch has rows of its own, this one takes what the
-draft left of a multiple of eight. Where passes may have any number of rows, these are not free: with it alone
-decoding is slower than plain there.
+tokens run in the same pass as the draft, and the target's pick after each guess is the next guess for the
+position after it. The n-grams along such guesses are stored and drafted when their first tokens occur again.
+
+The guesses run in spare rows only. CPU kernels compute rows in groups of eight, so the rows that a draft
+leaves in its last group cost nothing. Where each row costs time, this drafter alone makes decoding slower
+than plain.
+
+Example of one pass after the text `... a b`, with the draft `c` and the guesses `x y`.
+
+- Row 0 is `b`, the last written token. The target picks `c` after it; the n-gram `a b c` is stored.
+- Row 1 is the draft `c`. The target picks `d`; `a b c d` is stored.
+- Row 2 is the spare row `x`, attached to row 1. The target picks `p`; the n-gram that led to `x` is stored
+  with `p` after it.
+- Row 3 is the spare row `y`, attached to row 2. The target picks `q`, which is stored in the same way.
+
+Rows 0 and 1 are accepted, so the pass writes `c d`. The next guesses are `p q`, the picks after the rows that
+follow the accepted ones. If the pick after row 0 were `e`, only row 0 would be accepted, and the next guesses
+would be `d p q`.
 """
 
 from __future__ import annotations
@@ -18,17 +32,18 @@ from completion_engine.target_model.kv_cache import KVCache
 
 Gram = tuple[int, ...]
 
-_NUM_GRAM = 6  # tokens of a gram, its key included
+_NUM_GRAM = 6  # tokens of an n-gram with its key
 _MAX_KEY = 2
-_MAX_GRAMS = 6  # continuations kept for a key, the newest ones
+_MAX_GRAMS = 6  # continuations per key; the newest are kept
 _MAX_KEYS = 8192
 _MAX_GUESSES = 24
 
 
 class LookaheadDrafter:
-    """Keeps a trajectory of guesses after the text, and the pool of n-grams that it has passed through.
+    """Holds the guesses of the tokens after the text, and a pool of n-grams that the target predicted.
 
-    A guess is kept as the gram that led to it: the tokens that earlier passes put before it, and itself last.
+    Each guess is stored as an n-gram that ends with it; the tokens before it are those that the target saw
+    when it picked the guess. Tokens of the prompt (seeds) fill the spare rows until there are enough guesses.
     """
 
     step_ms = 0.0
@@ -54,7 +69,7 @@ class LookaheadDrafter:
         self._pool.discard()
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
-        """See `Drafter.begin`. The end of the prompt is as good a first guess as any."""
+        """See `Drafter.begin`. The last tokens of the prompt are the first guesses."""
         self._path = list(prompt[-_NUM_GRAM:])
         self._seeds = [(token,) for token in prompt[-_MAX_GUESSES:]]
         self._guesses, self._spare = [], []
@@ -70,7 +85,7 @@ class LookaheadDrafter:
         return [gram[-1] for gram in self._spare]
 
     def observe(self, done: Pass) -> None:
-        """See `Drafter.observe`. A row's pick prolongs the gram that led to the row."""
+        """See `Drafter.observe`. Each row's n-gram is extended by the target's pick after the row."""
         first_spare = len(done.tokens) - len(self._spare)
         grams: list[Gram] = []
         for row, (token, parent) in enumerate(zip(done.tokens, done.parents, strict=True)):
@@ -87,7 +102,7 @@ class LookaheadDrafter:
         allowed: Allowed,
         min_probability: float,  # noqa: ARG002 - steps cost next to nothing
     ) -> list[Draft]:
-        """See `Drafter.drafts`. Return the grams that go on from the last tokens, as one tree."""
+        """See `Drafter.drafts`. Return the continuations of the last tokens in the pool, as one tree."""
         for length in range(min(_MAX_KEY, len(self._path)), 0, -1):
             grams = self._pool.get(tuple(self._path[-length:])) or []
             tree = _tree([gram[:max_tokens] for gram in grams if allowed(gram[0])], length)
@@ -96,10 +111,10 @@ class LookaheadDrafter:
         return []
 
     def end(self) -> None:
-        """See `Drafter.end`. Nothing to do: the pool lives on."""
+        """See `Drafter.end`. The pool is already up to date."""
 
     def _advance(self, grams: list[Gram], done: Pass) -> None:
-        """Take the picks along the last row's path as the next guesses, from where the text now ends."""
+        """Take as next guesses the picks along the path to the last row, without those that are written."""
         run: list[Gram] = []
         row = len(done.tokens) - 1
         while row >= 0:
@@ -117,14 +132,14 @@ class LookaheadDrafter:
 
 
 def _with(grams: list[Gram], new: Gram) -> list[Gram]:
-    """Return the newest grams, `new` last; a gram that another one begins with is dropped."""
+    """Return the newest continuations, `new` last, without those that are a prefix of a longer one."""
     longest = max((gram for gram in grams if gram[: len(new)] == new), key=len, default=new)
     others = [gram for gram in grams if longest[: len(gram)] != gram]
     return [*others, longest][-_MAX_GRAMS:]
 
 
 def _tree(grams: Sequence[Gram], match_length: int) -> Draft:
-    """Merge equal beginnings into paths; a probability is the share of a node's grams that go on so."""
+    """Merge common prefixes into a tree; a probability is a share of the n-grams through the parent."""
     count: dict[Gram, int] = {(): len(grams)}
     for gram in reversed(grams):
         for end in range(1, len(gram) + 1):

@@ -1,4 +1,4 @@
-"""Drafts by a smaller model that shares the target's tokenizer: its likeliest chain, with runners-up."""
+"""Drafts by a smaller model with the target's tokenizer: its likeliest chain, and other tokens as leaves."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import PREFILL_ROWS, LanguageModel
 from completion_engine.target_model.pass_rows import ROWS
 
-_BREADTH = 3  # tokens looked at after each drafted one; the first goes on, the others are leaves
-_LEAST_PROBABILITY = 0.05  # for an alternative
+_BREADTH = 3  # likeliest tokens at each depth; the best continues the chain, the others are leaves
+_LEAST_PROBABILITY = 0.05  # leaves need at least this
 
 
 class ModelDrafter:
-    """Runs a smaller model ahead of the target, on a KV cache of its own for the text written last."""
+    """Drafts with a smaller model, which has one KV cache of its own, reused by longest common prefix."""
 
     def __init__(self, model: LanguageModel, num_tokens: int) -> None:
-        """`num_tokens` is the size of the shared vocabulary; the models' padding of it is cut off."""
+        """`num_tokens` is the size of the shared vocabulary, without the padding of the model's logits."""
         self._model = model
         self._num_tokens = num_tokens
         self._cache = KVCache(model.cache_shape)
@@ -34,7 +34,7 @@ class ModelDrafter:
         """Memory of weights and cache."""
         return self._model.num_weight_bytes + self._model.cache_shape.num_bytes
 
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - it has a cache of its own
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - the model has a cache of its own
         """See `Drafter.begin`."""
         self._path = list(prompt)
 
@@ -72,10 +72,10 @@ class ModelDrafter:
         return ()
 
     def end(self) -> None:
-        """See `Drafter.end`. The cache stays for the next completion of the same text."""
+        """See `Drafter.end`. The cache is kept: the next prompt may share its beginning."""
 
     def _logits_after(self, path: list[int]) -> Tensor:
-        """Return the model's logits [vocab_size] after `path`; compute what its cache does not hold."""
+        """Return the model's logits [vocab_size] after `path`, and cache all of `path`."""
         cache = self._cache
         cache.rewind(min(cache.num_shared(path), len(path) - 1))
         while True:
@@ -94,7 +94,7 @@ class ModelDrafter:
 
 
 def check_same_vocabulary(target: Tokenizer, drafter: Tokenizer, name: str) -> None:
-    """Raises UserError unless both models spell every token alike."""
+    """Raises UserError unless both models have the same tokens with the same ids."""
     if target.num_tokens != drafter.num_tokens or target.fingerprint != drafter.fingerprint:
         raise UserError(
             f"The draft model {name!r} has another vocabulary than the target.",

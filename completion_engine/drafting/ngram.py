@@ -1,4 +1,4 @@
-"""Drafts by longest match: from the prompt, from recent completions, from the repository's index."""
+"""Drafts by longest match in the prompt, in recent completions, and in the repository's index."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ngram_cache import Lookup, TokenBuffer
 
 _MAX_NODES = 32
 _CONTEXT = 32
-NUM_REMEMBERED_BEFORE = 16  # tokens that are remembered in front of what is written
+NUM_REMEMBERED_BEFORE = 16  # prompt tokens that are stored with a completion, as its context
 
 
 class NgramDrafter:
-    """Guesses what followed the same tokens elsewhere."""
+    """Drafts the tokens that followed the longest match of the last tokens elsewhere."""
 
     step_ms = 0.0
     num_bytes = 0
@@ -37,10 +37,10 @@ class NgramDrafter:
         """See `DrafterWithMemory.forget`."""
         self._recent.forget(document)
         if document == self._scope.document:
-            self._scope = replace(self._scope, index=None)  # its folder may be open no more
+            self._scope = replace(self._scope, index=None)  # the index may belong to a folder that is closed
 
     def discard(self) -> None:
-        """See `DrafterWithMemory.discard`. Nothing is remembered before `end`."""
+        """See `DrafterWithMemory.discard`. Nothing was stored yet: `end` does that."""
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
         """See `Drafter.begin`."""
@@ -55,7 +55,7 @@ class NgramDrafter:
         self._written.extend(tokens)
 
     def observe(self, done: Pass) -> None:
-        """See `Drafter.observe`. Text alone counts here."""
+        """See `Drafter.observe`. Does nothing: this drafter uses written tokens only."""
 
     def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
         """See `Drafter.spare_rows`."""
@@ -86,7 +86,7 @@ class NgramDrafter:
 
 
 def _tree(read_from: str, lookup: Lookup, allowed: Allowed) -> Draft:
-    """Return a lookup's tree below the first tokens that are allowed."""
+    """Return a lookup as a draft, without the branches whose first token is not allowed."""
     tree: list[DraftToken] = []
     row_of: dict[int, int] = {}
     for at, node in enumerate(lookup.nodes):  # parents before children

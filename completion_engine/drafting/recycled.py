@@ -1,9 +1,8 @@
-"""Drafts from the target's own earlier logits: its alternatives after the same tokens.
+"""Drafts from the target's own earlier logits: the likeliest tokens that it gave after the same tokens.
 
-Does not depend on text.
-
-Token Recycling (Luo et al. 2024, "Turning Trash into Treasure"), keyed by the longest of a few last tokens
-instead of by one, and with the target's probabilities kept.
+Token Recycling (Luo et al. 2024, "Turning Trash into Treasure"). The paper looks candidates up by the last
+token. Here the key is the longest known run of up to `_MAX_KEY` last tokens, and the target's probabilities
+are stored with the candidates.
 """
 
 from __future__ import annotations
@@ -23,20 +22,25 @@ from completion_engine.target_model.kv_cache import KVCache
 
 NUM_SUCCESSORS = 8
 _MAX_KEY = 3
-_MAX_ENTRIES = 32_768  # 9 MB: most rows have one or two successors worth keeping
+_MAX_ENTRIES = 32_768  # 9 MB: most rows have one or two successors above `_MIN_PROBABILITY`
 _MAX_NODES = 24
 _MIN_PROBABILITY = 0.01
 _MIN_PATH_PROBABILITY = 0.003
-_TRUST = (0.0, 0.35, 0.7, 0.85)  # probability that logits still hold, by the number of equal tokens before
+_TRUST = (
+    0.0,
+    0.35,
+    0.7,
+    0.85,
+)  # probability that stored logits fit here, by the number of matching tokens before
 
 Successors = tuple[tuple[int, float], ...]
 
 
 class RecycledDrafter:
-    """Remembers the likeliest successors of every row that the target has run, rejected ones too.
+    """Stores the likeliest successors of every row that the target ran, of rejected rows too.
 
-    Keys are the last one to `_MAX_KEY` tokens. The newest logits replace older ones; the least recently seen
-    are forgotten.
+    Keys are the last one to `_MAX_KEY` tokens. Newer logits replace older ones, and the least recently stored
+    entries are dropped.
     """
 
     step_ms = 0.0
@@ -76,7 +80,7 @@ class RecycledDrafter:
             contexts.append((*above, token)[-_MAX_KEY:])
         found = successors(done.logits)
         rejected = sorted(set(range(len(contexts))) - set(done.accepted_rows))
-        for row in (*rejected, *done.accepted_rows):  # what is true counts as newer
+        for row in (*rejected, *done.accepted_rows):  # accepted rows last, so that they replace rejected ones
             self._remember(contexts[row], found[row])
 
     def drafts(
@@ -85,7 +89,7 @@ class RecycledDrafter:
         allowed: Allowed,
         min_probability: float,  # noqa: ARG002 - steps cost next to nothing
     ) -> list[Draft]:
-        """See `Drafter.drafts`. Return the most probable nodes of the tree of successors, best first."""
+        """See `Drafter.drafts`. Return the likeliest nodes of the tree of successors, best first."""
         tree: list[DraftToken] = []
         waiting: list[tuple[float, int, int, DraftToken, tuple[int, ...]]] = []
         num_seen = 0
@@ -114,7 +118,7 @@ class RecycledDrafter:
         return ()
 
     def end(self) -> None:
-        """See `Drafter.end`. Nothing to do: the table lives on."""
+        """See `Drafter.end`. The table is already up to date."""
 
     def _remember(self, context: tuple[int, ...], found: Successors) -> None:
         for length in range(1, len(context) + 1):
@@ -122,7 +126,7 @@ class RecycledDrafter:
         self._successors.shrink(_MAX_ENTRIES)
 
     def _lookup(self, context: tuple[int, ...]) -> tuple[int, Successors]:
-        """Return the length of the longest known end of `context`, and its successors."""
+        """Return the length of the longest suffix of `context` in the table, and its successors."""
         for length in range(len(context), 0, -1):
             found = self._successors.get(context[-length:])
             if found is not None:
@@ -131,10 +135,9 @@ class RecycledDrafter:
 
 
 def successors(logits: Tensor) -> list[Successors]:
-    """Return the likeliest tokens after each row of `logits` [num_rows, vocab_size], with rough
-    probabilities.
+    """Return the likeliest tokens after each row of `logits` [num_rows, vocab_size], with probabilities.
 
-    Best first, at most `NUM_SUCCESSORS`, none below `_MIN_PROBABILITY`.
+    Best first, at most `NUM_SUCCESSORS`, none below `_MIN_PROBABILITY`. The probabilities are approximate.
     """
     num_best = min(NUM_SUCCESSORS, logits.shape[1])
     if logits.device.type == "cpu":

@@ -1,7 +1,7 @@
-"""The drafters' memory of earlier completions, kept apart by scope: no document drafts from another scope.
+"""Stores of earlier completions for drafters; a document is drafted from those of its own scope only.
 
-Owns the kept scopes, and the document of each text, so that both are forgotten together. Has no access to
-text or models.
+A scope is a group of documents that may be drafted from each other's completions. A document without a group
+is a scope of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from ngram_cache import TokenBuffer
 
 _MAX_TABLES = 4
-_NUM_TOKENS = 4096  # tokens of recent text in a scope; the oldest are dropped at twice as many
+_NUM_TOKENS = 4096  # a scope with twice as many drops its oldest texts down to this number
 _MAX_RECENT_SCOPES = 32
 
 Key = tuple[int, ...]
@@ -22,7 +22,10 @@ _V = TypeVar("_V")
 
 
 class ScopedTable(Generic[_V]):
-    """Entries by the last few tokens, in one scope at a time. Those put since `begin` can be discarded."""
+    """A table for each scope, with the last few tokens as keys; methods use the table that was entered last.
+
+    `discard` removes the entries that were put since `begin`.
+    """
 
     def __init__(self) -> None:
         self._tables: OrderedDict[str, OrderedDict[Key, _V]] = OrderedDict()
@@ -30,23 +33,23 @@ class ScopedTable(Generic[_V]):
         self.enter("")
 
     def enter(self, scope: str) -> None:
-        """Use the table of this scope. The scopes that were used last keep theirs."""
+        """Use the table of this scope. Only the `_MAX_TABLES` most recently used tables are kept."""
         self._table = self._tables.setdefault(scope, OrderedDict())
         self._tables.move_to_end(scope)
         while len(self._tables) > _MAX_TABLES:
             self._tables.popitem(last=False)
 
     def forget(self, scope: str) -> None:
-        """Drop a scope's table."""
+        """Drop the table of a scope; a document without a group is a scope under its own name."""
         if (table := self._tables.pop(scope, None)) is not None:
-            table.clear()
+            table.clear()  # it may be the entered one, which is still in use
 
     def begin(self) -> None:
-        """Begin a completion, which owns the entries that are put from now on."""
+        """Begin a completion: `discard` removes the entries that are put from now on."""
         self._new = set()
 
     def discard(self) -> None:
-        """Remove the entries of the completion."""
+        """Remove the entries that were put since `begin`."""
         for key in self._new:
             self._table.pop(key, None)
 
@@ -82,11 +85,11 @@ class RecentText:
         self._scopes: OrderedDict[str, _RecentScope] = OrderedDict()
 
     def of(self, scope: str) -> TokenBuffer:
-        """Return what the documents of a scope wrote, oldest first."""
+        """Return the tokens of the recent completions of a scope, oldest first."""
         return self._enter(scope).buffer
 
     def add(self, scope: str, document: str, tokens: Sequence[int]) -> None:
-        """Remember that a document of a scope wrote `tokens`."""
+        """Store `tokens`, a completion in a document of a scope."""
         entered = self._enter(scope)
         entered.texts.append((document, list(tokens)))
         entered.buffer.extend(tokens)
@@ -97,7 +100,7 @@ class RecentText:
             entered.rebuild()
 
     def forget(self, document: str) -> None:
-        """Drop all that a closed document wrote."""
+        """Drop the completions of a closed document."""
         for scope in self._scopes.values():
             kept = deque(text for text in scope.texts if text[0] != document)
             if len(kept) < len(scope.texts):

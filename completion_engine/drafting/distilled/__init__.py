@@ -1,1 +1,1 @@
-"""A small network trained to run ahead of one target: its drafts, its weights, its program."""
+"""The distilled drafter: a small network trained to draft for one target."""

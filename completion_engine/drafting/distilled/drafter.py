@@ -1,7 +1,7 @@
-"""Drafts by a small network that was trained to run ahead of one target: a tree of its likeliest paths.
+"""Drafts by a small network that was trained for one target: a beam search over its likeliest tokens.
 
-A pure function of the target's cache and the text after it; keeps nothing between drafts. Owns the files of a
-drafter: `config.json` and `drafter.safetensors`.
+Each draft is computed from the target's KV cache and the tokens after it; the network learns nothing at run
+time. A drafter's folder holds `config.json` and `drafter.safetensors`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ from completion_engine.target_model.language_model import LanguageModel
 CONFIG, WEIGHTS = "config.json", "drafter.safetensors"
 _FORMAT = 2
 _TOKENS, _NARROW, _WIDEN = "tokens", "preview_narrow", "preview_widen"
-NUM_BEAMS = 3  # paths that go on at each depth
-_BREADTH = 4  # tokens looked at after each of them
-_LEAST_PATH_PROBABILITY = 0.03  # for a guess that is not the best of its depth
-_HEALED_BREADTH = 64  # tokens looked at where the first one has to spell something
-_MAX_UNCACHED = 8  # tokens that the target has not run yet; after more the states drift too far
+NUM_BEAMS = 3  # paths that are extended at each depth
+_BREADTH = 4  # likeliest tokens after each path
+_LEAST_PATH_PROBABILITY = 0.03  # lower ones are drafted only if they are the best of their depth
+_HEALED_BREADTH = 64  # at depth 0, where token healing may allow only a few of them
+_MAX_UNCACHED = (
+    8  # tokens that the target has not run yet; after more, the network's states are too inaccurate
+)
 _TIMED_STEPS = 9
 
 
@@ -44,8 +46,8 @@ _TIMED_STEPS = 9
 class DrafterFiles:
     """The files of a drafter.
 
-    `temperatures` by depth turn its logits into calibrated probabilities; the last holds for all deeper
-    ones. `tokens` [num_tokens] int32 are the ids that it can guess.
+    Dividing the logits at a depth by its entry of `temperatures` calibrates the probabilities; the last entry
+    serves all greater depths. `tokens` [num_tokens] int32 are the ids that the drafter can propose.
     """
 
     target: str
@@ -56,30 +58,30 @@ class DrafterFiles:
     preview: Preview
 
     def save(self, folder: Path) -> None:
-        """Write both files into `folder`, which is made."""
+        """Write both files into `folder`, and create it if it does not exist."""
         folder.mkdir(parents=True, exist_ok=True)
         parts = {**self.weights, _NARROW: self.preview.narrow, _WIDEN: self.preview.widen}
         halves = {name: part.to(torch.bfloat16).contiguous() for name, part in parts.items()}
         save_file({_TOKENS: self.tokens.to(torch.int32), **halves}, folder / WEIGHTS)
-        told = {
+        config = {
             "format": _FORMAT,
             "target": self.target,
             "shape": asdict(self.shape),
             "temperatures": list(self.temperatures),
         }
-        (folder / CONFIG).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> DrafterFiles:
         """Read a drafter. Raises DataError when files are missing, damaged or of another format."""
         try:
-            told = parse_json((folder / CONFIG).read_text(encoding="utf-8"))
-            _check_format(told["format"])
-            shape = DrafterShape(**told["shape"])
+            config = parse_json((folder / CONFIG).read_text(encoding="utf-8"))
+            _check_format(config["format"])
+            shape = DrafterShape(**config["shape"])
             weights = load_file(folder / WEIGHTS)
             tokens, preview = weights.pop(_TOKENS), Preview(weights.pop(_NARROW), weights.pop(_WIDEN))
-            temperatures = tuple(map(float, told["temperatures"]))
-            files = cls(told["target"], shape, temperatures, tokens, weights, preview)
+            temperatures = tuple(map(float, config["temperatures"]))
+            files = cls(config["target"], shape, temperatures, tokens, weights, preview)
             files.check()
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise DataError(
@@ -101,7 +103,7 @@ class DrafterFiles:
 
 
 class HasNumBytes(Protocol):
-    """A network, as far as all drafters know it."""
+    """A network of known size."""
 
     @property
     def num_bytes(self) -> int:
@@ -110,7 +112,7 @@ class HasNumBytes(Protocol):
 
 
 class TrainedDrafter:
-    """The common part of drafters that were trained for their target: they follow what is written."""
+    """Base of the drafters that were trained for their target: follows the written tokens and the cache."""
 
     def __init__(self, network: HasNumBytes, cache: KVCache) -> None:
         self._path: list[int] = []
@@ -126,7 +128,7 @@ class TrainedDrafter:
         self._path.extend(tokens)
 
     def observe(self, done: Pass) -> None:
-        """See `Drafter.observe`. It has learnt all it will."""
+        """See `Drafter.observe`. Does nothing: the network is fixed."""
 
     def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
         """See `Drafter.spare_rows`."""
@@ -136,14 +138,17 @@ class TrainedDrafter:
         """See `Drafter.end`."""
 
     def _uncached(self) -> list[int]:
-        """Return the tokens that are not cached; empty where nothing can be guessed after them."""
+        """Return the tokens that are not cached; empty if the network cannot draft after them.
+
+        It needs a cached token to start from, and at most `_MAX_UNCACHED` tokens after the cached ones.
+        """
         num_cached = self._cache.num_cached
         uncached = self._path[num_cached:]
         return uncached if num_cached and len(uncached) <= _MAX_UNCACHED else []
 
 
 class DistilledDrafter(TrainedDrafter):
-    """Guesses from the target's own last state and from what one of its layers has cached."""
+    """Drafts from the target's last hidden state and from what one of its layers has cached."""
 
     def __init__(
         self, network: DistilledNetwork, tokens: Tensor, temperatures: Sequence[float], timed_on: KVCache
@@ -157,7 +162,7 @@ class DistilledDrafter(TrainedDrafter):
 
     @torch.inference_mode()
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
-        """See `Drafter.drafts`. Guess nothing after an empty cache or a long run of uncached tokens."""
+        """See `Drafter.drafts`. Empty after an empty cache or a long run of uncached tokens."""
         num_cached, uncached = self._cache.num_cached, self._uncached()
         if not uncached or max_tokens < 1:
             return []
@@ -183,7 +188,9 @@ class DistilledDrafter(TrainedDrafter):
         return self._network.step(rows, states, self._cache, position)
 
     def _likeliest(self, logits: Tensor, depth: int, allowed: Allowed) -> list[list[tuple[float, int]]]:
-        """Return for each beam the probabilities and ids of its best tokens; at depth 0 `allowed` ones."""
+        """Return for each beam the probabilities and ids of its likeliest tokens; at depth 0 only `allowed`
+        ones.
+        """
         temperature = self._temperatures[min(depth, len(self._temperatures) - 1)]
         breadth = min(_BREADTH if depth else _HEALED_BREADTH, logits.shape[-1])
         found = np.empty((len(logits), breadth), np.int64)
@@ -194,7 +201,7 @@ class DistilledDrafter(TrainedDrafter):
         return pairs if depth else [_among(pairs[0], allowed)]
 
     def _measure(self) -> float:
-        """Return the milliseconds of one more depth, the quickest of a few."""
+        """Return the milliseconds of one more depth, the fastest of a few runs."""
         cache = self._cache
         cache.pretend(min(512, cache.capacity - 1))
         states = cache.hidden[:1].expand(NUM_BEAMS, -1)
@@ -225,7 +232,7 @@ def _check_format(found: object) -> None:
 
 
 def _among(found: Sequence[tuple[float, int]], allowed: Allowed) -> list[tuple[float, int]]:
-    """Return the best few allowed tokens, with probabilities among the allowed ones."""
+    """Return the likeliest allowed tokens, with probabilities relative to all allowed ones in `found`."""
     kept = [pair for pair in found if allowed(pair[1])]
     if len(kept) == len(found):
         return kept[:_BREADTH]
@@ -239,10 +246,11 @@ def append_guesses(
     found: Sequence[Sequence[tuple[float, int]]],
     depth: int,
 ) -> dict[tuple[int, int], tuple[int, float]]:
-    """Append the likeliest guesses after `beams`, each a node of the tree and its path probability.
+    """Append the likeliest tokens after `beams` to the tree.
 
-    `found` holds probabilities and tokens after each beam. Return the new nodes and their path probabilities,
-    best first, by beam and rank.
+    A beam is a node of the tree and its path probability. `found` holds for each beam the probabilities and
+    ids of the tokens after it, best first. Returns the new beams, best first; a key is the index of the beam
+    before it and the token's rank there.
     """
     guesses = [
         (path * probability, probability, token, node, (row, rank))

@@ -1,9 +1,10 @@
-"""The network of a distilled drafter, laid out for speed: it guesses one token after another.
+"""The network of a distilled drafter, one decoding step at a time.
 
-A step takes the state from which the target's head would read the next token, and that token; it gives the
-state one token on. It has no memory of its own: it attends to keys and values that one layer of the target
-has cached (as in GLIDE, Du et al. 2024). Embedding and head are the target's. Training has its own copy of
-these products in `completion_engine.distillation.trained_network`.
+A state is the hidden vector that the target's head turns into the logits of the next token. One step takes
+the state before a token and that token, and returns the state after it. The network has no KV cache of its
+own: it attends to the keys and values that one layer of the target has cached (as in GLIDE, Du et al. 2024).
+It uses the target's embedding and head. `completion_engine.distillation.network` is the same function for
+training.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ EPS = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class DrafterShape:
-    """Geometry of a drafter and of the target it belongs to; `num_tokens` it can guess, `num_heads` it has.
+    """Sizes of a drafter and of its target.
 
-    It attends to what layer `memory_layer` of the target has cached.
+    `num_layers` to `vocab_size` are the target's. `memory_layer` is the target's layer whose keys and values
+    the drafter attends to. `num_heads` counts the drafter's query heads, `num_tokens` the tokens it can
+    propose.
     """
 
     num_layers: int
@@ -51,7 +54,7 @@ class DrafterShape:
 
     @property
     def sizes(self) -> dict[str, tuple[int, ...]]:
-        """The weights by name, each [num_outputs, num_inputs] or [num_inputs]."""
+        """The shape of each weight by name: [num_outputs, num_inputs], or [num_inputs] for a norm."""
         hidden, attended = self.hidden_size, self.num_heads * self.head_size
         return {
             "embedding_norm": (hidden,),
@@ -96,18 +99,18 @@ def _rotary_of(target: LanguageModel) -> tuple[Tensor, Tensor]:
 
 
 def _joined(w: Mapping[str, Tensor]) -> Tensor:
-    """The weights by which a token's embedding and a state become one: [hidden_size, 2 * hidden_size]."""
+    """Return the weight [hidden_size, 2 * hidden_size] that joins a token's embedding and a state."""
     return torch.cat([w["embedding"] * w["embedding_norm"], w["state"] * w["state_norm"]], 1)
 
 
 def _products_of(parts: Sequence[Linear]) -> Products | None:
-    """The arguments of one program, if all of it is held in bytes."""
+    """Return the arguments of the compiled program; None unless all weights are int8."""
     products = [part.product for part in parts]
     return Products(*filter(None, products)) if all(products) else None
 
 
 class DistilledNetwork:
-    """One drafter's weights, beside the target whose embedding and head they use."""
+    """The weights of one drafter, with the embedding and head of its target."""
 
     def __init__(
         self,
@@ -117,9 +120,10 @@ class DistilledNetwork:
         target: LanguageModel,
         preview: Preview | None = None,
     ) -> None:
-        """`weights` as in `DrafterShape.sizes`; `tokens` [num_tokens] are the ids that it can guess.
+        """`weights` as in `DrafterShape.sizes`; `tokens` [num_tokens] are the ids that the drafter can
+        propose.
 
-        Raises UserError for a target whose cached keys it cannot read.
+        Raises UserError for a target whose sizes or cached keys do not fit.
         """
         shape.check_target(target)
         self._cos, self._sin = _rotary_of(target)
@@ -149,7 +153,7 @@ class DistilledNetwork:
         """Return states [num_beams, hidden_size] and logits [num_beams, num_tokens] after `tokens`
         [num_beams].
 
-        `states` come before the tokens, which all have the same `position`.
+        `states` are those before the tokens, which all have the same `position`.
         """
         if self._products is not None:
             key = len(tokens), cache.capacity
@@ -167,7 +171,7 @@ class DistilledNetwork:
         return states, self._head(states)
 
     def _attend(self, q: Tensor, cache: KVCache, position: int) -> Tensor:
-        """Attention of queries [num_beams, num_heads * head_size] to what the target has cached."""
+        """Return the attention of queries [num_beams, num_heads * head_size] to the target's cached keys."""
         num_beams, num_cached, head_size = q.shape[0], cache.num_cached, cache.shape.head_size
         q = q.to(cache.keys.dtype).view(num_beams, -1, head_size)
         q = rotate(q, self._cos[position], self._sin[position])
@@ -178,7 +182,7 @@ class DistilledNetwork:
 
 
 def _normed(x: Tensor) -> Tensor:
-    """The root mean square norm of x [num_rows, hidden_size]."""
+    """Return x [num_rows, hidden_size] divided by its root mean square."""
     if x.device.type == "cpu":
         normed = torch.empty_like(x)
         rows.norm(array_of(x), EPS, array_of(normed))

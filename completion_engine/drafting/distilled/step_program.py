@@ -1,7 +1,7 @@
-"""A step of the distilled drafter on the CPU as one program of kernels, for weights in bytes.
+"""One step of the distilled drafter on the CPU, compiled into one program of kernels, for int8 weights.
 
-The same products as `drafter_network.DistilledNetwork.step`, without the interpreter between them: that
-took as long as they did.
+It computes the same as `drafter_network.DistilledNetwork.step`. There, calling each kernel from Python took
+as long as the kernels themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from completion_engine.target_model.kv_cache import KVCache
 
 
 class Products(NamedTuple):
-    """The drafter's weights, norms folded in."""
+    """The drafter's weights, each with the scale of the norm before it folded in."""
 
     join: Product
     query: Product
@@ -35,7 +35,7 @@ class Products(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What the drafter attends to: a layer of the target, and its angles [num_positions, 1, head_size]."""
+    """The target's layer that the drafter attends to, and rotary angles [num_positions, 1, head_size]."""
 
     layer: int
     cos: Tensor
@@ -43,7 +43,7 @@ class Memory(NamedTuple):
 
 
 class DraftProgram:
-    """Steps of one number of beams, for caches of one shape."""
+    """A compiled step for a fixed number of beams and caches of one shape."""
 
     def __init__(
         self, products: Products, memory: Memory, num_beams: int, cache: KVCache, eps: float
@@ -69,12 +69,12 @@ class DraftProgram:
     def run(
         self, embedded: Tensor, states: Tensor, cache: KVCache, position: int, output_norm: Floats
     ) -> Tensor:
-        """Return states [num_beams, hidden_size] float32 after tokens at `position`.
+        """Return the states [num_beams, hidden_size] float32 after tokens at `position`.
 
-        embedded and states, shaped alike, are the tokens' embeddings and the states before them.
+        `embedded` and `states`, of the same shape, are the tokens' embeddings and the states before them.
         """
         num_beams, hidden = self._x.shape
-        # They have one type: a kernel is compiled for each.
+        # Copied into buffers of one type, because a kernel is compiled for each type that it is called with.
         self._inputs[0], self._inputs[1] = embedded, states
         rows.norm(self._inputs.view(-1, hidden).numpy(), self._eps, self._normed.view(-1, hidden).numpy())
         self._joined[:, :hidden], self._joined[:, hidden:] = self._normed
@@ -97,16 +97,20 @@ class DraftProgram:
         attended = RoundedRows(num_beams, products.query.num_outputs)
         gated = RoundedRows(num_beams, products.gate_up.num_outputs // 2)
         query, gate_up = (torch.empty(num_held, x.width) for x in (products.query, products.gate_up))
+        # Join the normed embedding and state, rounded to int8; the next norm adds the result to x.
         yield rounded.of_numbers(self._joined, joined)
         yield products.join.step(joined, self._added)
+        # Add to x, norm and round; compute the queries and rotate them.
         yield rounded.of_norm(self._x, self._added, self._ones, self._eps, levels)
         yield products.query.step(levels, query)
         yield split_step(query, self._heads, None, self._eps)
+        # Attend to the target's cached keys and values; multiply the result, rounded, by the output weight.
         yield attention.step_in(
             self._table, self._queries, keys.shape[1], Strides.of(keys[0], values[0]), offsets
         )
         yield rounded.of_numbers(self._queries.found.flatten(1), attended)
         yield products.attended.step(attended, self._added)
+        # Add to x, norm and round; run the gated MLP. `run` adds its result to x.
         yield rounded.of_norm(self._x, self._added, self._ones, self._eps, levels)
         yield products.gate_up.step(levels, gate_up)
         yield rounded.of_gate(gate_up, gated.num_inputs, gated)
