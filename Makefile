@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 EDITORS := .editors
 FLEET := .fleet
+PEERS := .peers
 MODEL := qwen2.5-coder-0.5b
 # Many tests wait for programs, which leaves a third worker room on two cores; some hold 1.5 GB of a model.
 WORKERS := 3
@@ -26,7 +27,7 @@ QUIET := --pip-argument=--quiet --pip-argument=--quiet
 INSTALL := $(BIN)/python -I scripts/install.py $(QUIET) --locks . --also build
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test check lint kernels fuzz mutation test-arm test-gpu test-fleet front editors bench-gpu distill-gpu
+.PHONY: demo test check lint kernels fuzz mutation test-arm test-gpu test-fleet front editors llama-server bench-gpu distill-gpu
 .PHONY: lock lock-check sbom clean help release
 
 help:
@@ -103,6 +104,10 @@ front: $(VENV)/installed-test
 editors: $(VENV)/installed-test
 	@tests/editors/install/all.sh $(EDITORS) $(BIN)/python
 
+# A real llama-server, which `python -m tests.benchmarks.keystrokes` times beside Slipstream.
+llama-server: $(VENV)/installed-test
+	@tests/benchmarks/keystrokes/install/all.sh $(PEERS) $(BIN)/python
+
 # Needs a GPU: its tests, every speed, exactness over 500 prompts, and what a person feels, also behind 4,000 tokens
 # where blocks of 64 are written: first with every answer awaited, then with keys that come in between and cancel.
 bench-gpu: test-gpu
@@ -157,5 +162,5 @@ $(VENV)/installed-test: pyproject.toml $(LOCKS) | $(BIN)/python
 	@touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) $(EDITORS) $(FLEET) .aarch64 mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EDITORS) $(FLEET) $(PEERS) .aarch64 mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
