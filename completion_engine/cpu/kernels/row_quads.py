@@ -129,8 +129,9 @@ class VnniQuads:
 
     def multiply(self, make: Vectors, total: Any, levels: Any, inputs: Any) -> Any:
         """See `QuadDot`."""
-        multiply = make.external("llvm.x86.avx512.vpdpbusd.256", [_SUMS, _BYTES, _BYTES], _SUMS)
-        return make.builder.call(multiply, [total, levels, inputs])
+        multiply = make.external("llvm.x86.avx512.vpdpbusd.256", [_SUMS] * 3, _SUMS)
+        numbers = [make.builder.bitcast(found, _SUMS) for found in (levels, inputs)]
+        return make.builder.call(multiply, [total, *numbers])
 
     def finish(
         self, make: Vectors, record: TileRecord, part: Part, sums: Sequence[Any], row: RowOfQuad

@@ -89,6 +89,18 @@ class Loop:
         return self.num_times * sum(bool(_STACK.search(line)) for line in self.lines)
 
 
+def write_both(target: Target, bits: int) -> ir.Module:
+    """What a product's kernel is made of, in one module: for one row, and for a group of eight."""
+    module = ir.Module()
+    module.triple = target.triple
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 8), "tile")
+    builder = ir.IRBuilder(function.append_basic_block())
+    for num_rows in (1, 8):
+        write_tile(Vectors(builder), target.number, bits, num_rows, *function.args)
+    builder.ret_void()
+    return module
+
+
 def loop_of(target: Target, bits: int, group_size: int) -> Loop:
     """The inner loop for groups of this number of rows, compiled as kernels are.
 

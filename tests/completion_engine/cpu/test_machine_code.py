@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from llvmlite import binding
 
 from completion_engine.cpu.kernels.packing import RECORDS
-from tests.completion_engine.cpu.machine_code import TARGETS, loop_of
+from tests.completion_engine.cpu.machine_code import TARGETS, loop_of, write_both
 
 MULTIPLIES = {
     "AVX-512 VNNI": ("vpdpbusd", 8),
@@ -24,6 +25,13 @@ def test_nothing_multiplies_twice(name: str, bits: int) -> None:
     if (name, bits) == ("AVX2", 8):
         number *= 2  # by halves of levels
     assert loop.names[instruction] * loop.num_times == 8 * number
+
+
+@pytest.mark.parametrize("bits", RECORDS)
+@pytest.mark.parametrize("name", TARGETS)
+def test_all_numbers_of_rows_fit_one_module(name: str, bits: int) -> None:
+    """An instruction that LLVM knows by name has one type there."""
+    binding.parse_assembly(str(write_both(TARGETS[name], bits))).verify()
 
 
 @pytest.mark.parametrize("bits", [4, 8])
