@@ -38,6 +38,8 @@ from completion_engine.cpu.kernels.vectors import claim
 from completion_engine.cpu.kernels.weight_tile import add_up
 
 _TURN_BYTES = 1 << 17  # bytes of weights that a thread takes at a time
+_TILES_WRITTEN = 4  # tiles whose outputs are written at a time: rows of outputs lie on pages of their own
+_MANY_ROWS = 64  # a tile then takes much longer than a turn's start
 _WHOLE_BITS = tuple(bits for bits, record in RECORDS.items() if len(record.scales_at) == 1)
 
 
@@ -97,7 +99,7 @@ class Product:
             bias=self._bias.ctypes.data,
             num_tiles=num_tiles,
             num_blocks=num_blocks,
-            num_tiles_at_once=max(1, _TURN_BYTES // (num_blocks * num_bytes)),
+            num_tiles_at_once=_num_tiles_at_once(rows.num_rows, num_blocks * num_bytes),
             rows=rows.address,
             lanes=rows.lanes_address,
             outputs=outputs.data_ptr(),
@@ -107,6 +109,12 @@ class Product:
         )
         kernel = self._wide_kernel if rows.num_rows >= self._wide_from else self._kernel
         return Step(kernel, task_of(task), (self._weight, self._bias, rows, outputs))
+
+
+def _num_tiles_at_once(num_rows: int, num_tile_bytes: int) -> int:
+    """Tiles of a thread's turn: few where a tile takes long, so that all threads end at the same time."""
+    found = max(1, _TURN_BYTES // num_tile_bytes)
+    return found if num_rows < _MANY_ROWS else min(found, _TILES_WRITTEN)
 
 
 @inlined
@@ -189,30 +197,38 @@ def _multiply_unpacked(task: Any, isa: Any, bits: Any, num_bytes: Any, at_once: 
     num_groups, group_size, stride = task[_AT.num_groups], task[_AT.group_size], num_tiles * TILE_OUTPUTS
     last_size = task[_AT.last_group_size]
     num_whole = num_groups if last_size >= SMALLEST_GROUP else num_groups - 1
-    memory = np.zeros(room + num_groups * group_size * TOTAL_BYTES + LINE, np.uint8)
+    total_bytes = num_groups * group_size * TOTAL_BYTES
+    memory = np.zeros(room + _TILES_WRITTEN * total_bytes + LINE, np.uint8)
     begin(isa)
     first = claim(task, COUNTER, turn)
     while first < num_tiles:
-        for tile in range(first, min(first + turn, num_tiles)):
-            weights = task[_AT.weights] + tile * num_blocks * num_bytes
-            units, bias = task[_AT.units] + tile * TOTAL_BYTES, task[_AT.bias] + tile * TOTAL_BYTES
+        last = min(first + turn, num_tiles)
+        for some in range(first, last, _TILES_WRITTEN):
             # Read in the loop, because numba frees an array after the last line that names it.
             blocks = (memory.ctypes.data + LINE - 1) // LINE * LINE
-            totals = blocks + room
-            _add_blocks(task, isa, bits, num_bytes, at_once, (weights, blocks, totals))
-            for group in range(num_whole):
-                outputs = task[_AT.outputs] + (group * group_size * num_tiles + tile) * TOTAL_BYTES
-                total = totals + group * group_size * TOTAL_BYTES
-                if group < num_groups - 1 or last_size == 16:
-                    finish(16, total, units, bias, outputs, stride)
-                else:
-                    finish(8, total, units, bias, outputs, stride)
-            if num_whole < num_groups:
-                before = num_whole * num_blocks * group_size
-                rows, lanes = task[_AT.rows] + before * ROW_BYTES, task[_AT.lanes] + before * LANE_BYTES
-                outputs = task[_AT.outputs] + (num_whole * group_size * num_tiles + tile) * TOTAL_BYTES
-                places, ends = (weights, rows, lanes), (units, bias, outputs)
-                _add_few(isa, bits, last_size, places, ends, stride, num_blocks)
+            totals, after = blocks + room, min(some + _TILES_WRITTEN, last)
+            for tile in range(some, after):
+                weights = task[_AT.weights] + tile * num_blocks * num_bytes
+                places = weights, blocks, totals + (tile - some) * total_bytes
+                _add_blocks(task, isa, bits, num_bytes, at_once, places)
+            for group in range(num_groups):
+                for tile in range(some, after):
+                    units, bias = task[_AT.units] + tile * TOTAL_BYTES, task[_AT.bias] + tile * TOTAL_BYTES
+                    outputs = task[_AT.outputs] + (group * group_size * num_tiles + tile) * TOTAL_BYTES
+                    total = totals + (tile - some) * total_bytes + group * group_size * TOTAL_BYTES
+                    if group < num_groups - 1 or last_size == 16:
+                        finish(16, total, units, bias, outputs, stride)
+                    elif num_whole == num_groups:
+                        finish(8, total, units, bias, outputs, stride)
+                    else:
+                        before = group * num_blocks * group_size
+                        rows, lanes = (
+                            task[_AT.rows] + before * ROW_BYTES,
+                            task[_AT.lanes] + before * LANE_BYTES,
+                        )
+                        weights = task[_AT.weights] + tile * num_blocks * num_bytes
+                        places, ends = (weights, rows, lanes), (units, bias, outputs)
+                        _add_few(isa, bits, last_size, places, ends, stride, num_blocks)
         first = claim(task, COUNTER, turn)
     end(isa)
 
