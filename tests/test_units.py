@@ -43,7 +43,14 @@ def test_what_shares_a_process(test: str, unit: str) -> None:
 
 
 def test_what_takes_longest_comes_first() -> None:
-    units = [VSCODE, GPU, "tests/editors/test_b.py", "tests/e2e/test_b.py", "tests/a/test_b.py"]
+    units = [
+        VSCODE,
+        GPU,
+        "tests/gpu_faults/test_b.py",
+        "tests/editors/test_b.py",
+        "tests/e2e/test_b.py",
+        "tests/a/test_b.py",
+    ]
     assert [urgency(unit) for unit in units] == sorted({urgency(unit) for unit in units})
 
 

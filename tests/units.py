@@ -16,9 +16,8 @@ GPU = "tests/completion_engine/gpu/"
 COMPILING = "tests/completion_engine/gpu/test_kernels_compile.py"
 # All of these share two real replicas.
 REPLICAS = "tests/fleet/replicas/"
-# The longest tests begin first, because the run would wait for them in the end. it would be waited for in the
-# end.
-FIRST = (VSCODE, GPU, "tests/editors/", "tests/e2e/")
+# The longest tests begin first: otherwise the run would wait for them in the end.
+FIRST = (VSCODE, GPU, "tests/gpu_faults/", "tests/editors/", "tests/e2e/")
 
 
 def unit_of(nodeid: str) -> str:

@@ -125,9 +125,9 @@ class Language:
         return not any(pair.mark == "#" for pair in self.pairs)
 
 
-def line_comment(mark: str, opens: str = "", *, first: str = "") -> Pair:
+def line_comment(mark: str, opens: str = "") -> Pair:
     """A comment that ends with its line."""
-    return Pair(mark, opens or re.escape(mark), kind="comment", first=first)
+    return Pair(mark, opens or re.escape(mark), kind="comment")
 
 
 def block_comment(opens: str, closes: str) -> Pair:
@@ -155,14 +155,14 @@ def string(  # noqa: PLR0913 - what strings differ in
     return Pair(mark, opens, end, "string", "", None, inner, escapes, is_multiline, first=first)
 
 
-def long_string(mark: str, closes: str = "", **options: object) -> Pair:
+def long_string(mark: str, **options: object) -> Pair:
     """A string that may run over line ends."""
-    return string(mark, closes, is_multiline=True, **options)  # type: ignore[arg-type]
+    return string(mark, is_multiline=True, **options)  # type: ignore[arg-type]
 
 
-def code_in(mark: str, closes: str, holds: str = "") -> Pair:
+def code_in(mark: str, closes: str) -> Pair:
     """Code in a string or text, between literal marks; `closes` is a bracket."""
-    return Pair(mark, re.escape(mark), re.escape(closes), "bracket", holds, is_multiline=True)
+    return Pair(mark, re.escape(mark), re.escape(closes), "bracket", is_multiline=True)
 
 
 def region(mark: str, opens: str, closes: str, holds: str, **options: bool) -> Pair:
