@@ -1,7 +1,4 @@
-"""The target's probability of the tokens that it writes, and how often tokens of that probability are right.
-
-Plain numbers. Does not depend on text.
-"""
+"""The target's probabilities of written tokens, and their calibration to the frequency of right tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _NARROWEST = 1e-6  # probabilities closer to 0 and 1 count as this
 class TokenProbability:
     """The target's probability of a written token among all that may be written there, and of its rivals.
 
-    `is_scored` is False for a token that was not scored.
+    `is_scored` is False if the token has no probability; `value` is then 1.
     """
 
     value: float
@@ -25,7 +22,7 @@ class TokenProbability:
     is_scored: bool = True
 
     def among(self, allows: Callable[[int], bool]) -> TokenProbability:
-        """Return the probability where only those of the known rivals remain that `allows` accepts."""
+        """Return the probability if only this token and the rivals that `allows` accepts can be written."""
         if not self.is_scored:
             return self
         kept = tuple((token, value) for token, value in self.rivals if allows(token))
@@ -34,11 +31,11 @@ class TokenProbability:
 
 
 NOT_SCORED = TokenProbability(1.0, is_scored=False)
-"""Of a token that was not scored: nothing speaks against it."""
+"""The value of a token without a probability."""
 
 
 def num_scored(probabilities: Sequence[TokenProbability]) -> int:
-    """Return the number of leading probabilities that are known."""
+    """Return the number of tokens before the first one that was not scored."""
     return next((at for at, one in enumerate(probabilities) if not one.is_scored), len(probabilities))
 
 

@@ -96,10 +96,10 @@ class RepositoryContext:
 
 @dataclass(frozen=True, slots=True)
 class DraftScope:
-    """The sources of drafts for a document: its repository, and what was written lately.
+    """The sources of drafts for a document: recent completions of its scope, and its repository.
 
-    Documents with the same `recent` draft from each other's completions. `index` holds the document under the
-    name `indexed_as`.
+    A scope is a group of documents that are drafted from each other's completions: those with the same
+    `recent`. `index` holds the document itself under the name `indexed_as`, so that lookups can exclude it.
     """
 
     recent: str
@@ -168,7 +168,7 @@ class CompletionRequest:
 
     @property
     def draft_scope(self) -> DraftScope:
-        """The sources of drafts; a document without a recent scope shares with no other."""
+        """The sources of drafts; a document without a `recent_scope` is a scope of its own."""
         document = self.document
         return DraftScope(self.recent_scope or document, document, self.index, self.indexed_as or document)
 

@@ -1,1 +1,1 @@
-"""One completion being written: draft, verify, keep, rewind, stop."""
+"""One completion being written: draft, verify, accept, rewind, stop."""

@@ -1,6 +1,8 @@
-"""What an idle engine works on: a completion that will be asked for, was cut short, or comes next; a prompt.
+"""Background work of an idle engine: writes on after an answer, prefetches a completion, or computes a
+prompt.
 
-Owns the state of such work between its steps. Does not depend on when there is time for it.
+Each object here holds the state of one work item between its steps; `completion_engine.engine` decides
+when a step runs.
 """
 
 from __future__ import annotations
@@ -18,33 +20,33 @@ from completion_engine.stats import Completion, CompletionStats
 RequestTest = Callable[[CompletionRequest], bool]
 Widen = Callable[[PreparedRequest], PreparedRequest]
 
-_STEP_MS = 50.0  # a key that is pressed meanwhile waits for the end of a step
-_MAX_TOKENS_AFTER = 32  # that are written after a suggestion
-_PAUSE_SHARE = 0.1  # share of a pause: after a long one, as long a one is likely to follow
+_STEP_MS = 50.0  # a request may have to wait for the end of a step
+_MAX_TOKENS_AFTER = 32  # most tokens that are prefetched after a suggestion
+_PAUSE_SHARE = 0.1  # share of the pause so far: a user who paused long will probably pause longer
 
 
 @dataclass(slots=True)
 class _StepTimes:
-    """The length of steps: short at first, longer the longer the user pauses.
+    """The time of each step: short at first, and longer the longer the user pauses.
 
-    Where several windows share the engine, steps stay short: the pause of one user does not predict the
-    others'.
+    If another window waits for the engine, steps stay short.
     """
 
     begun_s: float = field(default_factory=time.perf_counter)
 
     def next_ms(self, cancellation: Cancellation) -> float:
-        """Return how long the next step may take."""
+        """Return how long the next step may take, in milliseconds."""
         paused_ms = (time.perf_counter() - self.begun_s) * 1e3
         return _STEP_MS if cancellation.gives_way else max(_STEP_MS, _PAUSE_SHARE * paused_ms)
 
 
 @dataclass(slots=True)
 class BackgroundWriting:
-    """A completion that goes on where an answer ended, or begins before it is asked for.
+    """Writes a completion in the background: the rest of an answer, the text after it, or one not requested
+    yet.
 
-    `shown` was the answer. Where it `is_complete`, the text after it is written, else the rest of it. `widen`
-    turns the answer's request into one with the whole prompt, which no answer waits for.
+    `shown` is the text of the answer. If it `is_complete`, the text after it is written, otherwise its rest.
+    `widen` replaces the prompt of the answer by the full prompt, which took too long for the answer itself.
     """
 
     prepared: PreparedRequest
@@ -58,11 +60,11 @@ class BackgroundWriting:
 
     @property
     def num_written(self) -> int:
-        """Tokens that passes have written so far."""
+        """Number of tokens that passes have written so far."""
         return self.decoding.stats.num_written if self.decoding else 0
 
     def step(self, stats: CompletionStats, cancellation: Cancellation) -> bool:
-        """Run one more pass. Return False when the completion is whole."""
+        """Run one more pass. Return False when the completion has ended."""
         if self.decoding is None:
             if self.widen is not None:
                 self.prepared = self.widen(self.prepared)
@@ -78,28 +80,29 @@ class BackgroundWriting:
         return True
 
     def need_test(self) -> RequestTest:
-        """Return which requests need the result of the next step; to be called on any thread while it runs.
+        """Return a test of whether a request needs the result of the next step; any thread may call the test.
 
-        Those that have typed some of what is written by now, but not those that find all they need there.
+        A request needs it if the text typed since matches the text written so far, and goes beyond the answer
+        if that was complete. No request needs a step that computes the full prompt.
         """
         if self.widen is not None and (self.decoding is None or self.decoding.num_pending > 1):
             return never_needed
-        begun, found = self.prepared.request, self.shown if self.is_complete else ""
+        begun, answered = self.prepared.request, self.shown if self.is_complete else ""
         text = self.decoding.written.text if self.decoding else self.shown
 
-        def needed_by(request: CompletionRequest) -> bool:
+        def needs_result(request: CompletionRequest) -> bool:
             typed = request.typed_since(begun)
-            return typed is not None and typed.startswith(found) and text.startswith(typed)
+            return typed is not None and typed.startswith(answered) and text.startswith(typed)
 
-        return needed_by
+        return needs_result
 
     def end(self) -> None:
-        """Give the work up."""
+        """End the work; what it wrote is kept."""
         if self.decoding is not None and self.num_written:
             self.decoding.end()
 
 
-def work_after(  # noqa: PLR0913 - how an answer came about
+def work_after(  # noqa: PLR0913 - the parts of an answer
     prepared: PreparedRequest,
     completion: Completion,
     finish: Finish,
@@ -107,9 +110,9 @@ def work_after(  # noqa: PLR0913 - how an answer came about
     limits: Limits,
     widen: Widen,
 ) -> BackgroundWriting | BackgroundPrompt | None:
-    """Return the work while an answer is read: the rest of one that was cut short, else the next line.
+    """Return the work after an answer: the rest of one that was cut short, otherwise the next line.
 
-    Where the completion is suppressed, only its prompt is computed.
+    If the completion was suppressed, only its prompt is computed.
     """
     if finish.is_suppressed:
         return BackgroundPrompt(prepared)
@@ -127,9 +130,9 @@ def work_after(  # noqa: PLR0913 - how an answer came about
 
 
 class NextLine:
-    """Rules that end after the first whole line after what is shown, and where the text differs from it.
+    """Rules that end after the first complete line after `shown`, or where the text differs from `shown`.
 
-    A user who accepts the suggestion and goes on as the target would is then answered without a pass.
+    If the user accepts the suggestion and types on as the target wrote, the next answer needs no pass.
     """
 
     def __init__(self, shown: str) -> None:
@@ -137,9 +140,9 @@ class NextLine:
 
     def check(self, generated: str) -> Finish | None:
         """See `TextRules`."""
-        is_along = generated.startswith(self._shown) or self._shown.startswith(generated)
+        is_same = generated.startswith(self._shown) or self._shown.startswith(generated)
         has_line = "\n" in generated[len(self._shown) :].lstrip()
-        return None if is_along and not has_line else Finish("stop", len(generated))
+        return None if is_same and not has_line else Finish("stop", len(generated))
 
     def boundary(self, generated: str) -> int:
         """See `TextRules`."""
@@ -152,9 +155,9 @@ class NextLine:
 
 @dataclass(slots=True)
 class BackgroundPrompt:
-    """A prompt at a cursor where a request may follow soon.
+    """Computes a prompt at a cursor where a request may follow soon.
 
-    One that `is_widened` shows more than such a request waits for.
+    With `is_widened` it is the full prompt, larger than the one that the request would use.
     """
 
     prepared: PreparedRequest
@@ -164,7 +167,7 @@ class BackgroundPrompt:
 
     @property
     def num_written(self) -> int:
-        """Return 0: only a prompt is computed."""
+        """Return 0: no token is written."""
         return 0
 
     def step(self, stats: CompletionStats, cancellation: Cancellation) -> bool:
@@ -174,11 +177,13 @@ class BackgroundPrompt:
         return self.decoding.prepare(self.step_times.next_ms(cancellation))
 
     def need_test(self) -> RequestTest:
-        """As for `BackgroundWriting`: a request at the same cursor waits for this prompt."""
+        """See `BackgroundWriting.need_test`. A request at the same cursor needs the prompt unless it
+        `is_widened`.
+        """
         return never_needed if self.is_widened else self.prepared.request.is_at
 
     def end(self) -> None:
-        """Give the work up: what is cached stays."""
+        """End the work; the cached tokens are kept."""
 
 
 def never_needed(_request: CompletionRequest) -> bool:

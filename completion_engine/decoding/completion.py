@@ -1,7 +1,4 @@
-"""From what is written to what is shown: a completion that is polished, and where its parts came from.
-
-Does not depend on how tokens are found.
-"""
+"""Turns written text into the completion to show: polished text, its sources and statistics."""
 
 from __future__ import annotations
 
@@ -23,17 +20,17 @@ from ngram_cache import NgramIndex
 if TYPE_CHECKING:  # a window on remote servers starts without torch
     from completion_engine.drafting.drafts import DraftToken
 
-# Why a text is blank that no rule ended.
+# The reason to show if the text is blank and no rule ended it, by finish reason.
 _ENDED_AT_ONCE = {"deadline": "out-of-time", "end": "nothing-to-add"}
 _READ_FROM = {"prompt": "this file", "recent": "recent suggestions"}
-_IN_CONTEXT = "other files"  # that the target is shown in front of this one
+_IN_CONTEXT = "other files"  # drafts from the repository snippets in front of the prompt
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionBuilder:
     """Builds the completions of one request, whose prompt begins with `num_context` tokens of its repository.
 
-    With `scores` the target's probabilities are known, and completions end before low-confidence names.
+    With `scores` the tokens have probabilities, and completions are cut before low-confidence names.
     """
 
     request: CompletionRequest
@@ -43,7 +40,9 @@ class CompletionBuilder:
     scores: bool
 
     def build(self, writing: Writing, finish: Finish, begin_s: float) -> Completion:
-        """Return the completion of what was written since `begin_s` (`time.perf_counter()`) and ended so."""
+        """Return the completion of `writing`, which began at `begin_s` (`time.perf_counter()`), cut at
+        `finish`.
+        """
         forecast = _forecast(writing, finish)
         finish = self._before_low_confidence_names(forecast, finish)
         polishing_s, stats = time.perf_counter(), writing.stats
@@ -57,13 +56,13 @@ class CompletionBuilder:
         stats.ms["postprocess"] = (now_s - polishing_s) * 1e3
         stats.ms["total"] = (now_s - begin_s) * 1e3
         rule: str = suggestion.rule
-        if rule == "blank":  # because something ended it at once: that is the reason to show
+        if rule == "blank":  # show what ended it, because that left it blank
             rule = finish.rule or _ENDED_AT_ONCE.get(finish.reason, rule)
         rule = rule or finish.rule
         return Completion(suggestion.text, suggestion.num_replaced, stats, segments, rule, forecast=forecast)
 
     def _before_low_confidence_names(self, forecast: Forecast, finish: Finish) -> Finish:
-        """Return `finish`, or an earlier end where the next name is too unlikely to exist."""
+        """Return `finish`, or an earlier end before a name that probably does not exist."""
         request, names = self.request, KnownNames(self.request, self.tokenizer)
         if not self.scores or not names.can_judge:
             return finish
@@ -72,7 +71,7 @@ class CompletionBuilder:
 
 
 def _forecast(writing: Writing, finish: Finish) -> Forecast:
-    """Return the tokens that the end was found among, the one too many included."""
+    """Return the tokens that `finish` looked at, up to and including the one that ended the completion."""
     ends = tuple(writing.written.ends[: writing.num_checked])
     probabilities = writing.probabilities[: writing.num_checked]
     text = writing.written.text[: ends[-1] if ends else 0]
@@ -82,17 +81,17 @@ def _forecast(writing: Writing, finish: Finish) -> Forecast:
 
 @dataclass(frozen=True, slots=True)
 class _LineCount:
-    """A document of the index, read up to a token; `num_lines` ended before it."""
+    """Number of line ends before token `offset` of a document in the index."""
 
     offset: int = 0
     num_lines: int = 0
 
 
 class SourceAttribution:
-    """Finds the source of each character of one completion, down to the file and line of a draft."""
+    """Finds the source of each part of one completion: a drafter, with file and line, or the target."""
 
     def __init__(self, tokenizer: Tokenizer, index: NgramIndex | None, num_context: int = 0) -> None:
-        """The first `num_context` tokens of the prompt show the repository."""
+        """The first `num_context` tokens of the prompt are snippets of the repository."""
         self._tokenizer = tokenizer
         self._num_context = num_context
         self._index = index
@@ -101,43 +100,43 @@ class SourceAttribution:
     def segments(
         self, text: str, written: Iterable[tuple[int, DraftToken | None]]
     ) -> tuple[CompletionSegment, ...]:
-        """Return `text` cut where its source changes.
+        """Return `text` in segments, cut where its source changes.
 
-        `written` holds for each token its end in the text and the draft that it was accepted from. Tokens
-        that end beyond the text, and those that add nothing to it, are left out.
+        `written` holds for each token its end in the text and the guess that it was accepted from, None for
+        the target's own. Tokens beyond the text, and those that add no character, are left out.
         """
         segments: list[CompletionSegment] = []
         start = 0
-        for end, draft in written:
+        for end, guess in written:
             chunk = text[start:end]
             start = end
             if not chunk:
                 continue
-            segment = self._segment(chunk, draft)
+            segment = self._segment(chunk, guess)
             if segments and segments[-1].attribution == segment.attribution:
                 segments[-1] = segments[-1].joined(chunk)
             else:
                 segments.append(segment)
         return tuple(segments)
 
-    def _segment(self, text: str, draft: DraftToken | None) -> CompletionSegment:
-        if draft is None:
+    def _segment(self, text: str, guess: DraftToken | None) -> CompletionSegment:
+        if guess is None:
             return CompletionSegment(text, "target")
-        if draft.read_from == "prompt" and 0 < draft.offset < self._num_context:
-            return CompletionSegment(text, draft.source, _IN_CONTEXT)
-        if draft.document < 0 or self._index is None:
-            return CompletionSegment(text, draft.source, _READ_FROM.get(draft.read_from, ""))
-        path = self._index.path_of(draft.document)
+        if guess.read_from == "prompt" and 0 < guess.offset < self._num_context:
+            return CompletionSegment(text, guess.source, _IN_CONTEXT)
+        if guess.document < 0 or self._index is None:
+            return CompletionSegment(text, guess.source, _READ_FROM.get(guess.read_from, ""))
+        path = self._index.path_of(guess.document)
         if not path:
-            return CompletionSegment(text, draft.source)
-        return CompletionSegment(text, draft.source, path=path, line=self._line(self._index, draft))
+            return CompletionSegment(text, guess.source)
+        return CompletionSegment(text, guess.source, path=path, line=self._line(self._index, guess))
 
-    def _line(self, index: NgramIndex, draft: DraftToken) -> int:
-        """Return the line, from 0, on which a draft was read; each document is read once for all tokens."""
-        known = self._counted.get(draft.document, _LineCount())
-        if known.offset > draft.offset:
+    def _line(self, index: NgramIndex, guess: DraftToken) -> int:
+        """Return the line, from 0, on which a guess was found; earlier counts are continued."""
+        known = self._counted.get(guess.document, _LineCount())
+        if known.offset > guess.offset:
             known = _LineCount()
-        tokens = index.tokens_before(draft.document, draft.offset)[known.offset :]
+        tokens = index.tokens_before(guess.document, guess.offset)[known.offset :]
         num_lines = known.num_lines + self._tokenizer.spell(tokens.tolist()).count(b"\n")
-        self._counted[draft.document] = _LineCount(draft.offset, num_lines)
+        self._counted[guess.document] = _LineCount(guess.offset, num_lines)
         return num_lines

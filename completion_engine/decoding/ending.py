@@ -1,7 +1,6 @@
 """When a completion ends: at a rule, an end token, a limit, or where it is too unlikely to be right.
 
-The only module that reads the clock against deadlines. Does not depend on models, documents and how tokens
-are found.
+`run` compares the clock with the deadline before each step.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ if TYPE_CHECKING:  # a window on remote servers starts without torch
     from completion_engine.drafting.drafts import DraftToken
 
 MAX_NEW_TOKENS = 256
-# A completion that takes longer ends with what it has if another window waits for the engine.
+# If another window waits for the engine, a completion ends after this time with the text that it has.
 MAX_TURN_S = 1.0
-_SOON_SHARE = 0.05  # share of the patience in which a prompt makes no answer late
-_COLD_SHARE = 0.4  # share of the patience for an answer that had to wait for its prompt
-_SUPPRESSED = "silent"  # as clients read it in the statistics
+_SOON_SHARE = 0.05  # share of the patience: a prompt that takes less gets no extra time
+_COLD_SHARE = 0.4  # share of the patience that a completion gets if its prompt was not cached
+_SUPPRESSED = "silent"  # the value in the statistics, which clients read
 _PASS_MARGIN = 1.2  # the deadline assumes that a pass takes this many times its measured time
 
 
 class StopPosition(Protocol):
-    """A position in the text at which a rule ends it."""
+    """The position at which a rule ends a text."""
 
     @property
     def rule(self) -> str:
@@ -41,39 +40,39 @@ class StopPosition(Protocol):
 
     @property
     def num_chars(self) -> int:
-        """Characters that count."""
+        """Number of characters before the position."""
         ...
 
 
 class TextRules(Protocol):
-    """When a text is long enough; see `completion_engine.suggestions`."""
+    """Rules that end a text; see `completion_engine.suggestions`."""
 
     def check(self, generated: str) -> StopPosition | None:
         """Return where to stop; None to go on."""
         ...
 
     def boundary(self, generated: str) -> int:
-        """Return the characters up to the last sensible position to cut."""
+        """Return the number of characters before the last position at which the text can be cut well."""
         ...
 
     def head(self, generated: str, num_chars: int) -> int:
-        """Return the characters up to the last sensible position to cut within the first `num_chars`."""
+        """Return the same for a cut within the first `num_chars` characters."""
         ...
 
 
 class NoRules:
-    """Writes to the end of the infill or to the limit: nothing in the text stops it."""
+    """Rules that never end a text: the completion ends at an end token or a limit."""
 
     def check(self, generated: str) -> StopPosition | None:  # noqa: ARG002 - see `TextRules`
         """Never stop."""
         return None
 
     def boundary(self, generated: str) -> int:
-        """Count all of the text."""
+        """Return the length of the text."""
         return len(generated)
 
     def head(self, generated: str, num_chars: int) -> int:  # noqa: ARG002 - see `TextRules`
-        """Count all `num_chars` characters."""
+        """Return `num_chars`."""
         return num_chars
 
 
@@ -85,7 +84,7 @@ def rules_at(request: CompletionRequest) -> StopRules:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Why a completion ended, and how many characters of its text count."""
+    """Why a completion ended, and how many characters of its text are shown."""
 
     reason: str
     num_chars: int
@@ -93,22 +92,23 @@ class Finish:
 
     @property
     def is_suppressed(self) -> bool:
-        """Whether the completion was not begun; see `suppression`."""
+        """Whether the completion was suppressed before it began; see `suppression`."""
         return self.reason == _SUPPRESSED
 
 
 def suppression(rules: StopRules, request: CompletionRequest) -> Finish | None:
-    """Return the end of a completion that is not begun: in a comment or string that the request excludes."""
+    """Return the end of a completion in a comment or string where the request wants none; None elsewhere."""
     surroundings = rules.region.surroundings
     return Finish(_SUPPRESSED, 0, f"in-{surroundings}") if surroundings in request.suppressed_in else None
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to stop for reasons outside the text. Times are `time.perf_counter()` seconds.
+    """The limits of one completion. Times are `time.perf_counter()` seconds.
 
-    After `turn_until` another window has its turn, if one waits. Text is cut where it is less likely to be
-    right than `min_confidence`.
+    After `deadline_at` the completion ends once some text can be shown, after `patience_at` in any case.
+    After `turn_until` it ends if another window waits. Text is cut where its confidence falls below
+    `min_confidence`.
     """
 
     max_tokens: int
@@ -119,10 +119,11 @@ class Limits:
 
     @classmethod
     def of(cls, request: CompletionRequest, most_tokens: int, begin_s: float, cold_ms: float) -> Limits:
-        """Return the limits of a request that began at `begin_s`, where `most_tokens` can be written.
+        """Return the limits of a request that began at `begin_s` and can write at most `most_tokens`.
 
-        `cold_ms` is the time of its prompt where most of that is not cached, else 0. If that is much of the
-        deadline, the answer is late anyway, and gets time to become whole.
+        `cold_ms` is the time to compute its prompt if most of that is not cached, else 0. If this takes a
+        large part of the deadline, the deadline is moved to `_COLD_SHARE` of the patience, so that an answer
+        which is late anyway is not cut short too.
         """
         deadline_ms = request.deadline_ms if request.deadline_ms > 0 else float("inf")
         left_ms = max(1.0, deadline_ms - request.waited_ms)
@@ -135,12 +136,12 @@ class Limits:
         return cls(max_tokens, deadline_at, patience_at, turn_until, min_confidence)
 
     def is_turn_over(self, cancellation: Cancellation) -> bool:
-        """Return whether another window has waited long enough."""
+        """Return whether another window waits and this completion's turn has ended."""
         return cancellation.gives_way and time.perf_counter() > self.turn_until
 
 
 class Ending:
-    """Looks at each token of one completion once, in order, and finds the one that ends it."""
+    """Finds the token that ends one completion; looks at each token once, in order."""
 
     def __init__(self, written: Written) -> None:
         self._written = written
@@ -156,7 +157,8 @@ class Ending:
     ) -> Finish | None:
         """Return the end of the completion whose `tokens` have these `probabilities`; None to go on.
 
-        It ends too before the token with which it is less likely to be right than the limits allow.
+        The confidence of a text is the product of its tokens' calibrated probabilities. The completion also
+        ends before the first token at which the confidence falls below `limits.min_confidence`.
         """
         ends = [0, *self._written.ends]
         while self.num_checked < len(tokens):
@@ -172,7 +174,7 @@ class Ending:
         return None
 
     def _finish_with(self, token: int, num_chars: int, rules: TextRules, max_tokens: int) -> Finish | None:
-        """Return the end at `token`, with which the text has `num_chars`."""
+        """Return the end at `token`, up to which the text has `num_chars` characters; None to go on."""
         if self._written.is_end(token):
             return Finish("end", num_chars)
         stop = rules.check(self._written.text[:num_chars])
@@ -184,7 +186,7 @@ class Ending:
 
 
 class Writing(Protocol):
-    """Tokens that come step by step, from a local target or from servers."""
+    """A completion that is written step by step, by a local target or by servers."""
 
     @property
     def written(self) -> Written:
@@ -193,7 +195,7 @@ class Writing(Protocol):
 
     @property
     def stats(self) -> CompletionStats:
-        """The cost so far."""
+        """The work and time so far."""
         ...
 
     @property
@@ -213,11 +215,11 @@ class Writing(Protocol):
 
     @property
     def next_ms(self) -> float:
-        """The least time of the next step."""
+        """The least milliseconds of the next step."""
         ...
 
     def step(self, within_ms: float = float("inf")) -> None:
-        """Write on; begin nothing that takes longer than `within_ms` where something quicker will do."""
+        """Run the next step, in at most `within_ms` if a step can be that short."""
         ...
 
     def finish(self, rules: TextRules, limits: Limits) -> Finish | None:
@@ -225,16 +227,16 @@ class Writing(Protocol):
         ...
 
     def end(self) -> None:
-        """Release what is needed only to write on."""
+        """End the writing, once: local drafters store the completion."""
         ...
 
 
 def run(writing: Writing, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
     """Write until a rule, the target or a limit ends the completion.
 
-    When the quickest next step would miss the deadline, the text is cut at its last sensible position.
-    Without one, work goes on to the first one, or until patience or the turn ends. Until then no step is
-    taken that would miss the deadline where a quicker one does not. Raises CancelledError.
+    If even the shortest next step would miss the deadline, the text is cut at the last position where a cut
+    is good. If there is no such position yet, writing goes on to the first one, or until the patience or the
+    turn ends. Before the deadline, steps are kept short enough to meet it. Raises CancelledError.
     """
     try:
         while True:

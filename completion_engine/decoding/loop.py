@@ -1,7 +1,6 @@
-"""One completion being written: draft, verify, accept, rewind, and stop where `ending` says.
+"""One completion being written: draft, verify, accept, rewind, until `ending` stops it.
 
-Owns the tokens of the completion and which of them are cached. Does not depend on documents, settings and
-limits.
+`Decoding` owns the tokens of the completion, and which of them are cached.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from completion_engine.target_model.language_model import LanguageModel
 
 @dataclass(frozen=True, slots=True)
 class DecodingSetup:
-    """What writes a completion: the target, how it picks, and the drafters ahead of it, in trees or in
-    chains.
+    """The parts that write a completion: the target, how tokens are picked, and the drafters.
 
-    `device_decoder` takes whole steps of greedy decoding where it can. `bias` is mixed into what the target
-    writes. With `scores` the probability of each written token is known. The drafters draft from `scope`.
+    Without `drafts_trees` drafts are chains. `device_decoder` runs steps wholly on the device where decoding
+    is greedy. `bias` is mixed into the target's distribution. With `scores` each written token gets its
+    probability. The drafters draft from `scope`.
     """
 
     target: LanguageModel
@@ -48,14 +47,20 @@ class DecodingSetup:
 
     @property
     def setting(self) -> Hashable:
-        """The inputs of a pick besides the logits and the state of the repository."""
+        """The inputs of a pick besides the logits and the state of the index. Equal ones allow reuse."""
         return (*self.sampler.setting, self.bias.source if self.bias else None)
 
 
 class Decoding:
-    """The tokens of one completion: forced by the prompt, written, and cached.
+    """The tokens of one completion.
 
-    `path` is the prompt and the written tokens; the cache holds its beginning, never its last token.
+    The path is the prompt and the written tokens. The cache holds a prefix of the path, never its last token,
+    whose logits the next pass needs.
+
+    A chunk is a fixed number of prompt tokens that one prefill pass computes. Only targets whose bits depend
+    on the number of rows in a pass have chunks: their prompts are always computed in the same chunks, counted
+    from the beginning (see `target_model.pass_rows`). `num_chunked` leading tokens of a prompt belong to
+    chunks; it is 0 for other targets.
     """
 
     def __init__(
@@ -70,18 +75,21 @@ class Decoding:
         self._num_prompt = len(prompt.tokens)
         self._num_chunked = self._chunks.num_chunked(self._num_prompt)
         self._ending = Ending(written)
+        # The slot's past completion is read here, before this one replaces it below.
         reused = slot.continuation(prompt, written, setup.setting, self._chunks, needs_scores=setup.scores)
-        # A completion has one view of the repository, from its first token to its last.
+        # A completion has one view of the index, from its first token to its last, reused tokens included.
         self.bias = slot.past.bias if reused.tokens else setup.bias
         self._picker = Picker(self._sampler, self.bias, setup.scores)
         self._path = list(prompt.tokens)
         self._reuse([*self._path, *reused.tokens])
         drafters = setup.drafters if self._target.verifies_drafts else ()
         self._planner = DraftPlanner(drafters, setup.table, self._sampler.num_tokens, setup.scope)
+        # The planner shares the list of the path, and sees it grow.
         self._planner.begin(self._path, self._num_prompt, self._cache)
         self._device = DeviceSteps(setup.device_decoder, self._cache) if setup.device_decoder else None
         self._extend(reused.tokens, reused.sources, reused.probabilities)
         self._rewind()
+        # The lists are shared: the past completion grows with this one.
         slot.past = PastCompletion(
             self._path,
             self._num_prompt,
@@ -94,36 +102,36 @@ class Decoding:
 
     @property
     def tokens(self) -> list[int]:
-        """The tokens written so far; drafts may have brought more than a rule let count."""
+        """The tokens written so far; the last pass may have accepted some after the completion's end."""
         return self._path[self._num_prompt :]
 
     @property
     def num_checked(self) -> int:
-        """Number of leading tokens that `finish` has looked at: the same whatever was drafted."""
+        """Number of leading tokens that `finish` has looked at; drafts do not change it."""
         return self._ending.num_checked
 
     @property
     def num_pending(self) -> int:
-        """Tokens that are known and not yet in the cache."""
+        """Number of tokens of the path that are not cached."""
         return len(self._path) - self._cache.num_cached
 
     @property
     def next_ms(self) -> float:
-        """The least time of the next step, by the present times of passes."""
+        """The milliseconds of the next step without drafts, by current pass times."""
         if num_rows := self._num_prefilled(self.num_pending):
             return self._target.prefill_ms(num_rows)
         return self._target.ms_of(self.num_pending)
 
     @property
     def cold_ms(self) -> float:
-        """The time to compute a prompt that is mostly not cached; 0 where most of it is."""
+        """The milliseconds to compute the uncached tokens; 0 if at least half of the prompt is cached."""
         is_cold = 2 * self._cache.num_cached < self._num_prompt
         return (self.num_pending - 1) * self._target.prompt_token_ms if is_cold else 0.0
 
     def step(self, within_ms: float = float("inf")) -> None:
-        """Run one pass of the target. Whether to stop is asked between steps: see `finish`.
+        """Run one pass of the target; call `finish` between steps to find out whether to stop.
 
-        Nothing is drafted that takes a pass longer than `within_ms`.
+        Drafts are limited so that the pass takes at most `within_ms`.
         """
         uncached = self._uncached()
         if num_rows := self._num_prefilled(len(uncached)):
@@ -138,22 +146,22 @@ class Decoding:
         self._rewind()
 
     def finish(self, rules: TextRules, limits: Limits) -> Finish | None:
-        """Return the end of the completion, None to go on; see `Ending`."""
+        """Return the end of the completion; None to go on. See `Ending`."""
         return self._ending.finish(self.tokens, self.probabilities, rules, limits)
 
     def end(self) -> None:
-        """Let the drafters learn from what was written."""
+        """Let the drafters store the completion."""
         self._planner.end(self.written.spell)
 
     def must_prepare(self, within_ms: float) -> bool:
-        """Return whether the next pass may only cache known tokens, to stay within `within_ms`."""
+        """Return whether `prepare` must run before `step`, because of chunks or of `within_ms`."""
         num_pending = self.num_pending
         return self._num_prefilled(num_pending) > 0 or num_pending - 1 > self._target.rows_within(within_ms)
 
     def prepare(self, within_ms: float = float("inf")) -> bool:
-        """Compute some of the known tokens, in `within_ms` where that can be chosen.
+        """Cache some of the uncached tokens, in at most `within_ms` unless a chunk needs a fixed number.
 
-        Return False when all of them but the last are cached.
+        Return False when all tokens but the last are cached.
         """
         if self.num_pending > 1:
             num_rows = self._chunks.prefill_rows(
@@ -166,20 +174,20 @@ class Decoding:
         return self.num_pending > 1
 
     def probabilities_of(self, text: str) -> list[float]:
-        """Return the probability of each token of `text` after the prompt, in place of what was written."""
-        bound, tokens = self.written.bound, self.written.tokens_of(text)
+        """Return the probability of each token of `text` after the prompt, instead of the written tokens."""
+        healing, tokens = self.written.first_healing, self.written.tokens_of(text)
         self._cache.rewind(min(self._cache.num_cached, self._num_prompt - 1))
         prompt = self._path[: self._num_prompt]
         rows = [*prompt[self._cache.num_cached :], *tokens[:-1]]
         logits = self._target.forward(rows, self._cache, len(tokens))
-        return self._picker.probabilities_of(prompt, tokens, bound, logits)
+        return self._picker.probabilities_of(prompt, tokens, healing, logits)
 
     def _uncached(self) -> list[int]:
-        """Return the tokens that are not in the cache; at least the last one, whose logits are needed."""
+        """Return the tokens of the path that are not cached: always at least the last one."""
         return self._path[self._cache.num_cached :]
 
     def _reuse(self, path: Sequence[int]) -> None:
-        """Keep of the cache what belongs to `path` and was computed as its prompt has to be."""
+        """Rewind the cache to its longest common prefix with `path`, as far as chunks allow."""
         cache = self._cache
         num_shared = cache.num_shared(path)
         cache.rewind(self._chunks.num_reusable(num_shared, cache.num_from_chunks, self._num_chunked))
@@ -187,7 +195,7 @@ class Decoding:
         self.stats.num_cached_tokens = min(self._num_prompt, cache.num_cached)
 
     def _num_prefilled(self, num_uncached: int) -> int:
-        """Return the rows of a next pass that only caches known tokens; 0 for another pass."""
+        """Return the number of rows of the next prefill pass; 0 if a verification pass is next."""
         num_cached = self._cache.num_cached
         if num_cached < self._num_chunked or num_uncached > self._chunks.max_pending:
             return self._chunks.prefill_rows(num_cached, self._num_chunked, num_uncached)
@@ -196,7 +204,7 @@ class Decoding:
     def _prefill(self, chunk: Sequence[int]) -> None:
         begin = time.perf_counter()
         num_cached = self._cache.num_cached
-        is_chunk = num_cached < self._num_chunked  # such passes are not among those whose times are known
+        is_chunk = num_cached < self._num_chunked  # the measured pass times do not include chunks
         self._target.prefill(chunk, self._cache, counts=not is_chunk)
         if is_chunk:
             self._cache.keep_chunk(chunk)
@@ -205,13 +213,13 @@ class Decoding:
         self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
 
     def _wait_for_prefill(self) -> None:
-        """Wait for the part of the prompt that a GPU may still compute."""
+        """Wait for prefill passes that a GPU may still be running."""
         begin = time.perf_counter()
         self._target.wait()
         self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
 
     def _draft(self, uncached: Sequence[int], within_ms: float) -> PassRows:
-        """Plan the rows of the next pass: the known tokens, and the guesses after them that are worth it."""
+        """Plan the rows of the next pass: the uncached tokens, and the draft that is worth verifying."""
         begin = time.perf_counter()
         costs = self._target.costs_from(len(uncached), self._max_branches).within(within_ms)
         free = self._cache.capacity - self._cache.num_cached
@@ -222,9 +230,9 @@ class Decoding:
         return rows
 
     def _verify(self, rows: PassRows) -> tuple[Pass, list[TokenProbability]]:
-        """Run the rows, and find the drafted ones that are true by the target's pick after each.
+        """Run the rows, and accept draft tokens that equal the target's picks.
 
-        Return the pass, and the probabilities of the picks after the true rows.
+        Return the pass, and the probabilities of the picks after the accepted rows.
         """
         self._wait_for_prefill()
         begin = time.perf_counter()
@@ -235,12 +243,14 @@ class Decoding:
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += pass_ms
         self._target.record(max(rows.plan.ms, self._target.ms_of(len(rows.tokens))), pass_ms)
-        num_real = len(rows.plan.rows) + 1
-        verdict = verify(tokens[:num_real], parents[:num_real], picks.tokens[:num_real])
+        num_verified = len(rows.plan.rows) + 1  # without spare rows
+        verdict = verify(tokens[:num_verified], parents[:num_verified], picks.tokens[:num_verified])
         return Pass(tokens, parents, logits, picks.tokens, (0, *verdict.accepted)), picks.probabilities
 
     def _accept(self, rows: PassRows, done: Pass, probabilities: Sequence[TokenProbability]) -> None:
-        """Cache and append what turned out true, and let the drafters learn from the pass."""
+        """Cache and append the accepted tokens and the target's own, and let the drafters learn from the
+        pass.
+        """
         begin = time.perf_counter()
         path = [*range(rows.num_before), *(rows.num_before + row for row in done.accepted_rows)]
         written = [*(done.tokens[row] for row in done.accepted_rows[1:]), done.picked[done.accepted_rows[-1]]]
@@ -249,15 +259,15 @@ class Decoding:
         self._append(written, self._planner.learn(rows, done), probabilities)
 
     def _rewind(self) -> None:
-        """Forget what is cached beyond the last token but one: nothing counts after an end."""
+        """Drop the last token from the cache, and accepted tokens after an end token, which left the path."""
         self._cache.rewind(min(self._cache.num_cached, len(self._path) - 1))
 
     def _picks_argmax(self) -> bool:
-        """Return whether the target's likeliest token is written, whatever it is."""
+        """Return whether each pick is the argmax of the logits: greedy, without healing and bias."""
         return not (self._sampler.temperature or self.written.healing().bytes or self.bias)
 
     def _step_on_device(self, device: DeviceSteps) -> None:
-        """Let the device take a whole step; meanwhile the other drafters draft for the one after it."""
+        """Run one step on the device. `device` gets drafts of the cheap drafters for later steps."""
 
         def drafts(max_depth: int) -> list[Draft]:
             return self._planner.cheap_drafts(max_depth, self.written.allows)
@@ -271,7 +281,7 @@ class Decoding:
         accepted: Sequence[DraftToken],
         probabilities: Sequence[TokenProbability] = (),
     ) -> None:
-        """Append what the target wrote: `accepted` guessed all but its last token."""
+        """Append what a pass wrote: the tokens of `accepted` and the target's own token after them."""
         for guess in accepted:
             self.stats.accept(guess.source)
         num_before = len(self._path)
@@ -284,7 +294,7 @@ class Decoding:
         sources: Sequence[DraftToken | None],
         probabilities: Sequence[TokenProbability],
     ) -> None:
-        """Append true tokens; nothing counts after an end token. There may be more probabilities."""
+        """Append tokens up to the first end token. Surplus `probabilities` are ignored."""
         for token, source, probability in zip(tokens, sources, probabilities, strict=False):
             if self.tokens and self.written.is_end(self._path[-1]):
                 return

@@ -1,8 +1,7 @@
-"""Ends a completion before a name that is probably wrong, because no file of the repository holds it.
+"""Cuts a completion before a name that probably does not exist, because no file of the repository holds it.
 
-Only for languages in which an unknown name was measured to be nearly always wrong. Owns which names a text
-uses in code, and which of them every file of a language knows. Reads no files: an index holds the names that
-occur.
+This applies to languages in which such names were measured to be nearly always wrong. Names are looked up in
+the index; no file is read.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from completion_engine.stats import Forecast
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.stopping import StopRules
 
-_UNKNOWN_FACTOR = 0.1  # on p / (1 - p) of a name that neither the file nor the repository holds
-# The text before a name decides with which tokens it begins; the most usual first.
+_UNKNOWN_FACTOR = 0.1  # multiplies p / (1 - p) of a name that is in neither the file nor the repository
+# A name has other tokens after other text, so it is looked up after each text here, the most usual first.
 _LEADS = (" ", "", ".", "(", "\n", "@", "[", "{", '"', "'", "`", "_")  # fmt: skip
-_MAX_OCCURRENCES = 16  # that are looked at
+_MAX_OCCURRENCES = 16  # per lookup
 _MAX_CHARS = 128
-_MIN_TOKENS = 8_000  # a smaller repository does not show which names are usual
+_MIN_TOKENS = 8_000  # in a smaller index a missing name says little
 
 _MAX_CHARS_BEFORE = 128  # characters of a line, and of a chain of names, that are searched
 _CHAIN = re.compile(r"(?<![\w$.])([\w$]+)\.(?:[\w$]+\.)*\Z")
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t][^\n]*", re.MULTILINE)
 _WORD = re.compile(r"[\w$]+")
-_MIN_CHARS = 3  # shorter names are made up as they are needed
+_MIN_CHARS = 3  # shorter names are usually new local variables
 _NAME = re.compile(r"(?<![\w$])(?:[^\W\d]|\$)[\w$]*")
 
 IsKnown = Callable[[str], bool]
@@ -72,7 +71,7 @@ class KnownNames:
 
     @property
     def can_judge(self) -> bool:
-        """Whether an unknown name says anything here."""
+        """Whether a name that is not found is probably wrong in this language and repository."""
         index, language = self._request.index, self._request.language
         return index is not None and language in _KNOWN and index.num_tokens >= _MIN_TOKENS
 
@@ -96,10 +95,10 @@ def num_confident_chars(
     calibration: Calibration = SHIPPED,
     is_known: IsKnown | None = None,
 ) -> int:
-    """Return how many characters of a forecast to show, before they are polished.
+    """Return how many characters of a forecast to show, before polishing.
 
-    They end at the last sensible position before the token with which the text is less likely to be right
-    than 1 - `eagerness`. Without `is_known`, all names count as known.
+    The text is cut before the first token at which the product of the tokens' confidences falls below
+    1 - `eagerness`, at the last position where a cut is good. Without `is_known`, all names count as known.
     """
     confidences = [calibration.of(probability) for probability in forecast.probabilities]
     if is_known is not None:
@@ -114,7 +113,7 @@ def num_confident_chars(
 
 
 def _lower_unknown(confidences: list[float], rules: StopRules, forecast: Forecast, is_known: IsKnown) -> None:
-    """Lower the confidence of each unknown name's first token, so that the whole name counts as unlikely."""
+    """Lower the confidence of each unknown name, at its first token, so that the cut is before the name."""
     is_ended = forecast.num_chars == len(forecast.text)
     for name in names_in(rules.region, forecast.text, is_ended=is_ended):
         if name.start >= forecast.num_chars:
@@ -124,15 +123,16 @@ def _lower_unknown(confidences: list[float], rules: StopRules, forecast: Forecas
         first = bisect_right(forecast.ends, max(0, name.start))
         last = min(bisect_right(forecast.ends, name.end - 1), len(confidences) - 1)
         confidence = math.prod(confidences[first : last + 1])
-        odds = _UNKNOWN_FACTOR * confidence
-        confidences[first] *= odds / (odds + 1 - confidence) / confidence
+        lowered = _UNKNOWN_FACTOR * confidence
+        # q / confidence, where q / (1 - q) = _UNKNOWN_FACTOR * confidence / (1 - confidence)
+        confidences[first] *= lowered / (lowered + 1 - confidence) / confidence
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name that ends after `end` characters of a text; with `start` < 0 it begins before the text.
+    """A name from character `start` to `end` of a text; a negative `start` is before the text.
 
-    It is a part of `root`, as in `root.part.name`, if that is not empty.
+    `root` is the first name of its chain, as in `root.part.name`; empty for a name by itself.
     """
 
     start: int
@@ -142,9 +142,10 @@ class Name:
 
 
 def names_in(region: CursorRegion, text: str, *, is_ended: bool) -> Iterator[Name]:
-    """Yield the whole names of `text`, written at the cursor: not in comments or strings, not known anywhere.
+    """Yield the complete names in the code of `text`, which is written at the cursor.
 
-    With `is_ended`, a name at the text's end is whole.
+    Names in comments and strings and names of the language itself are left out. With `is_ended`, a name at
+    the end of the text is complete.
     """
     known = _KNOWN.get(region.cursor.language, frozenset())
     before = region.line_prefix[-_MAX_CHARS_BEFORE:]
@@ -152,20 +153,20 @@ def names_in(region: CursorRegion, text: str, *, is_ended: bool) -> Iterator[Nam
     spans = list(_without_code(region, text))
     for found in _NAME.finditer(joined):
         start, end = found.start() - num_before, found.end() - num_before
-        is_whole = 0 < end < len(text) + is_ended
+        is_complete = 0 < end < len(text) + is_ended
         is_code = not any(first < end and start < last for first, last in spans)
-        if is_whole and is_code and len(found.group()) >= _MIN_CHARS and found.group() not in known:
+        if is_complete and is_code and len(found.group()) >= _MIN_CHARS and found.group() not in known:
             chain = _CHAIN.search(joined, max(0, found.start() - _MAX_CHARS_BEFORE), found.start())
             yield Name(start, end, found.group(), chain[1] if chain else "")
 
 
 def is_imported(name: str, text: str) -> bool:
-    """Return whether a line of `text` imports a name: another repository defines its members."""
+    """Return whether a line of `text` imports a name, so that its members may be defined elsewhere."""
     return any(name in _WORD.findall(line) for line in _IMPORT.findall(text) if name in line)
 
 
 def _without_code(region: CursorRegion, text: str) -> Iterator[tuple[int, int]]:
-    """Yield the strings and comments of a text."""
+    """Yield the start and end of each string and comment of a text."""
     stack = list(region.stack)
     start = 0 if region.inside else None
     for event in scan(region.document_language, text, stack, before=region.tail):

@@ -1,6 +1,6 @@
-"""From a request to what writes its completion: a prompt, the cache that holds most of it, and the drafters.
+"""Prepares a request for decoding: its prompt, the KV cache that holds most of it, and the setup.
 
-Owns the prompts and caches of all documents. Does not depend on what is written, nor when.
+Owns the prompts and caches of all documents of one engine.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ from completion_engine.text_window import TextWindow
 
 @dataclass(frozen=True, slots=True)
 class PreparedRequest:
-    """A request with all that is needed to write at its cursor, again and again."""
+    """A request with its prompt, slot and setup; `decode` can be called several times."""
 
     request: CompletionRequest
     prompt: Prompt
     slot: Slot
     setup: DecodingSetup
     tokenizer: Tokenizer
-    shows_window: bool = True  # the prompt shows the whole window
-    shows_all: bool = True  # and the wanted context in front of it
+    shows_window: bool = True  # the prompt shows the full text window
+    shows_all: bool = True  # it also has the wanted context in front
 
     def decode(self, stats: CompletionStats, slot: Slot | None = None) -> Decoding:
-        """Begin to write, from what the slot, or another on its cache, already knows of the completion."""
+        """Begin a completion. Its first tokens are reused from the past completion of `slot`, by default the
+        own.
+        """
         written = Written(self.tokenizer, self.prompt.healed)
         return Decoding(self.setup, slot or self.slot, self.prompt, written, stats)
 
@@ -56,7 +58,7 @@ class PreparedRequest:
 class RequestPreparation:
     """The prompts, caches and drafters of one engine's requests. Used on its thread.
 
-    At most `max_new_tokens` are written after a prompt, which shows at most `window` of a document.
+    At most `max_new_tokens` are written after a prompt, which shows at most `text_window` of a document.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class RequestPreparation:
         self._drafters, self._device_decoder = tuple(drafters.values()), device_decoder
         self._drafts_trees = config.drafts_trees
         self._table = AcceptanceTable()
-        # A GPU takes whole steps only where nothing is mixed in.
+        # On a GPU the bias is off by default: `DeviceDecoder` steps need picks without a bias.
         self._is_bias_usual = kind == "cpu" and remembers_repository(config.target)
         self.max_new_tokens = min(MAX_NEW_TOKENS, target.capacity // 4)
         self.text_window = TextWindow.for_device(kind, config.prefix_chars, config.suffix_chars)
@@ -89,7 +91,7 @@ class RequestPreparation:
 
     @property
     def max_context_tokens(self) -> int:
-        """The longest context in front of a prompt."""
+        """The most tokens of context in front of a prompt."""
         return self._prompts.max_context_tokens
 
     @property
@@ -100,9 +102,9 @@ class RequestPreparation:
     def prepare_request(
         self, request: CompletionRequest, prompt: Prompt | None = None, *, waits: bool = False
     ) -> PreparedRequest:
-        """Return a request prepared with `prompt`, or else with the whole one.
+        """Return a request prepared with `prompt`, by default with the full one.
 
-        Where the request `waits`, its prompt is as large as can be computed in time.
+        If the request `waits` for an answer, its prompt is the largest that can be computed in time.
         """
         setup = self._setup(request)
         if prompt is None:
@@ -116,7 +118,7 @@ class RequestPreparation:
         )
 
     def with_whole_prompt(self, prepared: PreparedRequest) -> PreparedRequest:
-        """Return the same request with the whole window, and its own context in front."""
+        """Return the same request with the full text window and its own context in the prompt."""
         if prepared.shows_all:
             return prepared
         request = prepared.request
@@ -125,15 +127,15 @@ class RequestPreparation:
         return replace(prepared, prompt=prompt, slot=slot, shows_window=True, shows_all=True)
 
     def commit_context(self, request: CompletionRequest) -> Prompt:
-        """Return the whole prompt with the request's context, which its document has from now on."""
+        """Put the request's context in front of its document from now on; return the full prompt with it."""
         return self._prompts.commit_context(request, request.text_before, request.text_after)
 
     def copy_prompt_from(self, other: RequestPreparation, document: str, prompt: Prompt) -> None:
-        """Copy what `other`, on the same target, has computed of a prompt."""
+        """Copy the cached part of a prompt from `other`, which has the same target."""
         self._slots.copy_from(other._slots, document, prompt.tokens)
 
     def is_in_time(self, request: CompletionRequest) -> bool:
-        """Return whether the whole prompt is computed soon enough for an answer."""
+        """Return whether the full prompt can be computed without delaying an answer."""
         num_missing = self._prompts.num_missing(request, request.text_before, request.text_after)
         return PromptBudget.of(request, self._target.prompt_token_ms).is_soon(num_missing)
 
@@ -161,7 +163,7 @@ class RequestPreparation:
 
 
 def _longest_context(config: EngineConfig, target: LanguageModel) -> int:
-    """Return the tokens of the longest context: as many as pay here, and a quarter of the cache at most."""
+    """Return the most tokens of context that this machine can afford, at most a quarter of the cache."""
     wanted = config.context_tokens
     if wanted < 0:
         wanted = affordable_context(Costs(target.pass_ms).row_ms(ROWS))

@@ -1,10 +1,10 @@
-"""Repository bias: the target mixed with what the index saw after the same tokens.
+"""Repository bias: the target's distribution mixed with what followed the same tokens in the index.
 
 p = (1 - w) p_target + w p_index, with w = n / (n + 16) * c / (c + 0.9) for the longest match: n tokens that
-occur c times. Below 3 tokens p is p_target alone. (Cache language models: Kuhn and De Mori 1990; for code:
-Tu, Su and Devanbu 2014; longest matches: Liu et al. 2024, "Infini-gram".) One view of the index serves a
-completion from its first token to its last. Does not depend on drafts: a mixture follows from view, tokens
-and logits.
+occur c times. Below 3 matching tokens p is p_target. (Cache language models: Kuhn and De Mori 1990; for code:
+Tu, Su and Devanbu 2014; longest matches: Liu et al. 2024, "Infini-gram".) The whole completion uses one view
+of the index, so the mixture depends on that view, the tokens before and the logits, and drafts do not change
+it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ngram_cache import IndexView
 
 NUM_LOOKED_UP = 32  # tokens of context
 _MIN_MATCH = 3
-_DOUBT = 16.0  # matching tokens at which the index counts half
-_ESCAPE = 0.9  # occurrences that tokens count for which were not seen
+_DOUBT = 16.0  # number of matching tokens at which the first factor of w is 1 / 2
+_ESCAPE = 0.9  # the c at which the second factor of w is 1 / 2, as for tokens not seen yet
 
 
 class Raised(NamedTuple):
-    """The logit of a token, and the one that it has in the mixture."""
+    """A token's logit from the target, and its logit in the mixture."""
 
     own: float
     mixed: float
@@ -35,7 +35,7 @@ class Raised(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepositoryBias:
-    """A view of the index, mixed into the target's distribution over its `num_tokens` tokens."""
+    """Mixes a view of the index into the target's distribution over `num_tokens` tokens."""
 
     view: IndexView
     num_tokens: int
@@ -44,7 +44,10 @@ class RepositoryBias:
     def for_request(
         cls, request: CompletionRequest, num_tokens: int, *, is_usual: bool
     ) -> RepositoryBias | None:
-        """Return the bias that a request wants, as the index is now; `auto` means yes where it `is_usual`."""
+        """Return the bias for a request, with a view of its index now; None if it is off.
+
+        The setting `auto` means on where the bias `is_usual`.
+        """
         is_wanted = request.repository_memory == "on" or (request.repository_memory == "auto" and is_usual)
         if request.index is None or not is_wanted:
             return None
@@ -53,34 +56,35 @@ class RepositoryBias:
 
     @property
     def source(self) -> Hashable:
-        """The repository; the same for another state of it."""
+        """The identity of the index, which does not change when files change."""
         return self.view.source
 
     def raised(
         self, logits: Tensor, context: Sequence[int], log_sum: float | None = None
     ) -> Mapping[int, Raised]:
-        """Return the tokens that the mixture makes likelier after `context`.
+        """Return the logits of the tokens that the index saw after `context`.
 
-        `logits` [vocab_size] are the target's, `log_sum` the logarithm of their sum of e**logit. All other
-        tokens keep their logit: only its distance from the others counts.
+        `logits` [vocab_size] are the target's, `log_sum` the logarithm of their sum of e**logit. The mixture
+        is divided by 1 - w, which does not change its softmax: so tokens that the index did not see keep
+        their logit, and the others become log(e**logit + e**log_sum * w / (1 - w) * p_index).
         """
         seen = self.view.successors(context[-NUM_LOOKED_UP:], _MIN_MATCH)
         counts = {token: count for token, count in seen.counts.items() if token < self.num_tokens}
         if not counts:
             return {}
-        believed = seen.match_length / (seen.match_length + _DOUBT)
-        weight = believed * seen.num_occurrences / (seen.num_occurrences + _ESCAPE)
+        match_weight = seen.match_length / (seen.match_length + _DOUBT)
+        weight = match_weight * seen.num_occurrences / (seen.num_occurrences + _ESCAPE)
         if log_sum is None:
             log_sum = float(torch.logsumexp(logits[: self.num_tokens].float(), -1))
-        whole = log_sum + math.log(weight / (1 - weight) / sum(counts.values()))
+        log_scale = log_sum + math.log(weight / (1 - weight) / sum(counts.values()))
         own = logits[torch.tensor(list(counts), device=logits.device)].tolist()
         return {
-            token: Raised(logit, _log_add(logit, whole + math.log(count)))
+            token: Raised(logit, _log_add(logit, log_scale + math.log(count)))
             for (token, count), logit in zip(counts.items(), own, strict=True)
         }
 
     def mixed(self, logits: Tensor, context: Sequence[int]) -> Tensor:
-        """Return the mixture's logits [num_tokens]."""
+        """Return the mixture's logits [num_tokens]; `raised` describes them."""
         logits = logits[: self.num_tokens]
         raised = self.raised(logits, context)
         if not raised:

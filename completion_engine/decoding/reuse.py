@@ -1,8 +1,8 @@
-"""Reuse of an earlier completion: the tokens that it shows to follow a prompt, so that no pass is needed.
+"""Reuse of an earlier completion: its tokens that follow the new prompt are returned without a pass.
 
-Typing what a completion says leaves its tokens in front and only tightens what the next one must spell. So
-the target's earlier pick, the best of a wider choice, is still the best. This holds for equally likely tokens
-too: the lowest is picked everywhere. Runs nothing. Does not depend on models, caches and the network.
+If the user types a prefix of a completion, its remaining tokens are still the target's picks, because the
+typed text only narrows the set of allowed tokens. This holds for equally likely tokens too, because the
+lowest id is picked everywhere.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MAX_PAST = 16
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """Tokens that follow a prompt, where each came from, and its probability.
+    """Reused tokens that follow a prompt, with their sources and probabilities.
 
-    With `has_ended` nothing follows them.
+    With `has_ended` the completion ends after them.
     """
 
     tokens: Sequence[int] = ()
@@ -37,10 +37,10 @@ class Continuation:
 
 @dataclass(slots=True)
 class PastCompletion:
-    """A prompt and what was written after it: `path[num_forced:]`, whose first tokens had to spell `healed`.
+    """A prompt, `path[:num_forced]`, and the tokens written after it. Their first bytes are `healed`.
 
-    `setting` is what the picks depend on besides the logits; `bias` was mixed in. The servers were asked for
-    all probabilities where it `is_scored`. The lists may grow while the completion is being written.
+    `setting` holds the inputs of the picks besides the logits; `bias` was mixed in. `is_scored` means that
+    servers were asked for all probabilities. The lists grow while the completion is being written.
     """
 
     path: list[int] = field(default_factory=list)
@@ -51,19 +51,19 @@ class PastCompletion:
     probabilities: list[TokenProbability] = field(default_factory=list)
     bias: RepositoryBias | None = None
     is_scored: bool = False
-    has_ended: bool = False  # nothing follows what is written
+    has_ended: bool = False  # with an end token, so no more tokens follow
 
     def continuation(self, prompt: Prompt, written: Written, *, needs_scores: bool) -> Continuation:
-        """Return the tokens that follow `prompt`, up to the first without a score if it `needs_scores`."""
-        known = self._tokens_after(prompt, written)
+        """Return the tokens after `prompt`; with `needs_scores`, up to the first without a probability."""
+        reused = self._tokens_after(prompt, written)
         num_typed = len(prompt.tokens) - self.num_forced
-        probabilities = _narrowed(known, self.probabilities[num_typed:], written.healing()) if known else []
-        num_usable = num_scored(probabilities) if needs_scores else len(known)
+        probabilities = _narrowed(reused, self.probabilities[num_typed:], written.healing()) if reused else []
+        num_usable = num_scored(probabilities) if needs_scores else len(reused)
         return Continuation(
-            known[:num_usable],
+            reused[:num_usable],
             self.sources[num_typed:][:num_usable],
             probabilities[:num_usable],
-            has_ended=self.has_ended and num_usable == len(known),
+            has_ended=self.has_ended and num_usable == len(reused),
         )
 
     def _tokens_after(self, prompt: Prompt, written: Written) -> list[int]:
@@ -71,18 +71,18 @@ class PastCompletion:
         if num_prompt < self.num_forced or self.path[:num_prompt] != list(prompt.tokens):
             return []
         typed = written.spell(self.path[self.num_forced : num_prompt]) + prompt.healed
-        known = self.path[num_prompt:]
-        return known if typed.startswith(self.healed) and written.follows(known) else []
+        reused = self.path[num_prompt:]
+        return reused if typed.startswith(self.healed) and written.follows(reused) else []
 
 
 class PastCompletions:
-    """The last completions of all documents, the newest last."""
+    """The last completions of all documents, up to `MAX_PAST`, the newest last."""
 
     def __init__(self) -> None:
         self._past: OrderedDict[tuple[str, tuple[int, ...]], PastCompletion] = OrderedDict()
 
     def commit(self, document: str, past: PastCompletion) -> None:
-        """Hold a completion of a document, in place of an earlier one after the same prompt."""
+        """Store a completion of a document; it replaces one after the same prompt."""
         key = document, tuple(past.path[: past.num_forced])
         self._past[key] = past
         self._past.move_to_end(key)
@@ -97,7 +97,7 @@ class PastCompletions:
     def continuation(
         self, document: str, setting: Hashable, prompt: Prompt, written: Written, *, needs_scores: bool
     ) -> Continuation:
-        """Return what the newest fitting completion of a document shows to follow `prompt`."""
+        """Return the tokens after `prompt` in the document's newest completion that begins with it."""
         for (name, _), past in reversed(self._past.items()):
             if name == document and past.setting == setting:
                 needs = needs_scores and not past.is_scored
@@ -107,30 +107,30 @@ class PastCompletions:
         return Continuation()
 
     def written_after(self, prompt: Sequence[int]) -> list[int]:
-        """Return the tokens that any completion shows to follow a prompt."""
+        """Return the tokens that follow `prompt` in any stored completion; empty if none matches."""
         return path_after((past.path for past in self._past.values()), prompt)
 
     def num_missing(self, prompt: Sequence[int]) -> int:  # noqa: ARG002 - see `CachedPrompts`
-        """Return 0: servers compute prompts, this machine does not."""
+        """Return 0: the servers compute the prompts."""
         return 0
 
 
 def path_after(paths: Iterable[Sequence[int]], prompt: Sequence[int]) -> list[int]:
-    """Return what the first path that begins with `prompt` holds after it; empty without one."""
+    """Return the tokens after `prompt` in the first path that begins with it; empty if none does."""
     num_prompt, tokens = len(prompt), list(prompt)
     longer = (path for path in paths if len(path) > num_prompt)
     return next((list(path[num_prompt:]) for path in longer if list(path[:num_prompt]) == tokens), [])
 
 
 def sampling_setting(temperature: float, seed: int) -> tuple[float, int]:
-    """Return what a pick depends on besides the logits: a greedy one not on the seed."""
+    """Return the inputs of a pick besides the logits; the seed is 0 for greedy picks, which ignore it."""
     return temperature, seed if temperature else 0
 
 
 def _narrowed(
     tokens: Sequence[int], probabilities: Sequence[TokenProbability], healing: HealingConstraint
 ) -> list[TokenProbability]:
-    """Return the probabilities of `tokens` among those that spell `healing`: more is typed than before."""
+    """Return the probabilities of `tokens` among the tokens that the new `healing` still allows."""
     found: list[TokenProbability] = []
     for token, probability in zip(tokens, probabilities, strict=True):
         found.append(probability.among(healing.allows) if healing.bytes else probability)

@@ -1,12 +1,14 @@
-"""Picks the token after each row of a pass from logits, within what it must spell, and scores it.
+"""Picks the token after each row of a pass from its logits, and returns its probability.
 
-A pick is greedy, or at a temperature with noise that seed and position fix. Temperature sampling adds Gumbel
-noise to the logits and takes the largest, which draws exactly from softmax(logits / temperature) (Gumbel
-1954; "Gumbel-max trick"). The noise depends on the seed and the token's position alone, so a drafted run
-picks the very tokens that a plain run picks: with a draft that names one token, accepting it when it is the
-token picked is the exact acceptance rule of speculative sampling (Leviathan et al. 2022, section 2.3) for a
-one-point draft distribution. The lowest of equally likely tokens
-is picked, so a pick stays the best of every narrower choice.
+A pick is greedy, or at a temperature with noise that only the seed and the token's position determine.
+Temperature sampling adds Gumbel noise to the logits and takes the largest, which draws exactly from
+softmax(logits / temperature) (Gumbel 1954; "Gumbel-max trick"). Because the noise does not depend on drafts,
+a drafted run picks the same tokens as a plain run. Accepting a draft token if it equals the pick is the exact
+acceptance rule of speculative sampling (Leviathan et al. 2022, section 2.3) for a draft distribution with one
+token.
+
+Among equally likely tokens the lowest id is picked. So if fewer tokens are allowed later, a pick that is
+still allowed is still the best.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import largest, likeliest
 from completion_engine.decoding.repository_bias import NUM_LOOKED_UP, RepositoryBias
 from completion_engine.decoding.reuse import sampling_setting
-from completion_engine.drafting.tree import accepted_path
+from completion_engine.drafting.tree import child_rows
 from completion_engine.probability import NUM_RIVALS, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -32,7 +34,7 @@ from completion_engine.target_model.ranking import first_largest, lowest_best
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """How a token is picked. `num_tokens` cuts off the vocabulary's padding."""
+    """Picks tokens from logits; greedy at temperature 0. `num_tokens` is the vocabulary without padding."""
 
     num_tokens: int
     temperature: float = 0.0
@@ -44,7 +46,9 @@ class Sampler:
         return sampling_setting(self.temperature, self.seed)
 
     def pick(self, logits: Tensor, positions: Sequence[int]) -> list[int]:
-        """Return one token for each row of `logits` [num_rows, vocab_size], which stand at `positions`."""
+        """Return one token for each row of `logits` [num_rows, vocab_size]; `positions` are those of the
+        picks.
+        """
         if self.temperature > 0:
             noise = self._noise(positions).to(logits.device)
             logits = logits[:, : self.num_tokens].float() / self.temperature + noise
@@ -82,20 +86,20 @@ class Sampler:
 
 @dataclass(frozen=True, slots=True)
 class OpenRows:
-    """Rows whose logits are wanted: row 0 is the last token of `path`, the others follow it.
+    """The rows of a pass that need picks: row 0 is the last token of `path`, the others follow it.
 
-    `tokens` and `parents` [num_rows] as in `LanguageModel.forward`. The tokens after row 0 must spell
-    `bound`.
+    `tokens` and `parents` [num_rows] as in `LanguageModel.forward`. `healing` constrains the tokens after row
+    0.
     """
 
     path: Sequence[int]
     tokens: Sequence[int]
     parents: Sequence[int]
-    bound: HealingConstraint
+    healing: HealingConstraint
 
     def positions(self) -> list[tuple[int, HealingConstraint]]:
-        """Return for each row the position of the token after it, and what that must still spell."""
-        found = [(len(self.path), self.bound)]
+        """Return for each row the position of the token after it, and that token's healing constraint."""
+        found = [(len(self.path), self.healing)]
         for token, parent in zip(self.tokens[1:], self.parents[1:], strict=True):
             position, above = found[parent]
             found.append((position + 1, above.after(token) if above.bytes else above))
@@ -104,7 +108,7 @@ class OpenRows:
 
 @dataclass(frozen=True, slots=True)
 class Picks:
-    """One token for each row; for the rows that prove true, in order, the probability of theirs."""
+    """One token for each row, and the probabilities of the tokens after the accepted rows, in order."""
 
     tokens: list[int]
     probabilities: list[TokenProbability]
@@ -112,9 +116,9 @@ class Picks:
 
 @dataclass(frozen=True, slots=True)
 class Picker:
-    """How tokens are picked, with the repository bias that is mixed in.
+    """Picks the tokens of a pass, with the repository bias mixed in.
 
-    Without `scores`, the probabilities of the picks are unknown.
+    Probabilities are computed with `scores` or a bias only.
     """
 
     sampler: Sampler
@@ -122,56 +126,56 @@ class Picker:
     scores: bool = True
 
     def pick(self, rows: OpenRows, logits: Tensor) -> Picks:
-        """Return what is written after each row of `logits` [num_rows, vocab_size].
+        """Return the picks after each row of `logits` [num_rows, vocab_size].
 
-        With a bias, the rows that prove true carry the mixture's picks; the others' picks are never written.
+        With a bias, only the accepted rows get picks from the mixture; the picks of other rows are not
+        written.
         """
         positions = rows.positions()
         picked = self.sampler.pick(logits, [position for position, _ in positions])
-        for row, (position, healing) in enumerate(positions):
+        for at, (position, healing) in enumerate(positions):
             if healing.bytes:
-                picked[row] = self.sampler.pick_out_of(logits[row], healing.candidates(), position)
+                picked[at] = self.sampler.pick_out_of(logits[at], healing.candidates(), position)
         probabilities: list[TokenProbability] = []
         if self.bias is None and not self.scores:
             return Picks(picked, probabilities)
         context = list(rows.path[-NUM_LOOKED_UP:])
-
-        def pick_accepted(row: int) -> int:
+        child_of = child_rows(rows.tokens, rows.parents)
+        row: int | None = 0
+        while row is not None:  # along the accepted rows
             if row:
                 context.append(rows.tokens[row])
             position, healing = positions[row]
             scored = score(logits[row], self.sampler.num_tokens, picked[row], healing, self.bias, context)
             if self.bias is not None:
-                # A few tokens are raised: the best of all is one of them, or the best without a bias.
+                # p = (1 - w) p_target + w p_index raises only the tokens that the index saw.
+                # So the pick is a raised token or the target's own pick, and `rivals` holds them all.
                 picked[row] = self.sampler.best_of(scored.rivals, position)
             probabilities.append(scored.probability_of(picked[row]))
-            return picked[row]
-
-        accepted_path(rows.tokens, rows.parents, 0, pick_accepted)
+            row = child_of.get((row, picked[row]))
         return Picks(picked, probabilities)
 
     def probabilities_of(
-        self, path: Sequence[int], tokens: Sequence[int], bound: HealingConstraint, logits: Tensor
+        self, path: Sequence[int], tokens: Sequence[int], healing: HealingConstraint, logits: Tensor
     ) -> list[float]:
-        """Return the probability of each of `tokens` after `path` and those before it, among what spells
-        `bound`.
+        """Return the probability of each of `tokens` after `path`, among the tokens that `healing` allows.
 
-        `logits` [num_tokens, vocab_size] are those after the last of `path` and all of `tokens` but one.
-        The last one may also be written together with a line end, as one token.
+        `logits` [num_tokens, vocab_size] are those after the last token of `path` and after all of `tokens`
+        but the last. The last probability includes tokens that spell the last token and a line end.
         """
         context = list(path[-NUM_LOOKED_UP:])
         found: list[float] = []
         for row, token in enumerate(tokens):
-            scored = score(logits[row], self.sampler.num_tokens, token, bound, self.bias, context)
-            meant = [token] if row + 1 < len(tokens) else _with_line_end(token, bound.tokenizer)
-            found.append(sum(scored.value_of(one, logits[row]) for one in meant))
+            scored = score(logits[row], self.sampler.num_tokens, token, healing, self.bias, context)
+            counted = [token] if row + 1 < len(tokens) else _with_line_end(token, healing.tokenizer)
+            found.append(sum(scored.value_of(one, logits[row]) for one in counted))
             context.append(token)
-            bound = bound.after(token)
+            healing = healing.after(token)
         return found
 
 
 def _with_line_end(token: int, tokenizer: Tokenizer) -> list[int]:
-    """Return `token`, and the tokens that spell the same and a line end after it."""
+    """Return `token`, and the tokens that spell the same followed by a line end."""
     spelt = tokenizer.spell([token])
     longer = tokenizer.tokens_towards(spelt) if spelt else []
     return [token, *(other for other in longer if tokenizer.spell([other]).startswith(spelt + b"\n"))]
@@ -179,10 +183,11 @@ def _with_line_end(token: int, tokenizer: Tokenizer) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
-    """The logits of the tokens that count in a row; `log_sum` is that of all which may be written there.
+    """The logits of the candidates for one position, with the bias mixed in.
 
-    Each is the logarithm of a sum of e**logit. `rivals` holds the token that the target alone has picked,
-    those that a bias raises, and the likeliest of the others.
+    `rivals` maps token ids to logits: the target's own pick, the tokens that the bias raises, and the
+    likeliest others. `log_sum` is the logarithm of the sum of e**logit over all tokens that healing allows,
+    so a probability is e**(logit - log_sum).
     """
 
     rivals: Mapping[int, float]
@@ -197,9 +202,7 @@ class ScoredRow:
         )
 
     def value_of(self, token: int, logits: Tensor) -> float:
-        """Return the probability of any token that may be written there; `logits` [vocab_size] as for
-        `score`.
-        """
+        """Return the probability of a token that healing allows; `logits` [vocab_size] as for `score`."""
         logit = self.rivals.get(token, float(logits[token]))
         return math.exp(min(0.0, logit - self.log_sum))
 
@@ -212,22 +215,22 @@ def score(  # noqa: PLR0913 - what a pick depends on
     bias: RepositoryBias | None,
     context: Sequence[int],
 ) -> ScoredRow:
-    """Score the row `logits` [vocab_size] after `context`; without a bias the target picks `picked`."""
-    rivals, whole = _likeliest(logits, num_tokens)
-    raised = bias.raised(logits, context, whole) if bias else {}
+    """Score the row `logits` [vocab_size] after `context`, where the target alone picks `picked`."""
+    rivals, log_sum = _likeliest(logits, num_tokens)
+    raised = bias.raised(logits, context, log_sum) if bias else {}
     if healing.bytes:
-        rivals, whole = _among(logits, healing.candidates())
+        rivals, log_sum = _among(logits, healing.candidates())
         raised = {token: gain for token, gain in raised.items() if healing.allows(token)}
     rivals.setdefault(picked, float(logits[picked]))
     for token, gain in raised.items():
         rivals[token] = gain.mixed
-    top = max(whole, *rivals.values())
+    top = max(log_sum, *rivals.values())
     added = sum(math.exp(gain.mixed - top) - math.exp(gain.own - top) for gain in raised.values())
-    return ScoredRow(rivals, top + math.log(math.exp(whole - top) + added))
+    return ScoredRow(rivals, top + math.log(math.exp(log_sum - top) + added))
 
 
 def _likeliest(logits: Tensor, num_tokens: int) -> tuple[dict[int, float], float]:
-    """Return the best few tokens of a row with their logits, and the logarithm of the sum of all e**logit."""
+    """Return the best tokens of a row with their logits, and the logarithm of the sum of all e**logit."""
     row = logits[:num_tokens]
     if row.device.type != "cpu":
         best = row.float().topk(min(NUM_RIVALS, num_tokens))
@@ -242,7 +245,7 @@ def _likeliest(logits: Tensor, num_tokens: int) -> tuple[dict[int, float], float
 
 
 def _among(logits: Tensor, allowed: Sequence[int]) -> tuple[dict[int, float], float]:
-    """Return the same of some tokens alone."""
+    """Return the best `allowed` tokens with their logits, and the logarithm of their sum of e**logit."""
     tokens = torch.tensor(allowed, device=logits.device)
     row = logits[tokens].float()
     best = row.topk(min(NUM_RIVALS, len(allowed)))

@@ -1,8 +1,7 @@
-"""Shadow checks: some completions are written once more without drafts, in the background, and compared.
+"""Shadow checks: some completions are written again without drafts, in the background, and compared.
 
-Owns the queue of completions to check, a cache that no draft ever touched, and the counts. Does not depend on
-when there is time for it. Prompt and tokens are computed anew, so the reuse of cached prompts is checked too.
-Only what plain decoding computed before is reused.
+The checks have a KV cache of their own, which only plain decoding fills. So they also find errors in the
+reuse of the other caches.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from completion_engine.target_model.language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
 
-# Typing without a pause leaves no time to check; the oldest completions are then left out.
+# While the user types without a pause there is no time to check; then the oldest completions are dropped.
 MAX_WAITING = 8
 
 
 @dataclass(frozen=True, slots=True)
 class DraftedCompletion:
-    """Tokens that were written with drafts, and all that they follow from."""
+    """Tokens that were written with drafts, and all inputs that determine them."""
 
     request_id: str
     document: str
@@ -43,15 +42,15 @@ class DraftedCompletion:
 
     @classmethod
     def of(cls, request: CompletionRequest, prompt: Prompt, decoding: Decoding) -> DraftedCompletion:
-        """Return what was written for a request after its prompt."""
+        """Return the tokens that were written for a request after its prompt."""
         name, document, tokens = request.id, request.document, tuple(decoding.tokens)
         return cls(name, document, prompt, tokens, request.temperature, request.seed, decoding.bias)
 
 
 class ShadowChecks:
-    """Checks of one engine, used on its thread. The cache is made for the first one.
+    """The shadow checks of one engine, used on its thread. The first check allocates the cache.
 
-    A target that verifies no drafts is not checked: its tokens depend on how its passes are cut.
+    A target without drafting is not checked: its tokens depend on the number of rows in its passes.
     """
 
     def __init__(self, target: LanguageModel, tokenizer: Tokenizer) -> None:
@@ -78,7 +77,7 @@ class ShadowChecks:
         return bool(self._waiting) or self._current is not None
 
     def take(self, drafted: DraftedCompletion, share: float) -> None:
-        """Queue a completion to be checked if it is its turn: `share` of them are, evenly."""
+        """Queue every 1 / `share`-th completion to be checked."""
         if not drafted.tokens or not self._target.verifies_drafts:
             return
         self._due += share
@@ -107,7 +106,7 @@ class ShadowChecks:
         return self.is_waiting
 
     def _begin(self, drafted: DraftedCompletion) -> Decoding:
-        """Begin plain decoding after the same prompt, in the cache of plain decoding."""
+        """Begin plain decoding after the same prompt, in the cache of the checks."""
         self._cache = self._cache or KVCache(self._target.cache_shape)
         sampler = Sampler(self._tokenizer.num_tokens, drafted.temperature, drafted.seed)
         setup = DecodingSetup(
@@ -123,7 +122,7 @@ class ShadowChecks:
         return Decoding(setup, Slot(self._cache), drafted.prompt, written, CompletionStats())
 
     def _compare(self, drafted: DraftedCompletion, tokens: list[int]) -> bool:
-        """Return whether plain decoding has gone far enough; then count, and log a difference."""
+        """Compare the tokens so far. If the check is decided, count it, log a difference and return True."""
         num_both = min(len(tokens), len(drafted.tokens))
         differing = (at for at in range(num_both) if tokens[at] != drafted.tokens[at])
         first = next(differing, None)

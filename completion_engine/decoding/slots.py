@@ -1,7 +1,4 @@
-"""The KV caches of a few cursors, reused by longest common prefix, with the completion written in each.
-
-Does not depend on text and models.
-"""
+"""The KV caches of a few cursors, reused by longest common prefix, each with its last completion."""
 
 from __future__ import annotations
 
@@ -13,12 +10,12 @@ from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.pass_rows import ChunkRule
 
-_MIN_COPIED = 32  # tokens; fewer are computed in less time than their keys and values are looked up
+_MIN_COPIED = 32  # tokens; computing fewer takes no longer than copying their keys and values
 
 
 @dataclass(slots=True)
 class Slot:
-    """A cache, and the completion that the target wrote in it last."""
+    """A KV cache, and the last completion that the target wrote in it."""
 
     cache: KVCache
     document: str = ""
@@ -28,9 +25,11 @@ class Slot:
     def continuation(
         self, prompt: Prompt, written: Written, setting: Hashable, chunks: ChunkRule, *, needs_scores: bool
     ) -> Continuation:
-        """Return the tokens that the slot's completion shows to follow `prompt`.
+        """Return the tokens of the slot's past completion that follow `prompt`, so that no pass need write
+        them.
 
-        A prompt that is computed in other chunks than the one before has other bits: then nothing is known.
+        Empty if the past tokens were picked with another setting, or if their prompt was computed in other
+        chunks: then the logits may differ in bits.
         """
         num_chunked = chunks.num_chunked(len(prompt.tokens))
         if self.past.setting != setting or num_chunked != chunks.num_chunked(self.past.num_forced):
@@ -39,9 +38,10 @@ class Slot:
 
 
 class SlotPool:
-    """A few slots, one for each cursor while they suffice; then the least recently used one is taken over.
+    """At most `num_slots` slots, one for each of the latest cursors; a new cursor evicts the least recently
+    used.
 
-    Two prompts that share most of one of them are of one cursor.
+    Two prompts count as the same cursor if they share more than half of the shorter one.
     """
 
     def __init__(self, shape: CacheShape, num_slots: int) -> None:
@@ -51,23 +51,23 @@ class SlotPool:
         self._slots: list[Slot] = []
 
     def acquire(self, document: str, prompt: Sequence[int]) -> Slot:
-        """Return the slot that serves `prompt` with the least new work."""
+        """Return the slot for `prompt`, with as much of it cached as any slot holds; see `_choose`."""
         self._clock += 1
         slot = self._choose(prompt)
         slot.document, slot.last_used = document, self._clock
         return slot
 
     def num_missing(self, prompt: Sequence[int]) -> int:
-        """Return the tokens of `prompt` that no slot has cached, without the last: it is never cached."""
+        """Return how many tokens of `prompt` no slot has cached, without the last, which is never cached."""
         num_shared = max((slot.cache.num_shared(prompt) for slot in self._slots), default=0)
         return max(0, len(prompt) - 1 - num_shared)
 
     def written_after(self, prompt: Sequence[int]) -> list[int]:
-        """Return the tokens that any slot's completion shows to follow a prompt."""
+        """Return the tokens after `prompt` in the past completion of any slot; empty if none matches."""
         return path_after((slot.past.path for slot in self._slots), prompt)
 
     def copy_from(self, other: SlotPool, document: str, prompt: Sequence[int]) -> None:
-        """Copy what a slot of `other`, filled by the same target, has cached of `prompt`."""
+        """Copy the cached part of `prompt` from the best slot of `other`, which has the same target."""
         best = other._closest(prompt)
         if best is not None:
             slot = self.acquire(document, prompt)
@@ -75,7 +75,7 @@ class SlotPool:
             slot.past = PastCompletion()
 
     def forget(self, document: str) -> None:
-        """Release the slots of a closed document, and what they hold of its repository."""
+        """Release the slots of a closed document, and drop their past completions."""
         for slot in self._slots:
             if slot.document == document:
                 slot.document, slot.last_used, slot.past = "", 0, PastCompletion()
@@ -86,7 +86,11 @@ class SlotPool:
         return len(self._slots) * self._shape.num_bytes
 
     def _choose(self, prompt: Sequence[int]) -> Slot:
-        """Return the slot that holds most of `prompt` or little else, or another that copies it."""
+        """Return the slot of the cursor of `prompt`, or a free one with the shared part copied into it.
+
+        If more than half of `prompt`, or of what the closest slot caches, is shared, that slot is returned,
+        and the rest of its cache will be overwritten.
+        """
         best = self._closest(prompt)
         num_shared = best.cache.num_shared(prompt) if best else 0
         if best is not None and 2 * num_shared > min(len(prompt), best.cache.num_cached):
@@ -98,11 +102,13 @@ class SlotPool:
         return slot
 
     def _closest(self, prompt: Sequence[int]) -> Slot | None:
-        """Return the slot that has most of `prompt` cached; None without slots."""
+        """Return the slot with the longest cached prefix of `prompt`; None without slots."""
         return max(self._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)
 
     def _free(self) -> Slot:
-        """Return an empty slot, or a new one, or the least recently used where there are enough."""
+        """Return an empty slot, else a new one if there are fewer than `num_slots`, else the least recently
+        used.
+        """
         if empty := [slot for slot in self._slots if not slot.cache.num_cached]:
             return empty[0]
         if len(self._slots) < self._num_slots:

@@ -92,6 +92,11 @@ def _with_probabilities(
     return found
 
 
+def child_rows(tokens: Sequence[int], parents: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Return the row of each (parent row, token) in a tree whose siblings have different tokens."""
+    return {(parent, token): row for row, (parent, token) in enumerate(zip(parents, tokens, strict=True))}
+
+
 def accepted_path(
     tokens: Sequence[int], parents: Sequence[int], root: int, pick_after: Callable[[int], int | None]
 ) -> list[int]:
@@ -100,7 +105,7 @@ def accepted_path(
     `tokens` and `parents` [num_rows] form a tree in which siblings have different tokens. `pick_after` is
     called with `root` and then with each accepted row; None ends the path.
     """
-    child_of = {(parent, token): row for row, (parent, token) in enumerate(zip(parents, tokens, strict=True))}
+    child_of = child_rows(tokens, parents)
     path: list[int] = []
     row: int | None = root
     while row is not None and (pick := pick_after(row)) is not None:

@@ -64,8 +64,8 @@ class Written:
 
     def __init__(self, tokenizer: Tokenizer, healed: bytes) -> None:
         self._tokenizer = tokenizer
-        self.bound = HealingConstraint(tokenizer, healed)  # for the first tokens
-        self._healing = self.bound  # for the next one
+        self.first_healing = HealingConstraint(tokenizer, healed)
+        self._healing = self.first_healing
         self._spelt = bytearray()
         self.ends: list[int] = []  # characters of text after each token
         self.text = ""
@@ -75,8 +75,8 @@ class Written:
         return self._healing
 
     def tokens_of(self, text: str) -> list[int]:
-        """Return the usual tokens of the bound bytes and `text` after them."""
-        return self._tokenizer.encode(self.bound.bytes.decode("utf-8", "replace") + text)
+        """Return the tokenizer's encoding of the healed bytes and `text` after them."""
+        return self._tokenizer.encode(self.first_healing.bytes.decode("utf-8", "replace") + text)
 
     def allows(self, token: int) -> bool:
         """Return whether `token` is a valid next one."""
