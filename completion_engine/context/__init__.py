@@ -1,4 +1,4 @@
 """Chooses the repository context of a prompt: snippets of other files, for one cursor.
 
-Pure, except that callers pass a view of the repository. Does not depend on models, prompts and disks.
+All functions are pure; callers pass a view of the repository.
 """

@@ -1,7 +1,4 @@
-"""Definitions of names as snippets: from other files, and from the document out of sight.
-
-Does not depend on the origin of files.
-"""
+"""Snippets with definitions of names: from other files, and from outside of the document's text window."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dataclasses import dataclass
 from completion_engine.context.outline import Definition, SourceFile, brings_names_in, described
 from completion_engine.request import Snippet
 
-_MIN_WEIGHT = 0.25  # names with less are not defined
+_MIN_WEIGHT = 0.25  # definitions of names with less are left out
 _IMPORTED = 1.5  # factor for a definition in a file that the document imports
 _MAX_DEFINITION_CHARS = 700
 _MAX_HEAD_LINES = 30
@@ -49,9 +46,9 @@ def definition_snippets(sources: Sequence[SourceFile], wanted: Wanted, max_chars
 
 
 def _ranked(sources: Sequence[SourceFile], wanted: Wanted) -> list[tuple[int, int]]:
-    """Return the wanted definitions, the highest weights first, each as indices of its source and in it.
+    """Return the wanted definitions as (source index, definition index), the highest weights first.
 
-    A name that many files define counts less: any of them can be meant.
+    A name that many files define has a lower weight, because any of its definitions may be the right one.
     """
     num_definitions: Counter[str] = Counter()
     found: list[tuple[float, str, int, int]] = []
@@ -67,13 +64,13 @@ def _ranked(sources: Sequence[SourceFile], wanted: Wanted) -> list[tuple[int, in
 
 
 def _whole(definitions: Sequence[Definition], index: int) -> int:
-    """Return the index of a definition, or of the short type that shows it."""
+    """Return the index of the definition to show: a short type for its member, else the definition itself."""
     owner = definitions[index].owner
     return index if owner < 0 or definitions[owner].lacks_members else owner
 
 
 def _snippet(source: SourceFile, indices: Sequence[int]) -> Snippet:
-    """Return definitions in their order, a member after the head of its owner."""
+    """Return definitions of a file in their order, each member after the head of its type."""
     texts: list[str] = []
     shown: set[int] = set()
     for index in indices:
@@ -86,20 +83,22 @@ def _snippet(source: SourceFile, indices: Sequence[int]) -> Snippet:
 
 
 class OwnFile:
-    """The document beyond the window that the target sees: its imports and definitions."""
+    """The part of the document outside of the text window: its imports and definitions."""
 
     def __init__(self, whole: SourceFile, num_lines_before: int, num_lines_visible: int) -> None:
-        """`whole` is the document; the target sees `num_lines_visible` of its lines after the first ones."""
+        """`whole` is the document; the target sees `num_lines_visible` lines after the first
+        `num_lines_before`.
+        """
         self._whole = whole
         self._first, self._last = num_lines_before, num_lines_before + num_lines_visible
 
     @property
     def defined(self) -> frozenset[str]:
-        """The names that the document defines itself, visible or not."""
+        """The names that the document defines, in the text window or outside."""
         return frozenset(definition.name for definition in self._whole.definitions)
 
     def snippets(self, names: Mapping[str, float], max_chars: int) -> list[Snippet]:
-        """Return the document's imports and signatures out of sight in their order, `names` preferred."""
+        """Return imports and signatures outside of the text window, in their order; `names` are preferred."""
         head = _head(self._whole.lines[: self._first], max_chars // 2)
         left = max_chars - len(head)
         ranked = sorted(

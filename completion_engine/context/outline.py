@@ -1,6 +1,6 @@
-"""The definitions in a source file: names, signatures, members. Read from its syntax tree.
+"""The definitions in a source file, from its syntax tree: names, signatures and members.
 
-Owns the form of a definition in a tree, whatever the language. The time it takes grows with the text.
+Works for every language with a grammar. The time is linear in the text.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from tree_sitter import Node, Parser
 from completion_engine.grammars import new_parser, parse_within
 
 MAX_BYTES = 96 << 10  # the rest of a text is not read
-MAX_PARSE_S = 0.2  # a file of that size takes a tenth of it
+MAX_PARSE_S = 0.2  # a file of `MAX_BYTES` normally takes a tenth of this
 _MAX_NODES = 4_000
 _MAX_DEPTH = 8
 _MAX_SIGNATURE_BYTES = 240
-_MAX_WHOLE_BYTES = 400  # a type up to this size is shown whole
+_MAX_WHOLE_BYTES = 400  # a type of up to this size is shown with its body
 _MAX_MEMBERS = 16
 
 _SUFFIXES = ("_definition", "_declaration", "_item", "_specifier", "_spec", "_signature", "_def")
@@ -53,9 +53,9 @@ _IMPORTS = (
 class Definition:
     """A name that a file defines, at a line counted from 0.
 
-    `signature` is the part that calls need to see, its first line indented as in the file. `owner` is the
-    index, among the file's definitions, of the type that it is a member of; -1 for none. A short type is
-    shown whole. A long one `lacks_members`: they are shown beside it.
+    `signature` is the part that callers need, its first line indented as in the file. `owner` is the index,
+    among the file's definitions, of the type that this is a member of; -1 without one. The signature of a
+    short type is all of it. A long type `lacks_members`: its members are definitions of their own.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file's text, of a language by its LSP id."""
+    """The text of one file, and its language by LSP id."""
 
     path: str
     language: str
@@ -75,12 +75,12 @@ class SourceFile:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Its lines, without their ends."""
+        """The lines of the file, without line ends."""
         return self.text.split("\n")
 
     @cached_property
     def definitions(self) -> list[Definition]:
-        """Its definitions; none without a grammar."""
+        """The definitions in the file; empty for a language without a grammar."""
         parser = new_parser(self.language)
         return outline(parser, self.text) if parser is not None else []
 
@@ -91,9 +91,9 @@ def brings_names_in(line: str) -> bool:
 
 
 def outline(parser: Parser, text: str) -> list[Definition]:
-    """Return the definitions of a text in their order, members after their owners.
+    """Return the definitions of a text in their order, members after their types.
 
-    None for a text that the parser cannot read in `MAX_PARSE_S`.
+    Empty if parsing takes longer than `MAX_PARSE_S`.
     """
     source = text.encode("utf-8", "replace")[:MAX_BYTES]
     reading = _Reading(source)
@@ -104,7 +104,7 @@ def outline(parser: Parser, text: str) -> list[Definition]:
 
 
 def described(definitions: list[Definition], at: int) -> str:
-    """Return the signature of a definition; that of a type with those of its members."""
+    """Return the signature of a definition; for a long type, with the signatures of its members."""
     found = definitions[at]
     if not found.lacks_members:
         return found.signature
@@ -113,7 +113,7 @@ def described(definitions: list[Definition], at: int) -> str:
 
 
 class _Reading:
-    """One walk through a tree, within a bound of nodes."""
+    """One walk through a syntax tree, over a bounded number of nodes."""
 
     def __init__(self, source: bytes) -> None:
         self.found: list[Definition] = []

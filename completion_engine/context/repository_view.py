@@ -1,7 +1,6 @@
-"""A repository through its index: files by the names that occur in them, and their texts.
+"""A repository as seen through its index: which files contain a name, and the text of a file.
 
-Excluded files are not in the index, and secrets are removed from it: all text here may be drafted. Reads
-neither disks nor open documents. Does not depend on languages.
+The index holds no excluded files and no secrets, so all text here may be shown to the target.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from dataclasses import dataclass
 
 from ngram_cache import NgramIndex
 
-_LEADS = (" ", ".", "(", "")  # the text before a name decides with which tokens it begins
+_LEADS = (" ", ".", "(", "")  # a name has other tokens after other text
 # occurrences of a name to read, for each lead; a name with more is not specific
 _MAX_OCCURRENCES = 48
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryView:
-    """The files of an index but for the document `own_path`.
+    """The files of an index without the document `own_path`.
 
-    `encode_many` and `spell` are those of the index's tokens.
+    `encode_many` and `spell` convert to and from the index's tokens.
     """
 
     index: NgramIndex
@@ -31,7 +30,7 @@ class RepositoryView:
     own_path: str = ""
 
     def files_with(self, names: Iterable[str]) -> dict[str, Counter[str]]:
-        """Return for each name the files that seem to hold it, and how often."""
+        """Return for each name the files that probably contain it, with the number of occurrences."""
         wanted = list(names)
         encoded = self.encode_many([lead + name for name in wanted for lead in _LEADS])
         found: dict[str, Counter[str]] = {}
@@ -41,6 +40,6 @@ class RepositoryView:
         return found
 
     def read(self, path: str, max_tokens: int) -> str:
-        """Return the first `max_tokens` of a file's text without secrets; empty for an unknown file."""
+        """Return the text of the first `max_tokens` tokens of a file; empty for an unknown file."""
         tokens = self.index.tokens_of(path)[:max_tokens]
         return self.spell(tokens.tolist()).decode("utf-8", "replace")

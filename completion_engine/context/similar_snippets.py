@@ -1,4 +1,4 @@
-"""Snippets of other files that share rare names with a cursor. Does not depend on languages."""
+"""Snippets of other files that share rare names with the text around a cursor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from completion_engine.request import Snippet
 
 _NUM_LINES, _STEP = 12, 4
 _MAX_SNIPPETS = 3
-_MAX_SHARED = 0.5  # share of a snippet's lines that are visible already
+_MAX_SHARED = 0.5  # share of a snippet's lines that may be visible in the document already
 _MAX_LINE_CHARS = 200
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 

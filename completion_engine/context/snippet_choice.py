@@ -1,7 +1,8 @@
-"""Chooses the snippets of a repository that the target sees in front of a document, for one cursor.
+"""Chooses the repository snippets that the target sees in front of a document, for one cursor.
 
-Three ingredients: definitions of the names that are used around the cursor, what the document has beyond
-the window that the target sees, and snippets of other files that share rare names with it. Reads few files.
+There are three ingredients: definitions of the names used around the cursor, the document's own imports and
+definitions outside of the text window, and snippets of other files that share rare names with it. At most
+`_MAX_FILES` files are read.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from ngram_cache.redaction import blank_secrets
 INGREDIENTS = ("definitions", "own", "similar")
 
 _MAX_NAMES = 64
-_MAX_FILES = 12  # that are read for one cursor
+_MAX_FILES = 12  # to read for one cursor
 _MAX_FILE_TOKENS = 12_000
-_IMPORTED, _RECENT, _NEAR = 2.0, 1.0, 0.3  # weights of a file beside those of the names that it shares
+_IMPORTED, _RECENT, _NEAR = 2.0, 1.0, 0.3  # weights of a file, added to those of the names that it shares
 _SCRIPTS = frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact"})
 _FAMILIES = (_SCRIPTS, frozenset({"c", "cpp"}))
-# Definitions cost more lines than they win in these languages (docs/experiments/prompt.md).
+# In these languages definitions need more room than they are worth (docs/experiments/prompt.md).
 _USUAL = dict.fromkeys(_SCRIPTS, ("own", "similar"))
 _SHARES = {"definitions": 0.6, "own": 0.4, "similar": 1.0}  # shares of the remaining budget, in this order
 MIN_KEPT = 0.5  # the present context stays if it holds this share of a new choice
@@ -38,9 +39,9 @@ MIN_KEPT = 0.5  # the present context stays if it holds this share of a new choi
 
 @dataclass(frozen=True, slots=True)
 class CursorLocation:
-    """A cursor in a document of a repository, and the files that were opened lately, the last one first.
+    """A cursor in a document of a repository, and the recently opened files, the last one first.
 
-    The target sees the text of `window` around the cursor without any context.
+    `window` is the text window that the target sees around the cursor in any case.
     """
 
     path: str
@@ -52,16 +53,16 @@ class CursorLocation:
 
     @property
     def visible(self) -> str:
-        """The part of the document that the target sees without any context."""
+        """The part of the document in the text window."""
         return self.window.before(self.prefix) + self.window.after(self.suffix)
 
 
 def choose(
     location: CursorLocation, view: RepositoryView, max_chars: int, ingredients: Collection[str] | None = None
 ) -> RepositoryContext:
-    """Return the context for a cursor, `max_chars` characters at most, empty where nothing is known.
+    """Return the context for a cursor, at most `max_chars` characters; empty if nothing relevant is found.
 
-    Without `ingredients` it is made of those that are usual for the language.
+    `ingredients` defaults to those of `usual_ingredients` for the language.
     """
     survey = _Survey(location, view)
     if ingredients is None:
@@ -75,12 +76,12 @@ def choose(
 
 
 def usual_ingredients(language: str) -> tuple[str, ...]:
-    """Return the usual ingredients for a language."""
+    """Return the ingredients that are used by default for a language."""
     return _USUAL.get(language, INGREDIENTS)
 
 
 def stable(previous: RepositoryContext | None, chosen: RepositoryContext) -> RepositoryContext:
-    """Return `previous` if it holds most of what is chosen now: each change costs a new prompt."""
+    """Return `previous` if it contains most of `chosen`, because a change of context needs a new prompt."""
     if previous is None:
         return chosen
     known = set(_lines(previous))
@@ -94,7 +95,7 @@ def _lines(context: RepositoryContext) -> Iterator[tuple[str, str]]:
 
 
 class _Survey:
-    """Facts about the repository around one cursor, found when an ingredient needs them."""
+    """Facts about the repository around one cursor, each computed when an ingredient first needs it."""
 
     def __init__(self, location: CursorLocation, view: RepositoryView) -> None:
         self._location = location
@@ -102,7 +103,7 @@ class _Survey:
         self._uses = uses_at(location.prefix, location.suffix, location.language)
 
     def snippets(self, ingredient: str, max_chars: int, before: list[Snippet]) -> list[Snippet]:
-        """Return the snippets of one ingredient within a budget, none that the target sees already."""
+        """Return the snippets of one ingredient within a budget; text that the target sees is left out."""
         if max_chars <= 0:
             return []
         if ingredient == "own":
@@ -123,7 +124,7 @@ class _Survey:
 
     @cached_property
     def _names(self) -> dict[str, float]:
-        """The names with the highest weights, and these."""
+        """The `_MAX_NAMES` names with the highest weights, and these weights."""
         best = sorted(self._uses.names.items(), key=lambda item: (-item[1], item[0]))
         return dict(best[:_MAX_NAMES])
 
@@ -133,7 +134,7 @@ class _Survey:
 
     @cached_property
     def _rarities(self) -> dict[str, float]:
-        """Weights of shared names: a name counts less the more files hold it."""
+        """The weights of shared names, lower for a name that many files contain."""
         num_files = {name: len(files) for name, files in self._found.items()}
         return {
             name: weight / (1.0 + math.log2(num_files[name]))
@@ -143,7 +144,7 @@ class _Survey:
 
     @cached_property
     def _sources(self) -> list[SourceFile]:
-        """The files with the highest scores, read, the best first."""
+        """The texts of the files with the highest scores, the best first."""
         scores = _file_scores(self._location, self._uses, self._rarities, self._found, self._view.index.paths)
         best = sorted(scores, key=lambda path: (-scores[path], path))[:_MAX_FILES]
         read = ((path, self._view.read(path, _MAX_FILE_TOKENS)) for path in best)
@@ -177,7 +178,7 @@ def _file_scores(
 
 
 def _stem(path: str) -> str:
-    """Return the name of a file in imports: without its extension, or the folder of an index file."""
+    """Return the name by which imports refer to a file: its stem, or the folder of an index file."""
     folder, _, name = path.rpartition("/")
     stem = name.partition(".")[0]
     return folder.rpartition("/")[2] if stem in {"__init__", "index", "mod"} else stem

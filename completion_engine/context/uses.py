@@ -1,6 +1,6 @@
 """The names that the text around a cursor uses, with weights, and the imports of its file.
 
-Read from a syntax tree where there is a grammar, else from words. Does not depend on the repository.
+They come from the syntax tree if the language has a grammar, otherwise from the words of the text.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from completion_engine.context.outline import MAX_PARSE_S
 from completion_engine.grammars import new_parser, parse_within
 
 _CHARS_BEFORE, _CHARS_AFTER = 3_000, 1_000  # the size of the cursor's surroundings
-_HEAD_CHARS = 6_000  # imports stand at the beginning of a file
+_HEAD_CHARS = 6_000  # imports are searched in this many first characters of a file
 _MAX_NODES = 6_000
-_HALF_LINES = 12.0  # a name this many lines away from the cursor counts half
+_HALF_LINES = 12.0  # distance from the cursor that halves the weight of a name
 
 _CALLED, _READ, _PLAIN, _IMPORTED = 1.0, 0.8, 0.3, 0.5
 _WORD = re.compile(r"[^\W\d]\w{2,}")
@@ -31,7 +31,7 @@ _MEMBERS = ("attribute", "member_expression", "selector_expression", "field_expr
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The names in the surroundings with their weights, and the words of the file's imports."""
+    """The names used around the cursor with their weights, and the words of the file's imports."""
 
     names: dict[str, float]
     imports: frozenset[str]

@@ -1,9 +1,12 @@
-"""Prompts as tokens: text around an anchor, the word that is healed, repository snippets, written text.
+"""Builds prompts as tokens, and turns the tokens written after them into text.
 
 Anchored fill-in-the-middle: `<prefix>` text before the anchor `<suffix>` text after the cursor `<middle>`,
-then the text between anchor and cursor as the forced beginning of the middle. A keystroke only appends
-tokens, so everything before keeps its position in the KV cache. Token healing takes back the last word before
-the cursor; the first written tokens must spell it again, and `Written` leaves them out of the text.
+then the text from the anchor to the cursor as the given beginning of the middle. So a keystroke only appends
+tokens, and everything before keeps its position in the KV cache.
+
+Token healing: the last word before the cursor is left out of the prompt, because half a word has other tokens
+than a whole one. The first tokens written after the prompt must spell it again; `Written` leaves its bytes
+out of the text.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import RepositoryContext
 from completion_engine.text_window import TextWindow
 
-GROWTH = 1.5  # a window slides once it is this many times as large as it was at first
+GROWTH = 1.5  # the text window grows with typing; at this multiple of its first size a new anchor is set
 _MAX_DOCUMENTS = 64
 _MAX_ANCHORS = 4  # in each document
 _OPENING_CHARS = 64
@@ -26,9 +29,9 @@ _MAX_PATH_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Token ids to run, and the bytes that the first written tokens must spell.
+    """The token ids of a prompt, and the healed bytes that the first written tokens must spell.
 
-    The first `num_context` tokens show the repository, the others the document.
+    The first `num_context` tokens are snippets of the repository, the others the document.
     """
 
     tokens: tuple[int, ...]
@@ -38,40 +41,40 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class HealingConstraint:
-    """Bytes before the cursor that the next tokens still have to spell."""
+    """The healed bytes that the next tokens still have to spell; empty without a constraint."""
 
     tokenizer: Tokenizer
     bytes: bytes
 
     def allows(self, token: int) -> bool:
-        """Return whether `token` is a valid next one: it spells what is healing, or a part of it."""
+        """Return whether the bytes of `token` begin with the healed bytes or are their beginning."""
         if not self.bytes:
             return True
         spelt = self.tokenizer.spell([token])
         return bool(spelt) and (spelt.startswith(self.bytes) or self.bytes.startswith(spelt))
 
     def candidates(self) -> list[int]:
-        """Return the valid next tokens; call it only while something is healing."""
+        """Return the allowed tokens; call it only while `bytes` is not empty."""
         return self.tokenizer.tokens_towards(self.bytes)
 
     def after(self, token: int) -> HealingConstraint:
-        """Return the rest of the constraint once `token` is written."""
+        """Return the constraint that is left after `token`."""
         return HealingConstraint(self.tokenizer, self.bytes[len(self.tokenizer.spell([token])) :])
 
 
 class Written:
-    """Tokens written so far, as text at the cursor."""
+    """The tokens written so far, and the text that they add at the cursor."""
 
     def __init__(self, tokenizer: Tokenizer, healed: bytes) -> None:
         self._tokenizer = tokenizer
         self.first_healing = HealingConstraint(tokenizer, healed)
         self._healing = self.first_healing
         self._spelt = bytearray()
-        self.ends: list[int] = []  # characters of text after each token
+        self.ends: list[int] = []  # length of the text after each token
         self.text = ""
 
     def healing(self) -> HealingConstraint:
-        """Return the bytes that the next tokens must still spell."""
+        """Return the healing constraint of the next token."""
         return self._healing
 
     def tokens_of(self, text: str) -> list[int]:
@@ -79,7 +82,7 @@ class Written:
         return self._tokenizer.encode(self.first_healing.bytes.decode("utf-8", "replace") + text)
 
     def allows(self, token: int) -> bool:
-        """Return whether `token` is a valid next one."""
+        """Return whether healing allows `token` next."""
         return self._healing.allows(token)
 
     def is_end(self, token: int) -> bool:
@@ -91,12 +94,12 @@ class Written:
         return self._tokenizer.spell(tokens)
 
     def follows(self, tokens: list[int]) -> bool:
-        """Return whether all `tokens` in a row are valid next ones."""
+        """Return whether healing allows the sequence `tokens` next."""
         spelt, healing = self.spell(tokens), self._healing.bytes
         return spelt.startswith(healing) if len(spelt) >= len(healing) else healing.startswith(spelt)
 
     def add(self, token: int) -> None:
-        """Append a token that is allowed."""
+        """Append a token, which healing allows."""
         self._spelt += self._tokenizer.spell([token])[len(self._healing.bytes) :]
         self._healing = self._healing.after(token)
         self.text = self._spelt.decode("utf-8", errors="ignore")
@@ -105,13 +108,14 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _AnchoredText:
-    """The text before an anchor. It stays the same while the cursor moves on after the anchor.
+    """The text before an anchor, which stays the same while the cursor moves on after the anchor.
 
-    Text that begins within a very long line is found again by the `opening` of the part that it shows.
+    If the text begins within a very long line, `opening` holds the beginning of the visible part, to find it
+    again.
     """
 
     before: str
-    num_lead: int  # characters of the document that stood before `before`; only a hint where to look
+    num_lead: int  # characters of the document before `before`; a hint where to search for it
     opening: str = ""
 
 
@@ -127,7 +131,10 @@ class PromptBuilder:
         anchor_lines: int = 12,
         max_chars: int = 0,
     ) -> None:
-        """Text before the cursor begins with `window` and grows to `max_chars`, by default half more."""
+        """The text before the cursor is `window` at first and grows with typing up to `max_chars`.
+
+        By default `max_chars` is `GROWTH` times the window.
+        """
         self._tokenizer = tokenizer
         self._anchor_lines = anchor_lines
         self._window = window
@@ -139,7 +146,8 @@ class PromptBuilder:
     def build(self, document: str, prefix: str, suffix: str, context: tuple[int, ...] = ()) -> Prompt:
         """Return the prompt for a cursor between `prefix` and `suffix`, with `context` in front.
 
-        It has at most `max_prompt` tokens besides these: text that takes more gets a smaller window.
+        Without the context it has at most `max_prompt` tokens; if the text needs more, a smaller window is
+        used.
         """
         found = self._reuse(document, prefix)
         visible = self._window
@@ -169,7 +177,9 @@ class PromptBuilder:
             self._anchored.popitem(last=False)
 
     def _reuse(self, document: str, prefix: str) -> tuple[_AnchoredText, str] | None:
-        """Return the newest anchor that serves a cursor after `prefix`, and the text between the two."""
+        """Return the newest anchor that still fits a cursor after `prefix`, and the text from anchor to
+        cursor.
+        """
         known = self._anchored.get(document, ())
         return next((found for anchored in known if (found := self._serving(anchored, prefix))), None)
 
@@ -184,7 +194,7 @@ class PromptBuilder:
         if not is_at_line or len(prefix) - at > self._max_chars:
             return None
         if at and len(prefix) - at < self._window.num_before // 2:
-            return None  # the cursor went far up: too little would be seen
+            return None  # the cursor moved far up, so the window would be too small
         return replace(anchored, num_lead=at), prefix[anchor:]
 
     def _assemble(self, before: str, forced: str, after: str) -> Prompt:
@@ -199,10 +209,9 @@ class PromptBuilder:
     def _heal(self, text: str) -> tuple[tuple[int, ...], bytes]:
         """Return the tokens of `text` without its last word, and the bytes of that word.
 
-        The whole word is taken back: a word that is cut short has other tokens than the whole, and the target
-        has never seen `ret` + `u` go on with `rn`. A line end stays: without it the target often writes
-        several and leaves the block. A word whose tokens spell another text stays too: it could not be
-        written again.
+        The whole word is left out, because a cut word has other tokens: the target has never seen `rn` after
+        `ret` + `u`. A line end is kept: without it the target often writes several and leaves the block. A
+        word whose tokens do not spell the text exactly is kept, because no tokens could spell it again.
         """
         tokens = self._encode(text)
         if not tokens or text.endswith("\n"):
@@ -231,9 +240,10 @@ def _anchor(prefix: str, visible: TextWindow, anchor_lines: int) -> tuple[_Ancho
 
 
 class RepositoryFormat:
-    """Writes repository context in the format that a target was trained on; none where it has no such format.
+    """Formats repository context as the target was trained to read it; empty if the target has no such
+    format.
 
-    `mask` removes from each name and text what the target must not see.
+    `mask` removes secrets from each name and text.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_tokens: int, mask: Callable[[str], str] = str) -> None:
@@ -244,11 +254,11 @@ class RepositoryFormat:
 
     @property
     def max_tokens(self) -> int:
-        """The longest context; 0 where there is none."""
+        """The most tokens of a context; 0 without a format."""
         return self._max_tokens if self._markers is not None else 0
 
     def tokens(self, context: RepositoryContext | None, path: str) -> tuple[int, ...]:
-        """Return the tokens in front of a document of this path; equal contexts have equal tokens."""
+        """Return the context tokens in front of a document of this path; equal contexts have equal tokens."""
         return self._encoded(context, path) if context is not None and self.max_tokens else ()
 
     def spell(self, tokens: list[int]) -> bytes:

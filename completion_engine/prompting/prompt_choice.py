@@ -1,8 +1,7 @@
-"""Chooses the prompt of a request: the part of its document, and the repository context in front.
+"""Chooses the prompt of a request: the size of its text window, and the repository context in front.
 
-The largest prompt that is computed in time wins. A wanted context comes in front once that costs no more
-passes than going on without it; until then the engine computes it in the background. Owns the sizes of
-prompts and the context that each document has. Does not depend on caches, clocks and repositories.
+The largest text window whose prompt can be computed in time wins. A new context is put in front once this
+needs about as few passes as keeping the present one; until then the engine computes it in the background.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ SHARES = (1.0, 0.71, 0.5, 0.35, 0.25, 0.18, 0.125)
 the same window.
 """
 
-MAX_CONTEXT_TOKENS = 320  # every later pass attends to them: 512 more keys make it 7 to 9 % longer
-_MIN_CONTEXT_TOKENS = 128  # a shorter context holds no snippet
+MAX_CONTEXT_TOKENS = 320  # every pass attends to them: 512 more keys make a pass 7 to 9 % longer
+_MIN_CONTEXT_TOKENS = 128  # a shorter context has no room for a snippet
 _CONTEXT_STEP = 64
-_MAX_CONTEXT_MS = 2_000.0  # background work, each time that a context changes
-WARM_SHARE = 0.5  # share of the deadline in which a prompt leaves time for the answer
-_PROMPT_SHARE = 0.2  # share of the patience after which a prompt is replaced by a smaller one
+_MAX_CONTEXT_MS = 2_000.0  # background work for each change of a context
+WARM_SHARE = 0.5  # share of the deadline that a prompt may take without delaying the answer
+_PROMPT_SHARE = 0.2  # share of the patience that a prompt may take; a longer one is replaced by a smaller one
 _MAX_DOCUMENTS = 64
-_NEGLIGIBLE = 8  # tokens; one pass computes as many
+_NEGLIGIBLE = 8  # tokens; one pass computes them all
 
 ContextTokens = tuple[int, ...]  # the tokens in front of a document; empty for none
 
 
 def affordable_context(token_ms: float) -> int:
-    """Return how many tokens of context pay where one takes `token_ms`; 0 where that is too slow."""
+    """Return the most tokens of context that pay at `token_ms` per token; 0 on a machine that is too slow."""
     if token_ms <= 0:
         return MAX_CONTEXT_TOKENS
     affordable = min(MAX_CONTEXT_TOKENS, int(_MAX_CONTEXT_MS / token_ms)) // _CONTEXT_STEP * _CONTEXT_STEP
@@ -45,9 +44,9 @@ def affordable_context(token_ms: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PromptBudget:
-    """Time for a prompt: `ms` for all tokens that are not cached, at `token_ms` each.
+    """The time for a prompt: `ms` for all tokens that are not cached, at `token_ms` each.
 
-    A prompt that takes at most `soon_ms` delays no answer.
+    A prompt that takes at most `soon_ms` does not delay the answer.
     """
 
     ms: float = float("inf")
@@ -56,24 +55,26 @@ class PromptBudget:
 
     @classmethod
     def of(cls, request: CompletionRequest, token_ms: float) -> PromptBudget:
-        """Return the time for the prompt of a request that waits; unlimited without a deadline."""
+        """Return the budget for the prompt of a request that waits for an answer; unlimited without a
+        deadline.
+        """
         if request.deadline_ms <= 0:
             return cls()
         soon_ms = WARM_SHARE * request.deadline_ms
         return cls(max(soon_ms, _PROMPT_SHARE * request.patience_ms), token_ms, soon_ms)
 
     def holds(self, num_missing: int) -> bool:
-        """Return whether this number of tokens is computed in time."""
+        """Return whether `num_missing` tokens can be computed within `ms`."""
         return num_missing * self.token_ms <= self.ms
 
     def is_soon(self, num_missing: int) -> bool:
-        """Return whether this number of tokens delays no answer."""
+        """Return whether `num_missing` tokens can be computed within `soon_ms`."""
         return num_missing * self.token_ms <= self.soon_ms
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenPrompt:
-    """A prompt for now; whether it shows the whole window, and the wanted context in front of it."""
+    """A prompt, whether it shows the full text window, and whether it has the request's context in front."""
 
     prompt: Prompt
     shows_window: bool = True
@@ -81,29 +82,31 @@ class ChosenPrompt:
 
     @property
     def shows_all(self) -> bool:
-        """Whether no better prompt is to be computed for this cursor."""
+        """Whether this is the best prompt for the cursor, so that background work need not compute a better
+        one.
+        """
         return self.shows_window and self.has_context
 
 
 class CachedPrompts(Protocol):
-    """The cached part of prompts, and the tokens that are known to follow them."""
+    """The cached beginnings of prompts, and the past completions after them."""
 
     def num_missing(self, prompt: Sequence[int]) -> int:
-        """Return the number of tokens of a prompt that are not computed yet."""
+        """Return how many tokens of a prompt are not cached."""
         ...
 
     def written_after(self, prompt: Sequence[int]) -> list[int]:
-        """Return the tokens that are known to follow a prompt."""
+        """Return the tokens after a prompt in a past completion; empty if there is none."""
         ...
 
 
 class PromptLadder:
-    """The prompts of one cursor, one for each size of window."""
+    """The prompts of one cursor for text windows of several sizes."""
 
     def __init__(self, tokenizer: Tokenizer, window: TextWindow, **more: Any) -> None:
-        """Take the whole window, and the other arguments of `PromptBuilder`.
+        """`window` is the full text window; `more` are the other arguments of `PromptBuilder`.
 
-        A smaller window grows as far as the whole one would: to slide means to compute it again.
+        Smaller windows may grow to the same size as the full one, because a new anchor means a new prompt.
         """
         max_chars = round(GROWTH * window.num_before)
         self._builders = [
@@ -111,7 +114,7 @@ class PromptLadder:
         ]
 
     def whole(self, document: str, prefix: str, suffix: str, context: ContextTokens = ()) -> Prompt:
-        """Return the prompt with the whole window, `context` in front."""
+        """Return the prompt with the full window, and `context` in front."""
         return self._builders[0].build(document, prefix, suffix, context)
 
     def choose(  # noqa: PLR0913 - a cursor, the time for it, and the context in front
@@ -123,7 +126,10 @@ class PromptLadder:
         num_missing: Callable[[Prompt], int],
         context: ContextTokens = (),
     ) -> ChosenPrompt:
-        """Return the largest window that delays no answer, else the largest in budget, else the smallest."""
+        """Return the prompt with the largest window that does not delay the answer.
+
+        If every window does, the largest within the budget is taken, else the smallest.
+        """
         whole = self.whole(document, prefix, suffix, context)
         if budget.is_soon(num_missing(whole)):
             return ChosenPrompt(whole)
@@ -146,7 +152,7 @@ class PromptLadder:
 
 
 class PromptChooser:
-    """The prompts of all documents, each with the context in front that it has now. Used on one thread."""
+    """Chooses the prompts of all documents, and holds the context in front of each. Used on one thread."""
 
     def __init__(self, ladder: PromptLadder, form: RepositoryFormat, cached: CachedPrompts) -> None:
         self._ladder, self._form, self._cached = ladder, form, cached
@@ -154,16 +160,17 @@ class PromptChooser:
 
     @property
     def max_context_tokens(self) -> int:
-        """The longest context."""
+        """The most tokens of a context."""
         return self._form.max_tokens
 
     def choose(
         self, request: CompletionRequest, prefix: str, suffix: str, budget: PromptBudget
     ) -> ChosenPrompt:
-        """Return the prompt that is ready in `budget`, with the request's context once that is computed.
+        """Return the largest prompt within `budget`, with the request's own context once that is cheap
+        enough.
 
-        Until then it has the document's context of before, or none, whichever takes less new work. A document
-        whose request names no context has none at once.
+        Until then the prompt has the document's previous context or none, whichever needs fewer new tokens.
+        If the request has no context, the prompt has none.
         """
         wanted = self._wanted(request)
 
@@ -177,16 +184,16 @@ class PromptChooser:
         return chosen
 
     def whole(self, request: CompletionRequest, prefix: str, suffix: str) -> Prompt:
-        """Return the prompt with the whole window and the request's own context."""
+        """Return the prompt with the full window and the request's own context."""
         return self._ladder.whole(request.document, prefix, suffix, self._wanted(request)[0])
 
     def commit_context(self, request: CompletionRequest, prefix: str, suffix: str) -> Prompt:
-        """Return what `whole` does; the document has the request's own context from now on."""
+        """Put the request's own context in front of its document from now on; return the same as `whole`."""
         self._commit(request.document, self._wanted(request)[0])
         return self.whole(request, prefix, suffix)
 
     def num_missing(self, request: CompletionRequest, prefix: str, suffix: str) -> int:
-        """Return the tokens to compute for the whole window, with any of the wanted contexts."""
+        """Return the uncached tokens of the full window, with whichever wanted context has the fewest."""
         cursor = request.document, prefix, suffix
         prompts = (self._ladder.whole(*cursor, context) for context in self._wanted(request))
         return min(map(self._num_missing, prompts))
@@ -197,7 +204,7 @@ class PromptChooser:
         self._contexts.pop(document, None)
 
     def _wanted(self, request: CompletionRequest) -> list[ContextTokens]:
-        """Return the request's own context, then the ones that may take its place."""
+        """Return the contexts to try: the request's own, then the document's present one, then none."""
         own = self._form.tokens(request.context, request.indexed_as or request.document)
         present = self._contexts.get(request.document, ())
         return list(dict.fromkeys((own, present, ()))) if own else [()]
@@ -209,9 +216,11 @@ class PromptChooser:
         prompt_after: Callable[[ContextTokens], ChosenPrompt],
         budget: PromptBudget,
     ) -> tuple[ContextTokens, ChosenPrompt]:
-        """Return the context of a suggestion that the user types, else the first that costs about the least.
+        """Return a context and its prompt: the first context in `wanted` with about the fewest uncached
+        tokens.
 
-        A context with which the whole window delays no answer comes first; the ones after it are not built.
+        If the user is typing a past completion, the present context is kept. A context whose full window
+        delays no answer is taken at once, without building the prompts of the contexts after it.
         """
         present = self._contexts.get(document, ())
         first = present if present in wanted else wanted[0]
@@ -232,7 +241,7 @@ class PromptChooser:
         return self._cached.num_missing(prompt.tokens)
 
     def _is_typed_along(self, prompt: Prompt) -> bool:
-        """Return whether the tokens after a prompt are known, so that no pass is needed."""
+        """Return whether a past completion follows the prompt, so that no pass is needed."""
         known = self._cached.written_after(prompt.tokens)
         return bool(known) and self._form.spell(known).startswith(prompt.healed)
 

@@ -1,6 +1,5 @@
-"""The target's tokenizer: text to token ids and back, and the bytes that each token spells.
-
-Built on the tokenizers library alone. Does not depend on transformers, models and prompts.
+"""The target's tokenizer: text to token ids and back, and the bytes of each token. Uses the tokenizers
+library.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _END_MARKERS = (
     "<｜end▁of▁sentence｜>",  # noqa: RUF001 - DeepSeek-Coder spells it so
 )  # fmt: skip
 _MAX_TAKEN_BACK = 8
-_MAX_TOKENS = 1 << 22  # more than any vocabulary: tables are made of this size
+_MAX_TOKENS = 1 << 22  # more than any real vocabulary; tables have one entry per token
 _FORMS = (normalizers.NFC, normalizers.NFD, normalizers.NFKC, normalizers.NFKD)
 _BYTE_TOKEN = re.compile(r"^<0x([0-9A-Fa-f]{2})>$")
 
@@ -59,7 +58,7 @@ class RepositoryTokens:
 
 
 class Tokenizer:
-    """Token ids of text, text of token ids, and the vocabulary by bytes."""
+    """Converts between text, token ids and bytes."""
 
     def __init__(self, fast: FastTokenizer, end_ids: frozenset[int] = frozenset()) -> None:
         self._fast = fast
@@ -72,13 +71,13 @@ class Tokenizer:
 
     @cached_property
     def fim(self) -> FimTokens | None:
-        """The FIM markers, or None for a model that was never taught to infill."""
+        """The FIM markers; None for a model that was not trained to infill."""
         ids = self._fim_ids()
         return FimTokens(*ids) if ids else None
 
     @cached_property
     def repository(self) -> RepositoryTokens | None:
-        """The markers of the repository format, or None for a model that was taught none known here."""
+        """The markers of the repository format; None if the model has no format that is known here."""
         ids = [self._vocabulary[name] for name in _REPOSITORY_MARKERS if name in self._vocabulary]
         return RepositoryTokens(*ids) if len(ids) == len(_REPOSITORY_MARKERS) else None
 
@@ -91,34 +90,34 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Equal for two tokenizers exactly when they give the same ids."""
+        """A hash of the tokenizer; equal for two tokenizers that give the same ids."""
         return self._facts[0]
 
     @cached_property
     def _facts(self) -> tuple[str, bool]:
-        """The fingerprint, and whether one character spells one byte; both are slow to find."""
+        """The fingerprint, and whether tokens are spelled in byte-level form. Both are slow to compute."""
         text = self._fast.to_str()
         return hashlib.sha256(text.encode()).hexdigest()[:32], '"ByteLevel"' in text
 
     @cached_property
     def num_tokens(self) -> int:
-        """Number of ids that spell something; a model's logits may be padded beyond."""
+        """Number of ids in the vocabulary; a model's logits may be padded beyond it."""
         return max(self._vocabulary.values(), default=-1) + 1
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of plain text. Markers in the text are text, never control tokens."""
+        """Return the token ids of plain text. Control markers in the text are encoded as ordinary text."""
         return self.encode_many([text])[0]
 
     def encode_many(self, texts: list[str]) -> list[list[int]]:
-        """Return the token ids of several texts; other threads run meanwhile."""
+        """Return the token ids of several texts. Releases the GIL, so other threads can run."""
         encodings = self._fast.encode_batch_fast(texts, add_special_tokens=False)
         return [self._without_markers(text, e.ids) for text, e in zip(texts, encodings, strict=True)]
 
     def num_in_last_word(self, text: str) -> int:
-        """Return the number of last tokens of `text` that spell its last word (a unit that tokens never
-        cross).
+        """Return how many tokens at the end of `text` belong to its last pre-tokenizer word, which tokens
+        never cross.
 
-        1 where the tokenizer has no words, or spells the last one with more than a few tokens.
+        Returns 1 if the tokenizer has no words, or if the last word has more than `_MAX_TAKEN_BACK` tokens.
         """
         words = self._fast.encode(text, add_special_tokens=False).word_ids
         if not words or words[-1] is None:
@@ -130,7 +129,7 @@ class Tokenizer:
         if self._added.isdisjoint(ids):
             return ids
         plain: list[int] = []
-        for part in re.split(r"(<\|?|\|?>)", text):  # a marker that is cut is plain text again
+        for part in re.split(r"(<\|?|\|?>)", text):  # without its brackets a marker is plain text
             plain += self._fast.encode(part, add_special_tokens=False).ids
         return [token for token in plain if token not in self._added]
 
@@ -160,7 +159,7 @@ class Tokenizer:
         return [table[token] for token in ids], ids
 
     def tokens_towards(self, wanted: bytes) -> list[int]:
-        """Return the ids of the tokens that begin with `wanted`, or that `wanted` begins with."""
+        """Return the ids of all tokens that begin with `wanted` or are a prefix of it."""
         spelt, ids = self._by_bytes
         low, high = bisect_left(spelt, wanted), bisect_left(spelt, wanted + b"\xff" * 8)
         found = ids[low:high]
@@ -173,9 +172,9 @@ class Tokenizer:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read `tokenizer.json` of a model folder. Its tokenizer takes text as it is, in any form of Unicode.
+    """Read `tokenizer.json` of a model folder, without Unicode normalization and truncation.
 
-    Raises DataError when there is none or it cannot be read.
+    Raises DataError if the file is missing or cannot be read.
     """
     path = folder / "tokenizer.json"
     try:
@@ -186,7 +185,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         tokenizer = Tokenizer(fast, _end_ids_of(folder))
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # the Rust side raises bare Exception, and its panics are not even that
+    except BaseException as error:  # Rust code raises bare Exception, and its panics are BaseException
         raise DataError(
             f"The tokenizer {path} cannot be read ({error}).", advice="Download the model again."
         ) from error
@@ -199,7 +198,9 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _without_forms(normalizer: Any) -> Any:
-    """Return a normalizer without changes of Unicode form, which alter the document's text; None for none."""
+    """Return the normalizer without its Unicode normal forms, which would alter the text; None if nothing is
+    left.
+    """
     is_sequence = isinstance(normalizer, normalizers.Sequence)
     steps = list(normalizer) if is_sequence else [normalizer]
     others = [step for step in steps if not isinstance(step, _FORMS)]
@@ -209,7 +210,7 @@ def _without_forms(normalizer: Any) -> Any:
 
 
 def _end_ids_of(folder: Path) -> frozenset[int]:
-    """Return the end-of-text ids that the model's own configuration names."""
+    """Return the end-of-text ids in the model's configuration files."""
     found: set[int] = set()
     for name in ("generation_config.json", "config.json"):
         path = folder / name
@@ -236,7 +237,7 @@ def _speller(*, is_byte_level: bool) -> Callable[[str], bytes]:
 
 
 class _OfBytes(dict[int, str]):
-    """A table for `str.translate` that drops all other characters."""
+    """A table for `str.translate` that drops all characters without an entry."""
 
     def __missing__(self, character: int) -> None:
         return None

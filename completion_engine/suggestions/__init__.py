@@ -1,1 +1,1 @@
-"""The families of rules of `stopping` and `suggestion`: text in, decisions out; no torch, no LSP."""
+"""Rules for suggestions: where generated text ends, and how it fits the text around the cursor."""

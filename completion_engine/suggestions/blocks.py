@@ -1,7 +1,7 @@
-"""Owns where a suggestion ends of itself: with its line, its statement, its block or its paragraph.
+"""Rules that end a suggestion at the end of its line, statement, block or paragraph.
 
-Decided by lines, brackets and indentation; `syntax` is asked for one thing only, whether what ended is
-a definition. Text after the cursor matters only through `CursorRegion`.
+They decide by lines, brackets and indentation; a parser is asked only whether the text ends with a
+definition.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONE_BRACE = re.compile(r"^\s*\{\s*$", re.MULTILINE)
 
 
 def mode_of(region: CursorRegion) -> Mode:
-    """The extent of a suggestion at this position."""
+    """Return how far a suggestion may go: to the end of a line, a statement, a block, or prose (`text`)."""
     inside = region.inside
     if region.cursor.is_single_line or (inside and inside.is_comment and inside.pair.ends_with_line):
         return "line"
@@ -38,7 +38,7 @@ def mode_of(region: CursorRegion) -> Mode:
 
 
 def end_of_part(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires at the end of the line that ends the part of the document, in its own language, at the cursor."""
+    """Fires at the end of the line that ends the cursor's embedded region, which has its own language."""
     line_start = -len(region.line_prefix)
     for event in reading.events:
         entry = event.entry
@@ -89,10 +89,12 @@ class _Walk:
         self.region = region
         self.reading = reading
         self.last_end = 0  # end of the last line that is not blank
-        self.is_closing = False  # the line at hand closes the block: the suggestion ends with it
+        self.is_closing = False  # the current line closes the block, so the suggestion ends with it
 
     def starts(self, index: int) -> tuple[str, int]:
-        """First word and indentation of a line of code; no word while it is not known or counts not."""
+        """Return the first word and the indentation of a line of code; no word if it is incomplete or the
+        line is not code.
+        """
         line = self.reading.lines[index]
         text = self.region.line_text(self.reading, index)
         if line.inside and line.inside.is_lasting_text:
@@ -103,31 +105,31 @@ class _Walk:
         return word, indent_width(text)
 
     def seen(self, index: int, word: str) -> int:
-        """Number of characters that decide a line's first word."""
+        """Return the number of characters that determine a line's first word."""
         line = self.reading.lines[index]
         start = self.reading.text.index(word, line.start) if index else line.start
         is_word = word not in CLOSING and word != "{"
         return min(start + len(word) + is_word, len(self.reading.text))
 
     def is_held(self, word: str, width: int) -> bool:
-        """Whether the next line of the suffix closes the block with the same word in the same column."""
+        """Return whether the suffix's next line closes the block with the same word in the same column."""
         below = self.region.lines_below
         return bool(below) and indent_width(below[0]) == width and first_word(below[0], is_ended=True) == word
 
     def closes(self, word: str, width: int, block_width: int) -> bool:
-        """Whether a line is the closing line of the block that its header indents by `block_width`."""
+        """Return whether a line closes the block whose header is indented by `block_width`."""
         language = self.region.language
         is_closer = word in language.closers or (language.blocks == "tag" and bool(_CLOSING_TAG.match(word)))
         return is_closer and width == block_width and not self.is_held(word, width)
 
 
 class _Statement(_Walk):
-    """From the cursor to the end of the statement it stands in, with the block that belongs to it."""
+    """Walks from the cursor to the end of its statement, including the block that belongs to it."""
 
     def __init__(self, region: CursorRegion, reading: Reading) -> None:
         super().__init__(region, reading)
-        self.has_block = False  # a block without brackets has begun
-        self.pending = -1  # end of a line that the next one may continue
+        self.has_block = False  # an indented block without brackets has begun
+        self.pending = -1  # end of a line that the next line may continue
 
     def end(self) -> Fire | None:
         for index, line in enumerate(self.reading.lines):
@@ -167,7 +169,7 @@ class _Statement(_Walk):
         return Fire(line.end + 1, line.end, "end-of-statement")
 
     def _leaves(self, index: int, word: str, width: int) -> bool:
-        """Whether a line no longer belongs to the statement."""
+        """Return whether a line is outside of the statement."""
         line, region = self.reading.lines[index], self.region
         if word in CLOSING or line.innermost in ("(", "["):
             return False
@@ -185,12 +187,12 @@ class _Statement(_Walk):
         return leading is not None and leading.match(text) is not None
 
     def _goes_on_below(self) -> bool:
-        """Whether the lines below the cursor already are the inside of what its line begins."""
+        """Return whether the lines below the cursor already are the body of the cursor's line."""
         below = self.region.lines_below
         return bool(below) and indent_width(below[0]) > self.region.indent
 
     def _goes_on_beside(self, code: str) -> bool:
-        """Whether the next item of an unfinished line is below already, as in a list."""
+        """Return whether the next item of an unfinished line is below already, as in a list."""
         above = [e for e in self.region.stack if e.is_bracket and e.start < -len(self.region.line_prefix)]
         if not above or above[-1].start not in self.region.closed:
             return False
@@ -212,7 +214,7 @@ class _Statement(_Walk):
         return line.depth_end - num_closed > region.line_depth
 
     def _goes_on(self, index: int, code: str) -> bool:
-        """Whether a line says itself that its statement goes on, or begins a block that does."""
+        """Return whether a line shows that its statement continues or begins a block that does."""
         line, language = self.reading.lines[index], self.region.language
         self.has_block = self.has_block or language.opener.search(code) is not None
         if self.has_block:
@@ -222,14 +224,14 @@ class _Statement(_Walk):
         return language.prelude.search(code) is not None
 
     def _may_go_on(self, code: str) -> bool:
-        """Whether only the next line can say if the statement goes on."""
+        """Return whether only the next line can show if the statement continues."""
         if self.region.language.leading is None or code.endswith((";", ",")):
             return False
         return not code.endswith("}") or _LONE_BRACE.search(self.reading.text) is not None
 
 
 class _Block(_Walk):
-    """From a blank line on: the rest of the block it stands in, or a paragraph or definition of it."""
+    """Walks from a blank line through the rest of its block, or through one paragraph or definition in it."""
 
     def __init__(self, region: CursorRegion, reading: Reading, is_definition: IsDefinition) -> None:
         super().__init__(region, reading)
@@ -269,7 +271,7 @@ class _Block(_Walk):
         self.is_first_of_block = bool(above) and indent_width(above) < width
 
     def _leaves(self, index: int, word: str, width: int, after_blank: bool) -> RuleName | None:
-        """The rule by which a line belongs no longer to what was begun."""
+        """Return the rule by which a line is outside of the block or paragraph; None if it is inside."""
         line, language = self.reading.lines[index], self.region.language
         if word in CLOSING or line.depth > self.depth or width > self.width:
             return None
@@ -285,7 +287,7 @@ class _Block(_Walk):
         return "end-of-definition" if is_defined else None
 
     def _at_end(self, index: int, word: str) -> RuleName | None:
-        """The rule by which a line is the last one."""
+        """Return the rule by which a line is the last one; None if the text may continue."""
         line = self.reading.lines[index]
         if self.is_closing or line.depth_end < self.depth:
             return "end-of-block"
@@ -296,7 +298,7 @@ class _Block(_Walk):
         return "end-of-definition" if is_defined else None
 
     def _begins_what_stands_below(self, index: int) -> bool:
-        """Whether a line begins a block whose inside is below the cursor already."""
+        """Return whether a line begins a block whose body is below the cursor already."""
         line, code = self.reading.lines[index], self.region.line_code(self.reading, index)
         has_begun = code.endswith(("{", "(", "[")) or (
             line.depth_end == self.depth and self.region.language.opener.search(code) is not None

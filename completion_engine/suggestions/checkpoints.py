@@ -1,8 +1,7 @@
-"""Scans of whole lines in segments whose results are cached, so that an edit scans its own segment only.
+"""Scans whole lines in segments with cached results, so that an edit scans only its own segment again.
 
-The text of a line decides whether a segment ends with it. A text that begins earlier or later, such as the
-window of a moving cursor, therefore has the same segments except at its ends. Does not depend on
-cursors or rules.
+Whether a segment ends with a line depends on that line's text only. So a text window that moves has the same
+segments, except at its ends.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from completion_engine.languages.scanner import Event, Open, Stack, scan
 _MIN_CHARS = 400
 _MAX_CHARS = 1_200  # a segment with a longer line is not cached
 _NUM_LINES = 8  # after `_MIN_CHARS`, a segment ends with each line at a probability of one in this many
-_MAX_EVENTS = 400  # in a cached segment
-_MAX_TAIL_CHARS = 400  # text before a position that decides whether a mark counts
-_FAR = 1_000  # a mark opened that far before a segment is in neither its text nor its tail
+_MAX_EVENTS = 400  # most events of a cached segment
+_MAX_TAIL_CHARS = 400  # text before a position that determines whether a mark there counts
+_FAR = 1_000  # a mark opened this far before a segment is in neither its text nor its tail
 
 
 class Scanned(NamedTuple):
@@ -38,7 +37,7 @@ class _Segment(NamedTuple):
 
 
 def tail_of(prefix: str) -> str:
-    """The end of a text that decides whether a mark after it counts; begins where a line does if possible."""
+    """Return the last part of a text that determines whether a later mark counts."""
     tail = prefix[-_MAX_TAIL_CHARS:]
     if len(tail) == len(prefix):
         return tail
@@ -64,7 +63,7 @@ def scan_lines(
 
 
 def _ends_of_segments(lines: str) -> list[int]:
-    """The offsets at which segments end, after a first 0; the rest of the cursor's line is one of its own."""
+    """Return the offsets at which segments end, after a first 0. The rest of the last line is a segment."""
     at = lines.find("\n") + 1
     ends, size = [0, at] if at else [0], 0
     for line in lines[at:].split("\n"):
@@ -79,7 +78,7 @@ def _ends_of_segments(lines: str) -> list[int]:
 
 
 def _as_seen_from(stack: Stack, start: int) -> Iterator[Open]:
-    """The open marks with offsets from `start`; those of marks far before it depend on their order alone."""
+    """Yield open marks with offsets from `start`; marks far before it get offsets by their order only."""
     for depth, entry in enumerate(stack):
         offset = entry.start - start
         yield entry._replace(start=offset if offset >= -_FAR else depth - len(stack) - _FAR)
@@ -106,7 +105,7 @@ def _scan_segment(
 def _scan_cached(
     language: str, text: str, outer: tuple[Open, ...], before: str, *, is_quick: bool
 ) -> _Segment | None:
-    """The scanned segment; None for one with many events, whose result would take much memory."""
+    """Return the scanned segment; None for one with too many events to cache."""
     segment = _scan(language, text, outer, before, is_quick=is_quick)
     return segment if segment.scanned.num_events <= _MAX_EVENTS else None
 

@@ -1,6 +1,6 @@
-"""Owns how text is made fit for the editor: characters, indentation, blanks, the joint with the prefix.
+"""Cleaning rules: characters, indentation, blanks, and the joint with the text before the cursor.
 
-Every function takes and returns text and changes nothing on text that is fit already.
+Each function takes text and returns text; text that needs no cleaning is returned unchanged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _MAX_BRACED_CHARS = 400
 _JOINERS = "\u200c\u200d"  # they shape letters and emoji
 _JOINER_RUNS = re.compile(f"[{_JOINERS}]+")
 _LINE_SEPARATORS = "\u2028\u2029"
-# No blank, no control, and yet nothing is to be seen: fillers and a joiner of marks.
+# Invisible characters that are neither blanks nor controls: fillers and a joiner of marks.
 _UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u180b-\u180d\u180f]+")
 _SHORT_SELECTORS, _KEYCAP = "\ufe0e\ufe0f", "\u20e3"
 _LETTERS_WITH_VARIANTS = "\u2139\u3030"
-# No characters, and places of the standard that are kept for unseen ones.
+# Code points that are not characters, and those that Unicode reserves for invisible ones.
 _RESERVED = (range(0xFDD0, 0xFDF0), range(0x2065, 0x2066), range(0xFFF0, 0xFFF9), range(0xE0000, 0xE1000))
 _ESCAPE_SEQUENCE = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, movements
@@ -43,16 +43,15 @@ MAX_ECHO_CHARS = 1_000
 
 
 def decodable(text: str) -> str:
-    """The text up to the first half of a character or sign of failed decoding."""
+    """Return the text up to the first incomplete character or replacement character."""
     match = _UNDECODABLE.search(text)
     return text[: match.start()] if match else text
 
 
 def without_echo(region: CursorRegion, text: str) -> str:
-    """The text without a copy, at its start, of what stands left of the cursor on its line.
+    """Return the text without a copy, at its start, of the text left of the cursor on its line.
 
-    Data repeats itself: Data repeats itself: a whole row, a row without its next item and a repeated text are
-    not echoes.
+    A whole row of data, a row without its next item, and repeated text are kept, because data repeats itself.
     """
     typed = region.line_prefix.strip()
     if not MIN_ECHO_CHARS <= len(typed) <= MAX_ECHO_CHARS or not _SIGN.search(typed):
@@ -65,10 +64,10 @@ def without_echo(region: CursorRegion, text: str) -> str:
 
 
 def without_doubled_brace(region: CursorRegion, text: str) -> str:
-    """The text without a brace that opens again what the cursor's brace has opened: `${` and then `{`.
+    """Return the text without a brace that opens again what the cursor's brace has opened: `${` and then `{`.
 
-    In a string or among elements a second brace makes data, or an escaped brace, where an expression was
-    meant. Attributes may hold data.
+    In a string or among elements, the second brace would turn the expression into data or an escaped brace.
+    Attributes may hold data.
     """
     entry = region.stack[-1] if region.stack else None
     if entry is None or not text.startswith("{") or entry.start != -len(entry.mark):
@@ -81,7 +80,7 @@ def without_doubled_brace(region: CursorRegion, text: str) -> str:
 
 
 def _without_outer_brace(text: str) -> str:
-    """The text without the brace that it begins with, and without the one that closes it."""
+    """Return the text without its first brace and without the brace that closes it."""
     depth = 0
     for at, char in enumerate(text[:_MAX_BRACED_CHARS]):
         depth += {"{": 1, "}": -1}.get(char, 0)
@@ -91,14 +90,14 @@ def _without_outer_brace(text: str) -> str:
 
 
 def _is_row(text: str) -> bool:
-    """Whether a text is the same over and over, twice at least."""
+    """Return whether a text is the same string repeated at least twice."""
     return any(text[period:] == text[:-period] for period in range(1, len(text) // 2 + 1))
 
 
 def without_double_blank(region: CursorRegion, text: str) -> str:
-    """The text without blanks at its start if the cursor is after a blank already.
+    """Return the text without blanks at its start if one blank is before the cursor already.
 
-    After several blanks the line is aligned with others, and more blanks are wanted.
+    After several blanks the line is aligned with others, and the blanks are kept.
     """
     is_joint = not region.is_blank_line and region.line_prefix[-1:] in (" ", "\t")
     if region.line_prefix[-2:].isspace():
@@ -109,10 +108,10 @@ def without_double_blank(region: CursorRegion, text: str) -> str:
 
 
 def without_extra_indent(region: CursorRegion, text: str) -> str:
-    """The text with its first line indented no deeper than the line above allows.
+    """Return the text with its first line indented no deeper than the line above allows.
 
-    Only if a model writes the whole indentation again after an indented cursor; additional indentation stays.
-    what it adds to that is meant.
+    This applies if the model writes the whole indentation again after an indented cursor. Indentation beyond
+    that is kept.
     """
     blanks = leading_blanks(text)
     is_code = not region.inside and region.language.blocks in ("indent", "brace", "end")
@@ -128,16 +127,16 @@ def without_extra_indent(region: CursorRegion, text: str) -> str:
 
 
 def _indent_below(region: CursorRegion, code: str) -> int:
-    """The deepest that a line may be indented below a line of code."""
+    """Return the deepest indentation of a line after a line of code."""
     dashes = _DASHES.match(code) if region.language.has_dashes else None
     begins_block = code.endswith(("{", "(", "[", ":")) or region.language.opener.search(code) is not None
     return (dashes.end() if dashes else indent_width(code)) + region.indent_unit * begins_block
 
 
 def with_editor_indent(region: CursorRegion, text: str) -> str:
-    """The text indented as the document is, with tabs or spaces, whichever it uses more.
+    """Return the text indented with tabs or spaces, whichever the document uses more.
 
-    Lines that begin inside a string or comment stay as they are, and all where tabs and spaces differ.
+    Lines that begin inside a string or comment are kept. In a makefile, only the lines of recipes get tabs.
     """
     if region.language.is_text or region.inside:
         return text
@@ -162,7 +161,7 @@ def with_editor_indent(region: CursorRegion, text: str) -> str:
 
 
 def _with_recipe_tabs(region: CursorRegion, text: str) -> str:
-    """A makefile's text with tabs instead of spaces before the lines of recipes."""
+    """Return a makefile's text with tabs instead of spaces before the lines of recipes."""
     above = region.before[: len(region.before) - len(region.line_prefix)].rstrip("\n").split("\n")
     is_recipe = _is_recipe(above)
     lines = text.split("\n")
@@ -180,7 +179,7 @@ def _with_recipe_tabs(region: CursorRegion, text: str) -> str:
 
 
 def _is_recipe(lines: list[str]) -> bool:
-    """Whether a line after these belongs to a recipe of a makefile."""
+    """Return whether a line after `lines` belongs to a recipe of a makefile."""
     is_recipe = False
     for line in lines[-_MAX_RECIPE_LINES:]:
         is_recipe = _goes_on_as_recipe(line, is_recipe=is_recipe)
@@ -188,14 +187,14 @@ def _is_recipe(lines: list[str]) -> bool:
 
 
 def _goes_on_as_recipe(line: str, *, is_recipe: bool) -> bool:
-    """Whether the next line belongs to a recipe; `is_recipe` is that of `line`."""
+    """Return whether the line after `line` belongs to a recipe; `is_recipe` is whether `line` does."""
     if line.startswith("\t"):
         return True
     return is_recipe if line.endswith("\\") else _RULE.match(line) is not None
 
 
 def _unit_of(indents: list[str]) -> int:
-    """Number of spaces for a tab, in indentation to be written with tabs; 0 if none do."""
+    """Return the number of spaces per tab for indentation to be written with tabs; 0 if there is none."""
     widths = [len(indent) for indent in indents if " " in indent]
     if any("\t" in indent and " " in indent for indent in indents):
         return 0
@@ -213,10 +212,10 @@ def _uses_tabs(region: CursorRegion) -> bool | None:
 
 
 def without_trailing_blanks(region: CursorRegion, text: str) -> str:
-    """The text without blanks at the ends of lines of code, and blank lines at its end.
+    """Return the text without blanks at the ends of lines of code, and without blank lines at its end.
 
-    In strings they are content, in prose two of them break the line. One space stays in front of a rest
-    of the line that begins without one.
+    Blanks in strings are content, and two blanks in prose break a line, so both are kept. One space is kept
+    before a rest of the line that begins without one.
     """
     lines = zip(text.split("\n"), region.read(text).lines, strict=True)
     stripped = "\n".join(
@@ -237,9 +236,10 @@ def _without_end_blanks(region: CursorRegion, line: str, inside_end: Open | None
 
 
 def without_open_part(region: CursorRegion, text: str) -> str:
-    """The text up to a part that it begins and leaves open, where the text after the cursor does not end it.
+    """Return the text up to an embedded part that it begins and that neither it nor the text after the cursor
+    ends.
 
-    In prose such a part begins with a line such as `$$`, and all that follows would belong to it.
+    In prose such a part begins with a line such as `$$`, and all following text would belong to it.
     """
     if not region.language.is_text:
         return text
@@ -255,7 +255,7 @@ def _ends_below(region: CursorRegion, entry: Open) -> bool:
 
 
 def without_last_comma(region: CursorRegion, text: str) -> str:
-    """The text without a comma at its end where a bracket closes below, in data that allows none there."""
+    """Return the text without a final comma if a bracket closes below and the data format forbids it."""
     below = region.lines_below[:1]
     is_last = bool(below) and below[0].strip()[0] in CLOSING and not region.line_suffix.strip(')]}"')
     is_strict = region.language_id in ("json", "jsonl") and not text_at(region.read(text).stack)
@@ -263,10 +263,10 @@ def without_last_comma(region: CursorRegion, text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """The text without control, bidirectional and invisible characters; `\\r\\n` becomes `\\n`.
+    """Return the text without control, bidirectional and invisible characters; `\r\n` becomes `\n`.
 
-    A sequence that commands a terminal goes as a whole. Joiners and selectors of variants stay, one at a
-    place, where they shape a letter or sign that has variants.
+    A terminal sequence is removed as a whole. Up to one joiner or variation selector in a row is kept where
+    it shapes a letter or a sign with variants.
     """
     if not _MAYBE_UNSAFE.search(text):
         return text
@@ -281,13 +281,13 @@ def _is_unsafe(char: str) -> bool:
     if char in _JOINERS:
         return False
     kind, code = unicodedata.category(char), ord(char)
-    # A character that this Python does not know yet may be an emoji, but for those that never will be seen.
+    # A character that this Python does not know may be a new emoji, unless Unicode reserves it as invisible.
     is_never_seen = kind == "Cn" and (code & 0xFFFE == 0xFFFE or any(code in run for run in _RESERVED))
     return kind in ("Cc", "Cf", "Cs") or is_never_seen or char in _LINE_SEPARATORS or char in _UNSEEN
 
 
 def _fitting_selector(match: re.Match[str]) -> str:
-    """The first of a run of selectors, after a symbol or ideograph that may have variants."""
+    """Return the first of a run of variation selectors if the character beside it may have variants."""
     first = match[0][0]
     before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
     kind = unicodedata.category(before) if before else ""
@@ -298,7 +298,7 @@ def _fitting_selector(match: re.Match[str]) -> str:
 
 
 def _fitting_joiner(match: re.Match[str]) -> str:
-    """One of a run of joiners, between two characters that are not plain."""
+    """Return one joiner of a run between two characters that are not ASCII; empty elsewhere."""
     before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
     is_between = bool(before and after) and not before.isascii() and not after.isascii()
     return match[0][0] if is_between and not before.isspace() and not after.isspace() else ""

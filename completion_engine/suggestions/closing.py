@@ -1,8 +1,8 @@
-"""The open marks at the cursor that the text after it closes.
+"""Finds which open marks at the cursor the text after it closes.
 
-Unfinished code has no true answer. Indentation tells most: a line that is indented no deeper than the line of
-an opening bracket, and does not begin with a closing one, stands outside of it. A grammar pairs brackets in
-order, without regard to that; see `scanner`.
+In unfinished code this is a guess, mostly by indentation: a line that is indented no deeper than the line of
+an opening bracket, and does not begin with a closing bracket, is outside of it. A grammar (see `scanner`)
+pairs brackets in order instead.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class _Closing:
         self.statements = _Statements(language_at(stack, language), before)
         self.remaining = list(stack)
         self.ends: dict[int, int] = {}
-        self.recent: list[tuple[Open, int]] = []  # closed on lines below, not decided by indentation yet
+        self.recent: list[
+            tuple[Open, int]
+        ] = []  # closed on lines below, but indentation has not confirmed it yet
         for depth in range(len(stack) - 1, -1, -1):
             if not self._may_close(stack[depth], is_innermost=depth == len(self.remaining) - 1):
                 del self.remaining[depth:]

@@ -1,7 +1,4 @@
-"""The last step before a completion is shown: clean it, fit it to the rest of the line, or drop it.
-
-Text in, a suggestion or the reason for none out. Also for text from a cache, at a new place.
-"""
+"""The last step before a completion is shown: cleans it, fits it to the rest of the line, or drops it."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ from completion_engine.suggestions.stopping import StopRules
 _MAX_ROUNDS = 8
 _MAX_TRIMS = 24
 _MAX_PARSED_AFTER = 1_000  # characters after the cursor
-_MAX_MARKS_READ = 8_000  # while a text is made shorter; while a text is shortened; human text has fewer
+_MAX_MARKS_READ = 8_000  # while a text is shortened; human text has fewer
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`text` replaces the first `num_replaced` characters of the suffix; `rule` says why it is empty."""
+    """The text that replaces the first `num_replaced` characters of the suffix; `rule` is why it is empty."""
 
     text: str
     num_replaced: int
@@ -31,10 +28,9 @@ class Suggestion:
 
 
 def polish(rules: StopRules, generated: str) -> Suggestion:
-    """The shown part of a text that ends well, at the position of `rules`.
+    """Return the suggestion for generated text that has been cut where it ends, at the cursor of `rules`.
 
-    An incomplete last character is dropped from text that is cut off. Text that was shown comes out unchanged
-    when it is polished again.
+    An incomplete last character is dropped. Polishing text that was polished before does not change it.
     """
     region = rules.region
     text = cleaning.decodable(generated)
@@ -59,7 +55,7 @@ def polish(rules: StopRules, generated: str) -> Suggestion:
 
 
 def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:
-    """The text with every cleaning rule applied until none has anything left to do."""
+    """Return the text after all cleaning rules until none changes it, and the last rule that cut it."""
     region = rules.region
     rule: RuleName = "blank"
     for _ in range(_MAX_ROUNDS):
@@ -81,7 +77,7 @@ def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:
 
 
 def _fitting(rules: StopRules, text: str) -> str:
-    """The longest head of the text that goes with the rest of the line; empty if none does."""
+    """Return the longest prefix of the text that fits the rest of the line; empty if none does."""
     region = rules.region
     if not region.cursor.has_rest_of_line or _fits(rules, text):
         return text
@@ -98,7 +94,7 @@ def _fitting(rules: StopRules, text: str) -> str:
 
 
 def _shorter(rules: StopRules, text: str) -> int:
-    """The end of the text before its last mark or word."""
+    """Return the end of the text before its last mark or word."""
     text = text.rstrip()
     end = rules.boundary(text)
     return end if end < len(text) else rules.boundary(text[:-1])
@@ -110,7 +106,7 @@ def _fits(rules: StopRules, text: str) -> bool:
     if imbalance(region, text, num_replaced) > imbalance(region, "", 0):
         return False
     after = region.part[1][:_MAX_PARSED_AFTER]
-    # An error speaks against a text only where the line is known to parse without it.
+    # A syntax error counts only if the line is known to parse without the text.
     return not syntax.has_error(text, after[num_replaced:]) or syntax.has_error("", after) is not False
 
 

@@ -1,7 +1,4 @@
-"""The marks that are open at the window's beginning, by a bounded look at the text above it.
-
-Has no access to the window's own text.
-"""
+"""Finds the marks that are open at the beginning of the text window, from bounded text before it."""
 
 from __future__ import annotations
 
@@ -16,12 +13,12 @@ from completion_engine.suggestions.checkpoints import scan_lines
 from completion_engine.text_window import CursorContext
 
 _MAX_CHARS = 16_000
-_MAX_ALIGNED_CHARS = 4_000  # characters of a cut text that are searched for a line of certain code
+_MAX_ALIGNED_CHARS = 4_000  # a cut text is searched so far for a line that is certainly code
 # strings and parts over several lines; human text has fewer
 _MAX_MARKS = 2_500
 _MIN_PREFIX_CHARS = 48_000  # characters of a document that may itself be cut at its beginning
 _MAX_BLANKS = 400
-# A line that text in strings and comments hardly holds: nothing but brackets and parts is open there.
+# A line that hardly occurs in strings and comments, so only brackets and embedded parts are open there.
 _STATEMENT = re.compile(
     r"^(?:\}[;,)]*$|(?:async def|class|def|export|fn|fun|func|function|impl|import|interface|local function"
     r"|module|namespace|package|pub|public|struct|type|use) [\w({*'\"@.]|#include |@\w+(?:\(|$)"
@@ -48,7 +45,7 @@ def open_before(language: str, cursor: CursorContext) -> tuple[Open, ...]:
 
 
 def _lone_part(language: str, prefix: str) -> Pair | None:
-    """The surroundings of a document that holds one part without its marks, such as a snippet of PHP."""
+    """Return the pair around a document that is one embedded part without its marks, as a PHP snippet is."""
     traits = language_of(language)
     if not traits.lone or "<?" in prefix or prefix[:_MAX_BLANKS].lstrip()[:1] == "<":
         return None
@@ -56,7 +53,7 @@ def _lone_part(language: str, prefix: str) -> Pair | None:
 
 
 def _start(prefix: str, end: int) -> int:
-    """The position to begin the look: in a long text at a line that is certainly code, if there is one."""
+    """Return where to begin the scan: in a long text, at a line that is certainly code, if there is one."""
     start = max(0, end - _MAX_CHARS)
     if not start and len(prefix) < _MIN_PREFIX_CHARS:
         return 0
@@ -65,7 +62,7 @@ def _start(prefix: str, end: int) -> int:
 
 
 def _part_at(language: str, prefix: str, at: int) -> tuple[Open, ...]:
-    """The part in another language that an offset stands in, by the marks of large parts alone."""
+    """Return the part in another language at an offset, found by the marks of large parts only."""
     traits = language_of(language)
     markup = traits.markup
     if not at or markup is None or markup.is_nested_in_code:
@@ -85,7 +82,9 @@ def _part_at(language: str, prefix: str, at: int) -> tuple[Open, ...]:
 
 @lru_cache(maxsize=8)
 def _open_after(language: str, head: str, outer: tuple[Open, ...]) -> tuple[Open, ...]:
-    """Marks that are open at the end of a text, with offsets from there; those of `outer` too."""
+    """Return the marks that are open at the end of a text, those of `outer` included, with offsets from
+    there.
+    """
     stack: Stack = [entry._replace(start=entry.start + len(head)) for entry in outer]
     num_marks = 0
     for scanned in scan_lines(language, head, stack, is_quick=True):

@@ -1,4 +1,4 @@
-"""Where generated text closes what it must not, or opens what the text below the cursor closes."""
+"""Rules against generated text that closes or opens what the text around the cursor already does."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from completion_engine.suggestions.rules import Fire
 _MAX_CHARS_BEFORE = 1_000  # characters of the cursor's line
 _MAX_PARAGRAPH_CHARS = 2_000
 _BRACKETS = re.compile(r"\\[^\n]|[()\[\]{}]")
-# `a)` and `:-)` close nothing and are meant.
+# The brackets of `a)` and `:-)` count as text.
 _LABEL_OR_FACE = re.compile(r"(?:(?:\A|\n)[\s>*-]*\(?\w{1,3}|(?:\A|\s)[:;=8xX][-^o']?)[)\]}]\Z")
 _PUNCTUATION = ".,;:"
-_MAX_LINES = 4  # that are looked at for what they open
+_MAX_LINES = 4  # whose opening marks are considered
 _END_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
 
 
 def unmatched_bracket(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires at a mark that closes nothing, or what the text after the cursor already closes.
+    """Fires at a mark that closes nothing, or closes what the text after the cursor already closes.
 
-    Brackets that are closed on the cursor's own line may be closed: the suggestion then covers it. Brackets
-    that lines below close may be closed, if the same line opens another of its kind.
+    Brackets that are closed on the cursor's own line may be closed again: the suggestion then replaces that
+    text. Brackets that lines below close may be closed if the same line opens another one of the same kind.
     """
-    standing: list[Open] = []  # opened in place of brackets that lines below close
-    waiting: list[Event] = []  # on one line closed ones of those, which may have such a successor
-    opened: list[Open] = []  # after these and still open
+    standing: list[Open] = []  # opened instead of brackets that lines below close
+    waiting: list[Event] = []  # closing marks of such brackets on one line, before a possible replacement
+    opened: list[Open] = []  # opened after them and still open
     for event in reading.events:
         if event.kind == "newline" and waiting:
             successors = _successors(waiting, opened)
@@ -52,7 +52,7 @@ def _fire(seen: Event, wrong: Event, reading: Reading) -> Fire:
 
 
 def _successors(closed: list[Event], opened: list[Open]) -> list[Open]:
-    """One of the brackets `opened` for each closed one, as far as there are any of its kind."""
+    """Return for each closed bracket one of `opened` of the same kind, if there is one."""
     left = list(opened)
     found: list[Open] = []
     for event in closed:
@@ -64,7 +64,7 @@ def _successors(closed: list[Event], opened: list[Open]) -> list[Open]:
 
 
 def _is_wrong(region: CursorRegion, reading: Reading, event: Event, standing: list[Open]) -> bool:
-    """Whether an event closes nothing, or what the text after the cursor closes."""
+    """Return whether an event closes nothing, or closes what the text after the cursor closes."""
     is_wrong = event.kind == "unmatched" and (
         region.is_from_start or not reading.text.startswith("</", event.start)
     )
@@ -76,7 +76,7 @@ def _is_wrong(region: CursorRegion, reading: Reading, event: Event, standing: li
 
 
 def _is_closed_below(region: CursorRegion, event: Event, standing: list[Open]) -> bool:
-    """Whether what an event closes is a bracket that lines below the cursor's close."""
+    """Return whether an event closes a bracket that lines below the cursor close."""
     entry = event.entry
     if event.kind != "close" or entry is None or not (entry.pair.kind == "bracket" or entry.is_element):
         return False
@@ -119,7 +119,8 @@ def stray_closing(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 def _prose_before(region: CursorRegion, reading: Reading, index: int) -> str | None:
-    """The text before a generated line that ends in prose, as far as brackets in it may close; None in code.
+    """Return the text before a generated line that ends in prose, in which its brackets may be opened; None
+    in code.
 
     Comments and markup are prose, back to a blank line, and so is all of a string over several lines.
     """
@@ -146,7 +147,7 @@ def _prose_before(region: CursorRegion, reading: Reading, index: int) -> str | N
 
 
 def _comment_before(before: str, inside: Open | None) -> str:
-    """The text of line comments that stand right above each other, before a line that ends with one."""
+    """Return the text of the line comments directly above a line that ends with a comment."""
     above, _, here = before.rpartition("\n")
     mark = inside.mark.strip() if inside else ""
     start = here.rfind(mark) if mark else -1
@@ -162,7 +163,7 @@ def _comment_before(before: str, inside: Open | None) -> str:
 
 
 def _num_stray(text: str) -> int:
-    """Number of brackets in a row at the end of a text that close nothing in it."""
+    """Return how many brackets in a row at the end of a text close nothing in it."""
     num_open = num_stray = 0
     end = -1
     for found in _BRACKETS.finditer(text):
@@ -177,7 +178,7 @@ def _num_stray(text: str) -> int:
 
 
 def stray_end_tag(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires at the end tag of an element that the document and the text do not begin."""
+    """Fires at the end tag of an element that neither the document nor the text begins."""
     if not region.is_from_start and region.language.markup:
         return None
     for tag in _END_TAG.finditer(reading.text):
@@ -189,7 +190,7 @@ def stray_end_tag(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 def opens_what_closes_below(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires after a line that opens a string, element or part whose inside and end stand below already."""
+    """Fires after a line that opens a string, element or part whose content and end are below already."""
     if region.line_suffix.strip():
         return None
     for index, line in enumerate(reading.lines):
@@ -208,7 +209,9 @@ def opens_what_closes_below(region: CursorRegion, reading: Reading) -> Fire | No
 
 
 def _closes_below(region: CursorRegion, text: str, opened: set[int]) -> bool:
-    """Whether the suffix closes what `text` leaves open of `opened`, and still all that it closes without."""
+    """Return whether the suffix closes what `text` leaves open of `opened`, and all that it closes without
+    `text`.
+    """
     stack = list(region.stack)
     for _ in scan(region.document_language, text, stack, before=region.tail):
         pass

@@ -1,8 +1,7 @@
-"""The region of a cursor: its language, code or text, the open marks, and those of them that close further
-on. the language there, code or text, what is open, and what of it closes further on.
+"""The region of a cursor: its language, whether it is in code or text, the open marks, and which are closed
+later.
 
-Decided once for a request, from the document alone; generated text is then scanned from that state. Must not
-know rules.
+The region is found once per request, from the document alone. Generated text is scanned from that state.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ _TOKEN = re.compile(r"</?[\w:.-]*|#?\w+|;;|\S")
 class Line:
     """One generated line, `text[start:end]` without its newline; the first one begins at the cursor.
 
-    `depth` counts the brackets open at its start, `depth_end` at its end; `innermost` is the last of
-    them. `inside` and `inside_end` are the string or comment open there. Comments begin at `code_end`.
-    `language_end` is that of the text after it.
+    `depth` is the number of brackets open at its start, `depth_end` at its end, and `innermost` is the last
+    open bracket. `inside` and `inside_end` are the string or comment open at its start and end. The comment
+    at its end begins at `code_end`. `language_end` is the language of the text after it.
     """
 
     start: int
@@ -62,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Generated text as scanned from the cursor on: its events, its lines, what is open at its end."""
+    """The scan of generated text from the cursor on: its events, its lines, and the marks open at its end."""
 
     text: str
     events: list[Event]
@@ -71,17 +70,17 @@ class Reading:
 
 
 class CursorRegion:
-    """The surroundings of a cursor, as far as a scan finds them.
+    """The scanned surroundings of a cursor.
 
-    `closed` has the starts of those open at the cursor that the text after it closes, with the offset after
-    it where that is done. `is_from_start` is set if the scan began at the document's start.
+    `closed` maps the start of each mark that is open at the cursor and closed after it to the offset after
+    the closing mark. `is_from_start` is set if the scan began at the document's start.
     """
 
     def __init__(self, cursor: CursorContext) -> None:
         self.cursor = cursor
         # imbalances of texts at the cursor; see `rest_of_line`
         self.imbalances: dict[tuple[str, int], int] = {}
-        self.num_marks_read = 0  # the work that they took
+        self.num_marks_read = 0  # marks read to compute them
         self._last_reading: Reading | None = None
         self.document_language = identifier_of(cursor.language) if cursor.language else ""
         self.before, self.after = cursor.before, cursor.after
@@ -109,7 +108,7 @@ class CursorRegion:
 
     @cached_property
     def part(self) -> tuple[str, str]:
-        """The text before and after the cursor of the part in the cursor's language, within the window."""
+        """The text before and after the cursor, in the text window, of the part in the cursor's language."""
         entry = next((entry for entry in reversed(self.stack) if entry.pair.kind == "region"), None)
         if entry is None:
             return self.before, self.after
@@ -122,19 +121,21 @@ class CursorRegion:
 
     @property
     def inside(self) -> Open | None:
-        """The string or comment that the cursor stands in."""
+        """The string or comment around the cursor; None in code."""
         return text_at(self.stack)
 
     @property
     def surroundings(self) -> Surroundings:
-        """What the cursor stands in; a Python docstring is a string, code in a template string is code."""
+        """The kind of text around the cursor. A Python docstring is a string, code in a template string is
+        code.
+        """
         if self.inside is None:
             return "code"
         return "comment" if self.inside.is_comment else "string"
 
     @cached_property
     def indent_unit(self) -> int:
-        """The columns of one step of indentation in the window: the commonest step in, else `TAB_WIDTH`."""
+        """The columns of one step of indentation: the most common one in the window, else `TAB_WIDTH`."""
         widths = [indent_width(line) for line in self.before.split("\n") if line.strip()]
         steps = Counter(b - a for a, b in pairwise(widths) if 0 < b - a <= 8)
         return steps.most_common(1)[0][0] if steps else TAB_WIDTH
@@ -181,7 +182,7 @@ class CursorRegion:
         return Reading(text, events, [*lines, last], stack)
 
     def line_text(self, reading: Reading, index: int) -> str:
-        """The whole text of a generated line; the first includes the text left of the cursor."""
+        """Return a generated line; the first one includes the text left of the cursor."""
         line = reading.lines[index]
         return ("" if index else self.line_prefix) + reading.text[line.start : line.end]
 
@@ -202,14 +203,16 @@ class CursorRegion:
         )
 
     def line_above(self, width: int | None = None) -> str:
-        """The nearest non-blank line above the cursor's, indented by less than `width` if that is given."""
+        """Return the nearest non-blank line above the cursor's, indented by less than `width` if that is
+        given.
+        """
         for line in reversed(self.before.split("\n")[:-1]):
             if line.strip() and (width is None or indent_width(line) < width):
                 return line
         return ""
 
     def code_above(self) -> str:
-        """The nearest non-blank line above the cursor's, without the comments at its end."""
+        """Return the nearest non-blank line above the cursor's, without comments at its end."""
         line = self.line_above().rstrip()
         line_start = self.before.rfind(line, 0, len(self.before) - len(self.line_prefix))
         spans: list[tuple[int, int]] = []
@@ -224,7 +227,7 @@ class CursorRegion:
 
     @cached_property
     def lines_below(self) -> list[str]:
-        """The non-blank lines below the cursor's, within the window."""
+        """The non-blank lines below the cursor's, in the text window."""
         return [line for line in self.after.split("\n")[1:] if line.strip()]
 
 
@@ -265,7 +268,7 @@ def _innermost(stack: Stack) -> str:
 
 
 def first_word(text: str, *, is_ended: bool) -> str:
-    """The first word or sign of a line, empty while it may still grow."""
+    """Return the first word or sign of a line; empty while it may still grow."""
     stripped = text.lstrip()
     match = _TOKEN.match(stripped)
     if match is None or (match.end() == len(stripped) and not is_ended and match.group() not in ")]}{"):

@@ -1,4 +1,4 @@
-"""Text that repeats the text after the cursor, the line above, or itself."""
+"""Rules against text that repeats the text after the cursor, the line above, or itself."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ NUM_HEAD_CHARS = 20
 MAX_HEAD_CHARS = 60
 MAX_CYCLE_LINES = 4
 NUM_CYCLES = 3
-NUM_NUMBERED = 5  # lines that differ in their numbers alone
-NUM_ALIKE, NUM_ALIKE_WORDS = 4, 4  # lines of comments that begin with the same words, their mark among them
+NUM_NUMBERED = 5  # lines in a row that differ only in their numbers
+NUM_ALIKE, NUM_ALIKE_WORDS = (
+    4,
+    4,
+)  # comment lines in a row, and the equal words at their beginning, comment mark included
 CIRCLE_CHECK_EVERY = 8
 CIRCLE_TAIL = 12
 MIN_CIRCLE_CHARS = 60
@@ -40,13 +43,13 @@ _MAX_ONCE_CHARS = 100
 
 
 def is_telling(line: str) -> bool:
-    """Whether a line says enough that a second copy of it is a repeat: not `}`, `0,` or `end`."""
+    """Return whether a second copy of a line is a repeat; false for lines such as `}`, `0,` or `end`."""
     stripped = line.strip()
     return len(stripped) >= 4 and len(_WORD.findall(stripped)) >= 3 and not _stands_once(stripped)
 
 
 def _stands_once(code: str) -> bool:
-    """Whether a line of code cannot follow itself; no long one is such a line."""
+    """Return whether a line of code cannot follow itself; false for long lines."""
     return len(code) <= _MAX_ONCE_CHARS and _ONLY_ONCE.match(code) is not None
 
 
@@ -70,7 +73,9 @@ def repeats(region: CursorRegion, line: str, following: str, *, is_first: bool) 
 
 
 def _repeats_lines(region: CursorRegion) -> bool:
-    """Whether the document, without the cursor's line, holds a line twice in a row near the cursor."""
+    """Return whether the document near the cursor, without the cursor's line, has the same line twice in a
+    row.
+    """
     above = [line.rstrip() for line in region.before.split("\n")[:-1] if line.strip()]
     below = [line.rstrip() for line in region.lines_below]
     beside = above[-1:] + below[:1] if below and _WORD.search(below[0]) else []  # no rulers: they make a box
@@ -78,12 +83,12 @@ def _repeats_lines(region: CursorRegion) -> bool:
 
 
 def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires when a whole generated line equals the next line that is not blank, or two do the next two."""
+    """Fires if a complete generated line equals the next non-blank line, or two lines equal the next two."""
     below = region.lines_below
     if not below or region.line_suffix.strip():
         return None
     closers = region.language.closers
-    previous = -1  # end of the text before a line that is too short to count alone
+    previous = -1  # end of the text before a line that is too short to count by itself
     for index, line in enumerate(reading.lines):
         text = region.line_text(reading, index)
         if not line.is_ended or not text.strip():
@@ -105,7 +110,7 @@ def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 def _closes_block_above(region: CursorRegion) -> bool:
-    """Whether a block that began in the cursor's column is what a closing word there would close."""
+    """Return whether a closing word in the cursor's column would close a block that began in this column."""
     num_deeper = 0
     for line in reversed(region.before.split("\n")[:-1]):
         width = indent_width(line)
@@ -117,10 +122,10 @@ def _closes_block_above(region: CursorRegion) -> bool:
 
 
 def repeats_suffix(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires when the text ends with the first 20 characters of the suffix, blanks before them left out.
+    """Fires if the text ends with the first 20 characters of the suffix, without leading blanks.
 
-    Where they begin a line, the rest of it counts too, up to 60 characters: neighbouring lines often
-    begin alike. Decorators count with the line after them, for neighbours often share them.
+    If they begin a line, up to 60 characters of this line count, because neighbouring lines often begin
+    alike. Decorators count together with the line after them, because neighbours often share them.
     """
     stripped = region.after.lstrip()
     is_at_line_start = "\n" in region.after[: len(region.after) - len(stripped)]
@@ -144,14 +149,14 @@ def repeats_suffix(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 def rest_of_line_reached(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires when the text has arrived at the whole rest of the line, with its brackets in order."""
+    """Fires when the text ends with the whole rest of the line and all its brackets are paired."""
     rest = region.line_suffix.strip()
     if not region.cursor.has_rest_of_line or len(rest) < 3:
         return None
     start = reading.text.find(rest)
     while start >= 0:
         end = start + len(rest)
-        seen = end + rest[-1].isalnum()  # a word that goes on is another word
+        seen = end + rest[-1].isalnum()  # a word that continues is another word
         is_whole = seen <= len(reading.text) and not (seen > end and reading.text[end].isalnum())
         left_open = imbalance(region, reading.text[:end], len(region.line_suffix)) if is_whole else 0
         if is_whole and left_open <= imbalance(region, "", 0):
@@ -161,10 +166,10 @@ def rest_of_line_reached(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 def repeated_lines(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires when one to four lines were written three times in a row, or one that says little more often.
+    """Fires if one to four lines were written three times in a row, or more often for a short line.
 
-    So do lines that differ in their numbers alone, and lines of comments that begin alike, unless those near
-    the cursor do.
+    It also fires for lines that differ only in their numbers, and for comment lines that begin alike, unless
+    lines near the cursor do the same.
     """
     lines: list[str] = []
     ends: list[int] = []
@@ -198,7 +203,7 @@ def _is_comment(region: CursorRegion, reading: Reading, index: int) -> bool:
 
 
 def _begin_alike(lines: list[str]) -> bool:
-    """Whether lines begin with the same words and have more of them."""
+    """Return whether lines begin with the same words and have more words after them."""
     words = [line.split() for line in lines]
     begins = {tuple(each[:NUM_ALIKE_WORDS]) for each in words}
     return len(begins) == 1 and min(map(len, words)) > NUM_ALIKE_WORDS
@@ -220,10 +225,10 @@ def _is_numbered(region: CursorRegion, masked: str) -> bool:
 
 
 def repeated_text(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires when the text has turned in a circle: five rounds of 60 characters, or three of a long one.
+    """Fires if the text has repeated itself: five times 60 characters, or three times a long text.
 
-    Looked at every eighth character, so that a check stays cheap. Rulers such as `-----` pass, and what the
-    document repeats itself.
+    It is checked at every eighth character to keep the cost low. Rulers such as `-----`, and text that the
+    document repeats itself, are allowed.
     """
     text = reading.text
     for end in range(MIN_CIRCLE_CHARS, len(text) + 1, CIRCLE_CHECK_EVERY):
@@ -243,7 +248,7 @@ def repeated_text(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 def _whole_lines(text: str, num_chars: int) -> int:
-    """The length of the whole lines among the first characters; all of them if not even one line is whole."""
+    """Return the length of the complete lines in the first characters; all if no line is complete."""
     if text[num_chars : num_chars + 1] == "\n":
         return num_chars
     end = text.rfind("\n", 0, num_chars)
@@ -251,7 +256,7 @@ def _whole_lines(text: str, num_chars: int) -> int:
 
 
 def repeats_line_above(region: CursorRegion, text: str) -> bool:
-    """Whether text begins with a copy of the line above the cursor's; `text` is not empty."""
+    """Return whether `text`, which is not empty, begins with a copy of the line above the cursor's."""
     above = region.line_above()
     first = region.line_prefix + text.lstrip("\n").partition("\n")[0]
     if text.startswith("\n"):
@@ -260,7 +265,7 @@ def repeats_line_above(region: CursorRegion, text: str) -> bool:
 
 
 def ends_as_in_a_chat(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires where code ends with a fence, as in a chat, or with a mark of a model: no code holds those."""
+    """Fires where code ends with a Markdown fence or a control marker of a model, as in a chat."""
     found = _SPECIAL_TOKEN.search(reading.text)
     if found and found[0] not in region.before + region.after:
         return Fire(found.end(), len(reading.text[: found.start()].rstrip()), "chat-fence")

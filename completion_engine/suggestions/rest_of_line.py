@@ -1,7 +1,7 @@
-"""The part of the cursor's line that a text covers, and the imbalance of the line.
+"""Finds how much of the rest of the cursor's line a text replaces, and how balanced the line then is.
 
-Counts what the scan found, and on the cursor's line also the marks of prose and angle brackets, which only
-what stands around them tells from signs.
+It counts the events of the scan. On the cursor's line it also counts quotes and brackets in prose, and angle
+brackets, whose meaning depends on the text around them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/?!'\"`-]+")
 _OPERATOR = re.compile(r"[ ]([=:|&+*<>.?]|[-=!<>:]=|&&|\|\||->|=>)[ ]")
 _MAX_MARKS = 8
 _MAX_OVERLAPS = 8
-_MAX_OPENED = 64  # marks of prose that wait for a partner
+_MAX_OPENED = 64  # marks in prose without a partner yet
 _MAX_KEPT = 256  # imbalances
 _OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
 _MAX_CHARS_BEFORE = 400  # characters of the cursor's line
 
 
 def num_covered(region: CursorRegion, text: str) -> int:
-    """Number of characters of the rest of the line that `text` covers.
+    """Return how many characters of the rest of the line `text` replaces.
 
-    Chooses the cover that leaves brackets and strings the most balanced, and the longest of those.
+    Chooses the number that leaves brackets and strings the most balanced; among equals, the largest.
     """
     rest = region.line_suffix
     if not rest.strip():
@@ -86,7 +86,7 @@ def _imbalance(region: CursorRegion, joined: str) -> int:
 
 
 def _loose_marks(region: CursorRegion, text: str) -> int:
-    """Number of prose marks without a partner on the cursor's line."""
+    """Return the number of marks in prose on the cursor's line that have no partner."""
     if "\n" in text or not _is_prose(region, region.stack):
         return 0
     opened: list[str] = []
@@ -97,7 +97,7 @@ def _loose_marks(region: CursorRegion, text: str) -> int:
         region.num_marks_read += 1
         closes_nothing += _closes_nothing(found[0], opened, waiting)
         num_before = len(opened) if found.start() < len(start) else min(num_before, len(opened))
-    # Marks that an editor put after the cursor close nothing that the text opens later and leaves open.
+    # A mark that the editor inserted after the cursor does not close what the text opens and leaves open.
     return closes_nothing + (len(opened) if region.cursor.has_rest_of_line else num_before)
 
 
@@ -106,7 +106,7 @@ def _is_prose(region: CursorRegion, stack: Stack) -> bool:
 
 
 def _prose_start(region: CursorRegion) -> str:
-    """The prose that the cursor stands in, on its line."""
+    """Return the prose on the cursor's line before the cursor."""
     line = region.line_prefix[-_MAX_CHARS_BEFORE:]
     inner = region.stack[-1] if region.stack else None
     if inner is None or inner.pair.kind == "bracket":
@@ -199,7 +199,7 @@ def _closings(region: CursorRegion, text: str) -> list[tuple[str, int]]:
 
 
 def _after_sign(text: str, sign: str, position: int) -> int:
-    """Where `text` goes on after `sign`, which must follow at `position`, or end it if that is -1."""
+    """Return where `text` continues after `sign`, which must be at `position`, or at the end for -1."""
     if position < 0:
         return len(text) if text.rstrip().endswith(sign) else -1
     ahead = text[position:].lstrip(" ")
@@ -226,7 +226,7 @@ def _uncounted_closings(region: CursorRegion, text: str) -> Iterator[tuple[int, 
 
 
 def _closes_nothing(mark: str, opened: list[str], waiting: set[str]) -> bool:
-    """Whether a mark closes none of `opened`, which it changes as it does or opens another."""
+    """Return whether a mark closes none of `opened`; updates `opened` with the mark."""
     if mark.startswith("\\"):
         return False
     opening = _OPENING.get(mark, mark)
@@ -245,14 +245,16 @@ def _closes_nothing(mark: str, opened: list[str], waiting: set[str]) -> bool:
 
 
 def _open_marks(region: CursorRegion) -> set[str]:
-    """The marks that are their own closers and odd in number on the cursor's line, in the prose there."""
+    """Return the marks that close themselves, such as quotes, with an odd count in the prose of the cursor's
+    line.
+    """
     marks = [found[0] for found in _TEXT.finditer(_prose_start(region))]
     own = {mark for mark in marks if not mark.startswith("\\") and mark not in "()[]{}<>"}
     return {mark for mark in own if marks.count(mark) % 2}
 
 
 def _pieces(region: CursorRegion, text: str) -> Iterator[tuple[int, int, Stack]]:
-    """The text cut at the ends of its strings and comments, each part with its open marks."""
+    """Yield the text cut at the ends of its strings and comments, each part with its open marks."""
     stack = list(region.stack)
     start, open_before = 0, list(stack)
     for event in scan(region.document_language, text, stack, before=region.tail):

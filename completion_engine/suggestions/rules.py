@@ -1,7 +1,4 @@
-"""The rules' names, the sentence that `why` shows for each, and the record of a decision.
-
-Has no access to a rule's code.
-"""
+"""The names of the rules, the sentence that `why` shows for each, and the record of a decision."""
 
 from __future__ import annotations
 

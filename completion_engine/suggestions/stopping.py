@@ -1,7 +1,6 @@
-"""When generation at a cursor ends: the rules of all families, applied after every verified token.
+"""When generation at a cursor ends: applies the rules of all families after each verified token.
 
-Owns also where unfinished text may be cut: the ends of whole statements, else of whole words. Text in,
-decisions out; has no access to tokens, models or editors.
+It also finds where unfinished text may be cut: at the end of a statement, else of a word.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ _RULES = (
 
 
 class StopRules:
-    """Decides for one place when to stop. Built once per completion.
+    """Decides at one cursor when to stop. Built once per completion.
 
-    Each rule fires at the first character that decides it, and the rule that fires first decides. So a
-    decision, once made, holds for every longer text, however the text was cut into calls.
+    Each rule fires at the first character that decides it, and the first rule to fire decides. So a decision
+    never changes when more text is generated, and does not depend on how the text was divided into calls.
     """
 
     def __init__(self, cursor: CursorContext) -> None:
@@ -62,7 +61,7 @@ class StopRules:
         self._definitions: dict[str, bool] = {}
 
     def check(self, generated: str) -> Stop | None:
-        """The position of the stop in all the text generated so far at the cursor; None to go on."""
+        """Return where to stop in the text generated so far; None to go on."""
         reading = self.region.read(generated)
         fires = [fire for rule in _RULES if (fire := rule(self.region, reading))]
         end = end_of_suggestion(self.region, self._mode, reading, self._is_definition)
@@ -70,15 +69,15 @@ class StopRules:
         return Stop(first.rule, first.keep) if first else None
 
     def boundary(self, generated: str) -> int:
-        """Number of characters to keep when time is up: whole statements, else whole words, else 0."""
+        """Return how many characters to keep at a deadline: whole statements, else whole words, else 0."""
         return boundary(self.region, self.read(generated))
 
     def head(self, generated: str, num_chars: int) -> int:
-        """Number of the first `num_chars` to keep, given the characters after them: as `boundary`."""
+        """Return the same within the first `num_chars` characters, given the characters after them."""
         return head(self.region, generated, num_chars)
 
     def read(self, generated: str) -> Reading:
-        """The scan of generated text that the rules share."""
+        """Return the scan of generated text, which the rules share."""
         return self.region.read(generated)
 
     def _is_definition(self, text: str) -> bool:
@@ -88,7 +87,7 @@ class StopRules:
 
 
 def load_grammar(language: str) -> None:
-    """Load what the first completion in a language would otherwise wait for, 15 to 30 ms once."""
+    """Load the grammar of a language, so that the first completion does not wait 15 to 30 ms for it."""
     rules = StopRules(CursorContext("", "", language))
     rules.syntax.ends_with_definition("x")
 
@@ -98,19 +97,19 @@ def _seen(fire: Fire) -> int:
 
 
 def boundary(region: CursorRegion, reading: Reading) -> int:
-    """Length of the longest head of the text that ends where a reader would end it; 0 if there is none.
+    """Return the length of the longest prefix of the text that ends at a good position; 0 if there is none.
 
-    Ends of statements count first: a line after which nothing opened in the text is still open. Where
-    there is none yet, the end of a word, closing bracket or line that is known to be whole; a line that
-    ends with an opening bracket is. Longer text never has a shorter boundary.
+    Ends of statements come first: line ends where nothing that the text opened is still open. Without one, it
+    is the end of a word, closing bracket or line that is known to be complete; a line that ends with an
+    opening bracket is complete. A longer text never has a smaller boundary.
     """
     return _last_statement_end(region, reading) or _last_word_end(region, reading)
 
 
 def head(region: CursorRegion, generated: str, num_chars: int) -> int:
-    """Length of the longest such head of the first `num_chars` characters, given the characters after them.
+    """Return the length of the longest such prefix within the first `num_chars` characters.
 
-    The later text shows whether a word, a number or a line is whole.
+    The characters after them show whether a word, a number or a line is complete.
     """
     following = generated[num_chars : num_chars + 1]
     is_decimal = following == "." and generated[:num_chars][-1:].isdigit()
@@ -129,7 +128,7 @@ def _last_statement_end(region: CursorRegion, reading: Reading) -> int:
         is_whole = line.depth_end <= reading.lines[0].depth and (
             line.inside_end is None or line.inside_end == region.inside
         )
-        if traits.blocks == "end" and index:  # the word that closes a block of the text is still missing
+        if traits.blocks == "end" and index:  # the text still lacks the word that closes its block
             is_whole = is_whole and indent_width(region.line_text(reading, index)) <= region.indent
         if is_whole and not (
             traits.opener.search(code) or traits.unfinished.search(code) or traits.prelude.search(code)
@@ -139,10 +138,12 @@ def _last_statement_end(region: CursorRegion, reading: Reading) -> int:
 
 
 def _line_ends(reading: Reading) -> set[int]:
-    """Ends of lines at which nothing that the text opened is open but brackets at the ends of lines."""
+    """Return the line ends at which nothing that the text opened is open, except brackets at the ends of
+    lines.
+    """
     ends: set[int] = set()
-    fresh: set[Open] = set()  # opened on the line at hand
-    kept: set[Open] = set()  # on earlier lines, but for those brackets
+    fresh: set[Open] = set()  # opened on the current line
+    kept: set[Open] = set()  # opened on earlier lines, without brackets at line ends
     for event in reading.events:
         if event.kind == "open" and event.entry:
             fresh.add(event.entry)

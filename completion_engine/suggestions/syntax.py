@@ -13,7 +13,7 @@ from tree_sitter import Node, Parser, Tree
 from completion_engine.grammars import Begun, new_parser, parse_within
 
 _DEFINITION_SUFFIXES = ("_definition", "_declaration", "_item", "_specifier")
-_MAX_SPENT_S = 0.03  # for all texts at one cursor
+_MAX_SPENT_S = 0.03  # for all parses at one cursor
 _MAX_PARSE_S = (
     0.02  # a parser needs seconds for text that is not code of its language, and a hundredth for code
 )
@@ -23,16 +23,16 @@ _DEFINITIONS = frozenset({"method", "singleton_method", "class", "module", "rule
 
 @cache
 def _parser(language: str) -> Parser | None:
-    """The engine's own parser of an LSP language id, loaded on first use; None without a grammar for it."""
+    """Return the engine's parser for an LSP language id, loaded on first use; None without a grammar."""
     return new_parser(language)
 
 
 class SyntaxWindow:
-    """The text before the cursor, parsed once on first use; each question parses only what is new.
+    """The text before the cursor, parsed once on first use; each question parses only its new text.
 
-    The tree of unfinished code is a guess, and so are the answers: rules may use them to end a
-    suggestion well, not to hold one to be correct. A text that once takes the parser too long is unknown
-    from then on, so that a completion waits for it once at most.
+    The tree of unfinished code is a guess. So rules may use the answers to end a suggestion well, but not to
+    prove that it is correct. After one parse that takes too long, all further answers are unknown, so a
+    completion waits at most once.
     """
 
     def __init__(self, language: str, before: str) -> None:
@@ -43,7 +43,9 @@ class SyntaxWindow:
 
     @property
     def is_too_slow(self) -> bool:
-        """Whether the parser has taken as long as one suggestion may take: all that follows is unknown."""
+        """Whether the parser has used up the time for one suggestion, so that all further answers are
+        unknown.
+        """
         return self._is_too_slow or self._spent_s > _MAX_SPENT_S
 
     @cached_property
@@ -52,7 +54,7 @@ class SyntaxWindow:
         return self._within_time(parser, self._before) if parser else None
 
     def ends_with_definition(self, text: str) -> bool:
-        """Whether `text`, written at the cursor, ends with a definition that began in it, body and all."""
+        """Return whether `text`, written at the cursor, ends with a complete definition that began in it."""
         tree, source = self._parse(text)
         if tree is None:
             return False
@@ -65,7 +67,7 @@ class SyntaxWindow:
         return False
 
     def has_error(self, text: str, after: str) -> bool | None:
-        """Whether the cursor's line, with `text` and `after` after it, does not parse; None if unknown."""
+        """Return whether the cursor's line with `text` and then `after` has an error; None if unknown."""
         tree, source = self._parse(text + after)
         if tree is None:
             return None
