@@ -12,6 +12,8 @@ from completion_engine.suggestions.rest_of_line import imbalance, num_covered
 from completion_engine.suggestions.rules import RuleName
 from completion_engine.suggestions.stopping import StopRules
 
+_SEPARATORS = (",", ";")
+_MAX_LINE_CHARS = 400
 _MAX_ROUNDS = 8
 _MAX_TRIMS = 24
 _MAX_PARSED_AFTER = 1_000  # characters after the cursor
@@ -79,7 +81,9 @@ def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:
 def _fitting(rules: StopRules, text: str) -> str:
     """Return the longest prefix of the text that fits the rest of the line; empty if none does."""
     region = rules.region
-    if not region.cursor.has_rest_of_line or _fits(rules, text):
+    if not region.cursor.has_rest_of_line:
+        return _before_separator(region, text)
+    if _fits(rules, text):
         return text
     most = region.num_marks_read + _MAX_MARKS_READ
     for _ in range(_MAX_TRIMS):
@@ -91,6 +95,28 @@ def _fitting(rules: StopRules, text: str) -> str:
         if _fits(rules, text) and not _is_glued(region, text):
             return text
     return ""
+
+
+def _before_separator(region: CursorRegion, text: str) -> str:
+    """The text up to the bracket that it closes in place of the rest of the line.
+
+    That is if a separator of the rest would otherwise follow a line that goes on, or another separator.
+    """
+    rest = region.line_suffix[num_covered(region, text) :].strip()
+    last = text.rstrip().rpartition("\n")[2][-_MAX_LINE_CHARS:]
+    traits = region.language
+    goes_on = (
+        last.endswith((*_SEPARATORS, "(", "[", "{"))
+        or traits.unfinished.search(last)
+        or traits.opener.search(last)
+    )
+    if not rest.startswith(_SEPARATORS) or not goes_on:
+        return text
+    for event in region.read(text).events:
+        start = event.entry.start if event.kind == "close" and event.entry else 0
+        if 0 < region.closed.get(start, 0) <= len(region.line_suffix):
+            return text[: event.end]
+    return text
 
 
 def _shorter(rules: StopRules, text: str) -> int:

@@ -120,3 +120,23 @@ def test_the_part_that_fits_is_shown(
     accepted: Accepted, language: str, document: str, generated: str, after: str
 ) -> None:
     assert accepted(language, document, generated) == after
+
+
+SEPARATED: list[tuple[str, str, str, str]] = [
+    (
+        "erlang",
+        "loop(State) ->\n    From ! {ok, ‸},\n    loop(State).\n",
+        "Item} ! {pop, From};\n        {quit} ->\n",
+        "loop(State) ->\n    From ! {ok, Item},\n    loop(State).\n",
+    ),
+    ("javascript", "f(‸),\n", "a) + {\n", "f(a),\n"),
+    ("javascript", "f(‸);\n", "a)\n  .then(b);\n", "f(a)\n  .then(b);\n"),
+    ("javascript", "f(‸);\n", "() => {\n  a();\n});\n", "f(() => {\n  a();\n});\n"),
+]
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "after"), SEPARATED)
+def test_a_separator_of_the_rest_does_not_follow_a_line_that_goes_on(
+    accepted: Callable[[str, str, str], str], language: str, document: str, generated: str, after: str
+) -> None:
+    assert accepted(language, document, generated) == after
