@@ -11,7 +11,7 @@ from enum import Enum, auto
 from functools import lru_cache
 
 from completion_engine.languages.identifiers import IDENTIFIERS
-from completion_engine.languages.syntax import Language, Pair, region
+from completion_engine.languages.syntax import Language, Markup, Pair, region
 from completion_engine.languages.table import identifier_of, language_of
 
 _ATTRIBUTE = re.compile(r"""\b(lang|type)\s*=\s*["']?(?:text/|application/)?(?:x-)?([\w+.-]+)""")
@@ -171,18 +171,33 @@ def raw_element(name: str, default: str, tag: str) -> tuple[Pair, str]:
 
 
 @lru_cache(maxsize=1024)
-def mode_of(name: str, pair: Pair | None, *, is_quick: bool = False, finds_lines: bool = True) -> Mode:
-    """The patterns of a language, inside a part that `pair` opened, if any."""
+def mode_of(
+    name: str,
+    pair: Pair | None,
+    *,
+    is_quick: bool = False,
+    finds_lines: bool = True,
+    skips_leaves: bool = False,
+) -> Mode:
+    """The patterns of a language, inside a part that `pair` opened, if any.
+
+    With `skips_leaves` one match passes over an element or attribute that opens and closes on its line.
+    """
     language = language_of(name)
     kind = pair.kind if pair else "region"
+    if skips_leaves and (kind in ("string", "comment", "nested-element") or not _has_leaves(language)):
+        return mode_of(name, pair, is_quick=is_quick, finds_lines=finds_lines)
     builder = _Builder()
     if pair is not None and kind in ("string", "comment"):
         _add_text(builder, language, pair)
     elif pair is not None and kind == "tag":
-        _add_tag(builder, language)
+        _add_tag(builder, language, skips_leaves=skips_leaves)
     elif kind == "nested-element":
         _add_nested_text(builder, language)
     else:
+        if skips_leaves and language.markup:
+            around = mode_of(name, pair, is_quick=is_quick, finds_lines=finds_lines)
+            builder.add(_leaf(language.markup, around.first.pattern), Action.SKIP, first="<")
         _add_code(builder, language, pair, is_quick and kind == "region")
     if finds_lines:
         builder.add("\n", Action.NEWLINE)
@@ -200,9 +215,25 @@ def _add_text(builder: _Builder, language: Language, pair: Pair) -> None:
         builder.add_pair(inner)
 
 
-def _add_tag(builder: _Builder, language: Language) -> None:
+def _has_leaves(language: Language) -> bool:
+    """Whether its elements stand in text, not in code."""
+    return language.markup is not None and not language.markup.is_nested_in_code
+
+
+def _leaf(markup: Markup, chars: str) -> str:
+    """An expression for an element without marks in it, on one line; `chars` is the class of all marks."""
+    others = "|".join(map(re.escape, (*markup.raw, *markup.void))) or "(?!)"
+    inner, value = (rf"[^{chars[1:-1]}<>\n{quote}]*+" for quote in ("", '"'))
+    attributes = rf"(?:[ \t]++[\w:@.-]++(?:=\"{value}\")?+)*+[ \t]*+"
+    return rf"<(?!(?i:{others})(?![\w:.$-]))(?P<tag>[A-Za-z][\w:.$-]*+){attributes}>{inner}</(?P=tag)[ \t]*+>"
+
+
+def _add_tag(builder: _Builder, language: Language, *, skips_leaves: bool) -> None:
     templates = tuple(pair for pair in language.pairs if pair.kind == "region" and not pair.begins_below)
     braces = _braces(language)
+    if skips_leaves:
+        marks = "".join(re.escape(pair.first or _first_chars(pair.opens)) for pair in (*templates, *braces))
+        builder.add(rf"\"[^\"\n{marks}]*+\"", Action.SKIP)
     for mark in "\"'":
         builder.add_pair(_attribute(mark, (*templates, *braces)))
     for pair in (*templates, *braces):

@@ -86,14 +86,23 @@ class Event(NamedTuple):
 Stack = list[Open]
 
 
-def scan(
-    language: str, text: str, stack: Stack, *, before: str = "", is_quick: bool = False
+def scan(  # noqa: PLR0913 - two independent shortcuts
+    language: str,
+    text: str,
+    stack: Stack,
+    *,
+    before: str = "",
+    is_quick: bool = False,
+    skips_leaves: bool = False,
 ) -> Iterator[Event]:
     """Events of `text`, which follows `before` with `stack` open, outermost first; `stack` changes with them.
 
-    A quick scan finds the strings, comments and parts that run over line ends, and leaves out the rest.
+    A quick scan finds the strings, comments and parts that run over line ends, and leaves out the rest. One
+    that skips leaves has no events of elements and attributes that begin and end on one line.
     """
-    return _Scan(language, text, stack, before, is_quick).events()
+    scanner = _Scan(language, text, stack, before, is_quick)
+    scanner.skips_leaves = skips_leaves
+    return scanner.events()
 
 
 def text_at(stack: Stack) -> Open | None:
@@ -123,6 +132,7 @@ class _Scan:
         self.line_start = self.text.rfind("\n", 0, self.shift) + 1 - self.shift
         self.stack = stack
         self.is_quick = is_quick
+        self.skips_leaves = False
         self.regions = _Regions(self.text, self.shift, stack)
         self.num_pending = sum(entry.is_pending for entry in stack)
 
@@ -171,7 +181,7 @@ class _Scan:
 
     def _mode(self, language: str, pair: Pair | None) -> Mode:
         if not self.is_quick:
-            return mode_of(language, pair)
+            return mode_of(language, pair, skips_leaves=self.skips_leaves)
         finds_lines = self.num_pending > 0 or (pair is not None and pair.ends_with_line)
         return mode_of(language, pair, is_quick=True, finds_lines=finds_lines)
 

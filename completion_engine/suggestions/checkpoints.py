@@ -114,7 +114,7 @@ def _scan(language: str, text: str, outer: tuple[Open, ...], before: str, *, is_
     stack: Stack = list(outer)
     kept: list[Event] = []
     num_events = 0
-    for event in scan(language, text, stack, before=before, is_quick=is_quick):
+    for event in scan(language, text, stack, before=before, is_quick=is_quick, skips_leaves=not is_quick):
         num_events += 1
         is_inner = event.kind == "close" and event.entry is not None and event.entry.start >= 0
         if event.kind != "open" and not is_inner:
