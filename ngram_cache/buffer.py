@@ -1,4 +1,4 @@
-"""A growing run of tokens, searched without sorting. Has no access to documents or the repository."""
+"""A growing token array that is searched without sorting."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _FEW = 96
 
 
 class TokenBuffer:
-    """Tokens that only grow at the end or are cut there: a prompt, what was just written.
+    """A token array that grows at its end or is cut there: a prompt, or recently written tokens.
 
-    An edit costs nothing but the copy of its tokens; a lookup scans for the last token of the context
-    and compares backwards from there. Made for up to some tens of thousands of tokens. One thread.
+    Appending only copies the new tokens. A lookup scans for the last token of the context and compares
+    backwards from each place. Made for up to some tens of thousands of tokens. Used by one thread.
     """
 
     def __init__(self, tokens: Sequence[int] | npt.NDArray[np.integer] = ()) -> None:
@@ -57,7 +57,7 @@ class TokenBuffer:
         self._num_tokens += len(added)
 
     def truncate(self, num_tokens: int) -> None:
-        """Keep the first `num_tokens`; ValueError when there are not as many."""
+        """Keep the first `num_tokens`. Raises ValueError if there are fewer."""
         if not 0 <= num_tokens <= self._num_tokens:
             raise ValueError(f"cannot keep {num_tokens} of {self._num_tokens} tokens")
         self._padded[MAX_CONTEXT + num_tokens : MAX_CONTEXT + self._num_tokens] = -1
@@ -71,7 +71,7 @@ class TokenBuffer:
         max_depth: int,
         min_match: int = 1,
     ) -> Lookup:
-        """The continuations of the longest suffix of `context` that occurs here, as in the index.
+        """Return the continuations of the longest suffix of `context` that occurs here, as the index does.
 
         Reads the most recent `MAX_OCCURRENCES` occurrences only.
         """
@@ -94,7 +94,7 @@ class TokenBuffer:
         return Lookup(length, len(ends), nodes)
 
     def _match(self, query: list[int]) -> list[npt.NDArray[np.int64]]:
-        """For every match length from 1 on the places (in the padded array) that continue such a match."""
+        """Return for each match length, from 1, the places in the padded array that continue such a match."""
         end = MAX_CONTEXT + self._num_tokens
         padded = self._padded
         levels: list[npt.NDArray[np.int64]] = []

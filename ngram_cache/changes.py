@@ -1,6 +1,7 @@
-"""Owns what a change of some names is about: the files that are there, and what is known at and below them.
+"""Finds what changed at some names: which files are there now, and which indexed paths they replace.
 
-Its cost follows what is known and what is found, not one times the other: a branch switch names thousands.
+A branch switch names thousands of paths, so the time grows with the sum of indexed and found paths, not with
+their product.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _CHECKED_PATHS = 1 << 12
 
 
 class Places:
-    """The paths at and below some names; whether it holds a path hardly depends on how many these are."""
+    """The paths at and below some names; testing a path is fast for any number of names."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._starts: list[str] = []
@@ -26,11 +27,11 @@ class Places:
 
     @property
     def names(self) -> list[str]:
-        """The names that lie below no other."""
+        """The names that are not below another name."""
         return [start.removesuffix("/") for start in self._starts]
 
     def __contains__(self, path: str) -> bool:
-        # None of the starts begins another, so only the last one up to here can begin this path.
+        # No name is a prefix of another, so only the last one that sorts before `path` can be its prefix.
         start = f"{path}/"
         at = bisect_right(self._starts, start)
         return at > 0 and start.startswith(self._starts[at - 1])
@@ -38,7 +39,7 @@ class Places:
 
 @dataclass(slots=True)
 class Change:
-    """What was found: `files` in place of the indexed paths in `scope`; all `folders` that are read now."""
+    """The result: `files` replace the indexed paths in `scope`; `folders` are all folders read now."""
 
     files: list[FoundFile]
     scope: Set[str]
@@ -67,7 +68,7 @@ def look_at(
 
 
 def _walks(repository: Repository, places: Places, checkpoint: Callable[[], None]) -> list[Walk]:
-    """Walk the places, as many as the time for one walk allows."""
+    """Walk the places, as far as the time for one walk allows."""
     known: KnownLayers = {}
     walks: list[Walk] = []
     until = time.monotonic() + repository.limits.max_walk_s
@@ -77,7 +78,7 @@ def _walks(repository: Repository, places: Places, checkpoint: Callable[[], None
             left_out = Walk()
             left_out.skipped["too many entries"] = len(places.names) - number
             return [*walks, left_out]
-        # The names of a folder follow one another, so what is not on the way to this one is needed no more.
+        # Names are sorted by folder, so layers of folders that do not contain this name are not needed again.
         for folder in [folder for folder in known if folder and not f"{name}/".startswith(f"{folder}/")]:
             del known[folder]
         walks.append(repository.look(name, known))

@@ -1,7 +1,7 @@
 """Opens files inside one folder: follows no link, and reads regular files only.
 
-Where the platform can, every step goes down from an open folder. A folder that is swapped for a link
-meanwhile then leads nowhere. Elsewhere the resolved path is compared.
+Where the platform can, each step opens an entry of the folder that is already open, so replacing a folder by
+a link meanwhile has no effect. On other platforms the resolved path is compared.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _PIECE_BYTES = 1 << 20
 
 
 class NoPlainFileError(OSError):
-    """A path that is not a regular file: a link, a folder, a pipe or a device."""
+    """The path is not a regular file, but a link, a folder, a pipe or a device."""
 
 
 class TooLargeError(OSError):
-    """A file has more bytes than were asked for at most."""
+    """The file has more bytes than the limit."""
 
 
 class ConfinedFolder:
@@ -42,11 +42,11 @@ class ConfinedFolder:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = Path(os.path.realpath(root))  # pathlib's own raises for a link to itself
+        self.root = Path(os.path.realpath(root))  # `Path.resolve` raises for a link to itself
 
     @cached_property
     def ignores_case(self) -> bool:
-        """Whether names in other letters are the same files here."""
+        """Whether names that differ only in case are the same file here."""
         swapped = self.root.parent / self.root.name.swapcase()
         if swapped == self.root:  # no letters, or a system whose paths ignore case
             return sys.platform in {"win32", "darwin"}
@@ -55,18 +55,18 @@ class ConfinedFolder:
         return False
 
     def read(self, path: str, max_bytes: int) -> bytes:
-        """The bytes of a plain file. TooLargeError when there are more than `max_bytes`."""
+        """Return the bytes of a regular file. Raises TooLargeError if there are more than `max_bytes`."""
         data = self.read_start(path, max_bytes + 1)
         if len(data) > max_bytes:
             raise TooLargeError(f"larger than {max_bytes} bytes")
         return data
 
     def read_start(self, path: str, num_bytes: int) -> bytes:
-        """The first `num_bytes` bytes of a plain file, or all where there are fewer."""
+        """Return the first `num_bytes` bytes of a regular file, or all if there are fewer."""
         folder, _, name = path.rpartition("/")
         with self._opened(folder) as parent:
             where = name if parent is not None else self.root / path
-            # Looked at first: opening a device may already do something.
+            # The type is checked first, because opening a device can have an effect.
             _check_plain(os.stat(where, dir_fd=parent, follow_symlinks=False))
             handle = os.open(where, _PLAIN, dir_fd=parent)
         with os.fdopen(handle, "rb", buffering=0) as file:
@@ -87,7 +87,7 @@ class ConfinedFolder:
 
     @contextmanager
     def scan(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """A folder's entries one by one, in no order, for as long as the context lasts."""
+        """Yield the entries of a folder, in no order, while the context is open."""
         with (
             self._opened(path) as folder,
             os.scandir(self.root / path if folder is None else folder) as entries,
@@ -96,7 +96,7 @@ class ConfinedFolder:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[int | None]:
-        """A descriptor of a folder below the root; None where the platform opens by whole paths only."""
+        """Yield a descriptor of a folder below the root; None if the platform opens by whole paths only."""
         if not _STEPS_DOWN:
             _check_resolved(self.root, path)
             yield None

@@ -1,4 +1,4 @@
-"""Owns the sorting of a token array by preceding context. Knows numpy only: no documents, no lookups."""
+"""Sorts the positions of a token array by the tokens before them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def never_stop() -> None:
 def sort_contexts(reversed_tokens: IntArray, checkpoint: Callable[[], None] = never_stop) -> IntArray:
     """Sort the positions `r` of `reversed_tokens` [n] by `reversed_tokens[r:r + MAX_CONTEXT]`.
 
-    The array holds text backwards, so what follows `r` here is what stands before it in the text, and `r - 1`
-    is its continuation. Only positions where neither the token nor its continuation is the boundary 0 are
-    returned. How contexts compare beyond a boundary is unspecified.
+    The array holds text backwards: the tokens after `r` in the array are those before it in the text, and `r
+    - 1` is its continuation. Only positions are returned where neither the token nor its continuation is the
+    boundary 0. The order of contexts that differ only beyond a boundary is unspecified.
 
-    Prefix doubling (Manber and Myers 1993): a first sort by as many tokens as one machine word packs, then
-    each round doubles the sorted width, over those positions only that still share their rank.
+    Prefix doubling (Manber and Myers 1993): the first sort compares as many tokens as fit in one machine
+    word. Then each round doubles the compared width for the positions that still have equal ranks.
 
-    `checkpoint` is called between passes over the array and may raise. No pass sorts the whole array.
+    `checkpoint` is called between passes over the array and may raise. No single call sorts the whole array.
     """
     num_tokens = len(reversed_tokens)
     if num_tokens >= 1 << 31:
@@ -56,7 +56,7 @@ def sort_contexts(reversed_tokens: IntArray, checkpoint: Callable[[], None] = ne
 
 
 def _order_of(keys: npt.NDArray[np.uint64], checkpoint: Callable[[], None]) -> IntArray:
-    """What sorts `keys` [n]: cut at some of them into ranges small enough to be sorted in one call each."""
+    """Return the order that sorts `keys` [n]; ranges between some keys are sorted in one call each."""
     if len(keys) <= _RANGE_KEYS:
         return np.argsort(keys).astype(np.int32)
     num_cuts = len(keys) // _RANGE_KEYS
@@ -66,7 +66,7 @@ def _order_of(keys: npt.NDArray[np.uint64], checkpoint: Callable[[], None]) -> I
     for start in range(0, len(keys), _RANGE_KEYS):
         checkpoint()
         part = keys[start : start + _RANGE_KEYS]
-        # Odd ranges hold one key alone, so that a key that fills the array costs no sorting.
+        # Odd ranges hold one key only, so a key that fills the array needs no sorting.
         ranges = np.searchsorted(cuts, part, "left") + np.searchsorted(cuts, part, "right")
         by_range = np.argsort(ranges.astype(np.uint16), kind="stable").astype(np.int32)
         ends = np.cumsum(np.bincount(ranges, minlength=len(pieces)))
@@ -85,7 +85,7 @@ def _order_of(keys: npt.NDArray[np.uint64], checkpoint: Callable[[], None]) -> I
 
 
 def _packed_keys(tokens: IntArray) -> tuple[npt.NDArray[np.uint64], int]:
-    """One word per position that orders it by its first `width` tokens; returns the words and `width`."""
+    """Return one word per position that orders it by its first `width` tokens, and `width`."""
     highest = int(tokens.max(initial=0))
     dense = tokens
     if len(tokens) >= _DENSE_FROM:
@@ -105,7 +105,7 @@ def _packed_keys(tokens: IntArray) -> tuple[npt.NDArray[np.uint64], int]:
 def _double(
     order: IntArray, rank: IntArray, slots: IntArray, width: int, checkpoint: Callable[[], None]
 ) -> IntArray:
-    """Sort the positions at `slots` of `order` by twice `width` tokens; returns the slots still shared."""
+    """Sort the positions at `slots` of `order` by `2 * width` tokens; return the slots still equal."""
     positions = order[slots]
     ahead = np.minimum(positions.astype(np.int64) + width, len(rank) - 1)
     keys = (rank[positions].astype(np.uint64) << np.uint64(32)) | rank[ahead].astype(np.uint64)
@@ -118,7 +118,7 @@ def _double(
 
 
 def _group_starts(sorted_keys: npt.NDArray[np.uint64]) -> IntArray:
-    """For every slot of a sorted array the first slot that holds the same key."""
+    """Return for each slot of a sorted array the first slot with the same key."""
     starts = np.zeros(len(sorted_keys), dtype=np.int32)
     changes = np.flatnonzero(sorted_keys[1:] != sorted_keys[:-1]).astype(np.int32) + np.int32(1)
     starts[changes] = changes
@@ -127,7 +127,7 @@ def _group_starts(sorted_keys: npt.NDArray[np.uint64]) -> IntArray:
 
 
 def _shared(group_start: IntArray) -> IntArray:
-    """The slots whose group has more than one member."""
+    """Return the slots whose key occurs more than once."""
     slots = np.arange(len(group_start), dtype=np.int32)
     is_alone = group_start == slots
     is_alone[:-1] &= is_alone[1:]

@@ -1,4 +1,4 @@
-"""Turns files' texts into tokens: many at once, and one by one if the tokenizer fails."""
+"""Encodes the texts of files as tokens: many at once, or one by one if the tokenizer fails."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ EncodeMany = Callable[[list[str]], Sequence[Sequence[int]]]
 
 
 def digest(text: str) -> bytes:
-    """Digest of a text, 16 bytes."""
+    """Return a 16-byte digest of a text."""
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 class FileEncoder:
-    """Encodes the files of one run; `failure` is the first error of the tokenizer in it."""
+    """Encodes the files of one run; `failure` is the first error of the tokenizer."""
 
     def __init__(self, encode_many: EncodeMany, checkpoint: Callable[[], None]) -> None:
         self._encode_many = encode_many
@@ -26,7 +26,7 @@ class FileEncoder:
     def encode(
         self, batch: list[tuple[FoundFile, str]]
     ) -> Iterator[tuple[FoundFile, str, Sequence[int] | None]]:
-        """Each file with its text and tokens; None for a file that the tokenizer fails at."""
+        """Return each file with its text and tokens; None for a file on which the tokenizer fails."""
         if not batch:
             return
         encoded: Sequence[Sequence[int] | None]
@@ -48,5 +48,5 @@ class FileEncoder:
 
 
 def num_tokens_of(documents: Sequence[tuple[str, Sequence[int]]]) -> int:
-    """The tokens of all of these documents together."""
+    """Return the total number of tokens of the documents."""
     return sum(len(tokens) for _, tokens in documents)

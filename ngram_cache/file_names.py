@@ -1,7 +1,4 @@
-"""File names: kinds of files, names of secrets, and paths relative to a folder.
-
-Does not read the disk.
-"""
+"""File names: kinds of files, names of secrets, and paths relative to a folder. Reads no disk."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 class FileKind(Enum):
-    """What a file is by its name."""
+    """The kind of a file, by its name."""
 
     SOURCE = "source"
     DATA = "data"
@@ -61,7 +58,7 @@ _SECRET_NAMES = (
     "wp-config.php", "*.keytab", "*.sops.*", ".bash_history", ".zsh_history", ".python_history",
     ".node_repl_history", ".psql_history", "terraform.rc", ".terraformrc",
 )  # fmt: skip
-# Source of every language may handle secrets; prose and data that are named after secrets hold them.
+# Source code named after secrets handles them; prose and data named after secrets contain them.
 _CODE_EXTENSIONS = _EXTENSIONS - _words("rst md markdown adoc txt")
 _SECRET_CODE = frozenset({"wp-config.php"})
 _SECRET_FOLDERS = frozenset({
@@ -71,7 +68,7 @@ _SECRET_FOLDERS = frozenset({
 
 
 def kind_of(name: str) -> FileKind:
-    """The kind of a file from its name alone."""
+    """Return the kind of a file from its name."""
     lowered = name.lower()
     if lowered in _LOCK_FILES or lowered.endswith(_GENERATED):
         return FileKind.GENERATED
@@ -82,7 +79,7 @@ def kind_of(name: str) -> FileKind:
 
 
 def is_secret_path(path: str) -> bool:
-    """Whether a file holds secrets, by its name or by the name of a folder that it is in.
+    """Return whether a file contains secrets, by its name or the name of a folder around it.
 
     `path` is relative, with forward slashes. Source code that is named after secrets is not a secret.
     """
@@ -97,7 +94,7 @@ def is_secret_path(path: str) -> bool:
 
 
 def is_in_secret_folder(path: str) -> bool:
-    """Whether a path leads through a folder that holds nothing but secrets (`.ssh`)."""
+    """Return whether a path is inside a folder that holds only secrets, such as `.ssh`."""
     return any(part in _SECRET_FOLDERS and part.startswith(".") for part in path.lower().split("/")[:-1])
 
 
@@ -108,10 +105,10 @@ def _is_code(name: str) -> bool:
 
 
 def name_in(folder: PurePath, path: PurePath) -> PurePath | None:
-    """Return `path` relative to `folder`, `.` for itself; None where it lies elsewhere.
+    """Return `path` relative to `folder`, `.` for the folder itself; None if it is elsewhere.
 
-    The library's own `is_relative_to` and `relative_to` take time with the square of both paths since
-    Python 3.12; this takes time in proportion to them.
+    The time is linear in both paths. `is_relative_to` and `relative_to` of pathlib take quadratic time since
+    Python 3.12.
     """
     num_parts = len(folder.parts)
     kind = type(path)

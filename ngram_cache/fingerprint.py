@@ -1,7 +1,4 @@
-"""The name of the rules by which a folder is indexed, which changes as soon as one of them does.
-
-An index that was saved under another name is not used.
-"""
+"""A fingerprint of the rules by which a folder is indexed. An index saved under another one is not used."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ OF_FILES = (
     "repository",
     "walk",
 )
-# The modules that decide what is taken out of a file's text.
+# The modules that decide what is removed from a file's text.
 OF_TEXT = (
     "redaction.__init__",
     "redaction.commands",
@@ -34,12 +31,12 @@ OF_TEXT = (
 
 @cache
 def rules_fingerprint() -> str:
-    """Return the name of all rules as they are."""
+    """Return the fingerprint of all rules."""
     return digest_of(*OF_FILES, *OF_TEXT)
 
 
 def digest_of(*modules: str) -> str:
-    """Return a hash of the files of these modules of this package, source or compiled."""
+    """Return a hash of the files, source or compiled, of these modules of this package."""
     digest = hashlib.sha256()
     for name in modules:
         spec = find_spec(f"{__package__}.{name}")

@@ -1,7 +1,4 @@
-"""The rules that hold in each folder: its ignore files, the user's own, and names of secrets.
-
-Reads ignore files and git's configuration only.
-"""
+"""The rules in force in each folder: its ignore files, the user's own, and names of secrets."""
 
 from __future__ import annotations
 
@@ -26,19 +23,19 @@ from ngram_cache.ignore import (
 )
 
 _GIT_RULES = ".git/info/exclude"
-MAX_WORK_TREES = 1_000  # that lie in one folder
+MAX_WORK_TREES = 1_000  # below one root
 
 Layers = tuple[IgnoreLayer, ...]
 
 
-# The rules of folders, or the reason that a folder is not read, while a caller may rely on them.
+# A cache of the rules of each folder, or the reason that it is not read; valid as long as a caller keeps it.
 KnownLayers = dict[str, "Layers | SkippedFileError"]
 
 
 class SkippedFileError(Exception):
-    """A file is not to be indexed; the message is a short reason, the same for all such files.
+    """The file is not to be indexed. The message is a short reason, the same for all such files.
 
-    `detail` says more where a user can do something about it.
+    `detail` adds what the user can do about it, if anything.
     """
 
     def __init__(self, reason: str, detail: str = "") -> None:
@@ -48,9 +45,10 @@ class SkippedFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Outer:
-    """The rules of a folder that git keeps elsewhere. Others hold where the `digest` is another one.
+    """The rules of a folder that git stores elsewhere. Another `digest` means other rules.
 
-    `stamps` are of all that was looked at, `files` those of them that hold rules, or would.
+    `stamps` identify the versions of all files that were looked at; `files` are those that hold rules, or
+    would.
     """
 
     layers: Layers
@@ -60,11 +58,11 @@ class _Outer:
 
 
 class FolderRules:
-    """The rules that hold below one folder. `exclude` are a user's patterns, which nothing can take back.
+    """The rules in force below one folder. `exclude` are the user's patterns, which no ignore file can
+    revoke.
 
-    `exclude_around` are such patterns of folders that the folder lies in, by their resolved paths.
-
-    `checkpoint` is called every some tenths of a second at most, and may raise.
+    `exclude_around` are such patterns of folders around this one, by their resolved paths. `checkpoint` is
+    called at least every few tenths of a second, and may raise.
     """
 
     def __init__(
@@ -82,23 +80,25 @@ class FolderRules:
         patterns = dict(exclude_around)
         self._exclude = [("", _bytes_of(exclude)), *((name, _bytes_of(patterns[at])) for name, at in above)]
         self._excluded: Layers | None = None
-        self._outer: dict[str, _Outer] = {}  # the folder itself, and the work trees in it
+        self._outer: dict[str, _Outer] = {}  # by path: the folder itself and the work trees in it
 
     @property
     def outer_files(self) -> frozenset[Path]:
-        """The files outside of the walked folders that hold rules, or would; none before they are known."""
+        """Return the files outside of the walked folders that hold rules, or would; empty before the first
+        walk.
+        """
         return frozenset().union(*(outer.files for outer in tuple(self._outer.values())))
 
     def is_outer_file(self, path: Path) -> bool:
-        """Whether `path` is one of the `outer_files`."""
+        """Return whether `path` is one of the `outer_files`."""
         return any(path in outer.files for outer in tuple(self._outer.values()))
 
     def refresh(self) -> None:
-        """Read the rules again that lie outside the walked folders, when they are needed next."""
+        """Read the rules outside of the walked folders again when they are needed next."""
         self._outer = {}
 
     def have_changed(self) -> bool:
-        """Whether other rules hold outside of the walked folders than were known."""
+        """Return whether the rules outside of the walked folders have changed since they were read."""
         return not self._outer or any(self._has_changed(*known) for known in tuple(self._outer.items()))
 
     def _has_changed(self, path: str, before: _Outer) -> bool:
@@ -114,7 +114,7 @@ class FolderRules:
         return before.digest != outer.digest
 
     def top(self) -> Layers:
-        """The layers that hold in the folder itself. SkippedFileError when it is not to be read."""
+        """Return the layers of the folder itself. Raises SkippedFileError if it is not to be read."""
         if self._excluded is None:
             self._excluded = tuple(
                 self._parsed(data, "the setting index.exclude", above=above) for above, data in self._exclude
@@ -128,7 +128,7 @@ class FolderRules:
         return self.inside("", outer.layers)
 
     def inside(self, path: str, above: Layers) -> Layers:
-        """The layers that hold in a folder that is not ignored, given those above it."""
+        """Return the layers of a folder that is not ignored, given those above it."""
         layers = (*above, *self._work_tree_layers(path), *self._own_layers(self._folder, path, base=path))
         if sum(layer.num_bytes for layer in layers) > MAX_BYTES_IN_FORCE:
             where = path or str(self._folder.root)
@@ -136,9 +136,9 @@ class FolderRules:
         return layers
 
     def at(self, path: str, known: KnownLayers | None = None) -> Layers:
-        """Return the layers that hold inside `path`. Raises SkippedFileError if the rules exclude it.
+        """Return the layers inside `path`. Raises SkippedFileError if the rules exclude it.
 
-        Takes layers from `known`, and adds those that it reads.
+        `known` is a cache of layers, which is read and filled.
         """
         known = {} if known is None else known
         layers = _once(known, "", self.top)
@@ -154,7 +154,7 @@ class FolderRules:
         return self.inside(path, above)
 
     def check(self, path: str, layers: Layers, *, is_folder: bool) -> None:
-        """SkippedFileError when `path`, in a folder where `layers` hold, is to be left out."""
+        """Raise SkippedFileError if `path`, in a folder with `layers`, is excluded."""
         name = path.rpartition("/")[2]
         try:
             name.encode()
@@ -193,20 +193,22 @@ class FolderRules:
                 yield self._parsed(data, str(folder.root / file), base=base)
 
     def _work_tree_layers(self, path: str) -> Layers:
-        """Rules that git keeps elsewhere for a work tree below the root; otherwise empty."""
+        """Return the rules that git stores elsewhere for a work tree below the root; else none."""
         if not path or not (path in self._outer or os.path.lexists(self._folder.root / path / ".git")):
             return ()
         if path not in self._outer and len(self._outer) > MAX_WORK_TREES:
             raise _too_large(path, f"more than {MAX_WORK_TREES:,} work trees are in the folder")
-        # Layers may be large, so the caller reads them. The first version stays for `have_changed`.
+        # Layers may be large, so only the caller keeps them. The first version is kept for `have_changed`.
         outer = self._read_outer(path)
         self._outer.setdefault(path, replace(outer, layers=()))
         return outer.layers
 
     def _read_outer(self, base: str) -> _Outer:
-        """The rules that git keeps elsewhere for a folder at `base`, without those that ignore the folder.
+        """Return the rules that git stores elsewhere for the folder `base`, without those that ignore the
+        folder.
 
-        For the root these are all rules of the work tree that it lies in, for others those of their own one.
+        For the root these are all rules of the work tree around it, for another folder those of its own work
+        tree.
         """
         root = self._folder.root / base
         places = self._places(root)
@@ -224,7 +226,7 @@ class FolderRules:
             digest.update(f"{file}\0{above}\0{len(data)}\0".encode("utf-8", "surrogatepass") + data)
             layer = self._parsed(data, str(file), base=base, above=above)
             if not layer.ignores_root(self.checkpoint):
-                # Git reads one of the user's files, and nothing is weaker: it has nothing to take back.
+                # Git reads one of the user's files only, as the weakest rules: it has nothing to revoke.
                 layers.append(replace(layer, only_ignore=is_users))
         return _Outer(tuple(layers), digest.digest(), stamps, frozenset(files))
 
@@ -275,10 +277,10 @@ def _once(known: KnownLayers, path: str, find: Callable[[], Layers]) -> Layers:
 
 
 def _outer_files(places: GitPlaces, root: Path) -> Iterator[tuple[ConfinedFolder, str, str, bool]]:
-    """The files of rules outside of `root`'s own by folder and name, the weakest first.
+    """Yield the files of rules outside of `root`, by folder and name, the weakest first.
 
-    Each with the root's path below the folder that it speaks of, and whether it is a user's, which may be
-    closed to this one.
+    Each comes with the root's path below the folder that the rules apply to, and with whether it is a user's
+    file, which may be unreadable.
     """
     if places.top is None:
         return
@@ -291,7 +293,7 @@ def _outer_files(places: GitPlaces, root: Path) -> Iterator[tuple[ConfinedFolder
 
 
 def is_rule_file(path: str) -> bool:
-    """Whether a change of `path` may change what is ignored."""
+    """Return whether a change of `path` can change which files are ignored."""
     return path.rpartition("/")[2] in IGNORE_FILES or f"/{path}".endswith(f"/{_GIT_RULES}")
 
 

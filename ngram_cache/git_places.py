@@ -1,4 +1,4 @@
-"""Finds git's rules for a folder outside of it: in the work tree, the git folder, the user's own files.
+"""Finds git's rules for a folder outside of it: in the work tree, the git folder and the user's files.
 
 Does not run git. `.git` files and git's configuration may be hostile, so the number and size of the files
 that are read are bounded.
@@ -20,7 +20,7 @@ MAX_CONFIG_FILES = 16
 MAX_EXCLUDE_FILES = 8
 
 _SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s*"(?:[^"\\]|\\.)*")?\s*\]', re.ASCII)
-# A value continues after a line that ends with a backslash, a comment does not.
+# A value continues on the next line after a backslash; a comment does not.
 _VARIABLE = re.compile(
     r"""([A-Za-z][A-Za-z0-9-]*)[ \t]*=((?:[^"\\\n#;]|\\(?:.|\n)|"(?:[^"\\\n]|\\(?:.|\n))*+"?)*+)"""
 )
@@ -33,10 +33,10 @@ Stamp = tuple[int, int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class GitPlaces:
-    """The work tree that a folder lies in, None for none, and what holds in all of it, the weakest first.
+    """The work tree around a folder, None without one, and the rule files for all of it, the weakest first.
 
-    `user_files` are those that configuration names, `exclude` is the repository's own. `stamps` cover all
-    files that this depends on, missing ones included.
+    `user_files` are named by the configuration, `exclude` is the repository's own. `stamps` cover all files
+    that this depends on, missing ones included.
     """
 
     top: Path | None
@@ -47,7 +47,7 @@ class GitPlaces:
 
 @dataclass(slots=True)
 class _Reading:
-    """What was read so far; `excludes` are all files of rules that any configuration names."""
+    """The files read so far; `excludes` are all rule files that any configuration names."""
 
     root: Path
     checkpoint: Callable[[], None]
@@ -90,7 +90,7 @@ def find_places(root: Path, checkpoint: Callable[[], None] = never_stop) -> GitP
         _read_config(reading, config, top)
     excludes = [*dict.fromkeys(reading.excludes)][:MAX_EXCLUDE_FILES]
     own_exclude = common / "info/exclude"
-    for file in (*excludes, own_exclude):  # a link may be made to lead elsewhere
+    for file in (*excludes, own_exclude):  # a link may be changed to another target
         reading.stamps[file] = stamp_of(file)
     return GitPlaces(top, tuple(excludes), own_exclude, reading.stamps)
 
@@ -102,15 +102,16 @@ def opened(path: Path) -> tuple[ConfinedFolder, str]:
 
 
 def is_on_another_share(path: PurePath, root: PurePath) -> bool:
-    """Whether opening `path` would greet a file server that `root` does not lie on."""
+    """Return whether opening `path` would contact a file server that `root` is not on."""
     return path.drive.startswith("\\\\") and path.drive.lower() != root.drive.lower()
 
 
 def work_tree(folder: Path, stamps: dict[Path, Stamp] | None = None) -> Path | None:
-    """The innermost folder around `folder`, a resolved path, or itself, that git knows.
+    """Return the innermost folder around `folder`, a resolved path, or itself, that git treats as a work
+    tree.
 
-    Git passes over a folder `.git` that is none of its own; if there is no other one, its rules count here. A
-    folder that was passed over is noted in `stamps`.
+    A `.git` folder that is not git's own is skipped, as git does, and noted in `stamps`. If there is no other
+    one, its rules count.
     """
     passed: Path | None = None
     for top in (folder, *folder.parents):
@@ -129,13 +130,13 @@ def _lacks_head(git: Path) -> bool:
         os.lstat(git / "HEAD")
     except FileNotFoundError:
         return True
-    except OSError:  # a file that names a folder has nothing in it; one that is closed may be git's
+    except OSError:  # a `.git` file has no entries; an unreadable folder may be git's
         return False
     return False
 
 
 def _git_folder(reading: _Reading, top: Path) -> Path:
-    """The folder that `.git` is, or that it names in worktrees and submodules."""
+    """Return the `.git` folder, or the one that a `.git` file names in worktrees and submodules."""
 
     def named(text: str) -> str:
         return text.removeprefix("gitdir:") if text.startswith("gitdir:") else ""
@@ -144,7 +145,7 @@ def _git_folder(reading: _Reading, top: Path) -> Path:
 
 
 def _named(reading: _Reading, file: Path, name_in: Callable[[str], str], base: Path) -> Path | None:
-    """The folder that a small file names, by a path that may be relative to `base`."""
+    """Return the folder that a small file names, by a path that may be relative to `base`."""
     if file.is_dir():
         return None
     name = name_in(_text(reading, file)).strip()
@@ -152,9 +153,9 @@ def _named(reading: _Reading, file: Path, name_in: Callable[[str], str], base: P
 
 
 def _text(reading: _Reading, file: Path, *, may_be_closed: bool = False) -> str:
-    """A plain file's text or its beginning; nothing where there is none. OSError where it cannot be read.
+    """Return the beginning of a regular file's text; empty if there is none. Raises OSError if unreadable.
 
-    One that `may_be_closed` to this user counts as none, as with git: a home may be another user's.
+    A file that `may_be_closed` to this user counts as missing, as with git: a home may be another user's.
     """
     reading.checkpoint()
     reading.stamps[file] = stamp_of(file)
@@ -171,7 +172,7 @@ def _text(reading: _Reading, file: Path, *, may_be_closed: bool = False) -> str:
 
 
 def _read_config(reading: _Reading, file: Path, top: Path, *, may_be_closed: bool = False) -> None:
-    """Note the files of rules that a configuration names, also in what it includes on any condition."""
+    """Collect the rule files that a configuration names, also in files that it includes on any condition."""
     if file in reading.stamps or reading.num_configs >= MAX_CONFIG_FILES:
         return
     reading.num_configs += 1
@@ -191,7 +192,7 @@ def _at_home(name: str) -> str:
 
 
 def _variables(text: str) -> Iterator[tuple[str, str]]:
-    """The variables of a configuration, `section.name` in small letters, without a section's subsection."""
+    """Yield the variables of a configuration as `section.name` in lower case, without subsections."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     section = ""
     at = _end(_BLANK, text, 0)
@@ -213,7 +214,7 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _unquoted(value: str) -> str:
-    """A value without its quotes and escapes."""
+    """Return a value without its quotes and escapes."""
     letters: list[str] = []
     rest = iter(value)
     for letter in rest:

@@ -36,9 +36,9 @@ _FOLDERS = rb"(?:.*/)?"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One pattern: `expression` matches whole paths, a folder's with a slash at its end.
+    """One pattern: `expression` matches whole paths; a folder's path ends with a slash.
 
-    `keeps` takes matches back from the rules before this one.
+    A rule that `keeps` revokes matches of the rules before it.
     """
 
     expression: bytes
@@ -46,11 +46,11 @@ class Rule:
 
 
 class _NeverMatchesError(Exception):
-    """A pattern that git takes and that matches nothing."""
+    """Git accepts the pattern, but it matches nothing."""
 
 
 def translate(line: bytes) -> Rule | None:
-    """Translate a line without its end. None for a line without a pattern."""
+    """Translate a line without its line end. None for a line without a pattern."""
     if line.startswith(b"#"):
         return None
     pattern = _without_trailing_spaces(line.partition(b"\0")[0])
@@ -84,7 +84,7 @@ def _without_trailing_spaces(line: bytes) -> bytes:
 
 
 class _Translation:
-    """One pattern on its way to an expression; reads each byte once."""
+    """The translation of one pattern into an expression; reads each byte once."""
 
     def __init__(self, pattern: bytes, *, is_name: bool, keeps: bool) -> None:
         self._pattern = pattern
@@ -117,14 +117,14 @@ class _Translation:
         return self._pattern[self._at : self._at + 1]
 
     def _stars(self) -> None:
-        """A run of stars whose first one was taken."""
+        """Translate a run of stars whose first one has been read."""
         first = self._at - 1
         while self._peek() == b"*":
             self._at += 1
         is_double = self._at - first > 1 and not self._is_name
         is_first = first == 0 or self._pattern[first - 1] == _SLASH
         rest = self._pattern[self._at : self._at + 2]
-        # Before 2.52 git compares what stands before the first special byte by itself: its matcher starts
+        # Before 2.52 git compares the bytes before the first special one separately: its matcher starts
         # after it, and `a**/b` matches `ab`. Here a path is excluded if either version excludes it.
         is_first_special = not self._keeps and not _SPECIAL & set(self._pattern[:first])
         spans_folders = is_double and (is_first or is_first_special)
@@ -140,11 +140,11 @@ class _Translation:
             self._pieces.append(_NAME if is_whole else _PART)
 
     def _members(self) -> frozenset[int]:
-        """The bytes that a bracket matches, after its `[`."""
+        """Return the bytes that a bracket matches; its `[` has been read."""
         is_negated = self._peek() in {b"!", b"^"}
         self._at += is_negated
         found: set[int] = set()
-        before = 0  # what a range would begin with
+        before = 0  # the byte that a range would begin with
         byte = self._take()
         while True:
             if byte == ord("\\"):
@@ -164,7 +164,7 @@ class _Translation:
                 return _ALL - found if is_negated else _ALL & found
 
     def _named(self) -> frozenset[int] | None:
-        """The class that begins with `[:` here, or None. Raises _NeverMatchesError."""
+        """Return the class that begins with `[:` here, or None. Raises _NeverMatchesError."""
         end = self._pattern.find(b"]", self._at + 1)
         if end < 0:
             raise _NeverMatchesError

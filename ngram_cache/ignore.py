@@ -1,7 +1,7 @@
-"""The meaning of ignore files: git's rules over nested pattern files. Pure: reads no disk.
+"""Applies ignore files: git's rules over nested pattern files. Pure: reads no disk.
 
-RE2 matches patterns, in time that grows with pattern and path and in bounded memory: the author of the
-repository writes both.
+The author of a repository writes both patterns and paths, so RE2 matches them: its time is linear in pattern
+and path, and its memory is bounded.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ MAX_RULES = 10_000
 MAX_LINE_BYTES = 4 << 10
 MAX_BYTES_IN_FORCE = 512 << 10  # the rules of one folder and those above it
 
-# One call of the matcher cannot be interrupted: this bounds it to some tenths of a second for any rules.
+# One call of the matcher cannot be interrupted; this bounds it to a few tenths of a second for any rules.
 _CHUNK_BYTES = 16 << 10
 _MAX_MATCHER_BYTES = 8 << 20
 _ALWAYS = b".*"
 
 
 class RulesTooLargeError(Exception):
-    """Rules that exceed the bounds. The paths that they cover must be left out."""
+    """The rules exceed the limits, so the paths that they apply to must be left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Rules in their order, matched at once. If `keeps[i]`, rule `i` takes a path back."""
+    """Rules in their order, matched in one call. If `keeps[i]`, rule `i` keeps a path."""
 
     matcher: re2.Set
     keeps: tuple[bool, ...]
@@ -48,11 +48,11 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreLayer:
-    """The patterns of one file, which speak of paths below the folder that the file lies in.
+    """The patterns of one file, which apply to paths below the folder of that file.
 
-    `base` is that folder relative to the root (empty for the root itself); `above` is the root's own path
-    below the folder where that one lies outside. `num_bytes` is the size of the rules. If they `only_ignore`,
-    they take back nothing that another file ignores.
+    `base` is that folder relative to the root, empty for the root itself. If the folder is above the root,
+    `above` is the root's path below it. `num_bytes` is the size of the rules. A layer that can `only_ignore`
+    revokes no other file's rules.
     """
 
     chunks: tuple[_Chunk, ...]
@@ -109,7 +109,7 @@ class IgnoreLayer:
         return verdict or (None if self.only_ignore else verdict)
 
     def ignores_root(self, checkpoint: Callable[[], None] = never_stop) -> bool:
-        """Whether this file, lying outside of the root, ignores the root or a folder that it lies in."""
+        """Return whether this file, outside of the root, ignores the root or a folder around it."""
         names = self.above.split("/") if self.above else []
         return any(
             self._judge("/".join(names[:depth]) + "/", checkpoint) for depth in range(1, len(names) + 1)
@@ -132,9 +132,9 @@ def is_ignored(
     is_folder: bool,
     checkpoint: Callable[[], None] = never_stop,
 ) -> bool:
-    """Whether the last layer that has an opinion ignores `path`, given that none of its folders is ignored.
+    """Return whether the last layer with a matching rule ignores `path`, if none of its folders is ignored.
 
-    Layers go from the general to the special: outer folders first.
+    Layers are ordered from outer folders to inner ones.
     """
     for layer in reversed(layers):
         verdict = layer.verdict(path, is_folder=is_folder, checkpoint=checkpoint)
@@ -144,7 +144,7 @@ def is_ignored(
 
 
 def _rules_in(data: bytes) -> Iterator[tuple[bytes, Rule]]:
-    """The lines of a file that are rules, and what they say. RulesTooLargeError beyond the limits."""
+    """Yield each line of a file that is a rule, and the rule. Raises RulesTooLargeError beyond the limits."""
     if len(data) > MAX_RULE_BYTES:
         raise RulesTooLargeError(f"the rules are larger than {MAX_RULE_BYTES >> 10} kB")
     num_rules = 0

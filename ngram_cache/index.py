@@ -1,6 +1,6 @@
-"""Owns the set of documents that are drafted from. Knows tokens and names, no text, no disk, no tokenizer.
+"""The index of one repository: a changing set of documents by path, given as tokens.
 
-One mutable host with one lock for writers; readers see an immutable view that is swapped whole.
+Writers take turns with one lock. Readers see an immutable view that is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _ALL_TOKENS = 1 << 31
 
 
 class NgramIndex:
-    """Finds how the longest known suffix of a context went on, in documents that come and go.
+    """Finds how the longest matching suffix of a context continues, in a changing set of documents.
 
-    Every version of a document gets a growing id, so a greater id is a more recent text. A changed
-    document becomes a small segment of its own; segments are merged as they pile up, small ones at
-    once, large ones in `maintain`. Safe to use from any threads; `lookup` never waits.
+    Each version of a document gets an id; a greater id is a more recent text. A changed document becomes a
+    small segment; many small segments are merged at once, large ones in `maintain`. All methods may be called
+    from any thread; `lookup` never waits.
     """
 
     def __init__(self, documents: Iterable[tuple[str, Tokens]] = ()) -> None:
@@ -57,26 +57,26 @@ class NgramIndex:
         min_match: int = 1,
         exclude: str = "",
     ) -> Lookup:
-        """The most probable continuations of the longest suffix of `context` [n] that occurs.
+        """Return the most probable continuations of the longest suffix of `context` [n] that occurs.
 
-        At most `max_nodes` nodes, none deeper than `max_depth` tokens; nothing when the match is shorter than
-        `min_match` tokens. Nothing of the path `exclude` is drafted from, be it stored or an overlay. Raises
-        ValueError if the context holds a value that is not a token id.
+        At most `max_nodes` nodes, at most `max_depth` tokens deep; none if the match is shorter than
+        `min_match` tokens. The path `exclude` is not searched, stored or as an overlay. Raises ValueError if
+        the context holds a value that is not a token id.
         """
         limits = TreeLimits(max_nodes, max_depth, min_match)
         parts, hidden = self._live.without(exclude)
         return search(parts, context, hidden, limits)
 
     def view(self, *, exclude: str = "") -> IndexView:
-        """What is drafted from now, frozen; `exclude` as in `lookup`."""
+        """Return a frozen view of what is searched now; `exclude` as in `lookup`."""
         return IndexView(*self._live.without(exclude), (self, exclude))
 
     def path_of(self, document: int) -> str:
-        """The path of a document that a lookup named; empty when it was forgotten since."""
+        """Return the path of a document from a lookup; empty if it was forgotten since."""
         return self._table.path_of(document)
 
     def tokens_before(self, document: int, offset: int) -> IntArray:
-        """The first `offset` tokens of a document; none when it was forgotten since."""
+        """Return the first `offset` tokens of a document; empty if it was forgotten since."""
         for part in self._live.parts:
             local = part.segment.local(document)
             if local is not None:
@@ -84,11 +84,11 @@ class NgramIndex:
         return np.zeros(0, dtype=np.int32)
 
     def holds(self, path: str) -> bool:
-        """Whether something is drafted from under a path."""
+        """Return whether a path has a version that is searched."""
         return self._table.entry(path).live is not None
 
     def tokens_of(self, path: str) -> IntArray:
-        """The tokens that are drafted from under a path; none when it is unknown."""
+        """Return the tokens of the version of a path that is searched; empty for an unknown path."""
         version = self._table.entry(path).live
         return self.tokens_before(-1 if version is None else version, _ALL_TOKENS)
 
@@ -112,27 +112,27 @@ class NgramIndex:
 
     @property
     def num_documents(self) -> int:
-        """Paths that are drafted from."""
+        """Number of paths that are searched."""
         return len(self._table)
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of the documents that are drafted from."""
+        """Number of tokens that are searched."""
         return sum(part.num_live_tokens for part in self._live.parts)
 
     @property
     def num_stored_tokens(self) -> int:
-        """Tokens that are held, those of forgotten and hidden versions included."""
+        """Number of tokens in memory, with forgotten and hidden versions."""
         return sum(part.segment.num_tokens for part in self._live.parts)
 
     @property
     def num_segments(self) -> int:
-        """Sorted runs that a lookup searches."""
+        """Number of segments that a lookup searches."""
         return len(self._live.parts)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of tokens and their order, those not yet merged away included."""
+        """Bytes of all tokens and their order, with those that a merge will drop."""
         return sum(part.segment.nbytes for part in self._live.parts)
 
     # Writing
@@ -148,31 +148,31 @@ class NgramIndex:
             self.maintain()
 
     def remove(self, path: str) -> None:
-        """Forget a path's stored version. Its overlay, if there is one, stays."""
+        """Forget the stored version of a path; its overlay stays."""
         with self._lock:
             self._live.refresh(self._table.assign(path, replace(self._table.entry(path), stored=None)))
 
     def rename(self, old: str, new: str) -> None:
-        """Move the stored version of `old` to `new`, in place of its stored one; KeyError without one.
+        """Move the stored version of `old` to `new`, and replace the one there. Raises KeyError without one.
 
-        Overlays stay where they are: a buffer keeps its name, whatever becomes of its file.
+        Overlays are not moved, because an open buffer keeps its name.
         """
         with self._lock:
             self._live.refresh(self._table.move(old, new))
 
     def set_overlay(self, path: str, tokens: Tokens) -> None:
-        """Draft from these tokens instead of the stored version: an open buffer's text."""
+        """Search these tokens, the text of an open buffer, instead of the stored version."""
         self._add([(path, tokens)], is_overlay=True)
 
     def drop_overlay(self, path: str) -> None:
-        """Return to the stored version, if there is one."""
+        """Search the stored version again, if there is one."""
         with self._lock:
             self._live.refresh(self._table.assign(path, replace(self._table.entry(path), overlay=None)))
 
     def restore(self, stored: Stored) -> None:
-        """Take in what an earlier run saved, as older than all that is known; known paths keep their version.
+        """Add a saved index as the oldest texts; paths that are known keep their version.
 
-        ValueError when segments and paths do not name the same documents, each once.
+        Raises ValueError unless segments and paths name the same documents, each once.
         """
         ids = [document for segment in stored.segments for document in segment.documents]
         if sorted(ids) != sorted(stored.paths) or len(set(stored.paths.values())) != len(stored.paths):
@@ -185,10 +185,10 @@ class NgramIndex:
             self._live.publish((*map(Part, stored.segments), *self._live.parts), ids)
 
     def maintain(self, max_segments: int = _MAX_PARTS, checkpoint: Callable[[], None] = never_stop) -> None:
-        """Merge segments until `max_segments` are left, and drop what most of is dead.
+        """Merge segments until at most `max_segments` are left, and rewrite those that are mostly dead.
 
-        May take seconds; lookups and writers go on meanwhile. `checkpoint` is called between the steps; If it
-        raises, the index stays as it was before the last merge.
+        This may take seconds; lookups and writers can run meanwhile. `checkpoint` is called between the
+        steps. If it raises, the index stays as it was before the last merge.
         """
         with self._compaction:
             self._drop_dead()
@@ -200,7 +200,7 @@ class NgramIndex:
                 )
 
     def stored(self) -> Stored:
-        """A frozen copy to save: stored versions alone, numbered anew from 0 by age."""
+        """Return a frozen copy to save: only stored versions, with new ids from 0 by age."""
         with self._lock:
             parts = self._live.parts
             paths = self._table.stored()

@@ -1,7 +1,7 @@
-"""Brings an index in step with a folder: reads, encodes, removes and saves.
+"""Keeps an index in step with a folder: reads, encodes, removes and saves.
 
-The tokenizer is given as a function and a fingerprint. All methods but `set_overlay`, `drop_overlay` and
-`is_shared` belong to one indexing thread. The index that they fill may be read from any thread meanwhile.
+All methods but `set_overlay`, `drop_overlay` and `is_shared` belong to one indexing thread. Any thread may
+read the index meanwhile.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BATCH_CHARACTERS = 1 << 18
 _PUBLISH_FILES = 256
 _PUBLISH_TOKENS = 1 << 18
 _MAX_SEGMENTS_WHILE_BUILDING = 24
-_MAX_TOKENS = 1 << 26  # half a gigabyte
+_MAX_TOKENS = 1 << 26  # about 0.5 GB
 
 
 class Indexer:
@@ -72,13 +72,13 @@ class Indexer:
 
     @property
     def folders(self) -> frozenset[str]:
-        """The folders that are read, relative to the root; the same object until they are others."""
+        """The folders that are read, relative to the root; a new object only if they change."""
         return self._folders
 
     def build(self) -> IndexSummary:
-        """Load the saved index, read new and changed files, remove missing ones, save.
+        """Load the saved index, read new and changed files, remove missing ones, and save.
 
-        When the hooks ask for it, it stops between two small steps, and its summary is not complete.
+        If the hooks ask to stop, it stops soon, and the summary is incomplete.
         """
         summary = IndexSummary()
         if not self._is_loaded:
@@ -96,9 +96,10 @@ class Indexer:
         return self._finish(summary)
 
     def reconcile(self, paths: Iterable[Path | str]) -> IndexSummary:
-        """Take over changes below `paths`: files or folders created, edited, deleted, renamed, ignored.
+        """Apply changes below `paths`: files or folders that were created, edited, deleted, renamed or
+        ignored.
 
-        Saved at once only when something is to be forgotten; call `save` for the rest in a quiet moment.
+        Saves at once only if something must be forgotten; otherwise the caller calls `save` later.
         """
         summary = IndexSummary()
         try:
@@ -145,14 +146,11 @@ class Indexer:
             raise StoppedError
 
     def set_overlay(self, path: Path | str, text: str) -> None:
-        """Draft from an open buffer's text; secrets and ignored files are left out as on the disk."""
+        """Search an open buffer's text, without secrets; ignored files are left out, as for files on disk."""
         self._overlays.set(self.repository.document_path(path), text)
 
     def is_shared(self, path: Path | str) -> bool:
-        """Whether an open buffer may be drafted from elsewhere; False until its overlay was first set.
-
-        Asks no disk.
-        """
+        """Return whether other documents may be drafted from an open buffer; False until `set_overlay`."""
         name = self.repository.inner_path(path)
         return name is not None and self._overlays.is_shared(name)
 
@@ -163,7 +161,7 @@ class Indexer:
     def _synchronise(
         self, files: list[FoundFile], scope: Set[str], named: Set[str], summary: IndexSummary
     ) -> None:
-        """Make the index hold `files` in place of the paths in `scope`; `named` ones are read in any case."""
+        """Make the index hold `files` instead of the paths in `scope`; `named` files are read in any case."""
         plan = make_plan(files, self._records, scope, named, self._options.max_files)
         if plan.num_surplus:
             summary.skipped["too many files"] += plan.num_surplus
@@ -175,7 +173,7 @@ class Indexer:
         self._encode(wanted, summary)
 
     def _rename(self, wanted: Iterable[FoundFile], gone: set[str], summary: IndexSummary) -> list[FoundFile]:
-        """Move documents whose text reappears under a new path; returns the files that are left to encode."""
+        """Move documents whose text reappears under a new path; return the files that still need encoding."""
         moved = {(self._records[path].size, self._records[path].digest): path for path in gone}
         sizes = {size for size, _ in moved}
         left = []
@@ -195,7 +193,7 @@ class Indexer:
         return left
 
     def _encode(self, files: list[FoundFile], summary: IndexSummary) -> None:
-        """Read, encode and publish `files`, batch by batch. If it is stopped, published batches stay."""
+        """Read, encode and publish `files` in batches. Published batches stay if it is stopped."""
         encoder = FileEncoder(self._encode_many, self._checkpoint)
         pending: list[tuple[str, Sequence[int]]] = []
         done = 0
@@ -222,7 +220,7 @@ class Indexer:
     def _read_batch(
         self, files: list[FoundFile], summary: IndexSummary
     ) -> tuple[list[tuple[FoundFile, str]], int]:
-        """The first of `files` with their texts, where these are new; and how many were looked at."""
+        """Return the first of `files` with their texts if these are new, and how many files were read."""
         batch: list[tuple[FoundFile, str]] = []
         num_chars = num_looked_at = 0
         for file in files:
@@ -240,7 +238,7 @@ class Indexer:
     def _encode_batch(
         self, batch: list[tuple[FoundFile, str]], summary: IndexSummary, encoder: FileEncoder
     ) -> list[tuple[str, Sequence[int]]]:
-        """The tokens of a batch. A file that the tokenizer fails at is left out alone, its error kept."""
+        """Return the tokens of a batch, without files on which the tokenizer fails; their error is kept."""
         documents = []
         for file, text, tokens in encoder.encode(batch):
             if tokens is None:
@@ -260,7 +258,7 @@ class Indexer:
                 self.index.maintain(_MAX_SEGMENTS_WHILE_BUILDING, self._checkpoint)
 
     def _text(self, file: FoundFile, skipped: Counter[str]) -> str | None:
-        """A file's text as it may be drafted, None (and counted) when it is not to be indexed."""
+        """Return a file's text without secrets; None, counted in `skipped`, if it is not to be indexed."""
         try:
             return blank_secrets(self.repository.read(file))
         except SkippedFileError as reason:

@@ -1,6 +1,6 @@
-"""The segments that are searched, which of their documents are live, and which segments to merge.
+"""The searched segments, which of their documents are live, and which segments to merge.
 
-Readers see a tuple that is swapped whole. Writers take turns; the locks are theirs.
+Readers see a tuple that is replaced as a whole. Writers take turns; callers hold the locks.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ _MAX_DEAD_SHARE = 0.3
 
 
 class LiveParts:
-    """Each version that `table` keeps lies in one of the `parts`, and only those it drafts from are live."""
+    """Holds each version in `table` in one of the `parts`; only the versions that are searched are live."""
 
     def __init__(self, table: VersionTable) -> None:
         self.parts: tuple[Part, ...] = ()
         self._table = table
 
     def without(self, path: str) -> tuple[tuple[Part, ...], frozenset[int]]:
-        """One consistent view: the parts to draft from, and the versions of `path`, which are excluded."""
+        """Return a consistent view: the parts to search, and the versions of `path`, which are excluded."""
         while True:
             parts, own = self.parts, self._table.own(path) if path else frozenset()
             if parts is self.parts:
                 return parts, own
 
     def refresh(self, touched: Iterable[int]) -> None:
-        """The table says something else of the versions in `touched`."""
+        """Update the liveness of the versions in `touched` from the table."""
         self.publish(self.parts, touched)
 
     def publish(self, parts: Iterable[Part], touched: Iterable[int]) -> None:
-        """Swap the parts: liveness of `touched` brought up to date, those without anything kept dropped."""
+        """Replace the parts; update the liveness of `touched`, and drop parts without any kept version."""
         fresh = []
         for part in parts:
             places = [(part.segment.local(version), self._table.is_live(version)) for version in touched]
@@ -47,13 +47,13 @@ class LiveParts:
         self._table.settle()
 
     def replace(self, old: Sequence[Part], merged: Segment) -> None:
-        """One segment in place of those of `old`, which may have changed in liveness since."""
+        """Replace the parts `old` by one segment; their liveness may have changed since it was made."""
         gone = {part.segment for part in old}
         rest = [part for part in self.parts if part.segment not in gone]
         self.publish((*rest, Part(merged)), merged.documents)
 
     def merged(self, parts: Sequence[Part], checkpoint: Callable[[], None] = never_stop) -> Segment:
-        """One segment of all that is kept of some parts; `checkpoint` is called between the steps."""
+        """Return one segment of all kept versions in some parts; `checkpoint` is called between the steps."""
         kept = (
             (version, part.segment.tokens(place))
             for part in parts
@@ -63,12 +63,12 @@ class LiveParts:
         return Segment.build(kept, checkpoint)
 
     def reduced(self, parts: Sequence[Part]) -> Segment:
-        """The segment of the only part, without what is forgotten."""
+        """Return the segment of the only part, without forgotten versions."""
         (part,) = parts
         return part.segment.only(self._keeps(part.segment))
 
     def first_mostly_dead(self, parts: Sequence[Part]) -> list[Part]:
-        """The first part that should be written anew; none where there is none."""
+        """Return the first part that should be rewritten; empty if there is none."""
         return [part for part in parts if is_mostly_dead(part.segment, self._keeps(part.segment))][:1]
 
     def check_integrity(self) -> None:
@@ -87,10 +87,10 @@ class LiveParts:
 
 
 def choose_tiers(parts: Sequence[Part], max_parts: int) -> list[Part]:
-    """The smallest parts whose merge leaves at most `max_parts`, and larger ones within reach of their sum.
+    """Return the smallest parts whose merge leaves at most `max_parts`, with larger ones of a similar size.
 
-    Taking in a part of up to twice the sum keeps sizes geometric, so that a token is sorted again only
-    as often as the logarithm of the whole.
+    Parts of up to twice the sum are included, which keeps sizes geometric: each token is sorted again only a
+    logarithmic number of times.
     """
     by_size = sorted(parts, key=_size)
     num_forced = len(parts) - max_parts + 1
@@ -107,7 +107,7 @@ def choose_tiers(parts: Sequence[Part], max_parts: int) -> list[Part]:
 
 
 def choose_small(parts: Sequence[Part], max_parts: int, max_tokens: int) -> list[Part]:
-    """The smallest parts, when there are more than `max_parts`, that have at most `max_tokens` together."""
+    """Return the smallest parts, of at most `max_tokens` in all, if there are more than `max_parts`."""
     if len(parts) <= max_parts:
         return []
     chosen: list[Part] = []
@@ -121,7 +121,7 @@ def choose_small(parts: Sequence[Part], max_parts: int, max_tokens: int) -> list
 
 
 def is_mostly_dead(segment: Segment, keep: Sequence[bool]) -> bool:
-    """Whether enough tokens belong to removed documents that the segment should be rewritten."""
+    """Return whether so large a part of the tokens is removed that the segment should be rewritten."""
     num_kept = sum(length for length, kept in zip(segment.lengths, keep, strict=True) if kept)
     return num_kept < (1 - _MAX_DEAD_SHARE) * segment.num_tokens
 

@@ -1,4 +1,4 @@
-"""The answer of a lookup, and the tree that is made from its evidence."""
+"""The result of a lookup: a tree of likely next tokens, built from the occurrences of a match."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ LIVE_BUFFER = -1
 
 
 class DraftNode(NamedTuple):
-    """One drafted token and the evidence for it.
+    """One drafted token and its evidence.
 
-    `parent` is the index of the parent in `Lookup.nodes`, -1 for a child of the root; `depth` is 0 for
-    the first drafted token. `num_occurrences` sampled ones of the matched context continue through this
-    node. `document` is the most recent one of them (-1: the live buffer itself), and the token stands
-    at `offset` in it. `match_length` is the length of the matched context that this number speaks of,
-    shorter than the lookup's own where the node comes from a shorter match. `probability` estimates
-    that the whole path down to this node holds.
+    `parent` is the index of the parent in `Lookup.nodes`, -1 for a first token; `depth` is 0 for first
+    tokens. `num_occurrences` sampled occurrences of the matched context continue through this node. The most
+    recent one is in `document` (-1 for a live buffer) at token `offset`. `match_length` is the number of
+    matched context tokens of these occurrences; it is smaller than the lookup's own if they come from the
+    shorter match. `probability` estimates that the whole path to this node is right.
     """
 
     token: int
@@ -39,9 +38,9 @@ class DraftNode(NamedTuple):
 class Lookup:
     """The continuations of a context.
 
-    `match_length` is the longest suffix of the context that occurs, 0 when none does. Up to `MAX_OCCURRENCES`
-    stored occurrences `num_occurrences` is exact, beyond it is an estimate from a sample. `nodes` are the
-    best by probability, best first; a parent comes before its children.
+    `match_length` is the length of the longest suffix of the context that occurs, 0 for none.
+    `num_occurrences` is exact up to `MAX_OCCURRENCES` stored occurrences, and an estimate from a sample
+    above. `nodes` are the most probable ones, best first; a parent comes before its children.
     """
 
     match_length: int
@@ -54,9 +53,9 @@ NOTHING = Lookup(0, 0, ())
 
 @dataclass(frozen=True, slots=True)
 class Successors:
-    """The tokens that followed the longest suffix of a context that occurs, which is `match_length` long.
+    """The tokens that followed the longest suffix of a context that occurs; `match_length` is its length.
 
-    `counts` holds the number of sampled occurrences that each token followed; `num_occurrences` as in
+    `counts` maps tokens to the number of sampled occurrences they followed; `num_occurrences` is as in
     `Lookup`.
     """
 
@@ -66,7 +65,7 @@ class Successors:
 
     @classmethod
     def none(cls) -> Successors:
-        """Nothing is known to follow."""
+        """Return an empty result."""
         return cls(0, 0, {})
 
 
@@ -75,7 +74,7 @@ FEW_OCCURRENCES = 4
 
 @dataclass(frozen=True, slots=True)
 class TreeLimits:
-    """How large an answer may get and how short a match may be."""
+    """The largest tree and the shortest match of a lookup."""
 
     max_nodes: int
     max_depth: int
@@ -83,7 +82,7 @@ class TreeLimits:
 
 
 def shorter_match(length: int, num_occurrences: int, min_match: int) -> int:
-    """The match length to blend with the longest one; 0 when that one has evidence enough."""
+    """Return the match length to blend with the longest one; 0 if the longest has enough evidence."""
     shorter = max(min_match, length // 2)
     return shorter if num_occurrences < FEW_OCCURRENCES and shorter < length else 0
 
@@ -100,14 +99,14 @@ _NO_OCCURRENCES: list[Occurrence] = []  # never written to
 
 
 def counted(occurrences: list[Occurrence]) -> dict[int, int]:
-    """Number of occurrences before each token, the lowest token first."""
+    """Return how many occurrences precede each token, the lowest token first."""
     groups = _by_word(occurrences, 0)
     return {int.from_bytes(word, "big") - 1: len(groups[word]) for word in sorted(groups)}
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Occurrences of the longest match and the further ones of a shorter match, with both lengths."""
+    """The occurrences of the longest match, the additional ones of a shorter match, and both lengths."""
 
     longest: list[Occurrence]
     shorter: list[Occurrence]
@@ -115,15 +114,15 @@ class Evidence:
     shorter_length: int = 0
 
 
-# Pseudo-occurrences of "something else" beside those of the longest match and of the shorter one.
+# Pseudo-counts of unseen tokens, for the longest match and for the shorter one.
 _ESCAPE = 0.9
 _SHORTER_ESCAPE = 2.0
 
 
 class _Branch(NamedTuple):
-    """A node that may be drafted, with the occurrences that pass through it, most recent first.
+    """A node that may be added to the tree, with the occurrences through it, most recent first.
 
-    Ordered as nodes are drafted: the most probable first, of equal ones the one that was found first.
+    Ordered by probability, then by the order in which they were found.
     """
 
     negative_probability: float
@@ -136,11 +135,11 @@ class _Branch(NamedTuple):
 
 
 def grow_tree(evidence: Evidence, limits: TreeLimits) -> tuple[DraftNode, ...]:
-    """The most probable nodes within `limits`, best first.
+    """Return the most probable nodes within `limits`, best first.
 
-    A child's probability given its parent is (c + e * p') / (n + e): c of n longest-match occurrences,
-    the shorter match's estimate p' with the weight e of an unseen occurrence (one escape level of PPM).
-    As e < 1, the longest match decides wherever it has anything to say, the shorter one among its ties.
+    A child's probability given its parent is (c + e * p') / (n + e): c of n occurrences of the longest match,
+    and the shorter match's estimate p' with the weight e of an unseen occurrence (one escape level of PPM).
+    As e < 1, the longest match decides, and the shorter one breaks its ties.
     """
     nodes: list[DraftNode] = []
     heap: list[_Branch] = []
@@ -176,7 +175,7 @@ def _drafted(branch: _Branch, evidence: Evidence) -> DraftNode:
 
 
 def _branches(node: _Branch, parent: int, numbers: Iterator[int]) -> Iterator[_Branch]:
-    """The children of a node that is at `parent` in the tree.
+    """Yield the children of a node that is at `parent` in the tree.
 
     Among equally probable ones, those of the longest match come first, then the most recent.
     """
@@ -199,7 +198,7 @@ def _branches(node: _Branch, parent: int, numbers: Iterator[int]) -> Iterator[_B
 
 
 def _by_word(occurrences: list[Occurrence], depth: int) -> dict[bytes, list[Occurrence]]:
-    """Occurrences by the word that follows at `depth`, without those that nothing follows."""
+    """Group occurrences by the word that follows at `depth`; those at an end are left out."""
     first, last = -4 * (depth + 1), (-4 * depth) or None
     if len(occurrences) == 1:
         word = occurrences[0][0][first:last]

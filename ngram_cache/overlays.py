@@ -1,4 +1,4 @@
-"""Open buffers that are drafted from in place of their files. Has no access to the disk.
+"""Open buffers, which are searched instead of their files.
 
 `set`, `drop` and `is_shared` may be called from any thread; `follow_rules` belongs to the indexing thread.
 """
@@ -12,7 +12,7 @@ from ngram_cache.repository import Repository, SkippedFileError
 
 
 class Overlays:
-    """The buffers that stand over documents of `index`, as the rules of `repository` let them."""
+    """The open buffers over documents of `index`, as far as the rules of `repository` allow them."""
 
     def __init__(self, index: NgramIndex, repository: Repository, encode_many: EncodeMany) -> None:
         self._index = index
@@ -21,7 +21,7 @@ class Overlays:
         self._is_allowed: dict[str, bool] = {}
 
     def set(self, name: str, text: str) -> None:
-        """Draft from a buffer's text; secrets and ignored files are left out as on the disk."""
+        """Search a buffer's text, without secrets; ignored files are left out, as for files on disk."""
         if not self._may_be_shown(name):
             return
         try:
@@ -32,12 +32,12 @@ class Overlays:
         self._index.set_overlay(name, self._encode_many([blank_secrets(text)])[0])
 
     def drop(self, name: str) -> None:
-        """Return to the document's stored text."""
+        """Search the document's stored text again."""
         self._is_allowed.pop(name, None)
         self._index.drop_overlay(name)
 
     def is_shared(self, name: str) -> bool:
-        """Whether the buffer may be drafted from elsewhere; False until it was first set."""
+        """Return whether other documents may be drafted from the buffer; False until it was first set."""
         return self._is_allowed.get(name, False)
 
     def follow_rules(self) -> None:

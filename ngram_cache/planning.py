@@ -1,4 +1,4 @@
-"""Owns what an indexing run is to do and what it tells about itself. Pure: changes no disk and no index."""
+"""Plans an indexing run, and records its summary. Pure: changes no disk and no index."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def _yield_processor() -> None:
 
 @dataclass(frozen=True, slots=True)
 class IndexHooks:
-    """How the caller takes part: progress in files, a wish to stop, leave to save, a pause after a batch."""
+    """Callbacks of the caller: progress in files, a wish to stop, permission to save, a pause after each
+    batch.
+    """
 
     report: Callable[[int, int, str], None] = _report_nothing
     should_stop: Callable[[], bool] = _never
@@ -43,7 +45,7 @@ SILENT = IndexHooks()
 
 @dataclass(slots=True)
 class IndexSummary:
-    """What one run did. `message` is for the user; empty when all went as usual."""
+    """The result of one run. `message` is for the user; empty if nothing went wrong."""
 
     num_documents: int = 0
     num_tokens: int = 0
@@ -55,19 +57,19 @@ class IndexSummary:
     message: str = ""
 
     def take(self, walk: Walk) -> None:
-        """Count what a walk left out."""
+        """Count the files that a walk left out."""
         self.skipped += walk.skipped
         self.message = self.message or walk.problem
 
     def count(self, index: NgramIndex) -> IndexSummary:
-        """Note how much there is now; returns itself."""
+        """Record the present size of the index; return self."""
         self.num_documents, self.num_tokens = index.num_documents, index.num_tokens
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class IndexingPlan:
-    """Files to read, oldest first, and paths to forget; `num_surplus` new files are over the limit."""
+    """The files to read, oldest first, and paths to forget; `num_surplus` new files exceed the limit."""
 
     wanted: tuple[FoundFile, ...]
     gone: frozenset[str]
@@ -81,10 +83,10 @@ def make_plan(
     named: Set[str],
     max_files: int,
 ) -> IndexingPlan:
-    """Plan how to make an index hold `files` (oldest first) in place of the recorded paths in `scope`.
+    """Plan how to make an index hold `files` (oldest first) instead of the recorded paths in `scope`.
 
-    Files whose size and time are as recorded are left alone, unless they are `named`. New files are taken
-    while there is room for them, the newest first.
+    Files with the recorded size and time are not read again, unless they are `named`. New files are taken up
+    to the limit, the newest first.
     """
     gone = frozenset(scope) - {file.path for file in files}
     room = max_files - len(records.keys() - gone)

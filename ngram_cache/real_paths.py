@@ -1,7 +1,7 @@
 """The real path of a file or folder: one path, however it is spelled.
 
-Links are followed, bind mounts are undone (Linux), and names get the letters that the disk has. Reads the
-disk, so it may wait. Has no access to rules.
+Links are followed, bind mounts are undone (Linux), and names get the case that the disk has. Reads the disk,
+so it may wait.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path, PurePosixPath
 
 from ngram_cache.file_names import name_in
 
-# No system opens a longer path, and a search through it would take time with the square of its length.
+# No system opens a longer path, and searching it would take quadratic time.
 MAX_PATH_CHARS = 4096
 
 MAX_MOUNT_BYTES = 1 << 20
-MAX_ENTRIES = 20_000  # entries of a folder that is searched for a name's own letters
+MAX_ENTRIES = 20_000  # entries that are searched for the spelling of a name in its folder
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
@@ -28,7 +28,7 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One row of the table of mounts: `root`, a folder of a device, is seen at `point`."""
+    """One row of the mount table: `root`, a folder of a device, appears at `point`."""
 
     device: str
     root: PurePosixPath
@@ -36,7 +36,7 @@ class Mount:
 
 
 def real_path(path: Path) -> Path:
-    """Return the one path of the file at `path`; for a missing file, that of its folder with its name.
+    """Return the real path of the file at `path`; for a missing file, that of its folder with its name.
 
     Raises OSError for a path that is too long.
     """
@@ -49,7 +49,7 @@ def real_path(path: Path) -> Path:
 
 
 def read_mounts() -> list[Mount]:
-    """The mounts of this process, in the order in which they were made; none where the system lists none."""
+    """Return the mounts of this process in the order of mounting; empty if the system lists none."""
     try:
         with _MOUNTS.open("rb") as file:
             data = file.read(MAX_MOUNT_BYTES)
@@ -59,7 +59,7 @@ def read_mounts() -> list[Mount]:
 
 
 def parse_mounts(data: bytes) -> Iterator[Mount]:
-    """The rows of a table of mounts, without those that are damaged."""
+    """Yield the rows of a mount table, without damaged ones."""
     for row in data.split(b"\n"):
         fields = row.split(b" ")
         if len(fields) > 4:
@@ -69,14 +69,14 @@ def parse_mounts(data: bytes) -> Iterator[Mount]:
 
 
 def other_paths(path: Path, mounts: list[Mount]) -> Iterator[Path]:
-    """The paths at which other mounts show what lies at `path`, those of the widest view first.
+    """Yield the paths at which other mounts show the file at `path`, those of the widest view first.
 
-    `path` itself ends them, where its turn comes.
+    Stops at `path` itself in that order.
     """
     holding = [mount for mount in mounts if name_in(mount.point, PurePosixPath(path)) is not None]
     if not holding:
         return
-    # The last one of several mounts at one point is seen.
+    # The last mount at a point hides those before it.
     mount = max(reversed(holding), key=lambda found: len(found.point.parts))
     inner = mount.root / (name_in(mount.point, PurePosixPath(path)) or "")
     for other in sorted(mounts, key=lambda found: len(found.root.parts)):
@@ -93,7 +93,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 def _is_same(path: Path, other: Path) -> bool:
-    """Whether both lead to one file; where there is none yet, whether their folders are one."""
+    """Return whether both paths lead to one file; for a missing file, whether their folders are the same."""
     try:
         if path.exists():
             return path.samefile(other)
@@ -103,7 +103,7 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 def _in_own_letters(path: Path) -> Path:
-    """`path` with each name as its folder lists it, where a folder takes other letters for the same name."""
+    """Return `path` with each name spelled as its folder lists it, if the folder ignores case."""
     own = Path(path.anchor)
     for name in path.parts[1:]:
         own /= _listed_name(own, name)
@@ -124,6 +124,6 @@ def _listed_name(folder: Path, name: str) -> str:
 
 
 def own_name(name: str, listed: list[str]) -> str:
-    """The name of a file that is called `name`, out of all its names that are `listed` in its folder."""
+    """Return the spelling of `name` in its folder, out of the `listed` names."""
     folded = [other for other in listed if other.casefold() == name.casefold()]
     return name if name in listed else next(iter([*folded, *listed]), name)

@@ -1,6 +1,6 @@
-"""The files of a folder that may be indexed, and reading them.
+"""Finds the files of a folder that may be indexed, and reads them.
 
-Never follows a symbolic link and never raises for what it finds. Files that are left out are counted by
+Never follows a symbolic link, and never raises for what it finds. Files that are left out are counted by
 reason.
 """
 
@@ -33,12 +33,12 @@ __all__ = [
 _MAX_DATA_BYTES = 64 << 10
 _MAX_LINE = 5_000
 _MAX_MEAN_LINE = 400
-_MAX_TIME_NS = (1 << 63) - 1  # some file systems keep later times than an index can
+_MAX_TIME_NS = (1 << 63) - 1  # some file systems hold later times than fit in an index
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryOptions:
-    """What may be indexed: `exclude` are patterns as in a `.gitignore`, which nothing can take back.
+    """The options of an index. `exclude` are `.gitignore` patterns that no ignore file can revoke.
 
     `exclude_around` are such patterns of folders around the repository's, by their resolved paths.
     """
@@ -54,7 +54,7 @@ DEFAULT_OPTIONS = RepositoryOptions()
 
 
 class StoppedError(Exception):
-    """The caller wanted it to end: nothing was found out."""
+    """The caller asked to stop, so there is no result."""
 
 
 class Repository:
@@ -82,11 +82,11 @@ class Repository:
 
     @property
     def limits(self) -> WalkLimits:
-        """Limits of one look at the folder."""
+        """The limits of one walk through the folder."""
         return self._options.limits
 
     def walk(self, folder: str = "", known: KnownLayers | None = None) -> Walk:
-        """All files below `folder` that may be indexed, at most `max_files`, then the newest ones."""
+        """Return all files below `folder` that may be indexed; if more than `max_files`, the newest."""
         walk = Walk()
         try:
             layers = self._rules.at(folder, known)
@@ -98,9 +98,9 @@ class Repository:
         return search.run(folder, layers)
 
     def look(self, path: str, known: KnownLayers | None = None) -> Walk:
-        """Find the files to index at `path`, be it a file, a folder or nothing at all.
+        """Find the files to index at `path`, which may be a file, a folder or missing.
 
-        If many paths are looked at, pass one dict for all: the rules on their way are then read once.
+        For many paths, pass the same dict each time, so that the rules on their way are read only once.
         """
         walk = Walk()
         try:
@@ -112,12 +112,12 @@ class Repository:
         return walk
 
     def find(self, path: str, known: KnownLayers | None = None) -> FoundFile:
-        """The one file at `path`; SkippedFileError when there is none or it may not be indexed."""
+        """Return the file at `path`. Raises SkippedFileError if it is missing or may not be indexed."""
         self._rules.check(path, self._rules.at(path.rpartition("/")[0], known), is_folder=False)
         return self._check_file(path, self._status(path))
 
     def read(self, file: FoundFile) -> str:
-        """A file's text with `\\n` line ends; SkippedFileError when it is not text worth indexing."""
+        """Return a file's text with `\n` line ends. Raises SkippedFileError if it is not useful text."""
         self._checkpoint()
         try:
             data = self._folder.read(file.path, self._options.max_file_bytes)
@@ -139,7 +139,7 @@ class Repository:
         return text
 
     def check_text(self, text: str) -> None:
-        """SkippedFileError when a text holds a private key or was not written by a person."""
+        """Raise SkippedFileError if a text contains a private key or was not written by a person."""
         if has_private_key(text):
             raise SkippedFileError("private key")
         lines = text.split("\n")
@@ -147,7 +147,7 @@ class Repository:
             raise SkippedFileError("generated")
 
     def allows(self, path: str) -> bool:
-        """Whether the rules let `path` in, whether or not there is such a file; links are not let in."""
+        """Return whether the rules allow `path`, even if it does not exist. Links are not allowed."""
         if Path(path).is_absolute():
             return False
         try:
@@ -158,9 +158,9 @@ class Repository:
         return True
 
     def inner_path(self, path: Path | str) -> str | None:
-        """The name of a file in the index by what its path says; None outside. Asks no disk.
+        """Return the name of a file in the index, from its path only; None for a path outside. Reads no disk.
 
-        The root may be called by the link that leads to it.
+        The path may begin with a link that leads to the root.
         """
         absolute = Path(os.path.normpath(self.root / path))
         for root in (self.root, self._called):
@@ -169,7 +169,7 @@ class Repository:
         return None
 
     def document_path(self, path: Path | str) -> str:
-        """Return the name of a file in the index, also for a link; for a file outside, its whole path.
+        """Return the name of a file in the index, also for a link; for a file outside, its full path.
 
         Raises OSError for a path that is too long.
         """
@@ -180,24 +180,24 @@ class Repository:
         return self.inner_path(behind) or absolute.as_posix()
 
     def concerns(self, path: Path) -> bool:
-        """Whether a change of `path` may change what is indexed. Asks no disk."""
+        """Return whether a change of `path` can change what is indexed. Reads no disk."""
         return self.inner_path(path) is not None or self._rules.is_outer_file(path)
 
     def is_rule_file(self, path: str) -> bool:
-        """Whether a change of `path` may change what is ignored."""
+        """Return whether a change of `path` can change which files are ignored."""
         return is_rule_file(path)
 
     @property
     def outer_rule_files(self) -> frozenset[Path]:
-        """The files that hold rules, or would, and lie outside of the walked folders."""
+        """Return the files outside of the walked folders that hold rules, or would."""
         return self._rules.outer_files
 
     def refresh(self) -> None:
-        """Read the rules again that lie outside the walked folders."""
+        """Read the rules outside of the walked folders again."""
         self._rules.refresh()
 
     def have_outer_rules_changed(self) -> bool:
-        """Whether the rules that lie outside the walked folders are other ones than were known."""
+        """Return whether the rules outside of the walked folders have changed since they were read."""
         return self._rules.have_changed()
 
     def _checkpoint(self) -> None:

@@ -1,4 +1,4 @@
-"""The place of a folder's saved index, and its lifetime."""
+"""The file of a folder's saved index: restores, writes and deletes it."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ngram_cache.versions import Stored
 # After a request to stop, the index is saved within this time, or not at all.
 _LAST_SAVE_S = 0.5
 
-# As `snapshot_path` names it, and as it is named until it is whole.
+# The names of a saved index, and of one that is still being written.
 _FILE_NAME = re.compile(r"[0-9a-f]{24}-[0-9a-f]{24}\.index(\.[^.]+\.tmp)?")
 
 
 def forget(root: Path, directory: Path | None = None) -> int:
-    """Delete what is saved about a folder; returns the number of files deleted."""
+    """Delete all saved indexes of a folder; return the number of deleted files."""
     return snapshot.purge(directory or snapshot.index_directory(), root)
 
 
 def saved_in(directory: Path) -> list[Path]:
-    """All files that were saved there for any folder, half-written ones included; no other files."""
+    """Return all files of saved indexes in `directory`, incomplete ones included."""
     return sorted(file for file in directory.glob("*.index*") if _FILE_NAME.fullmatch(file.name))
 
 
 def num_saved_bytes(root: Path, fingerprint: str) -> int:
-    """The size of a folder's saved index under a vocabulary; 0 when there is none."""
+    """Return the size of a folder's saved index for a vocabulary; 0 if there is none."""
     path = snapshot.snapshot_path(snapshot.index_directory(), root, fingerprint)
     return path.stat().st_size if path.is_file() else 0
 
 
 def nearest_saved(file: Path, fingerprint: str) -> tuple[Path, NgramIndex] | None:
-    """The nearest folder above `file` that has a saved index, and that index; None if it cannot be used."""
+    """Return the nearest folder above `file` with a saved index, and that index; None if it is unusable."""
     parents = real_path(file).parents
     root = next((folder for folder in parents if num_saved_bytes(folder, fingerprint)), None)
     if root is None:
@@ -59,7 +59,7 @@ class SavedIndex:
         self._file = snapshot.snapshot_path(snapshot.index_directory(), root, fingerprint)
 
     def restore(self, index: NgramIndex) -> tuple[dict[str, FileRecord], str]:
-        """Fill `index` with what was saved; the files in it, and what went wrong, empty when nothing did."""
+        """Fill `index` from the file; return its files and the problem, empty if there was none."""
         try:
             loaded = snapshot.load(self._file, fingerprint=self._fingerprint, root=self._root)
             index.restore(loaded.stored)
@@ -70,7 +70,7 @@ class SavedIndex:
         return loaded.files, ""
 
     def write(self, stored: Stored, files: dict[str, FileRecord]) -> None:
-        """OSError when it cannot be written, StoppedError when it is not to be, or not in time."""
+        """Save the index. Raises OSError if that fails, StoppedError if it is forbidden or too slow."""
         until = math.inf
 
         def checkpoint() -> None:

@@ -1,7 +1,4 @@
-"""Search of several segments as if they were one, and views of an index at one moment.
-
-Knows document ids, but neither paths nor locks.
-"""
+"""Searches several segments as if they were one, and defines views of an index that never change."""
 
 from __future__ import annotations
 
@@ -30,30 +27,30 @@ from ngram_cache.segment import Cursor, Segment, as_query
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A segment and which of its documents are live: one byte each, None when all are."""
+    """A segment, and which of its documents are live: one byte each; None if all are."""
 
     segment: Segment
     live: bytes | None = None
 
     def is_live(self, place: int) -> bool:
-        """Whether the document at `place` is drafted from."""
+        """Return whether the document at `place` is searched."""
         return self.live is None or self.live[place] != 0
 
     @property
     def has_live(self) -> bool:
-        """Whether anything here is drafted from."""
+        """Whether any document is searched."""
         return self.live is None or any(self.live)
 
     @property
     def num_live_tokens(self) -> int:
-        """Tokens of the documents that are drafted from."""
+        """Number of tokens of the documents that are searched."""
         lengths = self.segment.lengths
         if self.live is None:
             return sum(lengths)
         return sum(length for length, flag in zip(lengths, self.live, strict=True) if flag)
 
     def with_live(self, flags: Iterable[tuple[int, bool]]) -> Part:
-        """The same segment with the liveness of some documents, given by place, set anew."""
+        """Return the same segment with new liveness for some documents, given by place."""
         live = bytearray(self.live or b"\1" * len(self.segment.documents))
         for place, flag in flags:
             live[place] = flag
@@ -66,10 +63,10 @@ def search(
     hidden: Set[int],
     limits: TreeLimits,
 ) -> Lookup:
-    """The continuations of the longest suffix of `context` that occurs in a live, not hidden document.
+    """Return the continuations of the longest suffix of `context` that occurs in a live, visible document.
 
-    The answer does not depend on how documents are spread over segments, as long as not more than
-    `MAX_OCCURRENCES` occurrences (dead ones included) have to be looked at.
+    If there are at most `MAX_OCCURRENCES` occurrences (dead ones included), the result does not depend on how
+    the documents are divided into segments.
     """
     query = as_query(context)
     min_match = max(1, limits.min_match)
@@ -89,7 +86,7 @@ def search(
 
 
 def successors(parts: Sequence[Part], context: Sequence[int], hidden: Set[int], min_match: int) -> Successors:
-    """The tokens after the longest suffix of `context`, found as in `search`; none below `min_match`."""
+    """Return the tokens after the longest suffix of `context`, as in `search`; none below `min_match`."""
     query = as_query(context)
     cursors = [_LiveCursor(part, hidden, query, 1) for part in parts] if query else []
     length, longest, num_occurrences = _longest_match(cursors, max(1, min_match))
@@ -118,10 +115,10 @@ def count_documents(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexView:
-    """An index at one moment, which never changes. It keeps the memory of all that it shows.
+    """An index at one moment, which never changes. It keeps its segments in memory.
 
-    Documents in `hidden` are not searched. Views of one index that hide the same path have one `source`,
-    even where they show other texts.
+    Documents in `hidden` are not searched. Views of one index that hide the same path have the same `source`,
+    even if their texts differ.
     """
 
     parts: tuple[Part, ...]
@@ -129,15 +126,15 @@ class IndexView:
     source: Hashable
 
     def successors(self, context: Sequence[int], min_match: int) -> Successors:
-        """Return what followed the longest suffix of `context` [n]; nothing below `min_match` tokens.
+        """Return the tokens that followed the longest suffix of `context` [n]; none below `min_match` tokens.
 
-        The same view always gives the same answer to the same context.
+        The same view always returns the same for the same context.
         """
         return successors(self.parts, context, self.hidden, min_match)
 
 
 class _LiveCursor:
-    """A cursor that yields occurrences in live, not hidden documents only."""
+    """A cursor over occurrences in live, visible documents."""
 
     __slots__ = ("_depth", "_hidden", "_part", "cursor")
 
@@ -148,7 +145,7 @@ class _LiveCursor:
         self._hidden = {place for document in hidden if (place := part.segment.local(document)) is not None}
 
     def gather(self, num_wanted: int) -> list[Occurrence]:
-        """Occurrences of the interval: all of them, or `num_wanted` evenly spread ones before the filter."""
+        """Return the occurrences in the interval: all, or those at `num_wanted` evenly spread positions."""
         cursor, part = self.cursor, self._part
         segment, positions = part.segment, part.segment.positions
         size = len(cursor)
@@ -164,7 +161,7 @@ def _next_length(cursors: list[_LiveCursor]) -> int:
 
 
 def _longest_match(cursors: list[_LiveCursor], min_match: int) -> tuple[int, list[Occurrence], int]:
-    """Length, occurrences and their number of the longest match; no occurrences below `min_match` tokens."""
+    """Return length, occurrences and their number of the longest match; none below `min_match` tokens."""
     length = _next_length(cursors)
     while length >= min_match:
         found, num_occurrences = _widen_and_gather(cursors, length)
@@ -175,7 +172,7 @@ def _longest_match(cursors: list[_LiveCursor], min_match: int) -> tuple[int, lis
 
 
 def _widen_and_gather(cursors: list[_LiveCursor], length: int) -> tuple[list[Occurrence], int]:
-    """Occurrences of a match of `length` tokens, sampled where there are many, and how many there are."""
+    """Return the occurrences of a match of `length` tokens, sampled if there are many, and their number."""
     for live in cursors:
         live.cursor.widen(length)
     total = sum(len(live.cursor) for live in cursors)

@@ -1,4 +1,4 @@
-"""One immutable, sorted run of documents and its search. Has no access to paths or files."""
+"""One immutable, sorted set of documents, and its search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEY_BYTES = 4 * MAX_CONTEXT
 
 
 def as_tokens(tokens: Sequence[int] | npt.NDArray[np.integer]) -> IntArray:
-    """Token ids as int32 [n]; ValueError when one of them is negative or above `MAX_TOKEN`."""
+    """Return token ids as int32 [n]. Raises ValueError for a negative one or one above `MAX_TOKEN`."""
     wide = np.asarray(tokens, dtype=np.int64)
     if wide.ndim != 1:
         raise ValueError(f"tokens are one flat sequence, not of shape {wide.shape}")
@@ -29,7 +29,7 @@ def as_tokens(tokens: Sequence[int] | npt.NDArray[np.integer]) -> IntArray:
 
 
 def as_query(context: Sequence[int] | npt.NDArray[np.integer]) -> bytes:
-    """The last tokens of a context, backwards, in the order and width in which segments store them."""
+    """Return the last tokens of a context, reversed, in the byte order and width of segments."""
     tail = context[-MAX_CONTEXT:]
     ids = tail.tolist() if isinstance(tail, np.ndarray) else tail
     try:
@@ -40,13 +40,13 @@ def as_query(context: Sequence[int] | npt.NDArray[np.integer]) -> bytes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """Documents as one backwards token array and its positions sorted by context.
+    """Documents as one reversed token array, and its positions sorted by context.
 
-    `data` holds, from byte `base` on, big-endian words: 0 at every document boundary and token + 1
-    elsewhere, each document's last token first, documents in ascending order of id. Read that way, the
-    context before a token is the slice after it, and contexts compare as bytes do. `positions` [m] are
-    the words that have a continuation, sorted by their context. Document `documents[i]` has its last
-    token at word `starts[i]` and `lengths[i]` tokens. Eight bytes a token in all.
+    `data` holds, from byte `base` on, big-endian words: 0 at each document boundary and token + 1 elsewhere,
+    each document's last token first, documents in ascending order of id. So the context before a token is the
+    slice after it, and contexts compare as bytes do. `positions` [m] are the words that have a continuation,
+    sorted by their context. Document `documents[i]` has its last token at word `starts[i]`, and `lengths[i]`
+    tokens. This takes eight bytes per token.
     """
 
     data: bytes
@@ -61,7 +61,7 @@ class Segment:
     def build(
         cls, documents: Iterable[tuple[int, IntArray]], checkpoint: Callable[[], None] = never_stop
     ) -> Segment:
-        """Sort documents given as (id, tokens); ids are unique. `checkpoint` as in `sort_contexts`."""
+        """Build a segment from (id, tokens) with unique ids. `checkpoint` is as in `sort_contexts`."""
         ordered = sorted(documents, key=lambda document: document[0])
         ids = [identifier for identifier, _ in ordered]
         lengths = [len(tokens) for _, tokens in ordered]
@@ -75,7 +75,7 @@ class Segment:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of all documents, dead ones included."""
+        """Number of tokens of all documents, dead ones included."""
         return self.num_words - 2 * _PAD - len(self.documents) + 1 if self.documents else 0
 
     @property
@@ -84,17 +84,17 @@ class Segment:
         return 4 * self.num_words + self.positions.nbytes
 
     def words(self) -> npt.NDArray[np.uint32]:
-        """The stored words [num_words], as they are."""
+        """The stored words [num_words]."""
         return np.frombuffer(self.data, dtype=">u4", count=self.num_words, offset=self.base)
 
     def local(self, document: int) -> int | None:
-        """The place of a document in this segment, None when it is elsewhere."""
+        """Return the place of a document in this segment; None if it is elsewhere."""
         place = bisect_left(self.documents, document)
         found = place < len(self.documents) and self.documents[place] == document
         return place if found else None
 
     def tokens(self, local: int) -> IntArray:
-        """A document's tokens in reading order."""
+        """Return a document's tokens in reading order."""
         start = self.starts[local]
         stored = self.words()[start : start + self.lengths[local]]
         return stored[::-1].astype(np.int32) - np.int32(1)
@@ -102,9 +102,10 @@ class Segment:
     def occurrences(
         self, positions: Iterable[int], depth: int, live: bytes | None, hidden: Set[int]
     ) -> list[Occurrence]:
-        """The continuations at `positions` in live, not hidden documents (both by place), undecoded.
+        """Return the continuations at `positions` in live, visible documents (both given by place),
+        undecoded.
 
-        A continuation runs over `depth` words, beyond the end of its document too.
+        A continuation has `depth` words, and may run beyond the end of its document.
         """
         data, base, width = self.data, self.base, 4 * depth
         starts, lengths, documents = self.starts, self.lengths, self.documents
@@ -119,7 +120,7 @@ class Segment:
         return found
 
     def only(self, keep: Sequence[bool]) -> Segment:
-        """This segment without the documents that `keep` rejects; linear, no sorting."""
+        """Return this segment without the documents that `keep` rejects, in linear time without sorting."""
         kept = [place for place, wanted in enumerate(keep) if wanted]
         lengths = [self.lengths[place] for place in kept]
         starts, num_words = layout(lengths)
@@ -136,11 +137,11 @@ class Segment:
         return Segment(words.tobytes(), 0, num_words, positions.data, ids, starts, lengths)
 
     def renumbered(self, documents: list[int]) -> Segment:
-        """The same texts under other ids, in the same order."""
+        """Return the same texts with other ids, in the same order."""
         return replace(self, documents=documents)
 
     def cursor(self, query: bytes) -> Cursor:
-        """Find the range of `query` (from `as_query`) in the sorted order."""
+        """Return a cursor at the place of `query` (from `as_query`) in the sorted order."""
         data, base = self.data, self.base
 
         def context(position: int) -> bytes:
@@ -151,7 +152,7 @@ class Segment:
         return Cursor(self, query, slot)
 
     def check_integrity(self) -> None:
-        """AssertionError when the structure is not what its description says."""
+        """Raise AssertionError if the structure violates its description."""
         starts, num_words = layout(self.lengths)
         assert (starts, num_words) == (self.starts, self.num_words)  # noqa: S101  its purpose
         assert self.documents == sorted(set(self.documents))  # noqa: S101
@@ -169,7 +170,7 @@ class Segment:
 
 
 def layout(lengths: Sequence[int]) -> tuple[list[int], int]:
-    """Where documents of these lengths start in a segment, and its number of words."""
+    """Return where documents of these lengths start in a segment, and its number of words."""
     starts, at = [], _PAD
     for length in lengths:
         starts.append(at)
@@ -185,7 +186,7 @@ def _until_boundary(context: bytes) -> bytes:
 
 
 def _common_length(left: bytes, right: bytes) -> int:
-    """Leading 4-byte words that two byte strings share."""
+    """Return how many leading 4-byte words two byte strings share."""
     shorter = min(len(left), len(right))
     if left[:shorter] == right[:shorter]:
         return shorter >> 2
@@ -194,10 +195,10 @@ def _common_length(left: bytes, right: bytes) -> int:
 
 
 class Cursor:
-    """A widening interval of a segment's sorted positions: those that share the most with a query.
+    """An interval of a segment's sorted positions that grows around the place of a query.
 
-    It starts empty, at the query's place. `next_length` is how many tokens the nearest positions
-    outside the interval share with the query; `widen` takes in all that share as many.
+    It is empty at first. `next_length` is the number of tokens that the nearest positions outside the
+    interval share with the query; `widen` adds all positions that share as many.
     """
 
     __slots__ = ("_query", "high", "low", "next_length", "segment")
@@ -213,7 +214,7 @@ class Cursor:
         return self.high - self.low
 
     def widen(self, length: int) -> None:
-        """Take in every position that shares at least `length` tokens with the query."""
+        """Add every position that shares at least `length` tokens with the query."""
         if self.next_length < length:
             return
         segment = self.segment

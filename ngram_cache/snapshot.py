@@ -1,10 +1,10 @@
-"""The index's file: its format, its checks, its place. The only module that uses msgpack.
+"""The file format of a saved index, with all checks on reading. The only module that uses msgpack.
 
 The file is read into memory, not mapped: truncating a mapped file ends the process.
 
 A stream of msgpack objects: `[magic, version, header length, header CRC-32]`, the header (a map), then for
-every segment its words and its positions as 32-bit `bin` objects. Nothing is trusted before its length was
-compared with the file's and its checksum with the one above it.
+each segment its words and its positions as 32-bit `bin` objects. Each length is compared with the size of the
+file, and each checksum with the one in the header, before the data is used.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _PIECE_BYTES = 4 << 20
 
 
 class SnapshotError(Exception):
-    """A saved index that cannot be used; the message says why. The index has to be built anew."""
+    """The saved index cannot be used and must be built again; the message is the reason."""
 
 
 class CorruptSnapshotError(SnapshotError):
-    """The file is damaged or was cut short."""
+    """The file is damaged or incomplete."""
 
 
 class ForeignSnapshotError(SnapshotError):
@@ -58,7 +58,7 @@ class ForeignSnapshotError(SnapshotError):
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A file as it was indexed. `digest` is of the text that was tokenized."""
+    """A file as it was indexed. `digest` is that of the tokenized text."""
 
     size: int
     mtime_ns: int
@@ -67,7 +67,7 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An index at rest: `files` has a record for every path in `stored`."""
+    """A saved index: `files` has a record for each path in `stored`."""
 
     fingerprint: str
     root: str
@@ -76,18 +76,18 @@ class Snapshot:
 
 
 def index_directory() -> Path:
-    """The folder of indexes: `SLIPSTREAM_INDEX_DIR`, or a folder in the platform's cache."""
+    """Return the folder of saved indexes: `SLIPSTREAM_INDEX_DIR`, or one in the platform's cache."""
     chosen = os.environ.get("SLIPSTREAM_INDEX_DIR")
     return Path(chosen) if chosen else platformdirs.user_cache_path("slipstream", appauthor=False) / "index"
 
 
 def snapshot_path(directory: Path, root: Path, fingerprint: str) -> Path:
-    """The file for one repository under one tokenizer."""
+    """Return the file of one repository for one tokenizer."""
     return directory / f"{_root_name(root)}-{_short_hash(fingerprint)}.index"
 
 
 def purge(directory: Path, root: Path) -> int:
-    """Delete all that is saved about a repository, under any tokenizer; returns how many files that were."""
+    """Delete all saved indexes of a repository, for any tokenizer; return the number of files."""
     victims = list(directory.glob(f"{_root_name(root)}-*"))
     for victim in victims:
         victim.unlink(missing_ok=True)
@@ -95,7 +95,7 @@ def purge(directory: Path, root: Path) -> int:
 
 
 def save(path: Path, snapshot: Snapshot, checkpoint: Callable[[], None] = never_stop) -> None:
-    """Write atomically, readable by the user alone. Raises OSError if the disk does not take it.
+    """Write atomically, readable by the user only. Raises OSError if writing fails.
 
     `checkpoint` is called between parts of the file. If it raises, the old file stays as it is.
     """
@@ -122,10 +122,9 @@ def save(path: Path, snapshot: Snapshot, checkpoint: Callable[[], None] = never_
 
 
 def load(path: Path, *, fingerprint: str, root: str) -> Snapshot:
-    """Open a saved index.
+    """Read a saved index.
 
-    FileNotFoundError when there is none, SnapshotError when it is not to be used, OSError when it cannot
-    be read.
+    Raises FileNotFoundError if there is none, SnapshotError if it must not be used, OSError if reading fails.
     """
     data = _read(path)
     try:
@@ -152,7 +151,7 @@ def _pieces(snapshot: Snapshot) -> Iterator[bytes | memoryview]:
 
 
 def _header(snapshot: Snapshot, segments: list[tuple[memoryview, memoryview]]) -> bytes:
-    """All but the segments' words and positions, which are described."""
+    """Return the header: everything but the words and positions of the segments, which it describes."""
     described = [
         {
             "documents": segment.documents,
@@ -266,7 +265,7 @@ def _read_segment(data: bytes, described: dict[str, Any], offset: int) -> tuple[
 
 
 def _check_array(data: bytes, offset: int, nbytes: int, checksum: int) -> int:
-    """Where an array of `nbytes` bytes begins, whose `bin` object stands at `offset`."""
+    """Return where an array of `nbytes` bytes begins, whose `bin` object is at `offset`."""
     first = offset + 5
     if first + nbytes > len(data) or data[offset:first] != struct.pack(">BI", _BIN32, nbytes):
         raise ValueError("an array is not where it should be")
@@ -284,15 +283,15 @@ def _short_hash(text: str) -> str:
 
 
 def _remove_stale(path: Path) -> None:
-    """Delete what a killed process left half-written."""
+    """Delete incomplete files that a killed process left."""
     for leftover in path.parent.glob(f"{path.name}.*.tmp"):
-        with contextlib.suppress(FileNotFoundError):  # another process cleans or saves, too
+        with contextlib.suppress(FileNotFoundError):  # another process may clean or save too
             if time.time() - leftover.lstat().st_mtime > _STALE_SECONDS:
                 leftover.unlink()
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where folders can be opened."""
+    """Make the rename durable, on systems where folders can be opened."""
     if sys.platform != "win32":
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The version of each path that is drafted from. Has no access to tokens or search."""
+"""The versions of each path, and which of them is searched."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ngram_cache.segment import Segment
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is worth saving: sorted segments and the path of every document in them. No overlays."""
+    """The part of an index to save: sorted segments and the path of each document in them, no overlays."""
 
     segments: tuple[Segment, ...]
     paths: dict[int, str]
 
     @classmethod
     def of(cls, segments: Iterable[Segment], paths: Mapping[int, str]) -> Stored:
-        """The documents in `paths` alone, numbered anew from 0 by age."""
+        """Return only the documents in `paths`, with new ids from 0 by age."""
         numbers = {version: number for number, version in enumerate(sorted(paths))}
         renumbered = []
         for segment in segments:
@@ -30,14 +30,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The versions of one path, by document id: an overlay hides the stored one."""
+    """The versions of one path, by document id; an overlay hides the stored one."""
 
     stored: int | None = None
     overlay: int | None = None
 
     @property
     def live(self) -> int | None:
-        """The version that is drafted from."""
+        """The version that is searched."""
         return self.stored if self.overlay is None else self.overlay
 
     @property
@@ -46,7 +46,7 @@ class Entry:
         return tuple(version for version in (self.stored, self.overlay) if version is not None)
 
     def with_version(self, version: int, *, is_overlay: bool) -> Entry:
-        """A newer version in place of an older one; one that comes late changes nothing."""
+        """Return the entry with a newer version in place of an older one; an older one changes nothing."""
         current = self.overlay if is_overlay else self.stored
         if current is not None and current > version:
             return self
@@ -54,9 +54,9 @@ class Entry:
 
 
 class VersionTable:
-    """Paths to versions and back. Writers take turns; single reads are safe from any thread.
+    """Maps paths to versions and back. Writers take turns; single reads are safe from any thread.
 
-    Lost versions stay recorded for their path until `settle`, because readers may still see them.
+    Replaced versions stay recorded for their path until `settle`, because readers may still see them.
     """
 
     def __init__(self) -> None:
@@ -72,34 +72,34 @@ class VersionTable:
 
     @property
     def num_versions(self) -> int:
-        """Versions that are not forgotten, hidden ones included."""
+        """Number of versions that are not forgotten, hidden ones included."""
         return len(self._paths)
 
     def entry(self, path: str) -> Entry:
-        """The versions of a path, none when it is unknown."""
+        """Return the versions of a path; empty for an unknown one."""
         return self._entries.get(path, Entry())
 
     def own(self, path: str) -> frozenset[int]:
-        """The versions of a path, and those that it lost lately."""
-        # read first: read first: versions that are lost meanwhile are recorded before
+        """Return the versions of a path, and those replaced lately."""
+        # read first, because a version is recorded here before the path loses it
         kept = self.entry(path).kept
         return frozenset(kept).union(self._lost.get(path, ()))
 
     def settle(self) -> None:
-        """Forget lost versions. No reader sees them any more."""
+        """Forget replaced versions, once no reader sees them any more."""
         self._lost = {}
 
     def path_of(self, version: int) -> str:
-        """The path of a version; empty when it was forgotten."""
+        """Return the path of a version; empty if it was forgotten."""
         return self._paths.get(version, "")
 
     def is_live(self, version: int) -> bool:
-        """Whether a version is drafted from."""
+        """Return whether a version is searched."""
         path = self._paths.get(version)
         return path is not None and self._entries[path].live == version
 
     def stored(self) -> dict[int, str]:
-        """The stored version of every path that has one."""
+        """Return the stored version of each path that has one."""
         entries = self._entries.copy()
         return {entry.stored: path for path, entry in entries.items() if entry.stored is not None}
 
@@ -109,7 +109,7 @@ class VersionTable:
         return [path for path, entry in entries.items() if entry.overlay is not None]
 
     def assign(self, path: str, entry: Entry) -> set[int]:
-        """Give a path these versions; returns all whose liveness may have changed."""
+        """Give a path these versions; return all whose liveness may have changed."""
         old = self.entry(path)
         if old.kept:
             self._lost[path] = {*self._lost.get(path, ()), *old.kept}
@@ -123,7 +123,7 @@ class VersionTable:
         return {*old.kept, *entry.kept}
 
     def move(self, old: str, new: str) -> set[int]:
-        """Give the stored version of `old` to `new`; overlays stay. KeyError where none is stored."""
+        """Give the stored version of `old` to `new`; overlays stay. Raises KeyError without a stored one."""
         moved = self._entries[old]
         if moved.stored is None:
             raise KeyError(old)

@@ -1,6 +1,6 @@
-"""The walk through a folder: which files, in what order, and where it ends. Reads no file's text.
+"""Walks through a folder to find the files to index, in order. Reads no file's text.
 
-Every loop ends at a limit, and as soon as its caller asks for it.
+Each loop ends at a limit, and as soon as the caller asks for it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ngram_cache.folder_rules import FolderRules, Layers, SkippedFileError
 
 @dataclass(frozen=True, slots=True)
 class WalkLimits:
-    """Bounds of one walk. Files beyond them are counted as left out.
+    """The limits of one walk. Files beyond them are counted as left out.
 
-    `max_text_bytes` is of all files that are taken together, the newest first.
+    `max_text_bytes` limits the total of all files, the newest first.
     """
 
     max_entries: int = 1_000_000
@@ -45,9 +45,8 @@ class FoundFile:
 class Walk:
     """The files that a walk found, oldest first, and the number of files left out by reason.
 
-    `folders` are those looked into.
-
-    `problem` is a sentence about what a user may not expect to be left out; usually empty.
+    `folders` are those that were read. `problem` is a sentence for the user about files that were left out;
+    usually empty.
     """
 
     files: list[FoundFile] = field(default_factory=list)
@@ -56,7 +55,7 @@ class Walk:
     problem: str = ""
 
     def skip(self, reason: SkippedFileError) -> None:
-        """Count something as left out."""
+        """Count a file or folder as left out."""
         self.skipped[str(reason)] += 1
         self.problem = self.problem or reason.detail
 
@@ -64,8 +63,8 @@ class Walk:
 class FolderWalk:
     """One walk through a folder. If there are more than `max_files` files, the newest are kept.
 
-    `check_file` describes a file, or raises SkippedFileError. The checkpoint of `rules` is called between any
-    two small steps.
+    `check_file` describes a file, or raises SkippedFileError. The checkpoint of `rules` is called between all
+    small steps.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class FolderWalk:
         self._walk = Walk()
 
     def run(self, start: str, layers: Layers) -> Walk:
-        """Look at everything below `start`, where `layers` hold, within the limits."""
+        """Walk through everything below `start`, whose rules are `layers`, within the limits."""
         pending = [(start, layers)]
         num_folders = 0
         while pending:
@@ -108,7 +107,7 @@ class FolderWalk:
         return self._walk
 
     def _look_into(self, path: str, layers: Layers) -> list[str]:
-        """Take the files of a folder into the walk; returns the folders in it that are to be entered."""
+        """Add the files of a folder to the walk; return its folders that are to be entered."""
         inner: list[str] = []
         try:
             with self._folder.scan(path) as entries:
@@ -125,7 +124,7 @@ class FolderWalk:
         return inner
 
     def _consider(self, entry: os.DirEntry[str], path: str, layers: Layers) -> bool:
-        """Take a file into the walk; True for a folder that is to be entered."""
+        """Add a file to the walk; return True for a folder that is to be entered."""
         try:
             if self._is_folder(entry, path):
                 self._rules.check(path, layers, is_folder=True)
