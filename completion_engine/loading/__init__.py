@@ -1,1 +1,1 @@
-"""Composes an engine: the model, its drafters, kernels compiled in advance."""
+"""Builds an engine: loads the model and its drafters, and compiles kernels in advance."""

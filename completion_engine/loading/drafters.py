@@ -1,7 +1,4 @@
-"""The drafters of one engine, as its configuration names them.
-
-Owns which neural drafter serves which target.
-"""
+"""The drafters of one engine, as its configuration names them."""
 
 from __future__ import annotations
 
@@ -36,10 +33,10 @@ def build_drafters(  # noqa: PLR0913 - the parts of drafters, and the receiver o
     should_stop: ShouldStop | None = None,
     note: Note = logger.warning,
 ) -> dict[str, Drafter]:
-    """The drafters by name, cheapest first. A target without a trained drafter goes without a neural one.
+    """Return the drafters by name, cheapest first. A target without a trained drafter gets no neural one.
 
-    If the drafter fails on a GPU, it is left out too, and `note` gets the reason. Raises SlipstreamError when
-    a draft model cannot be had or has another vocabulary.
+    A trained drafter that fails on a GPU is left out, and `note` gets the reason. Raises SlipstreamError if a
+    draft model cannot be loaded or has another vocabulary.
     """
     found: dict[str, Drafter] = {}
     if "ngram" in config.drafters:
@@ -56,7 +53,7 @@ def build_drafters(  # noqa: PLR0913 - the parts of drafters, and the receiver o
 
 
 def trained_folder(target: str) -> Path | None:
-    """The folder of the drafter that comes with the package for `target`; None without one."""
+    """Return the folder of the drafter that is shipped for `target`; None without one."""
     folder = _TRAINED / target
     if folder.parent != _TRAINED:
         return None  # the target is a path
@@ -71,7 +68,7 @@ def _neural(  # noqa: PLR0913 - as above
     should_stop: ShouldStop | None,
     note: Note,
 ) -> Drafter | None:
-    """The draft model or the drafter that is named, else the one that comes with the target."""
+    """Return the configured draft model or drafter, by default the one that is shipped for the target."""
     trained = path_of(config.draft_model) if config.draft_model else trained_folder(config.target)
     if trained is not None and (trained / WEIGHTS).is_file():
         return load_trained(trained, target, note)

@@ -1,7 +1,7 @@
-"""Findings of loads about targets, stored beside their packed weights for a week.
+"""Stores what loading found out about a target, beside its packed weights, for a week.
 
-A file of findings is for one set of weights, kernels and libraries and for one processor, as its name shows.
-Unreadable findings are measured again.
+A file is valid for one set of weights, kernels and libraries and for one processor, which its name
+identifies. If it cannot be read, the findings are measured again.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ logger = logging.getLogger(__name__)
 
 _VALID_S = 7 * 86_400
 _MAX_BYTES = 1 << 16
-# parts of the engine; their content decides the findings what they hold decides what is found
+# parts of the engine whose code influences the findings
 _PARTS = ("cpu", "target_model")
 _TIMES = ("pass_ms", "branch_ms", "chunk_ms", "thread_paces")
 _FLAGS = ("is_row_invariant", "verifies_drafts", "verifies_trees", "are_settled")
 
 
 def findings_path(packed: Path, capacity: int) -> Path:
-    """Where findings lie about the weights packed at `packed`, in caches of `capacity` positions."""
+    """Return the path of the findings for the weights at `packed`, with caches of `capacity` positions."""
     facts = (
         packed.name, capacity, _code(), machine_mark(), instruction_sets(), thread_counts(),
         torch.__version__, numba.__version__,
@@ -46,7 +46,7 @@ def findings_path(packed: Path, capacity: int) -> Path:
 
 
 def read_findings(path: Path, now: float) -> Findings | None:
-    """Findings of at most a week ago; None without any. `now` in seconds."""
+    """Return findings that are at most a week old; None without any. `now` in seconds."""
     try:
         status = path.lstat()
         if flaw_of(status) or status.st_size > _MAX_BYTES or not 0 <= now - status.st_mtime < _VALID_S:
@@ -60,7 +60,7 @@ def read_findings(path: Path, now: float) -> Findings | None:
 
 
 def store_findings(path: Path, findings: Findings) -> None:
-    """Keep findings for later loads; if they cannot be stored, they are measured again."""
+    """Store findings for later loads. If this fails, they are measured again."""
     if not path.parent.is_dir():
         return
     told = {name: getattr(findings, name) for name in (*_FLAGS, *_TIMES)}
@@ -70,7 +70,7 @@ def store_findings(path: Path, findings: Findings) -> None:
 
 @cache
 def _code() -> str:
-    """Identify the code that computes a pass, and the code that compares and times passes."""
+    """Return a hash of the code that computes a pass, and that compares and times passes."""
     package = Path(__file__).parents[1]
     return folder_for([file for part in _PARTS for file in (package / part).rglob("*.py")]).name
 

@@ -1,6 +1,6 @@
-"""A target on a GPU: it fits, its kernels and logits agree with plain torch, and nothing is left to compile.
+"""Loads a target on a GPU: checks that it fits and agrees with plain torch, and compiles all kernels.
 
-Whatever goes wrong is raised, for the ladder to try the next rung.
+Any failure is raised, so that the ladder tries the next rung.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from completion_engine.target_model.model_shape import num_positions
 from completion_engine.target_model.weights import Precision
 
 _CAPACITIES = (8192, 4096, 2048)  # positions of a cache, the first that fits
-NUM_MORE_CACHES = 3  # besides the slots: for shadow checks, for a drafter, for the timed passes
+NUM_MORE_CACHES = 3  # besides the slots: for shadow checks, a drafter and the timed passes
 # error of logits, relative as a norm: 28 layers in bf16 differ from float32 by a few hundredths
 _MAX_ERROR = 0.1
 _NUM_COMPARED = 48  # tokens of the text whose logits are compared
@@ -38,9 +38,9 @@ _NUM_COMPARED = 48  # tokens of the text whose logits are compared
 
 @dataclass(frozen=True, slots=True)
 class TargetWish:
-    """A target to load: `capacity` positions a cache (0 takes what fits) for `num_slots` documents.
+    """A target to load: `num_slots` caches with `capacity` positions each (0 for as many as fit).
 
-    The logits of `text`, token ids, are compared with float32 torch before a GPU answers.
+    The logits of `text`, token ids, are compared with float32 torch before a GPU is used.
     """
 
     folder: Path
@@ -50,7 +50,7 @@ class TargetWish:
 
 
 def load_on_gpu(rung: Rung, wish: TargetWish) -> LanguageModel:
-    """Load the target on a GPU rung. Raises RungError, or whatever the libraries raise."""
+    """Load the target on a GPU rung. Raises RungError, or any error of the libraries."""
     try:
         with reading(wish.folder):
             config = read_family_config(wish.folder)
@@ -103,21 +103,21 @@ def _on_torch(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
 
 
 def _check_logits(target: LanguageModel, family: FamilyModel, text: Sequence[int]) -> None:
-    """Raise RungError where the logits of a text are not those of float32 torch."""
+    """Raise RungError if the logits of a text differ from those of float32 torch."""
     if not text:
         return
     tokens = text[:_NUM_COMPARED]
     found = target.forward(tokens, KVCache(target.cache_shape), len(tokens)).float()
     wanted = reference_logits(family, tokens, target.device, BITS[target.precision.kind])
     error = float((found - wanted).norm() / wanted.norm())
-    if not error < _MAX_ERROR:  # NaN too
+    if not error < _MAX_ERROR:  # also true for NaN
         raise RungError(f"Its logits of a text differ from float32 torch by {error:.1%}.")
 
 
 def _fitting(rung: Rung, wish: TargetWish) -> tuple[Precision, MemoryPlan | None]:
-    """How the target fits: in its own precision, or in int8 where the setting is `auto`; None if unknown.
+    """Return the precision in which the target fits, and the memory plan; None if its size is unknown.
 
-    Raises RungError where nothing fits.
+    With the setting `auto`, int8 is tried too. Raises RungError if nothing fits.
     """
     geometry = read_geometry(wish.folder)
     if geometry is None:
@@ -152,13 +152,13 @@ def _capacity(config: Config, plan: MemoryPlan | None, wish: TargetWish) -> int:
 
 
 def keep_compiled_kernels() -> None:
-    """Let Triton keep what it compiles in our cache folder, which `slipstream uninstall` removes.
+    """Let Triton store compiled kernels in our cache folder, which `slipstream uninstall` removes.
 
-    A folder that the user names for Triton stays as it is.
+    A folder that the user sets for Triton is not changed.
     """
     os.environ.setdefault("TRITON_CACHE_DIR", str(triton_folder()))
 
 
 def triton_folder() -> Path:
-    """The folder of compiled GPU kernels."""
+    """Return the folder of compiled GPU kernels."""
     return platformdirs.user_cache_path("slipstream", appauthor=False) / "triton"

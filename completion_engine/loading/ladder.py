@@ -1,6 +1,7 @@
-"""The place where a target runs: the best rung that works, and the next one once a rung fails.
+"""Chooses where a target runs: the best rung that works, and the next one when a rung fails.
 
-Owns the rung in use, and the reasons against better ones. Does not depend on models or GPUs.
+A rung is one way to run a target; see `rungs`. The ladder holds the rung in use and the reasons against
+better ones.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from completion_engine.request import CancelledError
 
 logger = logging.getLogger(__name__)
 
-_JUDGED_ROWS = 8  # rows of the pass that compares rungs
-_MAY_WIN = 1.5  # a rung is tried if a pass takes at most this factor of the least time there
+_JUDGED_ROWS = 8  # rows of the pass by which rungs are compared
+_MAY_WIN = 1.5  # a later rung is tried if this multiple of its least time is below the measured time
 
 
 class RungError(Exception):
-    """A rung cannot be used: its self-test failed, or memory is short. The text names the reason."""
+    """A rung cannot be used: its self-test failed, or memory is short. The message is the reason."""
 
 
 class Timed(Protocol):
-    """A loaded target, as far as a ladder compares it."""
+    """A loaded target with pass times, by which a ladder compares rungs."""
 
     def ms_of(self, num_rows: int) -> float:
         """See `LanguageModel.ms_of`."""
@@ -37,10 +38,10 @@ R = TypeVar("R")
 
 
 class Ladder(Generic[T]):
-    """Rungs to run one target on, tried in order.
+    """The rungs for one target, tried in order.
 
-    `load` loads the target on a rung; whatever it raises, except for a wrong setting or a damaged file, is a
-    reason to try the next one. `least_ms` returns the least time of a pass of a few rows on a rung.
+    `load` loads the target on a rung. Any error, except for a wrong setting or a damaged file, is a reason to
+    try the next rung. `least_ms` returns the least time of a pass of a few rows on a rung.
     """
 
     def __init__(
@@ -56,23 +57,23 @@ class Ladder(Generic[T]):
 
     @property
     def rung(self) -> Rung:
-        """The rung in use, or to be tried next."""
+        """The rung in use, or the next to be tried."""
         return self._rungs[0]
 
     @property
     def reason(self) -> str:
-        """Why no better rung is in use; empty where there is none."""
+        """The reason that no better rung is in use; empty if there is none."""
         return " ".join(self._reasons)
 
     @property
     def may_leave(self) -> bool:
-        """Whether there is another rung below the one in use."""
+        """Whether there is another rung after the one in use."""
         return len(self._rungs) > 1
 
     def climb(self, build: Callable[[T], R]) -> R:
-        """Return what `build` makes of the target on the best rung on which both loading and it succeed.
+        """Return the result of `build` with the target on the best rung on which loading and `build` succeed.
 
-        Raises what the last rung raises, and at once what no other rung would mend.
+        Raises the error of the last rung, or at once an error that no other rung would avoid.
         """
         while True:
             try:
@@ -82,7 +83,7 @@ class Ladder(Generic[T]):
                     raise
 
     def leave(self, error: Exception) -> bool:
-        """Give the rung up after `error`; return False where no other rung would help."""
+        """Drop the rung in use after `error`; return False if no other rung would help."""
         if isinstance(error, (SlipstreamError, CancelledError)) or not self.may_leave:
             return False
         logger.warning("The target leaves %s", self.rung, exc_info=error)
@@ -91,7 +92,7 @@ class Ladder(Generic[T]):
         return True
 
     def note(self, reason: str) -> None:
-        """Remember something that the rung in use does without."""
+        """Add a note about a feature that is off on the rung in use."""
         self._reasons.append(reason)
 
     def _drop(self, why: str) -> None:
@@ -100,7 +101,7 @@ class Ladder(Generic[T]):
         release_memory(left.device)
 
     def _fastest(self) -> T:
-        """The target on the first rung, or on a lower one that is measured to be faster."""
+        """Return the target on the first rung, or on a later one that is measured to be faster."""
         target = self._load(self.rung)
         if self._is_compared:
             return target
@@ -124,13 +125,13 @@ class Ladder(Generic[T]):
             return self._load(self._rungs[at]).ms_of(_JUDGED_ROWS)
         except CancelledError:
             raise
-        except Exception:  # whatever keeps a slower rung from being measured, the first one works
+        except Exception:  # a rung that cannot be measured is not used; the first one works
             logger.warning("%s cannot be measured", self._rungs[at], exc_info=True)
             return float("inf")
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Let go of the frames of an error and of those that led to it: they hold the tensors of a rung."""
+    """Drop the frames of an error and of its causes, because they hold the tensors of a rung."""
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""The least time of a pass on a rung: to read the weights once, and to launch what torch launches."""
+"""The least time of a pass on a rung: the time to read the weights once, and to launch torch's kernels."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import torch
 from completion_engine.gpu.memory import read_geometry
 from completion_engine.loading.rungs import Rung
 
-_NUM_NUMBERS = 1 << 25  # float32 that are read: more than most caches hold
+_NUM_NUMBERS = 1 << 25  # float32 numbers to read: more than most processor caches hold
 _NUM_ROUNDS = 3
-_PACKED_SHARE = 0.35  # share of bf16: weights of 4 to 8 bits with their scales
-_LAUNCHES_MS = 0.08  # launches of a layer in plain torch: some 20 kernels, each some microseconds to launch
+_PACKED_SHARE = 0.35  # size of weights of 4 to 8 bits with their scales, as a share of bf16
+_LAUNCHES_MS = 0.08  # per layer in plain torch: about 20 kernels of a few microseconds each
 
 
 def least_pass_ms(folder: Path, rung: Rung) -> float:
-    """Return milliseconds that no pass on the rung can undercut; infinity where sizes are unknown."""
+    """Return a lower bound for the milliseconds of a pass on the rung; infinity if sizes are unknown."""
     geometry = read_geometry(folder)
     if geometry is None:
         return float("inf")
@@ -30,7 +30,7 @@ def least_pass_ms(folder: Path, rung: Rung) -> float:
 
 @cache
 def bytes_per_ms(device: torch.device) -> float:
-    """Measure how fast a device reads its memory; some tens of milliseconds, once."""
+    """Measure how fast a device reads its memory. Takes tens of milliseconds, once."""
     numbers = torch.ones(_NUM_NUMBERS, device=device)
     times = []
     for _ in range(_NUM_ROUNDS):

@@ -1,6 +1,6 @@
-"""A target out of a model folder: the rungs that can run it, and how it is loaded on each.
+"""Loads a target from a model folder, on each of the rungs that can run it.
 
-transformers builds the model only where no kernels of our own take the weights from the folder itself.
+transformers builds the model only if our own kernels cannot use the weights in the folder directly.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ CAPACITY = {"cpu": 2368, "cuda": 8192}  # positions of a KV slot
 
 
 def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:
-    """Load a model folder (see `model_files`) on its best rung. Seconds.
+    """Load a model folder (see `model_files`) on its best rung. Takes seconds.
 
-    `capacity` 0 takes what suits the device. Raises MachineError when it does not fit into memory, DataError
-    when the files are damaged, UserError for a `dtype` that it cannot have here.
+    `capacity` 0 takes the default of the device. Raises MachineError if the model does not fit into memory,
+    DataError for damaged files, UserError for a `dtype` that is not supported here.
     """
     return ladder_for(TargetWish(folder, capacity), device, dtype).climb(lambda target: target)
 
 
 def ladder_for(wish: TargetWish, device: str, dtype: str) -> Ladder[LanguageModel]:
-    """The ways to run a target here, by the settings `device` and `dtype`; loads nothing yet."""
+    """Return the ladder of a target for the settings `device` and `dtype`; loads nothing yet."""
     return Ladder(plan_here(device, dtype), partial(load_on, wish), partial(least_pass_ms, wish.folder))
 
 
 def load_on(wish: TargetWish, rung: Rung) -> LanguageModel:
-    """Load a target on one rung; errors as in `load_language_model` on the CPU, any on a GPU."""
+    """Load a target on one rung; errors as in `load_language_model` on the CPU, any error on a GPU."""
     return _load_on_cpu(rung, wish) if rung.name == "CPU" else load_on_gpu(rung, wish)
 
 
@@ -85,7 +85,7 @@ def _load_on_cpu(rung: Rung, wish: TargetWish) -> LanguageModel:
 
 
 def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capacity: int) -> LanguageModel:
-    """A model whose packed weights are mapped from disk, with what earlier loads found out about it."""
+    """Return a model with packed weights mapped from disk, and the stored findings of earlier loads."""
     earlier = folder.with_name(EARLIER)
     if read_layout(folder) and not earlier.exists():
         forget_packed([earlier / WEIGHTS])

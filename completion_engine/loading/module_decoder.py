@@ -1,4 +1,4 @@
-"""A model folder through transformers' modules, and the error for a folder that cannot be read."""
+"""Runs a model folder through transformers' modules, and defines the error for unreadable folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from completion_engine.target_model.weights import Precision
 
 @contextlib.contextmanager
 def reading(folder: Path) -> Iterator[None]:
-    """Where values come straight out of files, a bad one is damage; elsewhere it is a bug of ours."""
+    """Turn a ValueError in the block into a DataError, because it comes from a model's damaged files."""
     try:
         yield
     except ValueError as error:
@@ -26,7 +26,7 @@ def reading(folder: Path) -> Iterator[None]:
 
 
 def damaged(folder: Path, error: Exception) -> DataError:
-    """The error for a folder whose files cannot be loaded."""
+    """Return the error for a folder whose files cannot be loaded."""
     return DataError(
         f"The model in {folder} cannot be loaded: {error}",
         advice="Download it again with `slipstream models pull`.",
@@ -36,7 +36,7 @@ def damaged(folder: Path, error: Exception) -> DataError:
 def module_decoder(
     folder: Path, config: Config, num_positions: int, precision: Precision, device: torch.device
 ) -> Decoder:
-    """A decoder for any causal model. Raises UserError for rounded weights."""
+    """Return a decoder for any causal model. Raises UserError for a dtype that rounds weights."""
     if precision.kind != "float":
         raise UserError(
             f"Models of the kind {config.get('model_type')!r} cannot run in {precision.kind} here.",
@@ -48,7 +48,7 @@ def module_decoder(
 
 
 def build_modules(folder: Path, dtype: torch.dtype) -> Any:
-    """The model in transformers' modules. Raises DataError, MemoryError, OSError."""
+    """Return the model as transformers' modules. Raises DataError, MemoryError, OSError."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig  # noqa: PLC0415 - seldom needed seconds
     from transformers.utils import logging as transformers_logging  # noqa: PLC0415 - as above
 
@@ -68,7 +68,7 @@ def build_modules(folder: Path, dtype: torch.dtype) -> Any:
         )
     except (MemoryError, OSError):
         raise
-    except Exception as error:  # whatever its checks and those of the libraries below raise
+    except Exception as error:  # its checks and those of other libraries raise many kinds
         raise DataError(
             f"The model in {folder} cannot be built: {error}",
             advice="Download it again with `slipstream models pull`, or choose another target.",

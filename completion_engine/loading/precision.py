@@ -1,4 +1,4 @@
-"""The precision of a dtype's name on a device of this machine. Has no access to models."""
+"""The precision for a dtype's name on a device of this machine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ _HELD: dict[str, WeightKind] = {"int8": "int8", "int4": "int4"}  # dtypes that r
 
 
 def choose_precision(name: str, device: torch.device) -> Precision:
-    """Return the precision of a dtype's name on this machine. Raises UserError if it cannot be used.
+    """Return the precision for a dtype's name on this machine. Raises UserError if it is not supported.
 
-    `auto` holds weights in bytes where the machine multiplies those fast, else computes in bf16, else in
-    float32.
+    `auto` is int8 weights if the machine multiplies them fast, else bf16 if it computes that, else float32.
     """
     if device.type == "cuda" and name in _HELD:
         return Precision(name, torch.bfloat16, _HELD[name])

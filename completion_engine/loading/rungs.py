@@ -1,6 +1,6 @@
 """The ways to run a target on this machine, best first: our GPU kernels, plain torch on the GPU, the CPU.
 
-`plan_rungs` is pure: facts in, rungs out. Loads nothing.
+`plan_rungs` is pure: it takes facts and returns rungs. Nothing is loaded here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from completion_engine.target_model.weights import Precision
 
 RungName = Literal["GPU kernels", "GPU torch", "CPU"]
 
-_KERNELS_FROM = (8, 0)  # bf16 matrix instructions and asynchronous copies
+_KERNELS_FROM = (8, 0)  # has bf16 matrix instructions and asynchronous copies
 _HALVES_FROM = (7, 0)  # older GPUs compute float16 many times slower than float32
 _CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One way to run a target. `dtype` is the setting's name, for models that our kernels do not run."""
+    """One way to run a target. `dtype` is the setting, for models that our kernels cannot run."""
 
     name: RungName
     device: torch.device
@@ -53,8 +53,8 @@ def plan_here(device: str, dtype: str) -> Plan:
 def plan_rungs(device: str, dtype: str, gpu: Gpu | Flaw | None) -> Plan:
     """Return the rungs for the settings `device` and `dtype`.
 
-    The CPU is the last rung even where `device` is "cuda". Raises UserError for names that mean nothing, and
-    for a dtype that no rung can hold.
+    The CPU is the last rung even if `device` is "cuda". Raises UserError for unknown names, and for a dtype
+    that no rung supports.
     """
     if device not in {"auto", "cpu", "cuda"}:
         raise UserError(f"Unknown device {device!r}.", advice="Choose auto, cpu or cuda.")
@@ -92,7 +92,7 @@ def _gpu_rungs(gpu: Gpu, dtype: str) -> Iterator[Rung]:
 
 
 def _cpu_rung(dtype: str, *, is_fallback: bool) -> Rung:
-    """The CPU; as a fallback it takes its own best where it cannot hold what the setting names."""
+    """Return the CPU rung; as a fallback it uses the CPU's best dtype if it lacks the setting's."""
     try:
         return Rung("CPU", _CPU, choose_precision(dtype, _CPU), dtype)
     except UserError:

@@ -1,6 +1,6 @@
-"""A small random target with a drafter of its own: it has every kind of weight and of pass.
+"""A small random target with its own drafter, which has every kind of weight and of pass.
 
-`compile_kernels` runs it, because a kernel is the same for any size of model.
+`compile_kernels` runs it, because a kernel is the same for models of all sizes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _QUANTISED = {
     "mlp.up_proj": ("Q4_1", _MLP, _HIDDEN),
     "mlp.down_proj": ("Q6_K", _HIDDEN, _MLP),
 }
-# Where the scale and the floor of a block lie, and what they are in each type.
+# The offsets of the scale and the minimum in a block, and their values, for each type.
 _NUMBERS = {
     "Q4_0": {0: 2**-6}, "Q4_1": {0: 2**-6, 2: -(2**-3)}, "Q5_0": {0: 2**-7}, "Q5_1": {0: 2**-7, 2: -(2**-3)},
     "Q8_0": {0: 2**-10}, "Q6_K": {208: 2**-14},
@@ -96,7 +96,7 @@ def _write_weights(file: Path, target: Path, generator: torch.Generator) -> None
 
 
 def _blocks(generator: torch.Generator, kind: str, num_outputs: int, num_inputs: int) -> Tensor:
-    """Blocks of random levels, all with the same scale and floor, as bytes."""
+    """Return blocks of random levels as bytes, all with the same scale and minimum."""
     num_values, num_bytes = BLOCK_SIZES[kind]
     shape = num_outputs, num_inputs // num_values, num_bytes
     raw = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
@@ -106,7 +106,7 @@ def _blocks(generator: torch.Generator, kind: str, num_outputs: int, num_inputs:
 
 
 def _random(generator: torch.Generator, *shape: int) -> Tensor:
-    """Whole numbers times a power of two, which every machine draws alike."""
+    """Return integers times a power of two, which are the same on all machines."""
     return torch.randint(-(1 << 11), (1 << 11) + 1, shape, generator=generator) / (1 << 13)
 
 
@@ -128,7 +128,7 @@ def _drafter(generator: torch.Generator) -> DrafterFiles:
 
 
 def _tokenizer() -> FastTokenizer:
-    """One token for each byte, and the markers."""
+    """Return a tokenizer with one token for each byte, and the markers."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     made = FastTokenizer(models.BPE({character: at for at, character in enumerate(alphabet)}, []))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -1,4 +1,4 @@
-"""What drafts where the target is: a drafter on the same kernels, whole steps on a GPU."""
+"""Loads a trained drafter on the target's device, and the decoder of whole steps on a GPU."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from completion_engine.target_model.language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
 
-_CHECKED_TOKENS = 24  # that steps on a GPU write before they are trusted
-_STANDS_IN_FOR = {"ngram", "recycled", "neural"}  # drafters that a loop on the device does without
+_CHECKED_TOKENS = 24  # written by steps on a GPU and compared, before such steps are used
+_STANDS_IN_FOR = {"ngram", "recycled", "neural"}  # drafters that whole steps on the device can replace
 
 
 Note = Callable[[str], None]
 
 
 def load_trained(folder: Path, target: LanguageModel, note: Note = logger.warning) -> Drafter | None:
-    """The drafter in `folder`, ready to draft for `target`. Errors as in `load_distilled`.
+    """Return the drafter in `folder`, ready to draft for `target`. Errors as in `load_distilled`.
 
-    None where it fails on a GPU, which is passed to `note`: the target answers without it.
+    None if it fails on a GPU; then `note` gets the reason, and the target runs without it.
     """
     if not _is_on_gpu(target):
         return load_distilled(folder, target)
@@ -36,7 +36,7 @@ def load_trained(folder: Path, target: LanguageModel, note: Note = logger.warnin
         return _on_device(folder, target)
     except SlipstreamError:
         raise
-    except Exception as error:  # exceptions of kernels and libraries on a GPU have no common base
+    except Exception as error:  # errors of GPU kernels and libraries have no common base class
         logger.warning("The trained drafter fails on the GPU", exc_info=True)
         note(f"The trained drafter is not used: {_said(error)}.")
         return None
@@ -57,9 +57,9 @@ def _on_device(folder: Path, target: LanguageModel) -> Drafter:
 def device_decoder_of(
     drafters: Mapping[str, Drafter], target: LanguageModel, num_tokens: int, note: Note = logger.warning
 ) -> DeviceDecoder | None:
-    """Whole steps on the device in place of `drafters`, where target and drafters allow that; else None.
+    """Return the decoder of whole steps on the device, which replaces `drafters`; None if that is impossible.
 
-    A fault is passed to `note`: the host plans then.
+    If it fails, `note` gets the reason, and the host drafts.
     """
     try:
         return _device_loop(drafters, target, num_tokens, note)
@@ -82,7 +82,9 @@ def _device_loop(
     if search is None and (neural is not None or not looks_up):
         return None
     loop = DeviceLoop(decoder, search, num_tokens, looks_up=looks_up)
-    num_written = _CHECKED_TOKENS if target.device.type == "cuda" else 1  # interpreted, more takes minutes
+    num_written = (
+        _CHECKED_TOKENS if target.device.type == "cuda" else 1
+    )  # interpreted kernels take minutes for more
     if not steps_agree(loop, target, num_tokens, num_written):
         note("The host plans the drafts: steps on the GPU do not write what it writes token by token.")
         return None

@@ -1,7 +1,7 @@
-"""The first start on a machine: its kernels are compiled while the target is still being fetched.
+"""The first start on a machine: compiles the kernels while the target is still being downloaded.
 
-Compiling takes half a minute of one core, and more beside other work. A process of its own does it, so that
-a server goes on answering meanwhile, by loading and running a target in miniature. Imports nothing heavy.
+Compiling takes half a minute of one core, and more beside other work. A separate process does it, by loading
+and running a miniature target, so that a server can answer meanwhile. This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from completion_engine.models.job import Monitor, end_program, worker
 from completion_engine.request import Progress
 
 _POLL_S = 0.1
-_MAX_WAIT_S = 300.0  # then kernels are compiled where they are wanted
+_MAX_WAIT_S = 300.0  # after this, kernels are compiled at their first call
 _WHAT = "Compiling for this processor (once)"
 
 
@@ -25,7 +25,7 @@ _WHAT = "Compiling for this processor (once)"
 def compiled_meanwhile(
     config: EngineConfig, report: Progress | None = None, should_stop: Callable[[], bool] | None = None
 ) -> Iterator[None]:
-    """Compile the CPU kernels of `config` beside the block; they are ready after it.
+    """Compile the CPU kernels of `config` in another process while the block runs; they are ready after it.
 
     If that fails, missing kernels are compiled at their first call. Raises CancelledError soon after
     `should_stop` returns True.

@@ -1,1 +1,1 @@
-"""Engines on threads of their own: which there are, and what each works on next."""
+"""Engines on their own threads: which exist, and what each works on next."""

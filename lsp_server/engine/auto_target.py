@@ -1,6 +1,6 @@
 """The target `auto` of one engine: its current model, its first model, and failed attempts.
 
-Owns that state. Its loads are called on engines' threads. Does not use the event loop.
+Its loads run on engine threads. Does not use the event loop.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ logger = logging.getLogger(__name__)
 
 
 class Chooser(Protocol):
-    """What `auto` means on this machine; see `completion_engine.choice`. Called on engines' threads."""
+    """Chooses the model for `auto` (see `completion_engine.choice`). Used on engine threads."""
 
     def choose(self, settings: Settings, running: str, refused: Mapping[str, str]) -> Choice:
-        """The choice for these settings."""
+        """Return the choice for these settings."""
         ...
 
     def fetch(self, target: str, report: Progress, should_stop: Callable[[], bool]) -> None:
-        """Have the model in the store."""
+        """Download the model unless it is in the store."""
         ...
 
 
 class AutoTarget:
-    """Chooses at a start, and again once passes are measured.
+    """Chooses a model at the start, and again once passes are measured.
 
     A model that could not be loaded is not tried again.
     """
@@ -50,26 +50,26 @@ class AutoTarget:
 
     @property
     def next_target(self) -> str:
-        """The larger model that is to take over; empty where there is none."""
+        """Return the larger model that is to replace the present one; empty if there is none."""
         chosen = self.choice.target if self.choice and self.running else ""
         return "" if chosen == self.running else chosen
 
     def load_first(self, on_tokens: OnTokens) -> Load:
-        """A load of the model to begin with; if it fails, of a smaller one."""
+        """Return a load of the first model; if it fails, a smaller one is loaded."""
 
         def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
             self.running, engine = "", None
             while engine is None:
                 target = self._choose("").start
                 engine = self._load_or_refuse(target, self._load(target, on_tokens), report, should_stop)
-            self._choose(target)  # now that its passes are known
+            self._choose(target)  # again, now that its passes are measured
             self.running = target
             return engine
 
         return load
 
     def load_next(self, target: str, on_tokens: OnTokens, with_place: Callable[[Load], Load]) -> Load:
-        """A load of the larger model, downloaded first, beside the one that runs.
+        """Return a load of the larger model, which is downloaded first, while the present one answers.
 
         A failed download is not reported to the user; a failed load of a downloaded model is.
         """
@@ -95,7 +95,7 @@ class AutoTarget:
         return load
 
     def move(self, target: str) -> None:
-        """From now on the larger model answers."""
+        """Make the larger model the one that answers from now on."""
         self.running, self.choice = target, self._after_move
         reason = self.choice.reason if self.choice else target
         self.notice = Notice(
@@ -103,12 +103,12 @@ class AutoTarget:
         )
 
     def take_notice(self) -> Notice | None:
-        """Take the notice for the users, once."""
+        """Return the notice for the users, once."""
         notice, self.notice = self.notice, None
         return notice
 
     def describe(self, step: str) -> dict[str, Any]:
-        """For `slipstream/stats`; `step` is what is being done for the larger model."""
+        """Return the facts for `slipstream/stats`; `step` is the present step towards the larger model."""
         if self.choice is None:
             return {}
         return {"setting": AUTO, **self.choice.as_dict(), "running": self.running, "step": step}
@@ -118,7 +118,7 @@ class AutoTarget:
         return self.choice
 
     def _load(self, target: str, on_tokens: OnTokens) -> Load:
-        """A load of a model, beside the smaller one that answers until it is warm at a place."""
+        """Return a load of a model, with the smaller one that answers until it is warm at a position."""
 
         def of(model: str, hears: OnTokens) -> Load:
             return self._load_for(self._settings.model_copy(update={"target": model}), hears)
@@ -129,7 +129,7 @@ class AutoTarget:
     def _load_or_refuse(
         self, target: str, load: Load, report: Progress, should_stop: Callable[[], bool]
     ) -> Completer | None:
-        """The engine; None where it cannot be loaded and a smaller model is left to try."""
+        """Return the engine; None if it cannot be loaded and a smaller model is left to try."""
         try:
             return load(report, should_stop)
         except CancelledError:
@@ -140,10 +140,10 @@ class AutoTarget:
             if smaller == target:
                 raise
             self.notice = _cannot(target, smaller, error)
-            return None  # and what was loaded of it goes, with the error's traceback
+            return None  # its loaded parts are released with the error's traceback
 
     def _check_again(self, target: str) -> None:
-        """Check the resources again, which may have been used up since the model was chosen."""
+        """Check the resources again, because other programs may have used them up since the choice."""
         choice = self._choose(self.running)
         if choice.target != target:
             raise MachineError("; ".join(choice.next_up.obstacles) if choice.next_up else choice.reason)
@@ -158,5 +158,5 @@ def _cannot(target: str, running: str, error: BaseException) -> Notice:
 
 
 def _said(error: BaseException) -> str:
-    """What went wrong, in words; the log has the traceback of what is a bug."""
+    """Return the message of an error; the log has the traceback of a bug."""
     return str(error) if isinstance(error, SlipstreamError) else f"the engine failed: {error!r}"

@@ -1,6 +1,6 @@
-"""Whether to use a team's servers: their failures, and the time of the next probe.
+"""Decides whether to use a team's servers, from their failures and probes.
 
-Owns that state. A plain state machine: times are seconds of the caller's clock.
+A state machine; times are seconds of the caller's clock.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class Availability:
         self._probe_s = FIRST_PROBE_S
 
     def may_ask(self, now_s: float) -> bool:
-        """Whether a request may go there now."""
+        """Return whether a request may be sent to the servers now."""
         return not self.is_down and now_s >= self._busy_until_s
 
     def answered(self) -> None:
-        """They answered a request."""
+        """Record that the servers answered a request."""
         self._num_failures, self._busy_s, self._probe_s = 0, FIRST_BUSY_S, FIRST_PROBE_S
 
     def failed(self, fault: RemoteError, now_s: float) -> None:
-        """They did not. One that has no room is given time, with which it is not down."""
+        """Record a failed request. Servers without capacity get time, and do not count as down."""
         if fault.kind == "busy":
             self._busy_until_s = now_s + max(self._busy_s, fault.retry_s)
             self._busy_s = min(2 * self._busy_s, LAST_BUSY_S)
@@ -40,11 +40,11 @@ class Availability:
         self.is_down = self.is_down or fault.is_lasting or self._num_failures >= MAX_FAILURES
 
     def go_down(self) -> float:
-        """They are down; the result says in how many seconds to look for them again."""
+        """Record that the servers are down; return the seconds until the next probe."""
         self.is_down = True
         pause_s, self._probe_s = self._probe_s, min(2 * self._probe_s, LAST_PROBE_S)
         return pause_s
 
     def come_back(self) -> None:
-        """A probe succeeded. The next answers decide how long the servers stay in use."""
+        """Record a successful probe. The next answers decide how long the servers stay in use."""
         self.is_down, self._num_failures, self._busy_until_s = False, 0, 0.0

@@ -1,7 +1,4 @@
-"""The values that enter and leave the engine's thread: jobs, users, states, and its view of the engine.
-
-Has no access to threads, the event loop or the protocol.
-"""
+"""The values that enter and leave an engine thread: jobs, users, states, and the interface of engines."""
 
 from __future__ import annotations
 
@@ -20,53 +17,53 @@ EngineState = Literal["loading", "ready", "error"]
 
 
 class Completer(Protocol):
-    """The interface of an engine; all of it is called on the engine's thread only."""
+    """The interface of an engine. All calls come from the engine's thread."""
 
     def complete(self, request: CompletionRequest) -> Completion:
-        """One completion; raises CancelledError when its cancellation is set."""
+        """Return one completion. Raises CancelledError once the request's cancellation is set."""
         ...
 
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        """Predict a request. `idle` prepares for it, and if `writes`, writes its text."""
+        """Predict a request. `idle` then prepares for it, and with `writes` also writes its completion."""
         ...
 
     def idle(self, cancellation: Cancellation) -> bool:
-        """One unit of background work; False when there is none."""
+        """Run one step of background work; return False if there is none."""
         ...
 
     def open(self, language: str) -> None:
-        """A document of this language is open."""
+        """Record that a document of this language is open."""
         ...
 
     def forget(self, document: str) -> None:
-        """The document is closed."""
+        """Record that the document is closed."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Target, device, memory and the like."""
+        """Return facts such as target, device and memory."""
         ...
 
 
 @runtime_checkable
 class Closable(Protocol):
-    """An engine that holds more than memory."""
+    """An engine that holds resources other than memory."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the resources."""
         ...
 
 
 @runtime_checkable
 class EditCompleter(Protocol):
-    """An engine that proposes edits too."""
+    """An engine that also proposes edits."""
 
     def propose_edit(self, request: EditRequest) -> EditAnswer:
-        """Return one edit or none; raises CancelledError when the request's cancellation is set."""
+        """Return one edit or none. Raises CancelledError once the request's cancellation is set."""
         ...
 
 
 class NoEngineError(Exception):
-    """The engine that was asked is given up, and none could be loaded in its place."""
+    """The engine was dropped, and no other one could be loaded in its place."""
 
 
 Load = Callable[[Progress, Callable[[], bool]], Completer]
@@ -81,7 +78,7 @@ _PLACES = {"GPU kernels": "the GPU", "GPU torch": "the GPU through plain torch",
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """The engine's state as others see it; `done` of `total` units of `message` while it loads."""
+    """The published state of an engine; while it loads, `done` of `total` units of `message` are done."""
 
     state: EngineState = "loading"
     message: str = ""
@@ -92,34 +89,34 @@ class EngineStatus:
 
     @property
     def refusal(self) -> str:
-        """The rule by which no request is worked on in this state; empty where requests are."""
+        """The rule by which requests are refused in this state; empty if they are accepted."""
         return "" if self.state == "ready" else f"engine-{self.state}"
 
     def with_details(self, **more: Any) -> EngineStatus:
-        """The same state, with further details."""
+        """Return the same state with further details."""
         return replace(self, details={**self.details, **more})
 
 
 def empty(rule: str) -> Completion:
-    """No suggestion, and why."""
+    """Return an empty completion with the rule that explains it."""
     return Completion("", 0, CompletionStats(), rule=rule)
 
 
 def ready_status(details: dict[str, Any]) -> EngineStatus:
-    """Return the state of an engine that describes itself so; it says why a GPU is not used, or not fully."""
+    """Return the state of a loaded engine, with the reason if its GPU is not used, or not fully."""
     reason = details.get("rung_reason", "")
     message = f"Ready. The model runs on {_PLACES[details['rung']]}. {reason}" if reason else ""
     return EngineStatus("ready", message, details=details)
 
 
 def failed_status(error: BaseException) -> EngineStatus:
-    """The state of an engine that a bug of ours or of a library ended; the log has the traceback."""
+    """Return the state of an engine after a bug; the log has the traceback."""
     return EngineStatus("error", f"The engine failed: {error!r}.", "The traceback is in the log.")
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A sentence for people about the engine that they use."""
+    """A sentence for users about their engine."""
 
     message: str
     is_problem: bool = False
@@ -131,7 +128,7 @@ def _ignore(_value: object) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineUser:
-    """A user of an engine, which may have others. All methods are called on any thread and must not wait.
+    """A user of an engine, which other users may share. Methods are called on any thread and must not wait.
 
     `on_status` receives each change of the engine's state, `on_failure` errors that are bugs, `on_notice`
     messages for the user.
@@ -144,7 +141,7 @@ class EngineUser:
 
 @dataclass(slots=True)
 class EngineJob:
-    """A user's request on its way through the thread; the functions are called on any thread."""
+    """A user's request to an engine thread; its functions are called on any thread."""
 
     request: CompletionRequest
     user: EngineUser

@@ -1,6 +1,6 @@
 """An engine that never raises: each error is counted, answered and reported to the affected users.
 
-Owns the engine from its loading to its end. Does not choose its requests. Used on one thread.
+Holds the engine from loading to the end. Used on one thread.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from lsp_server.engine.engine_types import (
 
 logger = logging.getLogger(__name__)
 
-MAX_FAILURES = 3  # an engine that failed so often in a row will not recover
+MAX_FAILURES = 3  # failures in a row after which an engine will not recover
 
 
 class GuardedEngine:
     """At most one engine. `tell_all` receives errors that no request caused.
 
-    All exceptions of the engine, a BaseException included, are errors of its own: libraries below have panics
+    Every exception of the engine counts as its error, BaseException included, because libraries raise panics
     that are not an Exception.
     """
 
@@ -51,13 +51,13 @@ class GuardedEngine:
 
     @property
     def fails_always(self) -> bool:
-        """Whether a new process alone would help. May be read from any thread."""
+        """Whether only a new process would help. May be read from any thread."""
         return self._num_failures >= MAX_FAILURES
 
     def load(self, load: Load, report: Progress, is_outdated: Callable[[], bool]) -> EngineStatus | None:
         """Load an engine if there is none.
 
-        Returns the reason of a failure, or None if no user needs to receive it.
+        Return the state after a failure; None if no user needs to receive it.
         """
         self._num_failures = 0
         try:
@@ -72,17 +72,17 @@ class GuardedEngine:
         return None
 
     def let_go(self) -> None:
-        """There is no engine until another one is loaded."""
+        """Drop the engine; there is none until another one is loaded."""
         engine, self._engine = self._engine, None
         if isinstance(engine, Closable):
             engine.close()
 
     def give_up(self) -> None:
-        """Drop it unclosed; it counts as one that always fails, for its thread ends by an error."""
+        """Drop the engine without closing it, after its thread failed; from now on `fails_always` is true."""
         self._engine, self._num_failures = None, MAX_FAILURES
 
     def complete(self, job: EngineJob) -> Completion | BaseException:
-        """Return the answer of a request, with the time that it waited in its statistics."""
+        """Return the answer to a request; its statistics include the time that it waited."""
         if self._engine is None:
             return NoEngineError()
         if job.request.cancellation.is_cancelled:
@@ -114,7 +114,7 @@ class GuardedEngine:
             return error
 
     def call(self, function: Callable[[Completer], Any]) -> Any:
-        """Return the function's result; None if it was interrupted, or failed and that was reported."""
+        """Return the function's result; None if it was interrupted, or failed and was reported."""
         if self._engine is None:
             return None
         try:

@@ -1,6 +1,6 @@
 """The engines of one process: one per configuration, and none without users.
 
-Owns the engines, their users, and their end. Does not depend on the protocol or on the engine's work.
+Creates engines, adds and removes their users, and ends them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lsp_server.engine.shared_engine import EngineKey, SharedEngine
 from lsp_server.engine.thread import EngineThread
 from lsp_server.workspace.settings import Settings
 
-# A new engine waits this long for the memory of one that is given up.
+# A new engine waits this long for a dropped one to release its memory.
 MAX_WAIT_S = 20.0
 WAIT_STEP_S = 0.05
 
@@ -34,13 +34,13 @@ WANTED_S = 2.0
 
 
 def engine_key(settings: Settings) -> EngineKey:
-    """The settings that need an engine of their own. The current choice of `auto` does not."""
+    """Return the settings that require a separate engine. The present choice of `auto` is not one of them."""
     local = (settings.target, _drafters(settings), settings.draft_model, settings.device, settings.dtype)
     return (*local, *settings.remote.model_dump().values()) if settings.remote.url else local
 
 
 def engine_config(settings: Settings) -> EngineConfig:
-    """The engine's part of the settings. Raises UserError for what this version cannot do."""
+    """Return the engine's part of the settings. Raises UserError for values that are not supported."""
     return EngineConfig(
         target=settings.target,
         drafters=_drafters(settings),
@@ -51,12 +51,12 @@ def engine_config(settings: Settings) -> EngineConfig:
 
 
 def remote_config(settings: Settings) -> RemoteConfig:
-    """The team's servers of the settings."""
+    """Return the configuration of the team's servers in the settings."""
     return RemoteConfig(**settings.remote.model_dump())
 
 
 def tokenizer_folder(settings: Settings, ensure: Callable[[str], Path]) -> Path:
-    """The folder of the tokenizer for the servers' model: the target's, from `ensure`.
+    """Return the folder of the tokenizer of the servers' model: the target's, from `ensure`.
 
     Raises SlipstreamError as `ensure` does.
     """
@@ -66,12 +66,12 @@ def tokenizer_folder(settings: Settings, ensure: Callable[[str], Path]) -> Path:
 
 
 def _drafters(settings: Settings) -> tuple[str, ...]:
-    """The drafters to use; order and repetition do not matter."""
+    """Return the drafters to use, sorted and without repetition."""
     return tuple(name for name in DRAFTERS if name in settings.drafters)
 
 
 class _Places:
-    """Slots for engines in memory, each with the thread that holds it. Used on any thread."""
+    """The slots for engines in memory, each with the thread that holds it. Used on any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,7 +84,7 @@ class _Places:
         return time.monotonic() - self._missed_s < WANTED_S
 
     def take(self, thread: EngineThread) -> bool:
-        """Whether there is a place for this thread's engine, or it has one already."""
+        """Return whether the thread got a slot, or has one already."""
         with self._lock:
             self._holders = [it for it in self._holders if it is thread or not it.join(0)]
             if thread not in self._holders:
@@ -95,16 +95,16 @@ class _Places:
             return True
 
     def leave(self, thread: EngineThread) -> None:
-        """The thread holds no engine, for now."""
+        """Release the slot of the thread."""
         with self._lock:
             self._holders = [holder for holder in self._holders if holder is not thread]
 
 
 class EnginePool:
-    """Used on the event loop only, except where a method says otherwise.
+    """The engines of one process. Used on the event loop only, except where a method says otherwise.
 
     An engine without users is kept for `linger_s`, so that a reloaded window finds it ready, but never beside
-    one that is loaded in its place.
+    one that replaces it.
     """
 
     def __init__(self, load_for: LoadFor, linger_s: float = 0.0, chooser: Chooser | None = None) -> None:
@@ -119,24 +119,25 @@ class EnginePool:
 
     @property
     def is_busy(self) -> bool:
-        """Whether any engine of this machine has a completion to make. May be read from any thread."""
+        """Whether any engine has a completion to write. May be read from any thread."""
         return any(entry.thread.is_busy for entry in tuple(self._entries.values()) if not entry.is_remote)
 
     @property
     def is_sick(self) -> bool:
-        """Whether an engine is in a state that only a new process would end."""
+        """Whether an engine is in a state that only a new process can end."""
         return any(entry.thread.is_sick for entry in self._entries.values())
 
     def use(self, settings: Settings, user: EngineUser, on_tokens: OnTokens) -> SharedEngine:
-        """The engine for these settings, in place of the one that `user` used before.
+        """Return the engine for these settings; `user` stops using its previous one.
 
-        One that could not be loaded is tried again, for all who use it. `on_tokens` is called on any thread.
+        An engine that could not be loaded is loaded again, for all its users. `on_tokens` is called on any
+        thread.
         """
         is_change = user in self._used
         self.release(user)
         key = engine_key(settings)
         if settings.remote.url:
-            key = (*key, user)  # a round trip holds a thread: no window waits for another's
+            key = (*key, user)  # separate per window, because a round trip to servers blocks the thread
         entry = self._entries.get(key)
         if is_change or entry is None:
             self._drop_unused(but=entry)
@@ -152,7 +153,7 @@ class EnginePool:
         return entry
 
     def release(self, user: EngineUser) -> None:
-        """`user` needs its engine no more, if it has one."""
+        """Remove `user` from its engine, if it has one."""
         entry = self._used.pop(user, None)
         if entry is None:
             return
@@ -165,14 +166,14 @@ class EnginePool:
             self._drop(entry)
 
     def stop(self, timeout_s: float) -> bool:
-        """Give all engines up. Blocks; True when their threads have ended within `timeout_s`."""
+        """Drop all engines. Blocks; returns True if their threads ended within `timeout_s`."""
         for entry in tuple(self._entries.values()):
             self._drop(entry)
         until = time.monotonic() + timeout_s
         return all(thread.join(max(0.0, until - time.monotonic())) for thread in self._leaving)
 
     def describe(self) -> list[dict[str, Any]]:
-        """Each engine: the setting, its target, its state, how many use it."""
+        """Return for each engine the setting, its target, its state and its number of users."""
         return [
             {
                 "setting": entry.key[0],
@@ -196,7 +197,7 @@ class EnginePool:
         load_for = auto_target.load_first if auto_target else partial(self._load_for, settings)
         self._leaving = [thread for thread in self._all_leaving() if not thread.join(0)]
         entry.start(_after(tuple(self._leaving), load_for(entry.set_tokens)))
-        self._entries[key] = entry  # only now: the system may have no thread for it
+        self._entries[key] = entry  # only now, because starting a thread may have failed
         return entry
 
     def _all_leaving(self) -> list[EngineThread]:
@@ -217,7 +218,7 @@ class EnginePool:
 
 
 def _after(leaving: tuple[EngineThread, ...], load: Load) -> Load:
-    """`load`, once the engines that are given up have given their memory back, or take too long."""
+    """Return a load that first waits until the dropped engines have released their memory, or a timeout."""
 
     def wait_and_load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
         until = time.monotonic() + MAX_WAIT_S
@@ -230,7 +231,7 @@ def _after(leaving: tuple[EngineThread, ...], load: Load) -> Load:
 
 
 def _with_place(places: _Places, thread: EngineThread, load: Load) -> Load:
-    """`load`, once so few engines are in memory that there is a place for this one."""
+    """Return a load that first waits for a free slot for engines in memory."""
 
     def wait_and_load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
         while not places.take(thread):

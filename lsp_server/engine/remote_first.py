@@ -1,8 +1,8 @@
-"""One window's engine with a team's servers: they answer first, and the local engine is the fallback.
+"""The engines of one window with a team's servers: the servers answer first, the local engine is the
+fallback.
 
-Owns which of the two answers. The servers' engine is the window's own, for a round trip holds its thread; the
-local one is shared with other windows, and loaded when it is needed. Used on the event loop only. Does not
-depend on the protocol.
+The servers' engine belongs to the window, because a round trip blocks its thread. The local engine is shared
+with other windows, and loaded when it is needed. Used on the event loop only.
 """
 
 from __future__ import annotations
@@ -33,14 +33,12 @@ from lsp_server.engine.shared_engine import SharedEngine
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.settings import RemoteSettings, Settings
 
-# So long after its last use the local engine is kept beside servers that answer.
+# Time after its last use for which the local engine is kept while the servers answer.
 KEEP_LOCAL_S = 300.0
 
 
 class RemoteFirst:
-    """The servers that `settings` name, and the local engine of the same settings; `user` receives the states
-    of both.
-    """
+    """The servers in `settings` and the local engine for the same settings; `user` receives both states."""
 
     def __init__(
         self, engines: EnginePool, settings: Settings, user: EngineUser, on_tokens: OnTokens
@@ -50,7 +48,7 @@ class RemoteFirst:
         self._loop = asyncio.get_running_loop()
         self._availability = Availability()
         self._tokens: TokenSource | None = None
-        self._fault = ""  # why the servers do not answer, for people
+        self._fault = ""  # the reason that the servers do not answer, for users
         self._languages: dict[str, None] = {}
         self._probe: asyncio.TimerHandle | None = None
         self._release: asyncio.TimerHandle | None = None
@@ -63,7 +61,7 @@ class RemoteFirst:
 
     @property
     def status(self) -> EngineStatus:
-        """The state of the answering engine, and which one it is."""
+        """The state of the engine that answers, and which one it is."""
         if not self._availability.is_down:
             return _with_what_leaves(self._remote.status)
         local = self._local.status if self._local else EngineStatus()
@@ -73,12 +71,12 @@ class RemoteFirst:
 
     @property
     def refusal(self) -> str:
-        """The rule by which no request is worked on now; empty where one of the two engines works."""
+        """The rule by which requests are refused now; empty if either engine works."""
         refusal = self._remote.refusal
         return self._local.refusal if refusal and self._local is not None else refusal
 
     def submit(self, job: EngineJob) -> None:
-        """Ask the servers, or the local engine where they are down or must not see the place."""
+        """Send a job to the servers, or to the local engine if they are down or must not see the document."""
         if self._availability.is_down or not job.request.may_leave:
             self._ask_local(job)
         elif refusal := self._remote.refusal:
@@ -93,14 +91,14 @@ class RemoteFirst:
             self._remote.submit(attempt)
 
     def submit_edit(self, job: EditJob) -> None:
-        """Ask the local engine, if there is one: the servers do not score texts."""
+        """Send a job to the local engine, if there is one, because the servers cannot score texts."""
         if self._local is None:
             job.resolve(EditAnswer(rule="edit-needs-local-model"))
         else:
             self._local.submit_edit(replace(job, user=self._local_user))
 
     def prefetch(self, _user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
-        """Let the local engine prepare for the request, if it answers. The servers prepare nothing."""
+        """Let the local engine prepare for the request, if it is the one that answers."""
         if self._local is not None and (self._availability.is_down or not request.may_leave):
             self._local.prefetch(self._local_user, request, writes=writes)
 
@@ -116,7 +114,7 @@ class RemoteFirst:
             engine.forget(document)
 
     def close(self) -> None:
-        """The window needs neither of them any more."""
+        """Stop using both engines."""
         self._has_closed = True
         for timer in (self._probe, self._release):
             if timer is not None:
@@ -138,7 +136,7 @@ class RemoteFirst:
         local.submit(attempt)
 
     def _on_answer(self, job: EngineJob, answer: Completion | BaseException) -> None:
-        """The servers' engine is done with a job."""
+        """Handle the answer of the servers' engine to a job."""
         if isinstance(answer, RemoteError) and not self._has_closed:
             was_down = self._availability.is_down
             self._availability.failed(answer, self._loop.time())
@@ -154,7 +152,7 @@ class RemoteFirst:
         job.resolve(answer)
 
     def _on_remote(self, status: EngineStatus) -> None:
-        """The servers' engine has another state: loading, which is a probe too, ready, or an error."""
+        """Handle a new state of the servers' engine: loading, which is also a probe, ready, or an error."""
         if self._has_closed:
             return
         if status.state == "loading":
@@ -166,7 +164,7 @@ class RemoteFirst:
         self._tell()
 
     def _go_down(self, fault: str) -> None:
-        """From now on the local engine answers, and the servers are probed."""
+        """Let the local engine answer from now on, and probe the servers."""
         if fault != self._fault:
             self._fault = fault
             self._user.on_notice(Notice(fault, is_problem=True))
@@ -178,7 +176,7 @@ class RemoteFirst:
         self._tell()
 
     def _look_again(self) -> None:
-        """Load the servers' engine anew: whether that works is the probe."""
+        """Probe the servers by loading their engine again."""
         self._probe, self._probing = None, "asked"
         self._remote.reload()
 
@@ -191,7 +189,7 @@ class RemoteFirst:
         self._keep_local()
 
     def _keep_local(self) -> None:
-        """The local engine is used, or was until now: without servers it stays, with them for a while."""
+        """Keep the local engine while it is used, and for some time after the servers came back."""
         if self._release is not None:
             self._release.cancel()
             self._release = None
@@ -199,7 +197,7 @@ class RemoteFirst:
             self._release = self._loop.call_later(KEEP_LOCAL_S, self._let_local_go)
 
     def _with_local(self) -> SharedEngine:
-        """The local engine, which is loaded where it was not needed before."""
+        """Return the local engine; load it if necessary."""
         self._keep_local()
         if self._local is None:
             self._local = self._engines.use(self._local_settings, self._local_user, self._on_tokens)
@@ -213,7 +211,7 @@ class RemoteFirst:
             self._local = self._release = None
 
     def _set_tokens(self, tokens: TokenSource) -> None:
-        """The servers' tokens are known. Called on any thread."""
+        """Store the servers' tokenizer. Called on any thread."""
         self._tokens = tokens
         self._on_tokens(tokens)
 
@@ -228,7 +226,7 @@ class RemoteFirst:
 
 
 def _with_what_leaves(status: EngineStatus) -> EngineStatus:
-    """The state of servers that answer, in words."""
+    """Return the state of servers that answer, with a sentence about what is sent to them."""
     said = status.details.get("remote")
     if status.state != "ready" or not said:
         return status

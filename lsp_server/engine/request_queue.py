@@ -1,7 +1,4 @@
-"""The waiting requests of one engine's users: the newest of each, served in turns, and what to prefetch.
-
-Does not depend on threads, nor on how requests are answered.
-"""
+"""The waiting requests of one engine's users: the newest of each user, served in turns, and a prefetch."""
 
 from __future__ import annotations
 
@@ -23,10 +20,10 @@ class Prefetch(NamedTuple):
 
 
 class RequestQueue:
-    """At most one request of each user, one prefetch, and the documents that were opened and closed.
+    """At most one request per user, one prefetch, and the documents that were opened and closed.
 
-    The user that was served longest ago is next, and a new user comes last: a request waits for at most one
-    request of each other user, however many they make.
+    The user that was served longest ago is next, and a new user is last. So a request waits for at most one
+    request of each other user.
     """
 
     def __init__(self) -> None:
@@ -36,7 +33,7 @@ class RequestQueue:
         self._edits: dict[EngineUser, EditJob] = {}
         self._prefetch: tuple[EngineUser, Prefetch] | None = None
         self._closed: dict[str, None] = {}
-        self._known: dict[EngineUser, set[str]] = {}  # documents that the engine may keep something of
+        self._known: dict[EngineUser, set[str]] = {}  # documents that the engine may hold data of
         self._languages: dict[str, None] = {}
 
     @property
@@ -46,7 +43,7 @@ class RequestQueue:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several users have asked, so that one may ask while another pauses."""
+        """Whether several users have sent requests, so that one may type while another pauses."""
         return len(self._known) > 1
 
     @property
@@ -55,7 +52,7 @@ class RequestQueue:
         return self._prefetch[1] if self._prefetch else None
 
     def submit(self, job: EngineJob) -> None:
-        """Take a user's request in place of its older one, and of its prefetch."""
+        """Add a user's request in place of its older one, and drop its prefetch."""
         self._drop_prefetch(job.user)
         self._know(job.user, job.request)
         self._jobs[job.user] = job
@@ -64,34 +61,34 @@ class RequestQueue:
 
     @property
     def has_edits(self) -> bool:
-        """Whether a request for an edit waits, and no text that is to be written comes first."""
+        """Whether an edit request can be served: one waits, and no completion is to be written first."""
         return bool(self._edits) and not (self.next_prefetch and self.next_prefetch.writes)
 
     def submit_edit(self, job: EditJob) -> None:
-        """Take a user's request for an edit in place of the one that still waits."""
+        """Add a user's edit request in place of the one that still waits."""
         self._edits[job.user] = job
 
     def take_edit(self) -> EditJob:
-        """The request for an edit that has waited longest. KeyError if none does."""
+        """Remove and return the edit request that has waited longest. Raises KeyError if there is none."""
         return self._edits.pop(next(iter(self._edits)))
 
     def put_back(self, job: EditJob) -> None:
-        """Let a request for an edit that was interrupted wait again, unless its user has a newer one."""
+        """Queue an interrupted edit request again, unless its user has a newer one."""
         self._edits.setdefault(job.user, job)
 
     def prefetch(self, user: EngineUser, prefetch: Prefetch) -> None:
-        """Note a request that a user may soon make; one that does not write never replaces one that does."""
+        """Store a predicted request; one without `writes` never replaces one with it."""
         self._know(user, prefetch.request)
         by, waiting = self._prefetch or (user, prefetch)
         if by is user or prefetch.writes or not waiting.writes:
             self._prefetch = (user, prefetch)
 
     def open(self, language: str) -> None:
-        """A document of this language is open."""
+        """Record that a document of this language is open."""
         self._languages[language] = None
 
     def close(self, document: str) -> None:
-        """A document is closed: nothing is wanted for it any more."""
+        """Drop everything for a closed document, and record that it is closed."""
         for known in self._known.values():
             if document in known:
                 known.discard(document)
@@ -100,7 +97,7 @@ class RequestQueue:
             self._prefetch = None
 
     def leave(self, user: EngineUser) -> None:
-        """A user has gone: nothing that it asked for is wanted, and its documents are closed."""
+        """Drop everything of a user that has gone, and close its documents."""
         for document in self._known.pop(user, ()):
             self._closed[document] = None
         self._drop_prefetch(user)
@@ -109,21 +106,21 @@ class RequestQueue:
         self._turns.pop(user, None)
 
     def take_closed(self) -> str | None:
-        """The next closed document."""
+        """Remove and return the next closed document."""
         document = next(iter(self._closed), None)
         if document is not None:
             del self._closed[document]
         return document
 
     def take_language(self) -> str | None:
-        """Take the next language of a newly opened document."""
+        """Remove and return the next language of an opened document."""
         language = next(iter(self._languages), None)
         if language is not None:
             del self._languages[language]
         return language
 
     def take_job(self) -> EngineJob | None:
-        """The request of the user whose turn it is."""
+        """Remove and return the request of the user whose turn it is."""
         if not self._jobs:
             return None
         user = min(self._jobs, key=self._turns.__getitem__)
@@ -131,7 +128,7 @@ class RequestQueue:
         return self._jobs.pop(user)
 
     def take_all(self) -> list[EngineJob]:
-        """Every request that waits."""
+        """Remove and return all waiting requests."""
         jobs, self._jobs = list(self._jobs.values()), {}
         return jobs
 

@@ -1,7 +1,6 @@
-"""The request that a window wants: the newest one. Older ones are cancelled and answered at once.
+"""Passes one window's newest request to the engine; older requests are cancelled and answered at once.
 
-Owns the requests on their way and the futures that wait for them, on the event loop. Does not depend on the
-protocol.
+Holds the pending requests and their futures, on the event loop.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ logger = logging.getLogger(__name__)
 
 
 class SupersededError(Exception):
-    """A newer request took this one's place."""
+    """A newer request replaced this one."""
 
 
 class Scheduler:
-    """Hands an engine one request at a time, the newest. Used on the event loop only.
+    """Passes an engine one request at a time, the newest. Used on the event loop only.
 
-    `window` receives all events of the engine on the loop: `on_failure` also for each error that the user can
-    fix. `on_tokens` receives the tokens of the engine, on any thread.
+    `window` receives all events of the engine on the loop; its `on_failure` also gets each error that the
+    user can fix. `on_tokens` receives the engine's tokenizer, on any thread.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Scheduler:
         self._num_turns = self._newest_turn = 0
         self._engine: SharedEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
-        self._languages: dict[str, None] = {}  # languages with a grammar of opened documents
+        self._languages: dict[str, None] = {}  # languages of opened documents that have a grammar
         self._user = EngineUser(
             on_status=lambda status: self._call(window.on_status, status),
             on_failure=lambda error: self._call(window.on_failure, error),
@@ -69,11 +68,11 @@ class Scheduler:
 
     @property
     def status(self) -> EngineStatus:
-        """The engine's state now."""
+        """The engine's present state."""
         return self._engine.status if self._engine is not None else EngineStatus()
 
     def use(self, settings: Settings) -> None:
-        """Use the engine that these settings ask for; if it is another one, what is under way is given up."""
+        """Use the engine for these settings; if it is another one, cancel pending requests."""
         if (key := engine_key(settings)) != self._key:
             self._supersede()
             self.supersede_edit()
@@ -85,15 +84,15 @@ class Scheduler:
                 self._engine.open(language)
 
     def take_turn(self) -> int:
-        """The turn of a request that is on its way, in the order in which they came."""
+        """Return a number for an incoming request, in the order in which requests arrive."""
         self._num_turns += 1
         return self._num_turns
 
     async def complete(self, request: CompletionRequest, turn: int = 0) -> Completion:
-        """The engine's answer. Empty, with a rule that says why, while there is no engine or when it fails.
+        """Return the engine's answer; empty with a rule as the reason if there is no engine or it fails.
 
-        Raises SupersededError when a newer request came, before this one maybe, whose `turn` was earlier.
-        When the awaiting task is cancelled, the engine stops at its next step.
+        Raises SupersededError if a newer request came; `turn` orders requests, because a newer one may get
+        here first. If the awaiting task is cancelled, the engine stops at its next step.
         """
         turn = turn or self.take_turn()
         if turn < self._newest_turn:
@@ -126,9 +125,9 @@ class Scheduler:
                 self._current = None
 
     async def propose_edit(self, request: EditRequest) -> EditAnswer:
-        """The next edit, or none and the rule that says why. Completions come first.
+        """Return the next edit, or none and the rule that is the reason. Completions come first.
 
-        Raises SupersededError when a newer request came or a document changed.
+        Raises SupersededError if a newer request came or a document changed.
         """
         self.supersede_edit()
         refusal = self._engine.refusal if self._engine is not None else EngineStatus().refusal
@@ -146,7 +145,7 @@ class Scheduler:
                 self._current_edit = None
 
     def supersede_edit(self) -> None:
-        """Give up the request for an edit that waits or is under way, and answer it now."""
+        """Cancel the pending edit request, and answer it now."""
         if self._current_edit is not None:
             job, future = self._current_edit
             self._current_edit = None
@@ -155,7 +154,7 @@ class Scheduler:
                 future.set_exception(SupersededError())
 
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        """Predict a request: an idle engine prepares for it, and if it `writes`, writes its text."""
+        """Predict a request: an idle engine prepares for it, and with `writes` writes its completion."""
         if self._engine is not None:
             self._engine.prefetch(self._user, request, writes=writes)
 
@@ -167,7 +166,7 @@ class Scheduler:
                 self._engine.open(language)
 
     def forget(self, document: str) -> None:
-        """A document is closed: nothing for it is wanted, and the engine drops what it keeps of it."""
+        """Drop everything for a closed document, here and in the engine."""
         if self._current is not None and self._current[0].request.document == document:
             self._supersede()
         self.supersede_edit()
@@ -175,7 +174,7 @@ class Scheduler:
             self._engine.forget(document)
 
     def close(self) -> None:
-        """Cancel what is under way and leave the engine to others."""
+        """Cancel pending requests and stop using the engine."""
         self._supersede()
         self.supersede_edit()
         self._leave()
@@ -187,14 +186,14 @@ class Scheduler:
         return self._engines.use(settings, self._user, self._on_tokens)
 
     def _leave(self, *, is_local_next: bool = False) -> None:
-        """Give up the present engine; the pool does so itself where another one of its own is next."""
+        """Stop using the present engine; the pool does so itself if it provides the next one."""
         if isinstance(self._engine, RemoteFirst):
             self._engine.close()
         elif not is_local_next:
             self._engines.release(self._user)
 
     def _supersede(self) -> None:
-        """Give up the request that waits or is under way, and answer it now."""
+        """Cancel the pending request, and answer it now."""
         if self._current is None:
             return
         job, future = self._current

@@ -1,7 +1,7 @@
 """An engine with its users; with the target `auto` it moves to a larger model between two requests.
 
-Owns which thread answers, and the larger model's thread until it takes over. Used on the event loop only,
-except where a method says otherwise. Has no access to the protocol or to other engines.
+Holds the thread that answers, and the larger model's thread until that takes over. Used on the event loop
+only, except where a method says otherwise.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ EngineKey = tuple[object, ...]
 WithPlace = Callable[[EngineThread, Load], Load]
 
 MOVE_STEP_S = 0.02
-# A user who types without a pause for the larger model's preparation is moved after this number of steps.
+# If the user types without a pause, the larger model takes over after this number of steps.
 MAX_MOVE_STEPS = 500
 
 
 class SharedEngine:
-    """One configuration's engine. With `auto_target` its model may change, for all users at once."""
+    """The engine of one configuration. With `auto_target`, its model may change for all users at once."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class SharedEngine:
         self.thread = EngineThread()
         self._load: Load | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.left: list[EngineThread] = []  # those that were moved away from
+        self.left: list[EngineThread] = []  # threads of earlier models, which are ending
         self._auto_target = auto_target
         self._with_place = with_place
         self._loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ class SharedEngine:
 
     @property
     def status(self) -> EngineStatus:
-        """The engine's state now, with what `auto` means."""
+        """The engine's present state, with the model that `auto` chose."""
         status = self.thread.status
         if self._auto_target is None or status.state != "ready":
             return status
@@ -76,11 +76,11 @@ class SharedEngine:
 
     @property
     def refusal(self) -> str:
-        """The rule by which a request is not worked on now; empty where it is."""
+        """The rule by which requests are refused now; empty if they are accepted."""
         return self.thread.status.refusal
 
     def start(self, load: Load) -> None:
-        """Load it for the first time. Raises RuntimeError where the system gives no thread."""
+        """Load the engine for the first time. Raises RuntimeError if the system cannot start a thread."""
         self._load = load
         self.thread.start()
         if self._auto_target is not None:
@@ -88,25 +88,25 @@ class SharedEngine:
         self.reload()
 
     def reload(self) -> None:
-        """Give up the present engine and load it anew, on the thread that answers now."""
+        """Drop the present engine and load it again, on the same thread."""
         if self._load is not None:
             self.thread.load(self._with_place(self.thread, self._load))
 
     def stop(self) -> None:
-        """Give it up, and the larger model that was to take over."""
+        """Drop the engine, and the larger model that was being prepared."""
         self._has_stopped = True
         self._give_up_next()
         self.thread.stop()
 
     def set_tokens(self, tokens: TokenSource) -> None:
-        """The tokenizer is loaded. May be called on any thread."""
+        """Store the loaded tokenizer, and give it to the users. May be called on any thread."""
         with self._lock:
             self._tokens = tokens
             for on_tokens in self._users.values():
                 on_tokens(tokens)
 
     def join_in(self, user: EngineUser, on_tokens: OnTokens) -> None:
-        """Add a user. It receives the state at once, and the tokens if they are known."""
+        """Add a user. It receives the state at once, and the tokenizer if it is loaded."""
         with self._lock:
             self._users[user] = on_tokens
             if self._tokens is not None:
@@ -152,7 +152,7 @@ class SharedEngine:
         return [self.thread, *([self._next.thread] if self._next else [])]
 
     def _look(self) -> None:
-        """The engine's state changed: is there something to tell, or a larger model to begin with?"""
+        """Handle a new state: report it, and begin with a larger model if there is one."""
         if self._auto_target is None or self.thread.status.state != "ready":
             return
         self._tell()
@@ -168,7 +168,7 @@ class SharedEngine:
         return lambda load: self._with_place(thread, load)
 
     def _look_at_next(self) -> None:
-        """The larger model's state changed."""
+        """Handle a new state of the larger model."""
         if self._next is None or self._auto_target is None:
             return
         state = self._next.thread.status.state
@@ -180,7 +180,7 @@ class SharedEngine:
             self._try_move(0)
 
     def _try_move(self, num_steps: int) -> None:
-        """Move when nothing is under way and the larger model is prepared for where people are."""
+        """Move to the larger model if no request runs and it is prepared for the users' cursors."""
         successor = self._next
         if successor is None or self._auto_target is None:
             return
@@ -224,7 +224,7 @@ class SharedEngine:
 
 
 class _Successor:
-    """A larger model on its way, on a thread of its own."""
+    """A larger model that is being prepared, on its own thread."""
 
     def __init__(
         self, target: str, call: Callable[[Callable[[], None]], None], look: Callable[[], None]
@@ -237,7 +237,7 @@ class _Successor:
 
     @property
     def step(self) -> str:
-        """What is being done for it."""
+        """The present step of its preparation."""
         status = self.thread.status
         if status.state == "ready":
             return "about to take over"
@@ -252,10 +252,10 @@ class _Successor:
         self.thread.load(load)
 
     def set_tokens(self, tokens: TokenSource) -> None:
-        """Store the loaded tokenizer; users receive it when this engine takes over. Called on its thread."""
+        """Store the loaded tokenizer; users receive it when this model takes over. Called on its thread."""
         self.tokens = tokens
 
     def hand_over(self, watcher: EngineUser) -> None:
-        """It has taken over: from now on this one watches."""
+        """After it has taken over, report its states to `watcher`."""
         self.thread.join_in(watcher)
         self.thread.leave(self._watcher)

@@ -1,7 +1,4 @@
-"""Two engines as one: the smaller answers at a position until the larger is warm there.
-
-Owns which one answers, and the preparation in idle moments. Does not depend on models.
-"""
+"""Two engines as one: the smaller model answers at a position until the larger one is warm there."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ class TimedCompleter(Completer, Protocol):
     """An engine that reports whether it is warm."""
 
     def is_in_time(self, request: CompletionRequest) -> bool:
-        """Whether the request can be answered within its deadline."""
+        """Return whether the request can be answered within its deadline."""
         ...
 
     def propose_edit(self, request: EditRequest) -> EditAnswer:
@@ -33,7 +30,7 @@ class TimedCompleter(Completer, Protocol):
         ...
 
     def idle(self, cancellation: Cancellation, *, is_late: bool = False) -> bool:
-        """As of any engine; if `is_late`, another engine answers requests that arrive meanwhile."""
+        """Run one step of background work; with `is_late`, another engine answers requests meanwhile."""
         ...
 
 
@@ -41,14 +38,18 @@ class TimedCompleter(Completer, Protocol):
 class SmallFirst:
     """Answers by `large` if it is in time, otherwise by `small`. Used on the engine's thread only.
 
-    The stats of an answer name the engine that wrote it.
+    The statistics of an answer name the engine that wrote it.
     """
 
     small: Completer
     large: TimedCompleter
-    _is_small_behind: bool = False  # it has something to prepare that comes before the larger one's work
-    _to_prefetch: CompletionRequest | None = None  # what the larger one is to prepare
-    _prepared: CompletionRequest | None = None  # the request that it prepares and cannot answer in time yet
+    _is_small_behind: bool = (
+        False  # the smaller engine has background work, which runs before the larger one's
+    )
+    _to_prefetch: CompletionRequest | None = None  # the request that the larger engine is to prepare
+    _prepared: CompletionRequest | None = (
+        None  # the request that it prepares, and could not answer in time yet
+    )
 
     def complete(self, request: CompletionRequest) -> Completion:
         """See `Completer`."""
@@ -104,14 +105,14 @@ class SmallFirst:
         self.large.forget(document)
 
     def describe(self) -> dict[str, Any]:
-        """The larger engine with the memory of both, and under `small` the other."""
+        """Return the larger engine's facts with the memory of both, and the smaller one's under `small`."""
         large, small = self.large.describe(), self.small.describe()
         together = {name: large[name] + small[name] for name in _MEMORY if name in large and name in small}
         return {**large, **together, "small": small}
 
 
 def small_first(load_small: Load, load_large: Load) -> Load:
-    """Loads both; the larger alone where the smaller cannot be loaded."""
+    """Return a load of both engines; only the larger one if the smaller one cannot be loaded."""
 
     def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
         large = load_large(report, should_stop)

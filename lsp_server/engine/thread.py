@@ -1,7 +1,7 @@
-"""The one thread that owns an engine: loads it, completes, does background work when idle, and ends.
+"""The one thread that owns an engine: loads it, serves requests, does background work when idle, and ends.
 
-Owns the engine's state, and the thread's next step. The queue chooses the request, and the guard handles
-errors.
+Holds the engine's state and chooses the thread's next step. `request_queue` chooses the request, and
+`guarded_engine` handles errors.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from lsp_server.engine.guarded_engine import GuardedEngine
 from lsp_server.engine.request_queue import Prefetch, RequestQueue
 from lsp_server.supervision import SupervisedThread
 
-# Background work waits this long after the last completion, so that it does not meet the next keystroke.
+# Background work waits this long after the last completion, because a keystroke often follows soon.
 IDLE_PAUSE_S = 0.05
-# A user who types nothing for this long after a whole suggestion is reading it, and may accept it.
+# After a complete suggestion and this long without typing, the user probably reads it and may accept it.
 READING_PAUSE_S = 0.25
 
-# An engine that goes on for so long after a cancellation will not recover.
+# An engine that does not stop within this time after a cancellation will not recover.
 STUCK_S = 30.0
 
 
@@ -59,20 +59,20 @@ class EngineThread:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a completion or an edit waits or is under way. May be read from any thread."""
+        """Whether a completion or an edit waits or runs. May be read from any thread."""
         has_edits = self._edit_job is not None or self._queue.has_edits
         return self._job is not None or self._queue.has_jobs or has_edits
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is ready and has nothing to do, nor to prepare."""
+        """Whether the engine is ready and has nothing to do or to prepare."""
         with self._changed:
             is_ready = self.status.state == "ready"
             return is_ready and not (self.is_busy or self._may_idle or self._queue.next_prefetch)
 
     @property
     def is_sick(self) -> bool:
-        """Whether a new process alone would help: it fails every time, or does not come back."""
+        """Whether only a new process would help: the engine fails every time, or does not return."""
         job = self._job
         cancelled_s = job.cancelled_s if job is not None else None
         is_stuck = cancelled_s is not None and time.perf_counter() - cancelled_s > STUCK_S
@@ -96,16 +96,16 @@ class EngineThread:
             self._changed.notify()
 
     def load(self, load: Load) -> None:
-        """Give up the present engine, or the present loading, and load another."""
+        """Drop the present engine, or cancel its loading, and load another."""
         with self._changed:
             self._load = load
             self._wake()
             self.status = EngineStatus()
             if not self._stopping:
-                self._thread.start()  # if it crashed too often before
+                self._thread.start()  # again, if it ended after too many crashes
 
     def submit(self, job: EngineJob) -> None:
-        """Take `job` in place of its user's waiting one, which gets no answer.
+        """Add `job` in place of its user's waiting one, which gets no answer.
 
         A running job of another user is asked to yield.
         """
@@ -116,7 +116,7 @@ class EngineThread:
             self._wake(job.request)
 
     def submit_edit(self, job: EditJob) -> None:
-        """Take a request for the next edit, in place of its user's one that waits. Completions come first."""
+        """Add an edit request in place of its user's waiting one. Completions come first."""
         with self._changed:
             self._queue.submit_edit(job)
             self._interrupt.cancel()
@@ -125,8 +125,8 @@ class EngineThread:
     def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
         """Prepare for a predicted request in the background, after a short pause.
 
-        If `writes`, the text is written too, as soon as no request runs: a key was pressed, and other
-        background work yields.
+        With `writes`, its completion is written too, as soon as no request runs: the user pressed a key, so
+        other background work yields.
         """
         from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
         with self._changed:
@@ -148,13 +148,13 @@ class EngineThread:
             self._changed.notify()
 
     def stop(self) -> None:
-        """Ask the thread to end and to let go of the engine; see `join`."""
+        """Ask the thread to end and to release the engine; see `join`."""
         with self._changed:
             self._stopping = True
             self._wake()
 
     def join(self, timeout_s: float) -> bool:
-        """True when the thread has ended within `timeout_s`."""
+        """Return whether the thread ends within `timeout_s`."""
         return self._thread.join(timeout_s)
 
     def _wake(self, request: CompletionRequest | None = None) -> None:
@@ -168,7 +168,7 @@ class EngineThread:
         give_back()
 
     def _on_crash(self, error: BaseException, is_final: bool) -> None:
-        """Handle a failure of the thread outside of the engine: all waiting requests are answered."""
+        """Handle a crash of the thread outside of the engine: all waiting requests are answered."""
         with self._changed:
             held = [job for job in (self._job, *(self._queue.take_all() if is_final else ())) if job]
             held_edits = [self._edit_job] if self._edit_job else []
@@ -180,12 +180,12 @@ class EngineThread:
             if is_final or (self.status.state == "loading" and self._load is None):
                 self._set_status(failed_status(error))
         for job in (*held, *held_edits):
-            with contextlib.suppress(Exception):  # answering may be what failed
+            with contextlib.suppress(Exception):  # the crash may have been in answering
                 job.resolve(error)
         self._tell_all(error)
 
     def _next(self) -> Callable[[], None] | None:  # noqa: PLR0911 - one for each thing that may be next
-        """The next thing to do; waits for one, and returns None at the end."""
+        """Wait for the next thing to do and return it; None at the end."""
         with self._changed:
             while True:
                 if self._stopping:
@@ -223,10 +223,10 @@ class EngineThread:
         self._interrupt = Cancellation()
         if self._queue.is_shared:
             self._interrupt.give_way()
-        self._may_idle = True  # until it turns out that nothing is left
+        self._may_idle = True  # until a step finds that nothing is left
         prefetch = self._queue.take_prefetch()
         if prefetch is not None:
-            self._idle_from_s = prefetch.from_s  # the pause of an answer does not count for this
+            self._idle_from_s = prefetch.from_s  # the pause after an answer does not apply to a prefetch
         return lambda: self._do_idle(prefetch)
 
     def _do_load(self, load: Load) -> None:
@@ -261,7 +261,7 @@ class EngineThread:
         self._idle_from_s = time.perf_counter() + (READING_PAUSE_S if may_read else IDLE_PAUSE_S)
 
     def _do_edit(self, job: EditJob) -> None:
-        """Answer a request for an edit. One that other work interrupts waits again."""
+        """Answer an edit request. If other work interrupts it, it waits again."""
         interrupt, cancellation = self._interrupt, job.request.cancellation
         let_go = cancellation.when_cancelled(interrupt.cancel)
         answer = self._engine.propose_edit(job, interrupt)
@@ -293,7 +293,7 @@ class EngineThread:
                 self._set_status(status)
 
     def _set_status(self, status: EngineStatus) -> None:
-        """Set the state. The lock is held, so a new user receives the states in their order."""
+        """Set the state, under the lock, so that a new user receives the states in their order."""
         self.status = status
         for user in self._users:
             user.on_status(status)
