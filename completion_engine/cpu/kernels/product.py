@@ -39,7 +39,6 @@ from completion_engine.cpu.kernels.weight_tile import add_up
 
 _TURN_BYTES = 1 << 17  # bytes of weights that a thread takes at a time
 _TILES_WRITTEN = 4  # tiles whose outputs are written at a time: rows of outputs lie on pages of their own
-_MANY_ROWS = 64  # a tile then takes much longer than a turn's start
 _WHOLE_BITS = tuple(bits for bits, record in RECORDS.items() if len(record.scales_at) == 1)
 
 
@@ -99,7 +98,7 @@ class Product:
             bias=self._bias.ctypes.data,
             num_tiles=num_tiles,
             num_blocks=num_blocks,
-            num_tiles_at_once=_num_tiles_at_once(rows.num_rows, num_blocks * num_bytes),
+            num_tiles_at_once=max(1, _TURN_BYTES // (num_blocks * num_bytes)),
             rows=rows.address,
             lanes=rows.lanes_address,
             outputs=outputs.data_ptr(),
@@ -109,12 +108,6 @@ class Product:
         )
         kernel = self._wide_kernel if rows.num_rows >= self._wide_from else self._kernel
         return Step(kernel, task_of(task), (self._weight, self._bias, rows, outputs))
-
-
-def _num_tiles_at_once(num_rows: int, num_tile_bytes: int) -> int:
-    """Tiles of a thread's turn: few where a tile takes long, so that all threads end at the same time."""
-    found = max(1, _TURN_BYTES // num_tile_bytes)
-    return found if num_rows < _MANY_ROWS else min(found, _TILES_WRITTEN)
 
 
 @inlined
@@ -191,44 +184,49 @@ def _add_blocks(task: Any, isa: Any, bits: Any, num_bytes: Any, at_once: Any, pl
 
 
 @inlined
+def _write_tiles(task: Any, isa: Any, bits: Any, num_bytes: Any, tiles: Any, totals: Any) -> None:
+    """Write the outputs of tiles from the first of `tiles` to before the second, row by row.
+
+    Totals are those of the first tile. A last group that is too small to be unpacked for is multiplied here.
+    """
+    num_tiles, num_blocks, last_size = task[_AT.num_tiles], task[_AT.num_blocks], task[_AT.last_group_size]
+    num_groups, group_size, stride = task[_AT.num_groups], task[_AT.group_size], num_tiles * TILE_OUTPUTS
+    for group in range(num_groups):
+        for tile in range(tiles[0], tiles[1]):
+            units, bias = task[_AT.units] + tile * TOTAL_BYTES, task[_AT.bias] + tile * TOTAL_BYTES
+            outputs = task[_AT.outputs] + (group * group_size * num_tiles + tile) * TOTAL_BYTES
+            total = totals + ((tile - tiles[0]) * num_groups + group) * group_size * TOTAL_BYTES
+            if group < num_groups - 1 or last_size == 16:
+                finish(16, total, units, bias, outputs, stride)
+            elif last_size >= SMALLEST_GROUP:
+                finish(8, total, units, bias, outputs, stride)
+            else:
+                before = group * num_blocks * group_size
+                rows, lanes = task[_AT.rows] + before * ROW_BYTES, task[_AT.lanes] + before * LANE_BYTES
+                weights = task[_AT.weights] + tile * num_blocks * num_bytes
+                places, ends = (weights, rows, lanes), (units, bias, outputs)
+                _add_few(isa, bits, last_size, places, ends, stride, num_blocks)
+
+
+@inlined
 def _multiply_unpacked(task: Any, isa: Any, bits: Any, num_bytes: Any, at_once: Any, room: Any) -> None:
     """As `_multiply`, by what is in `unpacked_tile`; only a last group that is too small for it is not."""
     num_tiles, num_blocks, turn = task[_AT.num_tiles], task[_AT.num_blocks], task[_AT.num_tiles_at_once]
-    num_groups, group_size, stride = task[_AT.num_groups], task[_AT.group_size], num_tiles * TILE_OUTPUTS
-    last_size = task[_AT.last_group_size]
-    num_whole = num_groups if last_size >= SMALLEST_GROUP else num_groups - 1
-    total_bytes = num_groups * group_size * TOTAL_BYTES
+    total_bytes = task[_AT.num_groups] * task[_AT.group_size] * TOTAL_BYTES
     memory = np.zeros(room + _TILES_WRITTEN * total_bytes + LINE, np.uint8)
     begin(isa)
     first = claim(task, COUNTER, turn)
     while first < num_tiles:
-        last = min(first + turn, num_tiles)
-        for some in range(first, last, _TILES_WRITTEN):
+        end_of_turn = min(first + turn, num_tiles)
+        for some in range(first, end_of_turn, _TILES_WRITTEN):
             # Read in the loop, because numba frees an array after the last line that names it.
             blocks = (memory.ctypes.data + LINE - 1) // LINE * LINE
-            totals, after = blocks + room, min(some + _TILES_WRITTEN, last)
+            totals, after = blocks + room, min(some + _TILES_WRITTEN, end_of_turn)
             for tile in range(some, after):
                 weights = task[_AT.weights] + tile * num_blocks * num_bytes
                 places = weights, blocks, totals + (tile - some) * total_bytes
                 _add_blocks(task, isa, bits, num_bytes, at_once, places)
-            for group in range(num_groups):
-                for tile in range(some, after):
-                    units, bias = task[_AT.units] + tile * TOTAL_BYTES, task[_AT.bias] + tile * TOTAL_BYTES
-                    outputs = task[_AT.outputs] + (group * group_size * num_tiles + tile) * TOTAL_BYTES
-                    total = totals + (tile - some) * total_bytes + group * group_size * TOTAL_BYTES
-                    if group < num_groups - 1 or last_size == 16:
-                        finish(16, total, units, bias, outputs, stride)
-                    elif num_whole == num_groups:
-                        finish(8, total, units, bias, outputs, stride)
-                    else:
-                        before = group * num_blocks * group_size
-                        rows, lanes = (
-                            task[_AT.rows] + before * ROW_BYTES,
-                            task[_AT.lanes] + before * LANE_BYTES,
-                        )
-                        weights = task[_AT.weights] + tile * num_blocks * num_bytes
-                        places, ends = (weights, rows, lanes), (units, bias, outputs)
-                        _add_few(isa, bits, last_size, places, ends, stride, num_blocks)
+            _write_tiles(task, isa, bits, num_bytes, (some, after), totals)
         first = claim(task, COUNTER, turn)
     end(isa)
 
