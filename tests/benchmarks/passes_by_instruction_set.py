@@ -36,7 +36,7 @@ _WIDER = (
     "gfni",
     "evex512",
 )
-# What is named besides what all have. AVX-VNNI's instruction comes in AVX-512's encoding, because no
+# Features added to those of AVX2. AVX-VNNI's instruction comes in AVX-512's encoding, because no
 # processor here has its own: the last name takes that away from the compiler, after it was named for `dot`.
 _ADDED = {"AVX2": (), "AVX-VNNI": ("+avxvnni", "+avx512vl", "+avx512vnni", "-avxvnni")}
 

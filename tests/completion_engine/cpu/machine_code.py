@@ -90,7 +90,7 @@ class Loop:
 
 
 def write_both(target: Target, bits: int) -> ir.Module:
-    """What a product's kernel is made of, in one module: for one row, and for a group of eight."""
+    """A module with the parts of a product's kernel: one for one row, one for a group of eight."""
     module = ir.Module()
     module.triple = target.triple
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 8), "tile")
