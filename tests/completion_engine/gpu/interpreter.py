@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -59,7 +59,7 @@ def types_made_once() -> Iterator[None]:
     from triton.language import core
     from triton.runtime import interpreter
 
-    find, block_of = interpreter._get_np_dtype, core.block_type.with_element_ty
+    find, type_of_block = interpreter._get_np_dtype, core.block_type
     dtypes: dict[str, np.dtype[Any]] = {}
     blocks: dict[tuple[str, tuple[int, ...]], Any] = {}
     shapes: dict[tuple[int, ...], Any] = {}
@@ -70,10 +70,10 @@ def types_made_once() -> Iterator[None]:
             dtypes[name] = find(kind)
         return dtypes[name]
 
-    def block_once(block: Any, element: Any) -> Any:
-        key = element.name, block.shape
+    def block_once(element: Any, shape: Sequence[int]) -> Any:
+        key = element.name, tuple(shape)
         if key not in blocks:
-            blocks[key] = block_of(block, element)
+            blocks[key] = type_of_block(element, shape)
         return blocks[key]
 
     def begin_tensor(tensor: Any, handle: Any, kind: Any) -> None:
@@ -85,7 +85,14 @@ def types_made_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(interpreter, "_get_np_dtype", find_once)
-        patch.setattr(core.block_type, "with_element_ty", block_once)
+        patch.setattr(
+            core.block_type, "with_element_ty", lambda block, element: block_once(element, block.shape)
+        )
+        patch.setattr(
+            interpreter.InterpreterBuilder,
+            "get_block_ty",
+            lambda _, element, shape: block_once(element, shape),
+        )
         patch.setattr(core.tensor, "__init__", begin_tensor)
         yield
 
