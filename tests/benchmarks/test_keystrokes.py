@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.errors import MachineError, UserError
 from completion_engine.models import ModelStore
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing
-from tests.benchmarks.keystrokes.figures import figures_of, milliseconds, table_row
+from tests.benchmarks.command_line import app_of
+from tests.benchmarks.keystrokes.__main__ import keystrokes
+from tests.benchmarks.keystrokes.figures import figures_of, markdown, milliseconds, table_row
 from tests.benchmarks.keystrokes.file_run import FileRun, Watcher, type_with_llama_vim
 from tests.benchmarks.keystrokes.llama_server import PART, PEERS, PROGRAM, LlamaServer, running_llama_server
 from tests.benchmarks.keystrokes.measure import (
@@ -198,3 +201,21 @@ def test_the_real_llama_server_says_which_request_it_cannot_read(llama_server: L
     with pytest.raises(MachineError, match="answered 4"):
         llama_server.infill({"input_prefix": 3})
     assert llama_server.version
+
+
+def test_a_table_for_a_page_is_markdown() -> None:
+    lines = markdown({"A": figures_of([a_run(num_late=0)])})
+    assert lines[0].startswith("| program | answered: p50 | p95 |")
+    assert lines[1] == "| " + " | ".join(["---"] * 11) + " |"
+    assert lines[2] == "| A | 90 ms | 400 ms | 75% | 100% | 50% | 75% | 300 ms | 20% | 10 | 4 |"
+
+
+def test_a_table_of_result_files_tells_of_a_busy_machine(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_line(path, a_run().as_dict())
+    facts = {"target": "m", "num_cores": 2, "processor": "P"}
+    for load, is_busy in ((0.1, False), (3.5, True)):
+        write_line(path, {**facts, "load_before": load})
+        shown = CliRunner().invoke(app_of(keystrokes), ["--show", str(path)])
+        assert shown.exit_code == 0, shown.output
+        assert ("do not compare" in shown.output) is is_busy

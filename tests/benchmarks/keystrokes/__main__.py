@@ -10,12 +10,15 @@ import typer
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.errors import UserError
 from lsp_server.commands.replay import Seed
-from lsp_server.commands.terminal import progress_bar, show_rows, write_json
+from lsp_server.commands.terminal import console, progress_bar, show_rows, write, write_json
 from tests.benchmarks.command_line import Json, Target, run
-from tests.benchmarks.keystrokes.figures import COLUMNS, by_system, table_row
+from tests.benchmarks.keystrokes.figures import COLUMNS, by_system, markdown, table_row
 from tests.benchmarks.keystrokes.file_run import FileRun
 from tests.benchmarks.keystrokes.measure import SYSTEMS, KeystrokeOptions, measure, typed_files
 from tests.benchmarks.keystrokes.results import read_results, write_line
+
+MAX_LOAD = 0.5  # more, and the result is not worth publishing
+_BUSY = "other programs slow llama-server more than Slipstream, so do not compare these figures."
 
 
 def keystrokes(
@@ -36,6 +39,7 @@ def keystrokes(
     show: Annotated[
         list[Path] | None, typer.Option("--show", help="Type nothing; the table of these result files.")
     ] = None,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a table for a page.")] = False,
     json: Json = False,
 ) -> None:
     """Type the same keys with Slipstream and with llama.vim's requests to llama-server, in turn."""
@@ -60,8 +64,12 @@ def keystrokes(
         if out is not None:
             write_line(out, facts)
     found = by_system(runs)
-    if not json:
+    if as_markdown:
+        write("\n".join([*markdown(found), ""]))
+    elif not json:
         title = f"{facts['target']} on {facts['num_cores']} cores of {facts['processor']}"
+        if facts["load_before"] > MAX_LOAD:
+            console().print(f"Load {facts['load_before']} before the run: {_BUSY}", markup=False)
         show_rows(title, COLUMNS, [table_row(name, figures) for name, figures in found.items()])
     write_json({**facts, "systems": {name: figures.as_dict() for name, figures in found.items()}})
 

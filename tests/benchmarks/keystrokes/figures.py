@@ -7,7 +7,7 @@ is infinite.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
@@ -98,6 +98,13 @@ def table_row(system: str, figures: Figures) -> tuple[str, ...]:
         f"{figures.wrong_per_100:.0f}",
         str(figures.num_keys),
     )
+
+
+def markdown(found: Mapping[str, Figures]) -> list[str]:
+    """The lines of a table for a page."""
+    columns = [name or "program" for name in COLUMNS]
+    rows = [columns, ["---"] * len(columns), *(table_row(name, own) for name, own in found.items())]
+    return [f"| {' | '.join(row)} |" for row in rows]
 
 
 def milliseconds(value: float) -> str:

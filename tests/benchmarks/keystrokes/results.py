@@ -10,8 +10,6 @@ from typing import Any
 from completion_engine.errors import UserError
 from tests.benchmarks.keystrokes.file_run import FileRun
 
-FOLDER = Path(__file__).parent / "results"
-
 
 def read_results(path: Path) -> tuple[list[FileRun], dict[str, Any]]:
     """The runs of a result file and the facts of their machine. Raises UserError for another file."""
