@@ -1,1 +1,1 @@
-"""The editor's state: documents, folders, settings, indexes."""
+"""The state of one editor: documents, folders, settings and indexes."""

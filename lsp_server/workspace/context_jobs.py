@@ -1,6 +1,6 @@
-"""The repository context of each document: chosen on its own thread, kept until the cursor jumps.
+"""The repository context of each document: chosen on a separate thread when the cursor rests.
 
-Owns when a choice is made and its result. Does not depend on how snippets are chosen.
+Decides when a context is chosen, and holds the result.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ngram_cache import NgramIndex
 
 logger = logging.getLogger(__name__)
 
-# A cursor that stays in its place so long rests: the person reads, or thinks.
+# A cursor that has not moved for this time rests.
 REST_S = 0.7
 
 MAX_DOCUMENTS = 64
 MAX_RECENT = 4
 NOTHING = RepositoryContext("", ())
-CHARS_OF_TOKEN = 3.6  # as many as code has at least; the smallest number in code; the engine drops the excess
+CHARS_OF_TOKEN = 3.6  # the smallest number in code; the engine drops the excess
 
 
 @dataclass(frozen=True, slots=True)
 class ContextWish:
-    """A cursor position that needs context: the one of `request`, which names an index, in `folder`.
+    """A cursor position that needs context: that of `request`, which names an index, in `folder`.
 
-    About `num_tokens` tokens are wanted at most, of text that the target does not see in `window` anyway.
+    At most about `num_tokens` tokens are wanted, without the text in `window`, which the target sees anyway.
     `is_current` returns whether the document is unchanged.
     """
 
@@ -49,10 +49,10 @@ class ContextWish:
 
 
 class ContextJobs:
-    """One thread that chooses, started when it is first needed. Used on the event loop.
+    """A thread that chooses contexts, started when it is first needed. Used on the event loop.
 
-    `on_chosen` is called on that thread when a document's context has changed. Only the newest wish counts.
-    If choosing fails, a document keeps its context.
+    `on_chosen` is called on that thread when a document's context has changed. Only the newest wish is
+    served. If choosing fails, the document keeps its context.
     """
 
     def __init__(self, on_chosen: Callable[[ContextWish], None]) -> None:
@@ -67,34 +67,34 @@ class ContextJobs:
         self._thread = SupervisedThread("context", self._run, lambda *_: None)
 
     def of(self, request: CompletionRequest) -> RepositoryContext | None:
-        """Return the context in front of a document; None if a part may not be read any more."""
+        """Return the context in front of a document; None if a part of it may no longer be read."""
         chosen = self._chosen.get(request.document)
         if chosen is None or request.index is None or not chosen.holds_in(request.index):
             return None
         return chosen.context
 
     def want(self, wish: ContextWish) -> None:
-        """Choose for this place when the cursor has rested there; the first time in a document at once."""
+        """Choose a context when the cursor has rested at this position; at once for a new document."""
         if self._timer is not None:
             self._timer.cancel()
         delay_s = REST_S if wish.request.document in self._asked else 0.0
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin, wish)
 
     def forget(self, document: str) -> None:
-        """A document is closed."""
+        """Drop the context of a closed document."""
         self._asked.pop(document, None)
         with self._changed:
             self._chosen.pop(document, None)
 
     def clear(self) -> None:
-        """Nothing that was chosen holds any more: folders are indexed by other rules."""
+        """Drop all contexts, because folders are indexed by other rules."""
         self._asked.clear()
         with self._changed:
             self._wish = None
             self._chosen.clear()
 
     def stop(self, timeout_s: float = 1.0) -> bool:
-        """End the thread; from any thread. True when it has ended within `timeout_s`."""
+        """End the thread; return True if it ended within `timeout_s`. May be called from any thread."""
         with self._changed:
             self._stopping, self._wish = True, None
             self._changed.notify()
@@ -156,13 +156,13 @@ class ContextJobs:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A document's context. `own_path` is the document's, which may be in no index."""
+    """A document's context. `own_path` is the path of the document, which may be in no index."""
 
     context: RepositoryContext
     own_path: str
 
     def holds_in(self, index: NgramIndex) -> bool:
-        """Whether all of it may still be read."""
+        """Return whether all of it may still be read."""
         return all(
             snippet.path == self.own_path or index.holds(snippet.path) for snippet in self.context.snippets
         )

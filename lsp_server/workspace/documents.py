@@ -1,6 +1,6 @@
-"""Open documents as line arrays, edited in place, and the frozen snapshots that leave the event loop.
+"""Open documents as line arrays that are edited in place, and frozen snapshots of them.
 
-Owns the text as the client has it, line ends included. Has no access to protocol types or the engine.
+The text is as the client has it, line ends included. Only snapshots leave the event loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_SUFFIX_CHARS = 16_000
 MAX_DOCUMENT_CHARS = 4 * 1024 * 1024
 MAX_LINE_CHARS = 128 * 1024
 
-# The text of a much larger document is not kept: it is known again once the client sends it whole.
+# The text of a much larger document is dropped until the client sends it whole again.
 MAX_KEPT_CHARS = 16 * 1024 * 1024
 
 # Lines are split in parts of this size: one library call holds the interpreter for the whole of its text.
@@ -29,7 +29,7 @@ CHARS_OF_LINE = 64
 # The first line of a bounded prefix is a multiple of this, so that it stays while the user types.
 PREFIX_STEP_LINES = 64
 
-# Without a way back: a long last line, which has no end, would be gone through three times.
+# Possessive: with backtracking, a long last line without an end would be read three times.
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 
 LineColumn = tuple[int, int]
@@ -38,7 +38,7 @@ PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replace the text between two places (line, code units in the client's encoding)."""
+    """Replaces the text between two positions (line, code units in the client's encoding)."""
 
     start: LineColumn
     end: LineColumn
@@ -47,7 +47,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class LineChange:
-    """Lines `old`, from line `top` on, became `new`; all without their ends."""
+    """Lines `old`, from line `top` on, became `new`; all without line ends."""
 
     top: int
     old: tuple[str, ...]
@@ -56,10 +56,10 @@ class LineChange:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSnapshot:
-    """One place in one version of a document.
+    """A cursor position in one version of a document.
 
-    `prefix` and `suffix` are the bounded text around it with `\\n` line ends; `line` is 0-based and
-    `column` an index into that line. `num_chars` counts the whole document, a line end as one.
+    `prefix` and `suffix` are the bounded text around it with `\n` line ends; `line` is 0-based and `column`
+    an index into that line. `num_chars` counts the whole document, a line end as one.
     """
 
     uri: str
@@ -83,9 +83,10 @@ class DocumentSnapshot:
 class Document:
     """One open document.
 
-    `lines` is never empty; each line keeps its own end (`\\n`, `\\r\\n` or `\\r`) and only the last one
-    has none. `newline` ends most of them, and what is inserted. An edit costs what it replaces and inserts,
-    not what the document holds. `is_lost` once it was so large that its lines are not kept.
+    `lines` is never empty; each line has its own end (`\n`, `\r\n` or `\r`), and only the last line has none.
+    `newline` is the most frequent end, and is used for inserted text. The time of an edit grows with the text
+    that it replaces and inserts, not with the document. `is_lost` is set once the document was so large that
+    its lines were dropped.
     """
 
     __slots__ = (
@@ -108,7 +109,7 @@ class Document:
         self.replace(text)
 
     def replace(self, text: str) -> None:
-        """Take `text` as the whole new content."""
+        """Replace the whole content by `text`."""
         self.is_lost = False
         self.lines = split_lines(paired(text)) if len(text) <= MAX_KEPT_CHARS else [text]
         self.num_chars = sum(map(_length, self.lines))
@@ -118,13 +119,13 @@ class Document:
 
     @property
     def is_too_large(self) -> bool:
-        """Whether a keystroke in it costs too much for suggestions, or its text is lost."""
+        """Whether a keystroke in it would take too long for suggestions, or its text was dropped."""
         return self.is_lost or self.num_chars > MAX_DOCUMENT_CHARS or self.num_long_lines > 0
 
     def apply(self, edit: Edit, encoding: PositionEncoding) -> LineChange:
         """Apply one edit and return the lines that it changed.
 
-        Places beyond an end mean that end; a reversed range is read the right way.
+        Positions beyond an end are moved to that end; a reversed range is put in order.
         """
         first, second = self.place(edit.start, encoding), self.place(edit.end, encoding)
         start, end = min(first, second), max(first, second)
@@ -132,7 +133,7 @@ class Document:
         right = self.lines[end[0]][end[1] :]
         top, bottom = start[0], end[0] + 1
         if start[0] == end[0] and "\n" not in edit.text and "\r" not in edit.text:
-            # A long line is not searched for line ends when nothing but letters are typed into it.
+            # A long line is not searched for line ends if the typed text contains none.
             middle = paired(f"{left[-1:]}{edit.text}{right[:1]}")
             return self._splice(top, bottom, [f"{left[:-1]}{middle}{right[1:]}"])
         new = paired(f"{left}{edit.text}{right}")
@@ -146,19 +147,19 @@ class Document:
         return self._splice(top, bottom, chunk)
 
     def num_touched_chars(self, edit: Edit) -> int:
-        """About how much text is gone through when an edit is applied."""
+        """Return about how many characters are read to apply an edit."""
         first, last = sorted(min(line, len(self.lines) - 1) for line, _ in (edit.start, edit.end))
         return (
             len(edit.text) + len(self.lines[first]) + len(self.lines[last]) + CHARS_OF_LINE * (last - first)
         )
 
     def let_go(self) -> None:
-        """Keep no text; no edit makes it whole again, only its whole text."""
+        """Drop the text, until the client sends the whole text again."""
         self.is_lost = True
         self.lines, self.num_chars, self.num_crlf, self.num_long_lines = [""], 0, 0, 0
 
     def _splice(self, top: int, bottom: int, chunk: list[str]) -> LineChange:
-        """Put the lines of `chunk` in place of those from `top` to before `bottom`; return the change."""
+        """Replace the lines from `top` to before `bottom` by those of `chunk`; return the change."""
         old = self.lines[top:bottom]
         self.num_chars += sum(map(_length, chunk)) - sum(map(_length, old))
         self.num_crlf += sum(map(_ends_with_crlf, chunk)) - sum(map(_ends_with_crlf, old))
@@ -168,29 +169,29 @@ class Document:
         return LineChange(top, _contents(old), _contents(chunk))
 
     def copy(self) -> Document:
-        """The same document, to be changed by itself."""
+        """Return a copy that can be changed independently."""
         twin = Document(self.uri, self.language, self.version, "")
         twin.lines, twin.num_chars, twin.newline = self.lines.copy(), self.num_chars, self.newline
         twin.num_crlf, twin.num_long_lines, twin.is_lost = self.num_crlf, self.num_long_lines, self.is_lost
         return twin
 
     def place(self, place: LineColumn, encoding: PositionEncoding) -> LineColumn:
-        """The line and index that a client's place means in this document."""
+        """Return the line and index of a client's position in this document."""
         line, units = place
         if line >= len(self.lines):
             return len(self.lines) - 1, len(self.lines[-1])
         return line, index_of(self.content(line), units, encoding)
 
     def content(self, line: int) -> str:
-        """A line without its end."""
+        """Return a line without its end."""
         return self.lines[line].rstrip("\r\n")
 
     def contents(self) -> tuple[str, ...]:
-        """All lines without their ends."""
+        """Return all lines without their ends."""
         return _contents(self.lines)
 
     def snapshot(self, line: int, column: int) -> DocumentSnapshot:
-        """The surroundings of an existing place, frozen."""
+        """Return a frozen copy of the text around an existing position."""
         return DocumentSnapshot(
             uri=self.uri,
             language=self.language,
@@ -203,7 +204,7 @@ class Document:
         )
 
     def check_integrity(self) -> None:
-        """Assert what holds between any two edits."""
+        """Assert the invariants that hold between edits."""
         assert self.lines  # noqa: S101  # the method exists to assert
         assert self.lines == split_lines("".join(self.lines))  # noqa: S101  # as above
         assert self.num_chars == sum(map(_length, self.lines))  # noqa: S101  # as above
@@ -211,7 +212,7 @@ class Document:
         assert self.num_long_lines == sum(map(_is_long, self.lines))  # noqa: S101  # as above
 
     def _settle(self) -> None:
-        """Let go of far too much text, and learn how lines end."""
+        """Drop the text if it is far too large, and find the most frequent line end."""
         if self.num_chars > MAX_KEPT_CHARS:
             self.let_go()
         self._learn_newline()
@@ -252,7 +253,7 @@ def _contents(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of `text` with their ends; a last line without an end is always there, if empty."""
+    """Return the lines of `text` with their ends; the last one, without an end, may be empty."""
     lines: list[str] = []
     for piece in _pieces(text):
         lines += _LINE.findall(piece)
@@ -271,7 +272,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def plain_newlines(text: str) -> str:
-    """`text` with every line end written as `\\n`."""
+    """Return `text` with every line end as `\n`."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -297,9 +298,9 @@ def _ends_with_crlf(line: str) -> bool:
 
 
 def index_of(line: str, num_units: int, encoding: PositionEncoding) -> int:
-    """The index in `line` that lies `num_units` code units from its start.
+    """Return the index in `line` that is `num_units` code units from its start.
 
-    A column beyond the end means the end, one inside a character means the character's start.
+    A column beyond the end becomes the end, one inside a character its start.
     """
     if encoding == "utf-32" or line.isascii():
         return min(num_units, len(line))

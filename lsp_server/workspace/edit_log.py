@@ -1,7 +1,7 @@
 """The user's recent edits: keystrokes joined to hunks, for the documents that may be indexed.
 
-Owns what was replaced by what, and where that text stands now. Bounded for each document and in all; nothing
-is kept of a closed document. Used on the event loop only. Does not depend on the protocol and the engine.
+Records which text was replaced by which, and where the new text is now. Bounded for each document and in all;
+closed documents are dropped. Used on the event loop only.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from lsp_server.workspace.documents import LineChange
 
 MAX_DOCUMENTS = 32
 MAX_HUNKS = 12  # hunks of each document
-MAX_LINES = 60  # lines of the old or the new side of a hunk; a larger change is not repeated
+MAX_LINES = 60  # lines on each side of a hunk; larger changes are not proposed again elsewhere
 MAX_LINE_CHARS = 2_000
-JOIN_S = 60.0  # a line that is changed again after a longer time is changed anew
+JOIN_S = 60.0  # after a longer time, a change of the same line begins a new hunk
 
 
 @dataclass(frozen=True, slots=True)
 class _Union:
-    """The lines `first` to `end` that a change and the hunks that it touches cover, before the change.
+    """The lines `first` to `end`, before the change, that a change and the hunks it touches cover.
 
-    `old` is what they were before the hunks, `now` what they are.
+    `old` are these lines before the hunks, `now` their present text.
     """
 
     first: int
@@ -35,37 +35,37 @@ class _Union:
 
 
 class EditLog:
-    """The hunks of open documents. Only documents that were allowed are followed."""
+    """The hunks of open documents. Only allowed documents are recorded."""
 
     def __init__(self) -> None:
         self._hunks: OrderedDict[str, list[Hunk]] = OrderedDict()
 
     def allow(self, document: str) -> None:
-        """Follow a document from now on: no rule keeps it out of the index."""
+        """Record a document from now on, because no rule excludes it from the index."""
         self._hunks.setdefault(document, [])
         while len(self._hunks) > MAX_DOCUMENTS:
             self._hunks.popitem(last=False)
 
     def forget(self, document: str) -> None:
-        """Drop a document and its hunks: it is closed, or may no longer be indexed."""
+        """Drop a document and its hunks: it was closed, or may no longer be indexed."""
         self._hunks.pop(document, None)
 
     @property
     def documents(self) -> tuple[str, ...]:
-        """The documents that are followed."""
+        """Return the recorded documents."""
         return tuple(self._hunks)
 
     def clear(self, document: str) -> None:
-        """Drop the hunks of a document that is followed on: too much of it changed at once."""
+        """Drop the hunks of a recorded document, because too much of it changed at once."""
         if document in self._hunks:
             self._hunks[document] = []
 
     def is_followed(self, document: str) -> bool:
-        """Whether a document's edits are kept."""
+        """Return whether a document's edits are recorded."""
         return document in self._hunks
 
     def changed(self, document: str, change: LineChange, now_s: float) -> None:
-        """Take in one change of a followed document."""
+        """Record one change of a document."""
         hunks = self._hunks.get(document)
         if hunks is None:
             return
@@ -84,16 +84,16 @@ class EditLog:
         self._hunks[document] = [*moved, *kept][-MAX_HUNKS:]
 
     def replaced(self, document: str, old: Sequence[str], new: Sequence[str], now_s: float) -> None:
-        """Take in a document that its client sent whole."""
+        """Record that the client sent the whole text of a document."""
         self.changed(document, LineChange(0, tuple(old), tuple(new)), now_s)
 
     def hunks(self) -> tuple[Hunk, ...]:
-        """All hunks, the one that was changed last at the end."""
+        """Return all hunks, the one changed last at the end."""
         everything = [hunk for hunks in self._hunks.values() for hunk in hunks]
         return tuple(sorted(everything, key=lambda hunk: hunk.time_s))
 
     def check_integrity(self) -> None:
-        """Assert that the hunks of a document are bounded, changed something and do not overlap."""
+        """Assert that the hunks of a document are bounded, are real changes and do not overlap."""
         for hunks in self._hunks.values():
             assert len(hunks) <= MAX_HUNKS  # noqa: S101 - the method exists to assert
             ordered = sorted(hunks, key=lambda hunk: (hunk.first_line, hunk.end_line))
@@ -102,7 +102,7 @@ class EditLog:
 
 
 def trimmed(change: LineChange) -> LineChange:
-    """Return a change without the lines at its ends that stayed the same."""
+    """Return a change without equal lines at its beginning and end."""
     old, new = change.old, change.new
     shorter, start = min(len(old), len(new)), 0
     while start < shorter and old[start] == new[start]:
@@ -123,14 +123,14 @@ def _touches(hunk: Hunk, change: LineChange) -> bool:
 
 
 def _moved(hunk: Hunk, change: LineChange) -> Hunk:
-    """Return a hunk that a change did not touch, at its line after the change."""
+    """Return a hunk that a change did not touch, at its new line."""
     if hunk.first_line < change.top + len(change.old):
         return hunk
     return replace(hunk, first_line=hunk.first_line + len(change.new) - len(change.old))
 
 
 def _joined(document: str, hunks: Sequence[Hunk], change: LineChange, now_s: float) -> Hunk | None:
-    """Return a change joined with the hunks that it touches; None if all is as it was before them."""
+    """Return a change joined with the hunks that it touches; None if together they change nothing."""
     union = _union(hunks, change)
     above = union.now[: change.top - union.first]
     below = union.now[change.top + len(change.old) - union.first :]

@@ -1,7 +1,6 @@
-"""The indexes of all workspace folders, seen from the event loop.
+"""The indexes of all workspace folders, as the event loop sees them.
 
-Owns one worker per folder and when a buffer is shown to it. Has no access to the protocol or the indexer's
-work. Nothing here waits.
+Holds one worker per folder, and decides when a buffer is given to it. Nothing here waits.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from ngram_cache.file_names import name_in
 from ngram_cache.repository import RepositoryOptions
 from ngram_cache.saved_index import forget
 
-# A buffer is shown to the index when it has been still for this long.
+# A buffer is given to the index when it has not changed for this time.
 BUFFER_QUIET_S = 0.3
 
 # Patterns by the folders whose settings files they are from.
 ExcludeAround = tuple[tuple[Path, tuple[str, ...]], ...]
 NOTHING_AROUND: Mapping[Path, ExcludeAround] = {}
 
-# Makes a list of a document's lines that is the reader's own.
+# Returns a new list of a document's lines.
 ReadLines = Callable[[], list[str]]
 
 
 class FolderIndexes:
-    """The folders' workers. Used on the event loop, except where a method says otherwise.
+    """The workers of the folders. Used on the event loop, except where a method says otherwise.
 
-    `on_report` is called on a worker's thread; `is_engine_busy` must be safe to call there. All of its
-    threads end within a second of `stop`, whatever the folders hold.
+    `on_report` is called on a worker's thread; `is_engine_busy` must be safe to call there. All threads end
+    within a second of `stop`.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class FolderIndexes:
         self.has_stopped = False
 
     def set_tokens(self, tokens: TokenSource) -> None:
-        """The engine's tokenizer is known. May be called from any thread."""
+        """Store the engine's tokenizer. May be called from any thread."""
         with self._lock:
             self._tokens = tokens
             for worker in self._workers.values():
@@ -65,7 +64,7 @@ class FolderIndexes:
 
     @property
     def tokens(self) -> TokenSource | None:
-        """The tokens that folders are indexed by, once they are known."""
+        """The tokenizer by which folders are indexed; None until it is loaded."""
         return self._tokens
 
     def set_folders(
@@ -73,10 +72,10 @@ class FolderIndexes:
         folders: Mapping[Path, IndexSettings],
         exclude_around: Mapping[Path, ExcludeAround] = NOTHING_AROUND,
     ) -> None:
-        """Index exactly these folders, each by its own settings. Nothing is begun any more after `stop`.
+        """Index exactly these folders, each by its own settings. Does nothing after `stop`.
 
-        `exclude_around` are the patterns of folders around one of them, which hold there too. A folder for
-        which the system gives no thread is reported, and tried again by the next call.
+        `exclude_around` are the patterns of the folders around them, which apply too. A folder for which the
+        system cannot start a thread is reported, and tried again by the next call.
         """
         wanted = {
             folder: RepositoryOptions(
@@ -93,7 +92,7 @@ class FolderIndexes:
                 return
             for folder, worker in tuple(self._workers.items()):
                 if wanted.get(folder) != worker.options:
-                    # By the new settings some of what it holds may not be kept.
+                    # The new settings may exclude files that it holds.
                     worker.stop(may_save=folder not in wanted)
                     self._leaving = [old for old in self._leaving if not old.join(0)] + [worker]
                     del self._workers[folder]
@@ -111,7 +110,7 @@ class FolderIndexes:
             self._on_report(FolderReport(folder, "error", problem=f"{folder} is not indexed: {problem}."))
 
     def _begun(self, folder: Path, options: RepositoryOptions) -> FolderWorker:
-        """A worker that runs. Raises RuntimeError where the system gives no thread."""
+        """Return a running worker. Raises RuntimeError if the system cannot start a thread."""
         before = next((old for old in reversed(self._leaving) if old.folder == folder), None)
         worker = FolderWorker(folder, options, self._reported, self._is_engine_busy, before)
         if self._tokens is not None:
@@ -123,24 +122,24 @@ class FolderIndexes:
             return dict(self._workers)
 
     def index_of(self, folder: Path) -> NgramIndex | None:
-        """The index that a folder's documents draft from."""
+        """Return the index from which a folder's documents are drafted."""
         worker = self._all_workers().get(folder)
         return worker.index if worker is not None else None
 
     def is_shared(self, location: DocumentLocation) -> bool:
-        """Whether an open document's text may be drafted in its folder's others: none that is ignored."""
+        """Return whether other documents of the folder may be drafted from an open document."""
         worker = self._workers.get(location.folder) if location.folder is not None else None
         return worker is not None and location.indexed_path in worker.shared
 
     def files_changed(self, paths: Iterable[Path]) -> None:
-        """Pass written, deleted or renamed files to their workers. From any thread."""
+        """Pass written, deleted or renamed files to their workers. May be called from any thread."""
         changed = [path for path in paths if not _is_git_work(path)]
         for worker in self._all_workers().values():
             if own := [path for path in changed if _concerns(worker, path)]:
                 worker.files_changed(own)
 
     def document_changed(self, folder: Path, path: Path, read: ReadLines) -> None:
-        """An open document changed; the index reads its lines when it has been still for a moment."""
+        """Let the index read an open document's lines once it has not changed for a moment."""
         self._cancel_timer(path)
         if path in self._open and self._open[path][0] != folder:
             self.document_closed(path)
@@ -151,7 +150,7 @@ class FolderIndexes:
         self._timers[path] = loop.call_later(BUFFER_QUIET_S, self._show, folder, path, read)
 
     def document_closed(self, path: Path) -> None:
-        """The file's own text counts again, in the folder whose index has the document's."""
+        """Let the index use the file's own text again."""
         self._cancel_timer(path)
         folder, _ = self._open.pop(path, (None, ()))
         if folder is not None and (worker := self._all_workers().get(folder)) is not None:
@@ -162,7 +161,7 @@ class FolderIndexes:
             timer.cancel()
 
     async def purge(self, folders: Iterable[Path]) -> None:
-        """Forget the folders' indexes, here and on disk; those in use are built anew. Raises OSError."""
+        """Forget the folders' indexes, here and on disk; open folders are indexed again. Raises OSError."""
         for folder in folders:
             if (worker := self._all_workers().get(folder)) is not None:
                 await asyncio.wrap_future(worker.purge())
@@ -170,20 +169,20 @@ class FolderIndexes:
                 await asyncio.to_thread(forget, folder)
 
     def reports(self) -> list[FolderReport]:
-        """Every folder's state."""
+        """Return the state of each folder."""
         return [worker.report for worker in self._all_workers().values()]
 
     def watch_files(self, on_watched: Callable[[set[Path]], None]) -> None:
-        """Watch the folders ourselves, for clients that do not.
+        """Watch the folders in the server, for clients that do not watch files.
 
-        `on_watched` is called on a thread of the watches with what was seen to change.
+        `on_watched` is called on a thread of the watches with the changed paths.
         """
         self._on_watched = on_watched
         for worker in self._all_workers().values():
             self._follow(worker)
 
     def stop(self, timeout_s: float = 3.0) -> bool:
-        """End all threads. Blocks up to `timeout_s`; True when they have ended."""
+        """End all threads. Blocks up to `timeout_s`; return True if they have ended."""
         with self._lock:
             workers = [*self._workers.values(), *self._leaving]
             for worker in workers:

@@ -1,8 +1,4 @@
-"""One workspace folder's index: built, kept up to date, overlaid with open buffers; on its own thread.
-
-Owns the indexer and the order of its work. Has no access to the event loop, the protocol or tokenizers,
-beyond two numbers and a function.
-"""
+"""One workspace folder's index: built, kept up to date, overlaid with open buffers; on its own thread."""
 
 from __future__ import annotations
 
@@ -25,17 +21,17 @@ from ngram_cache.saved_index import forget
 
 logger = logging.getLogger(__name__)
 
-# Changes are saved when nothing has happened for this long.
+# Changes are saved after this time without another one.
 SAVE_AFTER_S = 15.0
 
-# Indexing makes way for a completion, but never longer than this at a time.
+# Indexing pauses for a completion, but at most this long at a time.
 MAX_PAUSE_S = 0.5
 PAUSE_STEP_S = 0.005
 
-# More changed paths than that are one change: all of the folder is looked at.
+# For more changed paths than this, the whole folder is walked again.
 MAX_PATHS = 2_000
 
-# A folder whose index fails so often in a row is left alone.
+# After this number of failures in a row, a folder is no longer indexed.
 MAX_FAILURES = 3
 
 # Longest wait for the previous worker, which ends within a second.
@@ -47,7 +43,7 @@ IndexState = Literal["waiting", "building", "ready", "error"]
 
 @dataclass(frozen=True, slots=True)
 class FolderReport:
-    """A folder's index as others see it: `done` of `total` files while it is built."""
+    """The published state of a folder's index: `done` of `total` files while it is built."""
 
     folder: Path
     state: IndexState = "waiting"
@@ -61,7 +57,7 @@ class FolderReport:
 
 @dataclass(frozen=True, slots=True)
 class TokenSource:
-    """Token ids of texts, and the bytes that ids spell; equal fingerprints mean equal ids."""
+    """A tokenizer: ids of texts, and bytes of ids. Equal fingerprints mean equal ids."""
 
     fingerprint: str
     encode_many: Callable[[list[str]], list[list[int]]]
@@ -69,10 +65,10 @@ class TokenSource:
 
 
 class FolderWorker:
-    """Waits for tokens, builds, then follows the notified changes. All methods may be called anywhere.
+    """Waits for the tokenizer, builds the index, then applies changes. Methods may be called on any thread.
 
-    `on_report` is called on the worker's thread, and `is_engine_busy` too. `after` is the previous worker;
-    its end is waited for, as both save to the same file.
+    `on_report` and `is_engine_busy` are called on the worker's thread. The worker first waits for the end of
+    `after`, the previous worker, because both save to the same file.
     """
 
     def __init__(
@@ -93,9 +89,9 @@ class FolderWorker:
         self._built: TokenSource | None = None
         self._paths: set[Path] = set()
         self._buffers: dict[Path, list[str] | None] = {}
-        self._taken: set[Path] = set()  # buffers that the thread has seen and not hidden
+        self._taken: set[Path] = set()  # buffers that the thread has added to the index
         self._shown: dict[Path, list[str]] = {}
-        # The open buffers whose text the rules let be drafted elsewhere, as far as that is known.
+        # The open buffers that are known to be allowed as a source of drafts for other documents.
         self.shared: frozenset[Path] = frozenset()
         self._purges: list[Future[int]] = []
         self._stopping = False
@@ -110,8 +106,8 @@ class FolderWorker:
 
     @property
     def index(self) -> NgramIndex | None:
-        """The index as soon as there is one, even if it is not complete yet."""
-        # asked first: asked first: the later state is as new, or newer
+        """Return the index as soon as it exists, even if it is incomplete."""
+        # read first, so that a state read later is as new or newer
         is_current = self._built == self._tokens
         return indexer.index if (indexer := self._indexer) is not None and is_current else None
 
@@ -122,7 +118,7 @@ class FolderWorker:
 
     @property
     def report(self) -> FolderReport:
-        """The state now, with the index's size now."""
+        """Return the present state, with the present size of the index."""
         if (indexer := self._indexer) is None:
             return self._report
         return replace(
@@ -130,7 +126,7 @@ class FolderWorker:
         )
 
     def set_tokens(self, tokens: TokenSource) -> None:
-        """Index with these tokens from now on."""
+        """Index with this tokenizer from now on."""
         with self._changed:
             if self._tokens is None or self._tokens.fingerprint != tokens.fingerprint:
                 self._tokens = tokens
@@ -138,7 +134,7 @@ class FolderWorker:
                 self._changed.notify()
 
     def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files were written, deleted or renamed."""
+        """Handle files that were written, deleted or renamed."""
         with self._changed:
             self._paths.update(paths)
             if len(self._paths) > MAX_PATHS:
@@ -146,7 +142,7 @@ class FolderWorker:
             self._changed.notify()
 
     def buffer_changed(self, path: Path, lines: list[str] | None) -> None:
-        """An open buffer has this content; None when it was closed. The list is the worker's own."""
+        """Store the content of an open buffer; None if it was closed. The worker keeps the list."""
         with self._changed:
             if lines is not None or path in self._taken:
                 self._buffers[path] = lines
@@ -155,10 +151,9 @@ class FolderWorker:
             self._changed.notify()
 
     def purge(self) -> Future[int]:
-        """Forget what is known of the folder, here and on disk, then build it anew.
+        """Forget the folder's index, here and on disk, then build it again.
 
-        The result is there once all is forgotten: the number of files deleted, or an OSError. It is
-        cancelled where the worker ends before.
+        The result is the number of files deleted, or an OSError. It is cancelled if the worker ends before.
         """
         done: Future[int] = Future()
         with self._changed:
@@ -170,18 +165,18 @@ class FolderWorker:
         return done
 
     def stop(self, *, may_save: bool = True) -> None:
-        """Ask the thread to end, within a second; see `join`. Without `may_save` it saves nothing more."""
+        """Ask the thread to end within a second; see `join`. Without `may_save` it saves nothing more."""
         with self._changed:
             self._stopping = True
             self._may_save = self._may_save and may_save
             self._changed.notify_all()
 
     def join(self, timeout_s: float) -> bool:
-        """True when the thread has ended within `timeout_s`."""
+        """Return whether the thread ends within `timeout_s`."""
         return self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        """The thread: whatever ends a task, the next one is begun, and what was asked for is answered."""
+        """The thread: runs task after task, whatever ends each one, and completes all waiting results."""
         if self._after is not None:
             self._after.join(PREDECESSOR_S)
             self._after = None
@@ -201,7 +196,7 @@ class FolderWorker:
             self._end()
 
     def _failed(self, error: BaseException) -> None:
-        """Build anew, because the state of the work is unknown; give up after several failures."""
+        """Build the index again, because its state is unknown; stop indexing after several failures."""
         self._num_failures += 1
         self.shared = frozenset()
         logger.error("The index of %s failed (%d)", self.folder, self._num_failures, exc_info=error)
@@ -222,7 +217,7 @@ class FolderWorker:
             purge.cancel()
 
     def _next(self) -> Callable[[], None] | None:
-        """The next thing to do; waits for one, and returns None at the end."""
+        """Wait for the next thing to do and return it; None at the end."""
         with self._changed:
             while not self._stopping:
                 tokens = self._tokens
@@ -240,7 +235,7 @@ class FolderWorker:
             return None
 
     def _follow(self, indexer: Indexer) -> Callable[[], None]:
-        """One change to take over, of files and buffers in turns; the lock is held."""
+        """Return the next change to apply, of files and buffers in turns. The lock is held."""
         takes_buffer = bool(self._buffers) and (self._is_buffers_turn or not self._paths)
         self._is_buffers_turn = not takes_buffer
         if takes_buffer:
@@ -251,7 +246,7 @@ class FolderWorker:
         return lambda: self._ready(indexer.reconcile(sorted(paths)))
 
     def _purge(self, purges: list[Future[int]]) -> None:
-        # From now on none of them can be cancelled; those that were have their answer.
+        # From now on none of them can be cancelled; those that were cancelled are dropped.
         purges = [purge for purge in purges if purge.set_running_or_notify_cancel()]
         self._indexer = self._built = None
         self._is_unsaved = False
@@ -292,7 +287,7 @@ class FolderWorker:
             self._publish(FolderReport(self.folder, "ready", problem=problem))
 
     def _overlay(self, indexer: Indexer, path: Path, lines: list[str] | None) -> None:
-        """Show a buffer; one that the tokenizer fails at is hidden until it changes."""
+        """Add a buffer to the index; if the tokenizer fails on it, it is hidden until it changes."""
         self._shown.pop(path, None)
         if lines is None or sum(map(len, lines)) > self.options.max_file_bytes:
             indexer.drop_overlay(path)
@@ -313,7 +308,7 @@ class FolderWorker:
         self.shared = frozenset(filter(indexer.is_shared, self._shown)) if indexer else frozenset()
 
     def _pause(self) -> None:
-        """Wait while a completion is under way."""
+        """Wait while a completion runs."""
         until = time.monotonic() + MAX_PAUSE_S
         while self._is_engine_busy() and time.monotonic() < until and not self._should_stop():
             time.sleep(PAUSE_STEP_S)

@@ -1,6 +1,6 @@
-"""The workspace folders: the open ones, those without settings yet, and their reading.
+"""The open workspace folders, which of them have settings yet, and the reading of their settings.
 
-Does not depend on the content that is read. Used on the event loop only.
+Used on the event loop only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Each folder takes a thread and an index.
+# Each folder needs a thread and an index.
 MAX_FOLDERS = 64
 # A disk that takes longer to respond delays nothing else.
 READING_S = 1.0
@@ -23,8 +23,8 @@ Reading = asyncio.Task[None]
 class WorkspaceFolders:
     """The open folders by URI; several URIs may name one folder.
 
-    The settings of `unread` folders are not known yet: they are not indexed, and nothing is suggested there.
-    The real path of a folder is known once it is read, and the folders `around` it that have a settings file.
+    Until the settings of `unread` folders are read, they are not indexed, and get no suggestions. Reading
+    also finds the real path of a folder and the folders `around` it that have a settings file.
     """
 
     by_uri: dict[str, Path] = field(default_factory=dict)
@@ -38,30 +38,30 @@ class WorkspaceFolders:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Each open folder once."""
+        """Return each open folder once."""
         return tuple(dict.fromkeys(self.by_uri.values()))
 
     @property
     def real_paths(self) -> dict[Path, Path]:
-        """Each open folder with its real path, or with itself while that is not known."""
+        """Return each open folder with its real path, or with itself until that is known."""
         return {folder: self._real_paths.get(folder, folder) for folder in self.paths}
 
     async def until_read(self, folders: Collection[Path]) -> None:
-        """Wait until the settings of these folders are known, for at most `READING_S`."""
+        """Wait until the settings of these folders are read, for at most `READING_S`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(READING_S):
                 while not self.unread.isdisjoint(folders):
                     await self._news.wait()
 
     def read(self, folder: Path, real_path: Path) -> bool:
-        """The settings of an open folder are known; True where its real path is news."""
+        """Record that an open folder's settings were read; return True if its real path is new."""
         self._no_longer_unread(folder)
         is_news = self._real_paths.get(folder, folder) != real_path
         self._real_paths[folder] = real_path
         return is_news
 
     def add(self, uri: str, folder: Path) -> bool:
-        """A folder is open; False where it is one too many, and left out."""
+        """Record an open folder; return False if there are too many, and it is left out."""
         if uri not in self.by_uri and len(self.by_uri) >= MAX_FOLDERS:
             return False
         if folder not in self:
@@ -70,7 +70,7 @@ class WorkspaceFolders:
         return True
 
     def remove(self, uri: str) -> Path | None:
-        """A URI is open no more; the folder that it named, if no other one does."""
+        """Record that a URI is closed; return its folder, unless another URI names it."""
         folder = self.by_uri.pop(uri, None)
         if folder is None or folder in self:
             return None
@@ -86,9 +86,9 @@ class WorkspaceFolders:
 
 
 class FolderReadings:
-    """Readings of folders side by side: at most one runs per folder, and one more waits.
+    """Reads folders concurrently: per folder at most one reading runs, and one more waits.
 
-    A hanging one delays only its own folder.
+    A reading that hangs delays only its own folder.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,6 @@
-"""Which files open documents are, whichever paths name them, and what the settings files around them say.
+"""Finds which file each open document is, whichever path names it, and the settings files around it.
 
-Owns when the disk is asked: on threads of their own, when a document is opened and from time to time. The
-loop never waits.
+Reads the disk on separate threads when a document is opened and from time to time. The loop never waits.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ VALID_S = 2.0
 
 MAX_CONFIGURED = 16
 MAX_FOUND = 256
-MAX_LOOKING = 32  # at a time, each on a thread
+MAX_LOOKING = 32  # lookups at a time, each on a thread
 
 
 # The values of a settings file, and its problems.
@@ -35,16 +34,16 @@ FoundSettings = tuple[dict[str, Any], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """Which file a document is, and what each settings file around it says, with what is wrong there."""
+    """Which file a document is, and the values and problems of each settings file around it."""
 
     identity: FileIdentity
     settings: dict[Path, FoundSettings] = field(default_factory=dict)
 
 
 class Identities:
-    """Asks the disk for documents' identities, once for all documents of a file. Used on the event loop only.
+    """Finds the identities of documents, once for all documents of a file. Used on the event loop only.
 
-    `on_found` is called on the loop with a document's URI and what was found.
+    `on_found` is called on the loop with a document's URI and the result.
     """
 
     def __init__(self, on_found: Callable[[str, FoundFile], None]) -> None:
@@ -55,7 +54,7 @@ class Identities:
         self._may_look = asyncio.Semaphore(MAX_LOOKING)
 
     def ask(self, uri: str, path: Path, *, anew: bool = False) -> None:
-        """Find out which file `path` leads to, unless that is known; `anew` even then."""
+        """Find which file `path` leads to, unless that is known; with `anew`, even then."""
         found_s, found = self._found.get(path, (0.0, None))
         if found is not None and not anew and time.monotonic() - found_s <= VALID_S:
             self._on_found(uri, found)
@@ -65,12 +64,12 @@ class Identities:
             self._looking[path] = asyncio.get_running_loop().create_task(self._look(path))
 
     async def answered(self, path: Path) -> None:
-        """Wait for what is being asked about a path, if anything is."""
+        """Wait for a running lookup of a path, if there is one."""
         if (looking := self._looking.get(path)) is not None:
             await asyncio.shield(looking)
 
     def forget(self, uri: str, path: Path | None) -> None:
-        """A document is closed; an answer that is under way counts no more."""
+        """Drop a closed document; a running lookup for it is ignored."""
         if path is not None and path in self._waiting:
             self._waiting[path].pop(uri, None)
 
@@ -88,15 +87,15 @@ class Identities:
 
 
 def find_file(path: Path) -> FoundFile:
-    """Ask the disk which file `path` leads to, and read the settings files around it."""
+    """Read from the disk which file `path` leads to, and the settings files around it."""
     identity = find_identity(path)
     return FoundFile(identity, {folder: read_repository_file(folder) for folder in identity.configured})
 
 
 def find_identity(path: Path) -> FileIdentity:
-    """Ask the disk which file `path` leads to; a path that does not exist is its own identity.
+    """Read from the disk which file `path` leads to; a missing path is its own identity.
 
-    Home is the work tree that holds the file, or else the outermost folder around it with a settings file, or
+    `home` is the work tree around the file, or else the outermost folder around it with a settings file, or
     its own folder.
     """
     try:
@@ -108,7 +107,7 @@ def find_identity(path: Path) -> FileIdentity:
 
 
 def find_folder(folder: Path) -> tuple[Path, dict[Path, FoundSettings]]:
-    """Return the real path of a folder, and what the settings files of the folders around it say."""
+    """Return the real path of a folder, and the contents of the settings files of the folders around it."""
     try:
         folder = real_path(folder)
     except (OSError, ValueError):
@@ -118,7 +117,7 @@ def find_folder(folder: Path) -> tuple[Path, dict[Path, FoundSettings]]:
 
 
 def _configured(folder: Path) -> tuple[Path | None, tuple[Path, ...]]:
-    """The work tree that holds a folder, and the folders from there down that have a settings file."""
+    """Return the work tree around a folder, and the folders from there down that have a settings file."""
     top = work_tree(folder)
     configured: list[Path] = []
     for outer in (folder, *folder.parents):

@@ -1,6 +1,6 @@
-"""Which documents may leave for a team's servers: those that the rules of their folder let in.
+"""Decides which documents may leave for a team's servers: those that no rule of their folders excludes.
 
-Owns what was found out lately. Rules are read from the disk, on a thread of its own; the loop never waits.
+Rules are read from the disk on a separate thread; the loop never waits. Recent results are cached.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_KEPT = 256
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whether a file may leave, by what was found out about it."""
+    """Whether a file may leave, given what was found out about it."""
 
     called: Path
     identity: FileIdentity
@@ -32,18 +32,18 @@ class Question:
 
 
 class LeaveRules:
-    """Used on the event loop only."""
+    """The cached results. Used on the event loop only."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Question, tuple[float, bool]] = OrderedDict()
         self._looking: dict[Question, asyncio.Task[bool]] = {}
 
     async def allow(self, location: DocumentLocation, exclude: tuple[str, ...]) -> bool:
-        """Whether no rule leaves a document out, be its file there or not.
+        """Return whether no rule excludes a document, whether its file exists or not.
 
-        The rules of each folder that holds the document by any of its paths count. One whose file is not on
-        this machine, or not known yet, never leaves. While the disk is slow, further requests wait for the
-        same reading, even if the first one is cancelled.
+        The rules of each folder that contains the document by any of its paths count. A document whose file
+        is unknown or not on this machine never leaves. While the disk is slow, further requests wait for the
+        same reading, even if the first request is cancelled.
         """
         question = _question(location, exclude)
         if question is None:
@@ -81,7 +81,7 @@ def _question(location: DocumentLocation, exclude: tuple[str, ...]) -> Question 
 
 
 def _allows(question: Question) -> bool:
-    """Whether the rules allow it now; a file that cannot be read, or has moved, is left out."""
+    """Return whether the rules allow the file now; False if it cannot be read or has moved."""
     if find_identity(question.called) != question.identity:
         return False
     return all(_lets_in(folder, path, question.exclude) for folder, path in question.ruled_in)

@@ -1,6 +1,6 @@
-"""The location of documents: the file of a URI on this machine, and the folders whose rules hold for it.
+"""The location of documents: the file of a URI on this machine, and the folders whose rules apply to it.
 
-Pure: does not read the disk. The state of the disk comes as a `FileIdentity`.
+Pure: does not read the disk, whose state is given as a `FileIdentity`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ngram_cache.file_names import is_in_secret_folder, is_secret_path, name_in
 
 _DRIVE = re.compile(r"/[A-Za-z]:(?:/|$)")
 _FILE, _UNSAVED, _CELL = "file", "untitled", "vscode-notebook-cell"
-# In a window on another machine the server runs on that one, and so the file is the server's own.
+# A window on a remote machine runs the server there, so the file is local to the server.
 _REMOTE = "vscode-remote"
 _NOTHING = SplitResult("", "", "", "", "")
 
@@ -27,8 +27,8 @@ _NOTHING = SplitResult("", "", "", "", "")
 class FileIdentity:
     """Which file a path leads to: `path` is its real path, the same for each spelling.
 
-    `home` is the folder whose ignore rules hold for it where no workspace folder holds it, and `configured`
-    are the folders from there down, outermost first, that have a settings file.
+    `home` is the folder whose ignore rules apply if no workspace folder contains the file. `configured` are
+    the folders from there down, outermost first, that have a settings file.
     """
 
     path: Path
@@ -40,13 +40,12 @@ class FileIdentity:
 class DocumentLocation:
     """The location of a document, found when it is opened and again when folders change.
 
-    `file` is the document's own, None for one that is not a file of this machine, or a part of one
-    (`is_cell`). `stands_for` is the file whose rules and settings hold, by the path that the client names,
-    None if there is none on this machine. `identity` is the file that this path leads to, None until the disk
-    is read. `folder` is the innermost workspace folder that holds that file, and `name` its path in there, ""
-    for none. `ruled_in` are the folders whose rules and settings hold, each with the file's path there. A
-    document that `is_nameless` was never given a file's name. The name of one that `is_secret` is that of a
-    file with secrets.
+    `file` is the document's own file; None if it is not a file of this machine, or is a part of one
+    (`is_cell`). `stands_for` is the file whose rules and settings apply, by the client's path; None if there
+    is none on this machine. `identity` is the file that this path leads to, None until the disk is read.
+    `folder` is the innermost workspace folder with that file, and `name` its path in there, empty for none.
+    `ruled_in` are the folders whose rules and settings apply, each with the file's path there. An
+    `is_nameless` document never had a file name. An `is_secret` one has the name of a file with secrets.
     """
 
     uri: str
@@ -67,20 +66,20 @@ class DocumentLocation:
 
     @property
     def indexed_path(self) -> Path | None:
-        """The path of the document, or of its notebook, as the index of its folder calls it."""
+        """Return the path of the document, or of its notebook, as the index of its folder names it."""
         return self.folder / self.name if self.folder is not None else self.file
 
     @property
     def rule_folders(self) -> tuple[Path, ...]:
-        """The folders whose rules and settings hold."""
+        """Return the folders whose rules and settings apply."""
         return tuple(folder for folder, _ in self.ruled_in)
 
 
 def locate(uri: str, folders: Mapping[Path, Path], identity: FileIdentity | None = None) -> DocumentLocation:
-    """Find where a document lies in these workspace folders, which are given with their real paths.
+    """Return the location of a document in these workspace folders, which are given with their real paths.
 
-    A file lies where its real path leads. A workspace folder that holds it only by the path that it was
-    opened with, through a link, has a say too: rules only ever take away.
+    A file is where its real path leads. A workspace folder that contains it only through a link applies its
+    rules too, because rules only restrict.
     """
     called = stands_for(uri)
     by_name = _held(called, {folder: folder for folder in folders}) if called else None
@@ -107,7 +106,7 @@ def locate(uri: str, folders: Mapping[Path, Path], identity: FileIdentity | None
 
 
 def _held(path: Path, folders: Mapping[Path, Path]) -> tuple[Path, str] | None:
-    """The innermost of `folders`, which are given with their paths, that holds a path; and its path there."""
+    """Return the innermost of `folders`, given with their paths, that contains a path, and its path there."""
     names = {folder: name_in(place, path) for folder, place in folders.items()}
     holders = [folder for folder, name in names.items() if name is not None]
     folder = max(holders, key=lambda holder: len(folders[holder].parts), default=None)
@@ -118,7 +117,7 @@ def _held(path: Path, folders: Mapping[Path, Path]) -> tuple[Path, str] | None:
 def _ruling(
     really: tuple[Path, str] | None, folders: Mapping[Path, Path], identity: FileIdentity
 ) -> tuple[Path, ...]:
-    """The folders whose rules hold for a file by its real path: the workspace folder and those around it."""
+    """Return the folders whose rules apply to a file's real path: the workspace folder and those around it."""
     if really is None:
         return identity.home, *identity.configured
     real = folders[really[0]]
@@ -132,7 +131,7 @@ def _is_secret(held: tuple[Path, str] | None, whole: str) -> bool:
 
 
 def _file_of(uri: str, folder: Path | None, name: str, identity: FileIdentity | None) -> Path | None:
-    """The document's own file, by the path that the index of its folder knows it by."""
+    """Return the document's own file, by the path that the index of its folder uses."""
     path = path_of(uri)
     if path is None or identity is None:
         return path
@@ -140,22 +139,22 @@ def _file_of(uri: str, folder: Path | None, name: str, identity: FileIdentity | 
 
 
 def path_of(uri: str) -> Path | None:
-    """The path that a URI names; None when it names no file of this machine."""
+    """Return the path that a URI names; None if it names no file of this machine."""
     text = path_text(uri, is_windows=sys.platform == "win32")
     return Path(text) if text else None
 
 
 def stands_for(uri: str) -> Path | None:
-    """The file whose rules and settings hold for a document; None where there is none on this machine.
+    """Return the file whose rules and settings apply to a document; None if there is none on this machine.
 
-    That is the file itself, the notebook of a cell, or the file that an unsaved document is to become.
+    That is the file itself, the notebook of a cell, or the file that an unsaved document will become.
     """
     text = stands_for_text(uri, is_windows=sys.platform == "win32")
     return Path(text) if text else None
 
 
 def is_nameless(uri: str) -> bool:
-    """Whether a document, or the notebook that it is a cell of, was never given a file's name."""
+    """Return whether a document, or the notebook around it, never had a file name."""
     parts = _split(uri)
     if parts.scheme == _FILE:
         return not (parts.netloc or parts.path)
@@ -163,18 +162,18 @@ def is_nameless(uri: str) -> bool:
 
 
 def is_cell(uri: str) -> bool:
-    """Whether a document is only a part of its file: one cell of a notebook."""
+    """Return whether a document is one cell of a notebook."""
     return _parsed(uri).scheme == _CELL
 
 
 def path_text(uri: str, *, is_windows: bool) -> str:
-    """`path_of` as text, "" for none. Editors write a drive as `C:` or as `c%3A`."""
+    """Return `path_of` as text, empty for none. Editors write a drive as `C:` or as `c%3A`."""
     parts = _parsed(uri)
     return _path_in(parts, parts.netloc, is_windows=is_windows) if parts.scheme == _FILE else ""
 
 
 def stands_for_text(uri: str, *, is_windows: bool) -> str:
-    """`stands_for` as text, "" for none."""
+    """Return `stands_for` as text, empty for none."""
     parts, kind = _split(uri), PureWindowsPath if is_windows else PurePosixPath
     if parts.scheme == _FILE and not is_cell(uri):
         host = parts.netloc
@@ -195,7 +194,7 @@ def _parsed(uri: str) -> SplitResult:
 
 
 def _split(uri: str) -> SplitResult:
-    """A URI's parts; for a cell those of its notebook, whose scheme follows the cell's number."""
+    """Return a URI's parts; for a cell those of its notebook, whose scheme follows the cell's number."""
     parts = _parsed(uri)
     if parts.scheme != _CELL:
         return parts
@@ -210,7 +209,7 @@ def _split(uri: str) -> SplitResult:
 
 
 def _path_in(parts: SplitResult, host: str, *, is_windows: bool) -> str:
-    """The path on a host, "" for none."""
+    """Return the path on a host, empty for none."""
     # Names of files may be bytes that are not UTF-8.
     path = unquote_to_bytes(parts.path).decode("utf-8", "surrogateescape")
     share = f"//{host}" if host not in {"", "localhost"} else ""

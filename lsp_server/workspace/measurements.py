@@ -1,7 +1,4 @@
-"""Counters and latencies of one server's life.
-
-Owns the numbers and their percentiles. Has no access to the protocol.
-"""
+"""Counters and latencies of one server, since it started."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 from completion_engine.stats import STAGES, CompletionStats
 from ngram_cache.redaction import blank_secrets
 
-# Percentiles speak of this many last completions, the plain list of latencies of this many.
+# Percentiles cover this number of last completions, and the list of latencies this number.
 NUM_KEPT = 512
 NUM_LISTED = 64
 
@@ -24,7 +21,7 @@ def _recent() -> deque[float]:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The suggestion that was given last."""
+    """The last suggestion that was returned."""
 
     id: str
     text: str
@@ -48,7 +45,7 @@ class Answered:
 
 @dataclass(slots=True)
 class Measurements:
-    """What happened so far. Used on the event loop only."""
+    """All counters and latencies. Used on the event loop only."""
 
     num_requests: int = 0
     num_answered: int = 0
@@ -93,7 +90,7 @@ class Measurements:
         self.cancel_to_idle_ms.append(ms)
 
     def add_edit(self, ms: float) -> None:
-        """Count an edit that was proposed, and the time from its request."""
+        """Count a proposed edit, and the time from its request."""
         self.num_edits_proposed += 1
         self.edit_ms.append(ms)
 
@@ -124,7 +121,7 @@ _COUNTERS = tuple(name for name in Measurements.__dataclass_fields__ if name.sta
 
 
 def percent(done: int, total: int) -> int | None:
-    """`done` of `total` in whole percent; None while the total, 0, is not known."""
+    """Return `done` of `total` in whole percent; None if the total is 0, which means unknown."""
     return min(100, 100 * done // total) if total else None
 
 
@@ -132,7 +129,7 @@ _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
 def percentiles(values: Iterable[float]) -> dict[str, float]:
-    """Count, percentiles by nearest rank, and maximum, to 3 decimals; all 0 without values."""
+    """Return count, percentiles by nearest rank, and maximum, to 3 decimals; all 0 without values."""
     ordered = sorted(values)
     ranks = {name: int(share * len(ordered)) for name, share in _SHARES.items()}  # below the count, always
     found = {name: round(ordered[rank], 3) if ordered else 0.0 for name, rank in ranks.items()}

@@ -1,6 +1,6 @@
-"""A repository's own settings: they may switch features off, exclude files and lower limits, no more.
+"""A repository's own settings, which can only switch features off, exclude files and lower limits.
 
-The table of settings states which of them a repository may change, and how.
+The table of settings defines which settings a repository may change, and how.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _narrowed(rule: Narrowing, current: Any, wanted: Any) -> Any:
 
 
 def _takes_back(pattern: str) -> bool:
-    """Whether a line of a pattern includes files again that an earlier pattern excludes."""
+    """Return whether a line of a pattern includes files again that an earlier pattern excludes."""
     return any(line.startswith("!") for line in pattern.split("\n"))
 
 

@@ -1,6 +1,6 @@
-"""Notebooks: the order of their cells, and what a cell's neighbours add to the text around a cursor in it.
+"""Notebooks: the order of their cells, and the text of neighbouring cells around a cursor.
 
-Pure. The text of cells belongs to the session's documents.
+Pure. The session's documents hold the text of the cells.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lsp_server.workspace.documents import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Document, DocumentSnapshot
 
-MAX_CELLS = 10_000  # cells of all notebooks of a window together; further ones stand alone
+MAX_CELLS = 10_000  # in all notebooks of a window; further cells get no neighbours
 MAX_URI_CHARS = 4096
 
 # The most neighbours of a cell in each direction, and the most characters of their text.
@@ -33,14 +33,14 @@ class Notebooks:
         self._notebook_of: dict[str, str] = {}
 
     def open(self, notebook: str, cells: Iterable[str]) -> None:
-        """A notebook is open with these cells."""
+        """Record an open notebook with these cells."""
         self.close(notebook)
         if len(notebook) <= MAX_URI_CHARS and len(self._cells) < MAX_CELLS:
             self._cells[notebook] = []
             self.splice(notebook, 0, 0, cells)
 
     def splice(self, notebook: str, start: int, num_deleted: int, cells: Iterable[str]) -> None:
-        """Replace `num_deleted` cells from `start` on. Places beyond an end mean that end."""
+        """Replace `num_deleted` cells from `start` on. Positions beyond an end are moved to that end."""
         held = self._cells.get(notebook)
         if held is None:
             return
@@ -51,24 +51,24 @@ class Notebooks:
         del held[start:end]
         room = MAX_CELLS - len(self._notebook_of)
         new = [cell for cell in dict.fromkeys(cells) if len(cell) <= MAX_URI_CHARS]
-        # A cell has one place: where it is named twice, or by two notebooks, the first place counts.
+        # Each cell has one position; if it is named twice, or by two notebooks, the first one counts.
         new = [cell for cell in new if cell not in self._notebook_of][:room]
         self._notebook_of |= dict.fromkeys(new, notebook)
         held[start:start] = new
 
     def close(self, notebook: str) -> list[str]:
-        """A notebook is open no more; the cells that it had."""
+        """Record that a notebook is closed; return the cells that it had."""
         cells = self._cells.pop(notebook, [])
         for cell in cells:
             self._notebook_of.pop(cell, None)
         return cells
 
     def notebook_of(self, cell: str) -> str:
-        """The notebook of a cell; "" for none."""
+        """Return the notebook of a cell; empty for none."""
         return self._notebook_of.get(cell, "")
 
     def cells_of(self, notebook: str) -> Sequence[str]:
-        """The cells of a notebook in order."""
+        """Return the cells of a notebook in order."""
         return self._cells.get(notebook, ())
 
     def with_neighbours(
@@ -96,7 +96,7 @@ class Notebooks:
 
 
 def cell_lines(cells: Iterable[Document | None]) -> list[str]:
-    """The lines of a notebook's code, for the index."""
+    """Return the lines of a notebook's code, for the index."""
     lines: list[str] = []
     for document in cells:
         if document is None or document.language == "markdown" or len(lines) > MAX_SHOWN_LINES:

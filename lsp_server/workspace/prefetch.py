@@ -1,7 +1,7 @@
-"""When and where to prefetch: a moment after a key, for clients that wait longer than that.
+"""When and where to prefetch: a moment after a keystroke, for clients that wait longer before a request.
 
-Editors wait for a pause before they request a suggestion, VS Code for about 60 ms. Text that is written
-meanwhile is ready sooner. Does not depend on the protocol, nor on the engine.
+Editors wait for a pause in typing before they request a suggestion, VS Code for about 60 ms. Text that is
+written during this pause is ready sooner.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PAIRS = ("()", "[]", "{}", "''", '""', "``")
 
 
 def cursor_after(edit: Edit, encoding: PositionEncoding) -> LineColumn | None:
-    """Return the cursor after a typed edit, in the client's units; None where the text was pasted."""
+    """Return the cursor after a typed edit, in the client's units; None if the text was pasted."""
     if len(edit.text) > MAX_TYPED_CHARS:
         return None
     typed = edit.text[0] if edit.text in _PAIRS else edit.text
@@ -40,7 +40,7 @@ class PrefetchTimer:
 
     def __init__(self) -> None:
         self._timer: asyncio.TimerHandle | None = None
-        self._num_keys = MAX_KEYS_WITHOUT_REQUEST  # since the last request; none came yet
+        self._num_keys = MAX_KEYS_WITHOUT_REQUEST  # keys since the last request; no request came yet
 
     def document_changed(self, prefetch: Callable[[], None] | None) -> None:
         """Call `prefetch` in a moment, unless a key or a request comes first; None for a change by no key."""
@@ -50,10 +50,10 @@ class PrefetchTimer:
             self._timer = asyncio.get_running_loop().call_later(PAUSE_S, prefetch)
 
     def requested(self, *, by_itself: bool, has_selection: bool = False) -> None:
-        """Note a request. A client that sends one by itself is likely to do so again.
+        """Record a request. A client that sends one `by_itself` will probably do so again.
 
-        Nothing is prefetched while an item of the client's own list is selected: the next request continues
-        an item too, and text for the bare cursor would replace the text after that item.
+        Nothing is prefetched while an item of the client's own list is selected: the next request then
+        continues an item too, and text for the cursor alone would replace the item's.
         """
         self.stop()
         if has_selection:
@@ -62,7 +62,7 @@ class PrefetchTimer:
             self._num_keys = 0
 
     def stop(self) -> None:
-        """Prefetch nothing until the next key."""
+        """Prefetch nothing until the next keystroke."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,7 +1,6 @@
-"""The edits that were proposed lately, and what became of them.
+"""The recently proposed edits, and whether the user accepted them.
 
-Owns acceptance and rejection: an edit that was passed over is not proposed again. Bounded. Used on the event
-loop only. Does not depend on the protocol.
+An edit that the user ignored is not proposed again. Bounded. Used on the event loop only.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ Outcome = Literal["", "accepted", "rejected"]
 
 @dataclass(frozen=True, slots=True)
 class EditRecord:
-    """The answer to one request for an edit in `uri`, given at `time_s`; `rule` says why there is none.
+    """The answer to one request for an edit in `uri`, given at `time_s`; `rule` is the reason if there is
+    none.
 
     `path` is the document of the hunk that is repeated, as the repository names it.
     """
@@ -36,7 +36,7 @@ class EditRecord:
 
 @dataclass(slots=True)
 class Proposals:
-    """Records of answers, the newest last, and the edits that are not proposed again."""
+    """The records of answers, the newest last, and the edits that are not proposed again."""
 
     _records: OrderedDict[str, EditRecord] = field(default_factory=OrderedDict)
     _rejected: OrderedDict[EditIdentity, None] = field(default_factory=OrderedDict)
@@ -44,11 +44,11 @@ class Proposals:
 
     @property
     def rejected(self) -> frozenset[EditIdentity]:
-        """The edits that are not proposed again."""
+        """Return the edits that are not proposed again."""
         return frozenset(self._rejected)
 
     def remember(self, uri: str, answer: EditAnswer, time_s: float, path: str = "") -> EditRecord:
-        """Keep an answer under a name of its own, and return the record."""
+        """Store an answer under a new name, and return the record."""
         self._num_records += 1
         record = EditRecord(f"edit-{self._num_records}", uri, answer, time_s, path)
         self._records[record.id] = record
@@ -57,19 +57,19 @@ class Proposals:
         return record
 
     def record(self, record_id: object) -> EditRecord | None:
-        """A record by its name, if it is recent."""
+        """Return a record by its name, if it is recent."""
         return self._records.get(record_id) if isinstance(record_id, str) else None
 
     def last_of(self, uri: str) -> EditRecord | None:
-        """The last answer for a document."""
+        """Return the last answer for a document."""
         return next((record for record in reversed(self._records.values()) if record.uri == uri), None)
 
     def accept(self, record_id: object) -> bool:
-        """Note that the user applied a proposal; return whether that is new."""
+        """Record that the user applied a proposal; return whether that is new."""
         return self._decide(record_id, "accepted")
 
     def reject(self, record_id: object) -> bool:
-        """Note that the user does not want a proposal; return whether that is new."""
+        """Record that the user does not want a proposal; return whether that is new."""
         record = self.record(record_id)
         if record is None or not self._decide(record_id, "rejected"):
             return False
@@ -85,7 +85,7 @@ class Proposals:
         return sum(self.reject(record.id) for record in open_ones if _went_on(record, hunks))
 
     def forget(self, uri: str) -> None:
-        """Drop what is known of a closed document."""
+        """Drop the records of a closed document."""
         self._records = OrderedDict((key, it) for key, it in self._records.items() if it.uri != uri)
         self._rejected = OrderedDict((edit, None) for edit in self._rejected if edit[0] != uri)
 

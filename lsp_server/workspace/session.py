@@ -1,7 +1,4 @@
-"""The editor's state: open documents, folders, settings, and recent suggestions.
-
-Owns this state; used on the event loop only. Has no access to protocol types, the engine or the index.
-"""
+"""The state of one editor: open documents, folders, settings, and recent suggestions. Event loop only."""
 
 from __future__ import annotations
 
@@ -36,17 +33,17 @@ NUM_RECORDS = 64
 MAX_HELD_CHARS = 64 * 1024 * 1024
 CHARS_OF_DOCUMENT = 4096
 
-# So much text is kept beside it of documents that are too large, or one too many, for when they are not.
+# The most text of unserved documents that is kept, for when they can be served.
 MAX_WAITING_CHARS = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionRecord:
-    """A completion that was asked for: where, and what came of it.
+    """A requested completion: its cursor position and its result.
 
-    `text` is what was offered in the end; `outcome` names what came between, if anything did.
-    `is_triggered` is False where the settings wanted no completion. `rank` is 0 for the best candidate of a
-    place. `num_accepted_chars` of the text the user took so far.
+    `text` is what was returned; `outcome` is the event that prevented it, if any. `is_triggered` is False if
+    the settings suppress completions there. `rank` is 0 for the best candidate at a cursor. The user accepted
+    the first `num_accepted_chars` of `text` so far.
     """
 
     id: str
@@ -61,10 +58,11 @@ class CompletionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A suggestion as it fits a document now: `text`, with `\\n` line ends, in place of `num_replaced`
+    """A suggestion fitted to the present document: `text`, with `\n` line ends, replaces `num_replaced`
     characters right of (line, column).
 
-    `typed` stands left of there: the suggestion's beginning, typed since it was asked for.
+    `typed` is the beginning of the suggestion that the user typed since the request; it is left of that
+    position.
     """
 
     id: str
@@ -80,11 +78,9 @@ class Offer:
 class Session:
     """One editor's state. `focused_uri` is the document that the user looks at.
 
-    `too_large` are the documents that are open and get no suggestions now: themselves too large, or one too
-    many. The files of `unidentified` documents are unknown, because the disk has not
-    answered: nothing is suggested there.
-
-    `window` is the editor's number among those that use the same engine.
+    `too_large` are open documents without suggestions: too large themselves, or beyond the total.
+    `unidentified` documents get no suggestions until the disk reports which files they are. `window` is the
+    editor's number among those that use the same engine.
     """
 
     window: int = 0
@@ -107,7 +103,7 @@ class Session:
     _waiting_chars: dict[str, int] = field(default_factory=dict)
 
     def put(self, document: Document) -> None:
-        """A document is open with this content, and is served unless it is too large or one too many."""
+        """Add an open document with this content; it is served unless it is too large or beyond the total."""
         uri = document.uri
         location, is_unidentified = self.location_of(uri), uri in self.unidentified
         self.drop(uri)
@@ -127,18 +123,18 @@ class Session:
             self._hold(location, name_chars)
 
     def readmit(self) -> list[DocumentLocation]:
-        """Serve the documents that were one too many and are so no longer."""
+        """Serve the documents that were beyond the total and now fit; return their locations."""
         waiting = [document for document in self.too_large.values() if not document.is_too_large]
         for document in waiting:
             self.put(document)
         return [self.location_of(found.uri) for found in waiting if found.uri in self.documents]
 
     def open_document(self, uri: str) -> Document | None:
-        """A document that the client has opened, be it served or not."""
+        """Return a document that the client has opened, served or not."""
         return self.documents.get(uri) or self.too_large.get(uri)
 
     def drop(self, uri: str) -> None:
-        """A document is open no more, or with another content."""
+        """Remove a document that is closed or about to be replaced."""
         self.documents.pop(uri, None)
         self.too_large.pop(uri, None)
         self._waiting_chars.pop(uri, None)
@@ -147,7 +143,7 @@ class Session:
         self._num_held_chars -= self._held_chars.pop(uri, 0)
 
     def follows(self, uri: str) -> bool:
-        """Whether the client has opened this document, and not closed it."""
+        """Return whether the client has opened this document and not closed it."""
         return uri in self._locations
 
     def _has_room(self, num_chars: int) -> bool:
@@ -159,17 +155,17 @@ class Session:
         self._num_held_chars += num_chars
 
     def location_of(self, uri: str) -> DocumentLocation:
-        """The location of a document, as found when it was opened or when folders changed since."""
+        """Return the location of a document, found when it was opened or when folders last changed."""
         return self._locations.get(uri) or locate(uri, self.folders.real_paths)
 
     def relocate(self) -> list[DocumentLocation]:
-        """Find all open documents in the folders as they are now; those that lie elsewhere than before."""
+        """Locate all open documents in the present folders; return those whose location changed."""
         before, folders = self._locations, self.folders.real_paths
         self._locations = {uri: locate(uri, folders, found.identity) for uri, found in before.items()}
         return [location for uri, location in self._locations.items() if location != before[uri]]
 
     def identify(self, uri: str, identity: FileIdentity) -> bool:
-        """Store the file of an open document; True if it is another one than before."""
+        """Store the file of an open document; return True if it is another one than before."""
         self.unidentified.discard(uri)
         before = self._locations[uri]
         if before.identity == identity:  # `relocate` has followed the folders since
@@ -178,7 +174,7 @@ class Session:
         return self._locations[uri] != before
 
     def twin_of(self, location: DocumentLocation) -> DocumentLocation | None:
-        """Another open document that is the same file."""
+        """Return another open document that is the same file."""
         if location.file is None:
             return None
         others = (found for found in self._locations.values() if found.uri != location.uri)
@@ -186,33 +182,33 @@ class Session:
 
     @property
     def followed(self) -> tuple[str, ...]:
-        """The URIs that the client has opened, and not closed."""
+        """Return the URIs that the client has opened and not closed."""
         return tuple(self._locations)
 
     def has_documents_in(self, folder: Path) -> bool:
-        """Whether the rules of a folder hold for an open document."""
+        """Return whether the rules of a folder apply to an open document."""
         return any(folder in found.rule_folders for found in self._locations.values())
 
     def settings_for(self, uri: str) -> Settings:
-        """What holds for a document."""
+        """Return the settings for a document."""
         return self.configuration.of(*self.location_of(uri).rule_folders)
 
     def index_settings(self, folder: Path) -> IndexSettings:
-        """How a workspace folder is indexed."""
+        """Return how a workspace folder is indexed."""
         around = self.folders.around.get(folder, ())
         settings, own = self.configuration.of(folder, *around).index, self.configuration.of(folder).index
         is_enabled = settings.enabled and folder not in self.folders.unread
         return settings.model_copy(update={"enabled": is_enabled, "exclude": own.exclude})
 
     def exclude_around(self, folder: Path) -> tuple[tuple[Path, tuple[str, ...]], ...]:
-        """The patterns of the settings files around a workspace folder, by their folders."""
+        """Return the patterns of the settings files around a workspace folder, by their folders."""
         around = self.folders.around.get(folder, ())
         return tuple((outer, self.configuration.of(outer).index.exclude) for outer in around)
 
     def refusal_of_focused(self) -> str:
-        """The rule by which nothing is suggested by itself in the focused document, or nothing.
+        """Return the rule that suppresses automatic suggestions in the focused document, or an empty string.
 
-        A document that the disk is being asked about has none yet: the answer takes a moment.
+        While the disk is being asked about the document, there is no rule yet.
         """
         document = self.documents.get(self.focused_uri)
         if document is None or document.uri in self.unidentified:
@@ -220,7 +216,7 @@ class Session:
         return self.refusal(document.uri, document.language, is_invoked=False)
 
     def refusal(self, uri: str, language: str, *, is_invoked: bool) -> str:
-        """The rule by which no completion is made in a document, or nothing."""
+        """Return the rule that suppresses completions in a document, or an empty string."""
         location = self.location_of(uri)
         if location.is_secret:
             return "secret-file"
@@ -229,24 +225,24 @@ class Session:
         return self.settings_for(uri).refusal(language, is_invoked=is_invoked)
 
     def recent_scope(self, location: DocumentLocation, *, is_shared: bool) -> str:
-        """Whose recent text is drafted from: this window's in the document's folder, else its own alone."""
+        """Return the draft scope: this window's in the document's folder, or else the document's own."""
         is_wide = location.folder and is_shared
         alone = self.notebooks.notebook_of(location.uri) or location.uri
         return f"{self.window} {location.folder}" if is_wide else self.document_key(alone)
 
     def document_key(self, uri: str) -> str:
-        """What the engine calls a document; no other document of any window is called so."""
+        """Return the engine's name of a document, unique among all windows."""
         return f"{self.window} {uri}"
 
     def snapshot(self, uri: str, place: LineColumn) -> DocumentSnapshot | None:
-        """The surroundings of a place in the client's units; None for a document that is not open."""
+        """Return the text around a position in the client's units; None for a document that is not open."""
         document = self.documents.get(uri)
         if document is None:
             return None
         return document.snapshot(*document.place(place, self.encoding))
 
     def is_behind_word(self, uri: str, place: LineColumn) -> bool:
-        """Whether a letter, digit or underscore stands left of a place in the client's units."""
+        """Return whether a letter, digit or underscore is left of a position in the client's units."""
         document = self.documents.get(uri)
         if document is None:
             return False
@@ -254,9 +250,9 @@ class Session:
         return bool(typed_word(document.content(line)[:column]))
 
     def offer(self, record_id: str, snapshot: DocumentSnapshot, completion: Completion) -> Offer | None:
-        """Fit `completion` to the current document, without the part that the user typed meanwhile.
+        """Fit `completion` to the present document, without the part that the user typed meanwhile.
 
-        None if nothing is left of it, the document changed in any other way, or is closed.
+        None if nothing is left of it, or if the document changed otherwise or is closed.
         """
         document = self.documents.get(snapshot.uri)
         if document is None:
@@ -273,31 +269,32 @@ class Session:
         return Offer(record_id, document, line, column, text, num_replaced, typed)
 
     def next_id(self) -> str:
-        """A name for the next completion."""
+        """Return a name for the next completion."""
         self._num_records += 1
         return str(self._num_records)
 
     def remember(self, record: CompletionRecord) -> None:
-        """Keep a completion, for acceptance and for questions about it."""
+        """Store a completion, for acceptance and for questions about it."""
         self._records[record.id] = record
         while len(self._records) > NUM_RECORDS:
             self._records.popitem(last=False)
 
     def record(self, record_id: object) -> CompletionRecord | None:
-        """A completion by its name, if it is recent."""
+        """Return a completion by its name, if it is recent."""
         return self._records.get(record_id) if isinstance(record_id, str) else None
 
     def last_record_at(self, snapshot: DocumentSnapshot) -> CompletionRecord | None:
-        """The best candidate of the last completion for exactly this text at exactly this place."""
+        """Return the best candidate of the last completion for exactly this text and position."""
         for record in reversed(self._records.values()):
             if record.snapshot == snapshot and not record.rank:
                 return record
         return None
 
     def accept(self, record_id: object, num_units: int | None = None) -> None:
-        """The user accepted the first `num_units` UTF-16 units of a suggestion as inserted; None for all.
+        """Record that the user accepted the first `num_units` UTF-16 units of an inserted suggestion; None
+        for all.
 
-        An earlier acceptance of a part is counted once.
+        Units that were accepted before are counted once.
         """
         record = self.record(record_id)
         if record is None:
@@ -325,6 +322,6 @@ def _was_typed_along(document: Document, snapshot: DocumentSnapshot, text: str, 
 
 
 def _advance(line: int, column: int, text: str) -> LineColumn:
-    """The place after `text` that begins at (line, column)."""
+    """Return the position after `text` that begins at (line, column)."""
     num_lines = text.count("\n")
     return (line + num_lines, len(text) - text.rfind("\n") - 1) if num_lines else (line, column + len(text))
