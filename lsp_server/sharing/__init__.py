@@ -1,5 +1,5 @@
-"""One process, the host, serves all of a user's editor windows; each editor starts a thin relay to it.
+"""One process, the host, serves all editor windows of a user; each editor starts a small relay to it.
 
-`address` finds the host, `wire` is their protocol, `relay` and `host` are the two sides. None
-of them reads the messages of editor and server. All modules but `host` are light to import.
+`address` finds the host, `wire` is the protocol between both sides, `relay` and `host`. Both sides pass the
+bytes of editor and server on without reading them. All modules but `host` are light to import.
 """

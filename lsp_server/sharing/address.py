@@ -1,8 +1,7 @@
-"""Finds the host of this user, this install and these settings: by a file in a private folder.
+"""Finds the host of this user, this installation and these settings: by a file in a private folder.
 
-It is a Unix socket, or a file with a port of the loopback if there are none, or `LOOPBACK_VARIABLE` is set.
-
-Owns the folder and the names in it. Imported by the relay, so nothing heavy.
+The file is a Unix socket. If there are none, or `LOOPBACK_VARIABLE` is set, it holds a port of the loopback.
+Imported by the relay, so it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ MAX_PATH_BYTES = 100
 
 
 class SharingError(Exception):
-    """There is no host for this window; the message says why, as the end of a sentence."""
+    """There is no host for this window; the message is the reason, as the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def folders(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def make_private(folder: Path) -> str:
-    """Create the folder if necessary. Returns its problem, or an empty string."""
+    """Create the folder if necessary; return its problem, or an empty string."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:

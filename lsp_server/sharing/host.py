@@ -1,7 +1,4 @@
-"""The host's side: accepts windows, serves each separately, and ends after a while without windows.
-
-Owns the connections and the host's life. Does not depend on how a window is served.
-"""
+"""The host: accepts windows, serves each separately, and ends after some time without windows."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 # A client must send its greeting within this time.
 GREETING_S = 10.0
-# A client that still reads receives the exit code within this time.
+# The exit code is sent within this time, if the client still reads.
 GOODBYE_S = 1.0
-# Windows that are asked to end get this long.
+# Windows have this much time to end.
 END_S = 8.0
 # Without free file descriptors no client can be accepted; trying again at once would only keep the loop busy.
 ACCEPT_PAUSE_S = 0.5
@@ -51,7 +48,7 @@ class Service(Protocol):
 
 
 class Host:
-    """Runs until SIGTERM, or until there was no window for `linger_s`."""
+    """The host process; runs until SIGTERM, or until there was no window for `linger_s`."""
 
     def __init__(self, listener: HostListener, service: Service, linger_s: float) -> None:
         self._listener = listener
@@ -93,7 +90,7 @@ class Host:
             await asyncio.sleep(watchdog.BEAT_S)
 
     def _renew_listener(self) -> None:
-        """Make the host's files again if they were removed, so that windows find it. Raises OSError."""
+        """Create the host's files again if they were removed, so that windows find it. Raises OSError."""
         old = self._listener.socket
         match self._listener.renew():
             case "renewed":
@@ -118,7 +115,7 @@ class Host:
         if self._accepting is not None:
             self._accepting.cancel()
             self._accepting = None
-            # Before its number can mean another file.
+            # Before its number can be reused for another file.
             asyncio.get_running_loop().remove_reader(listener)
 
     async def _accept(self, listener: socket.socket) -> None:
@@ -171,7 +168,7 @@ class Host:
         except Exception:
             logger.exception("The window cannot be served")
         finally:
-            # Threads may wait on it still: this wakes them.
+            # This wakes threads that still wait on it.
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
             del self._windows[window]
@@ -214,9 +211,9 @@ class Host:
 
 
 async def _greeting(connection: socket.socket) -> bytes:
-    """The first word of a user's own window; nothing where it is none, or does not come in time.
+    """Return the first word of a window of this user; empty if it is another user's, or late.
 
-    The connection blocks afterwards.
+    The connection is blocking afterwards.
     """
     connection.setblocking(False)
     word = b""

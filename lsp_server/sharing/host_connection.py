@@ -1,10 +1,10 @@
 """The connection of a window to its host, the proof of the same user, and the reports of hosts.
 
-A Unix socket where the system has them: its folder admits one user, and the system reports the peer's user.
-Elsewhere a port of the loopback, which any process may connect to. Its number is in a file that the user
-alone may read, with a secret. Both sides prove that they hold it (HMAC-SHA256 over numbers used once, the
-host first), so that neither the secret nor the editor's text goes to another user. Imported by the relay, so
-nothing heavy.
+It is a Unix socket if the system has them: its folder admits one user, and the system reports the peer's
+user. Other systems use a port of the loopback, to which any process can connect. The port is in a file that
+only the user can read, with a secret. Both sides prove that they have the secret (HMAC-SHA256 over numbers
+used once, the host first), so neither it nor the editor's text goes to another user. Imported by the relay,
+so it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _read(path: Path) -> tuple[int, bytes]:
 
 
 def is_listening(path: str, timeout_s: float) -> bool:
-    """Whether a process listens at a host's socket or port."""
+    """Return whether a process listens at a host's socket or port."""
     try:
         if path.endswith(LOOPBACK_SUFFIX) or sys.platform == "win32":
             socket.create_connection((LOOPBACK, _read(Path(path))[0]), timeout_s).close()
@@ -110,7 +110,7 @@ def is_listening(path: str, timeout_s: float) -> bool:
 
 
 def proof_of(secret: bytes, side: bytes, window_nonce: bytes, host_nonce: bytes) -> bytes:
-    """The proof of `side`, host or window, that it holds the secret; valid for this connection alone."""
+    """Return the proof of `side`, host or window, that it has the secret; valid for this connection only."""
     return hmac.digest(secret, side + window_nonce + host_nonce, "sha256")
 
 

@@ -1,6 +1,6 @@
 """The host's listener: the socket or port where windows find it, and the lock that makes it the only host.
 
-Owns both, identifies them by their inodes, recreates them when they are removed, and removes nothing of
+Identifies both files by their inodes, creates them again when they are removed, and removes no files of
 another host. Accepts only processes of its own user.
 """
 
@@ -30,7 +30,7 @@ from lsp_server.sharing.system import try_lock, uid_of_peer, user_id
 
 BACKLOG = 64
 
-# An old host lets go of its lock within moments of closing its socket.
+# An old host releases its lock soon after it closes its socket.
 CLAIM_S = 5.0
 STEP_S = 0.02
 PROBE_S = 1.0
@@ -61,9 +61,9 @@ class HostListener:
             self._lock = -1
 
     def renew(self) -> ListenerState:
-        """Make what was cleaned away again; `socket` is another one then. Raises OSError.
+        """Create removed files again; `socket` is then a new one. Raises OSError.
 
-        Windows may wait at the old socket: the caller lets them in and closes it.
+        Windows may wait at the old socket: the caller accepts them and closes it.
         """
         if self._has_lock() and self._has_socket():
             return "ours"
@@ -76,15 +76,15 @@ class HostListener:
         return "renewed"
 
     def _has_lock(self) -> bool:
-        """Whether this process' lock file is still at its path."""
+        """Return whether this process's lock file is still at its path."""
         return _inode_at(self._address.lock_path) == _inode_of(self._lock)
 
     def _has_socket(self) -> bool:
-        """Whether the socket's file is still the one that this process made."""
+        """Return whether the socket's file is still the one that this process created."""
         return _file_at(self._address.socket_path) == self._listens_at
 
     def _lock_again(self) -> bool:
-        """Take a new lock in place of a removed one; False if another process has it."""
+        """Take a new lock in place of a removed one; return False if another process has it."""
         lock = os.open(self._address.lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             try_lock(lock)
@@ -109,13 +109,13 @@ def open_listener(address: HostAddress) -> HostListener | None:
 
 
 def _take(address: HostAddress) -> int | None:
-    """Take the lock; waits a little for a host that is about to end."""
+    """Take the lock; wait a little for a host that is ending."""
     until = time.monotonic() + CLAIM_S
     while True:
         lock = os.open(address.lock_path, os.O_RDWR | os.O_CREAT, 0o600)
-        with contextlib.suppress(BlockingIOError, PermissionError):  # each system has its own
+        with contextlib.suppress(BlockingIOError, PermissionError):  # systems raise different errors
             try_lock(lock)
-            # It may have been removed since it was opened: others would lock another file.
+            # The file may have been removed since it was opened; then others would lock another file.
             if _inode_at(address.lock_path) == _inode_of(lock):
                 return lock
         os.close(lock)
@@ -134,7 +134,7 @@ def _inode_at(path: str) -> Inode | None:
 
 
 def _file_at(path: str) -> tuple[int, ...] | None:
-    """Identify a file that is written only once: a new file may get the number of a removed one."""
+    """Identify a file that is written only once, because a new file can get the inode of a removed one."""
     try:
         facts = Path(path).lstat()
     except FileNotFoundError:
@@ -183,7 +183,7 @@ def _listen_on_port(path: Path) -> socket.socket:
 
 
 async def is_ours(connection: socket.socket) -> bool:
-    """Whether a non-blocking connection to this host comes from this user. Raises OSError."""
+    """Return whether a non-blocking connection to this host comes from this user. Raises OSError."""
     if connection.family != socket.AF_INET:
         return uid_of_peer(connection) in {None, user_id()}
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -207,5 +207,5 @@ async def receive(connection: socket.socket, num_bytes: int) -> bytes:
 
 @functools.cache
 def _own_secret() -> bytes:
-    """The secret of this process' windows, for as long as it runs."""
+    """Return the secret for this process's windows, the same for as long as it runs."""
     return os.urandom(NUM_PROOF_BYTES)

@@ -1,7 +1,4 @@
-"""The host's log: its file, the window of each line, and its size.
-
-Owns the file.
-"""
+"""The host's log file: its path, its size, and the window of each line."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ import platformdirs
 NAME = "host.log"
 LINE = "%(asctime)s %(levelname)s %(name)s%(window)s: %(message)s"
 
-# A host that starts puts a longer log aside; one that runs begins anew at the second size.
+# A starting host renames a longer log; a running host begins a new one at the second size.
 MAX_KEPT_BYTES = 1_000_000
 MAX_BYTES = 8_000_000
 
-# The number of the window that is served; 0 outside of all.
+# The number of the window that is being served; 0 if none is.
 WINDOW_NUMBER: ContextVar[int] = ContextVar("window", default=0)
 
 

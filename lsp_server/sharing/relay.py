@@ -1,7 +1,7 @@
-"""The program that editors start with `serve --shared`: bytes to the host and back, and its exit code.
+"""The program that editors start with `serve --shared`: passes bytes to the host and back, and its exit code.
 
-Owns the connection to the host, and starts a host if there is none. Does not read the bytes. If anything
-fails before the first byte, the window is served without a host.
+Starts a host if there is none. Does not read the bytes. If anything fails before the first byte, it serves
+the window without a host.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, read_word
 
 # A new host answers as soon as the interpreter has loaded the protocol's library, on a busy machine too.
 START_S = 40.0
-# One that runs answers at once, unless it hangs.
+# A running host answers at once, unless it hangs.
 ANSWER_S = 20.0
 POLL_S = 0.02
-# Several may end before they serve, because another one does already or because one was about to end.
+# Several hosts may end before they serve: another one runs already, or one was about to end.
 MAX_STARTS = 3
 
 # How a process becomes the host of the name that follows; -P keeps the working folder off the module path: it
@@ -51,7 +51,7 @@ def serve_shared(serve_alone: Callable[[], None]) -> None:
         code = relay(connection)
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
-    # A thread may wait for the editor for ever, and there is nothing to tidy up.
+    # A thread may wait for the editor forever, and there is nothing to clean up.
     os._exit(code)
 
 
@@ -94,7 +94,7 @@ def _handshake(address: HostAddress) -> socket.socket | None:
             unless_welcome.pop_all()
             return connection
     except host_connection.StrangerError as error:
-        # The editor's text is for this user alone.
+        # Only this user may get the editor's text.
         raise SharingError("the shared process is another user's") from error
     except (FileNotFoundError, ConnectionError):
         return None
@@ -140,13 +140,13 @@ def relay(connection: socket.socket) -> int:
 
 
 def _send(connection: socket.socket) -> None:
-    """Pass on the editor's bytes. At their end, give the host a moment to end too."""
+    """Pass on the editor's bytes. At their end, give the host some time to end too."""
     try:
         while data := os.read(0, CHUNK_BYTES):
             connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
     except OSError:
-        pass  # the editor or the host has gone: both end the conversation
+        pass  # the editor or the host has gone, which ends the connection
     time.sleep(GRACE_S)
     os._exit(1)
 

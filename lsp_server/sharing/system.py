@@ -1,7 +1,4 @@
-"""Differences between systems: users, locks on files, and processes that outlive others.
-
-Owns these calls. Imported by the relay, so nothing heavy.
-"""
+"""Differences between systems: users, locks on files, and processes that outlive others."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ if TYPE_CHECKING:
 if sys.platform == "win32":
     import msvcrt
 
-    HAS_UNIX_SOCKETS: Final = False  # Python does not offer them there
+    HAS_UNIX_SOCKETS: Final = False  # Python does not have them on Windows
 
-    # The editor's job or console does not take a process with it that was started like this.
+    # A process with these flags survives the end of the editor's job or console.
     OUTLIVING: Final[dict[str, Any]] = {
         "creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
     }
@@ -54,12 +51,12 @@ def on_terminate(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]
     """Let the loop call `callback` when this process is asked to end."""
     try:
         loop.add_signal_handler(signal.SIGTERM, callback)
-    except NotImplementedError:  # Windows: the handler comes between any two steps of the interpreter
+    except NotImplementedError:  # Windows: the handler runs between any two steps of the interpreter
         signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(callback))
 
 
 def uid_of_peer(connection: socket.socket) -> int | None:
-    """The user at the other end; None if the system does not report it. Raises OSError."""
+    """Return the user at the other end; None if the system does not report it. Raises OSError."""
     if sys.platform == "linux":
         size = struct.calcsize("3i")
         _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))

@@ -1,6 +1,6 @@
-"""A second process that ends a host which hangs: it needs nothing of the host's interpreter.
+"""A second process that ends a host which hangs, without using the host's interpreter.
 
-Owns the shared memory with the number of heartbeats. Imported before anything heavy, because a process is
+Holds the shared memory with the number of heartbeats. Imported before anything heavy, because a process is
 forked.
 """
 
@@ -50,7 +50,7 @@ def _num_beats() -> int:
 def start() -> None:
     """Watch this process from another one, until it ends. Call it before any other thread starts."""
     if sys.platform == "win32" or TRACEBACK_SIGNAL is None:
-        return  # no process can be forked there
+        return  # this system cannot fork
     faulthandler.enable()
     faulthandler.register(TRACEBACK_SIGNAL, all_threads=True)
     host = os.getpid()
@@ -67,7 +67,7 @@ def start() -> None:
 
 @dataclass(slots=True)
 class _Silence:
-    """The time without heartbeats, and which threads worked meanwhile. Made at the first missed beat."""
+    """A time without heartbeats, and which threads worked in it. Created at the first missed beat."""
 
     process: psutil.Process
     num_beats: int = 0

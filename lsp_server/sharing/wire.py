@@ -1,9 +1,8 @@
 """The protocol of relay and host around the editor's bytes: the greeting, blocks, and the exit code.
 
-The window sends a greeting, and the host answers it. Then the editor's bytes go one way as they are. The
+The window sends a greeting, and the host answers it. Then the editor's bytes go to the host unchanged. The
 server's bytes come back in blocks: four bytes of length, then that number of bytes. A block of length 0 is
-the last one, and the byte after it is the exit code. Owns this format, and does not read the bytes. Imported
-by the relay, so nothing heavy.
+the last one, and the byte after it is the exit code. Imported by the relay, so it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import socket
 import threading
 from collections.abc import Iterator
 
-# All of one length.
+# All words have the same length.
 WINDOW = b"slipstream window 1\n"
 STATUS = b"slipstream status 1\n"
 WELCOME = b"slipstream welcome!\n"
@@ -22,15 +21,17 @@ NUM_WORD_BYTES = len(WELCOME)
 
 # One that needs no file descriptor of its own, where there is such a one.
 _Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
-_DO_NOT_WAIT: int = getattr(socket, "MSG_DONTWAIT", 0)  # where there is room, a few bytes do not wait anyway
+_DO_NOT_WAIT: int = getattr(
+    socket, "MSG_DONTWAIT", 0
+)  # without this flag, a few bytes do not wait if there is room
 
 _END = (0).to_bytes(4, "big")
 
 
 def read_word(connection: socket.socket) -> bytes:
-    """The first word of a connection; shorter where the other side went before its end.
+    """Return the first word of a connection; shorter if the other side disconnected before its end.
 
-    Raises OSError, a TimeoutError among them.
+    Raises OSError, including TimeoutError.
     """
     word = b""
     while len(word) < NUM_WORD_BYTES and (more := connection.recv(NUM_WORD_BYTES - len(word))):
@@ -39,7 +40,7 @@ def read_word(connection: socket.socket) -> bytes:
 
 
 class BlockWriter:
-    """The host's way to a window: each write is one block. May be used on any thread."""
+    """The host's output to a window: each write is one block. May be used on any thread."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -67,9 +68,9 @@ class BlockWriter:
 
 
 class BlockReader:
-    """The relay's way from the host. `exit_code` is 1 unless the host sent another one at the end.
+    """The relay's input from the host. `exit_code` is 1 unless the host sent another one at the end.
 
-    `was_told` is True if the host ended the conversation, False if the connection was lost.
+    `was_told` is True if the host ended the connection, False if it was lost.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -78,7 +79,7 @@ class BlockReader:
         self.was_told = False
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield each block as soon as it is complete, to the end."""
+        """Yield each block once it is complete, until the last."""
         with contextlib.suppress(OSError):
             while len(head := self._stream.read(4)) == 4:
                 if head == _END:

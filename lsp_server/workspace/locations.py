@@ -117,7 +117,7 @@ def _held(path: Path, folders: Mapping[Path, Path]) -> tuple[Path, str] | None:
 def _ruling(
     really: tuple[Path, str] | None, folders: Mapping[Path, Path], identity: FileIdentity
 ) -> tuple[Path, ...]:
-    """Return the folders whose rules apply to a file's real path: the workspace folder and those around it."""
+    """Return the folders whose rules apply to a file's real path: the workspace folder and outer ones."""
     if really is None:
         return identity.home, *identity.configured
     real = folders[really[0]]

@@ -1,7 +1,7 @@
-"""The settings: one typed table of names, defaults, limits and the sentence that a person reads about each.
+"""The settings: one typed table of names, defaults, limits and the sentence that users read about each.
 
-The editors' settings pages, their validation and the tables in docs/settings.md are generated from it by
-`python -m scripts.settings_pages`.
+`python -m scripts.settings_pages` generates the editors' settings pages, their validation and the tables in
+docs/settings.md from it.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ class Settings(BaseModel):
     @field_validator("languages")
     @classmethod
     def _named_canonically(cls, languages: dict[str, bool]) -> dict[str, bool]:
-        """Languages by their canonical identifiers, whatever an editor calls them; a `False` wins."""
+        """Return languages by their canonical identifiers, whatever an editor calls them; a `False` wins."""
         found: dict[str, bool] = {}
         for name, is_enabled in languages.items():
             identifier = name if name == "*" else canonical_language(name)
@@ -291,13 +291,13 @@ class Settings(BaseModel):
         return found
 
     def is_enabled_for(self, language: str) -> bool:
-        """Whether suggestions are switched on for `language`."""
+        """Return whether suggestions are switched on for `language`."""
         return self.languages.get(language, self.languages.get("*", True))
 
     def refusal(self, language: str, *, is_invoked: bool) -> str:
-        """The name of the rule that suppresses suggestions in `language`, or an empty string.
+        """Return the rule that suppresses suggestions in `language`, or an empty string.
 
-        `is_invoked` is true if the user asked for a suggestion.
+        `is_invoked` is True if the user asked for a suggestion.
         """
         if not self.is_enabled_for(language):
             return "language-disabled"
@@ -305,7 +305,7 @@ class Settings(BaseModel):
 
     @property
     def silent_in(self) -> frozenset[Surroundings]:
-        """The surroundings of the cursor that suppress automatic suggestions."""
+        """Return the kinds of text around the cursor that suppress automatic suggestions."""
         wanted: dict[Surroundings, bool] = {
             "comment": self.suggest_in_comments,
             "string": self.suggest_in_strings,
@@ -315,5 +315,5 @@ class Settings(BaseModel):
 
 @cache
 def all_settings() -> tuple[Setting, ...]:
-    """Every setting, in the order in which pages show them."""
+    """Return all settings, in the order of the settings pages."""
     return rows(Settings)

@@ -1,7 +1,4 @@
-"""Settings files: where they lie, and how they are read in bounded time and memory.
-
-Owns the limits on a file's size. Has no access to the protocol or the settings themselves.
-"""
+"""Settings files: where they are, and how they are read in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ def user_file() -> Path:
 
 
 def read_repository_file(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the values of a folder's own file, and its problems. A missing or special file is empty.
+    """Return the values and problems of a folder's own file. A missing or special file has no values.
 
-    A link is not followed: its target does not belong to the repository.
+    A link is not followed, because its target does not belong to the repository.
     """
     try:
         is_link = (folder / REPOSITORY_FILE).is_symlink()
@@ -39,7 +36,7 @@ def read_repository_file(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]
 
 
 def read_user_file(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the values of a user's own file, and its problems. It may be a link."""
+    """Return the values and problems of the user's own file, which may be a link."""
     try:
         path = path.resolve()
     except (OSError, RuntimeError):
@@ -65,7 +62,7 @@ def _read(folder: Path, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def _check_dots(text: str) -> None:
-    """Raise ValueError for a line that may hold a key of too many parts."""
+    """Raise ValueError for a line that may contain a key with too many parts."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.count(".") > MAX_DOTS_IN_LINE:
             raise ValueError(f"line {number} has more than {MAX_DOTS_IN_LINE} dots")

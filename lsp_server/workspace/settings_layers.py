@@ -1,7 +1,4 @@
-"""The layers of settings: those of the server, narrowed by each folder's own file.
-
-Owns the layers' order. Reads no file.
-"""
+"""The layers of settings: those of the server, narrowed by each folder's own file. Reads no file."""
 
 from __future__ import annotations
 
@@ -16,12 +13,12 @@ from lsp_server.workspace.settings_reading import Merged, merge
 
 Layer = Literal["config.toml", "initializationOptions", "the editor's settings"]
 
-# Later ones win.
+# Later layers win.
 LAYERS: tuple[Layer, ...] = ("config.toml", "initializationOptions", "the editor's settings")
 
 
 class Configuration:
-    """Settings from several places. Each change returns what is wrong with the values, as sentences."""
+    """Settings from several sources. Each change returns a sentence for each invalid value."""
 
     def __init__(self) -> None:
         self._layers: dict[Layer, object] = {}
@@ -30,7 +27,7 @@ class Configuration:
         self.settings = Settings()
 
     def set_layer(self, layer: Layer, values: object) -> tuple[str, ...]:
-        """Replace one layer's values."""
+        """Replace the values of one layer."""
         self._layers[layer] = values
         settings = Settings()
         problems: tuple[str, ...] = ()
@@ -44,19 +41,21 @@ class Configuration:
         return problems
 
     def set_repository(self, folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Replace what a folder's own settings file says."""
+        """Replace the values of a folder's own settings file."""
         if self._repositories.get(folder) != values:
             self._repositories[folder] = values
             self._narrowed.clear()
         return self._narrow(self.settings, folder).problems
 
     def drop_repository(self, folder: Path) -> None:
-        """The folder is no longer of interest."""
+        """Drop the values of a folder's own settings file."""
         if self._repositories.pop(folder, None) is not None:
             self._narrowed.clear()
 
     def of(self, *folders: Path) -> Settings:
-        """The settings where all these folders have a say; without one, those outside of all folders."""
+        """Return the settings narrowed by the files of all these folders; without one, those outside of
+        folders.
+        """
         known = tuple(folder for folder in folders if folder in self._repositories)
         if not known:
             return self.settings

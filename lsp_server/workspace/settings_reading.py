@@ -1,7 +1,4 @@
-"""Reading settings: values from one source over those that held, with a sentence for each bad one.
-
-Owns merging and the limits on what a source may send. Holds no setting.
-"""
+"""Reads settings: merges the values of one source over others, with a sentence for each bad value."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ _MAX_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Settings, and a sentence for each value that is not valid."""
+    """Settings, and a sentence for each invalid value."""
 
     settings: Settings
     problems: tuple[str, ...] = ()
@@ -43,7 +40,7 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
 def merge(base: Settings, values: object, source: str) -> Merged:
-    """Return `base` with the user's `values` over it, key by key. A bad value changes nothing.
+    """Return `base` with the user's `values` over it, key by key. Bad values are ignored.
 
     `source` begins each message, as in "config.toml".
     """
@@ -55,7 +52,7 @@ def merge(base: Settings, values: object, source: str) -> Merged:
 
 
 class Reader:
-    """Reads values from one source key by key and collects the problems."""
+    """Reads the values of one source key by key, and collects the problems."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -63,7 +60,7 @@ class Reader:
         self._unknown: list[tuple[str, str]] = []
 
     def all_problems(self) -> list[str]:
-        """A sentence for each bad value, and one for all unknown keys."""
+        """Return a sentence for each bad value, and one for all unknown keys."""
         if not self._unknown:
             return self._problems
         if len(self._unknown) == 1:
@@ -76,7 +73,7 @@ class Reader:
         return [*self._problems, f"{self.source}: {problem}"]
 
     def overlay(self, base: AnyModel, values: object, group: str = "") -> AnyModel:
-        """Return `base` with the valid ones of `values` over it."""
+        """Return `base` with the valid entries of `values` over it."""
         if values is None:
             return base
         if not isinstance(values, Mapping):
@@ -99,7 +96,7 @@ class Reader:
         return base.model_copy(update=changes)
 
     def _checked(self, base: BaseModel, name: str, path: str, value: object) -> Any:
-        """Return `value` in its setting's type, or the value of `base` where it is not valid."""
+        """Return `value` in its setting's type, or the value of `base` if it is invalid."""
         try:
             model = type(base).model_validate_json(json.dumps({to_camel(name): value}, default=str))
         except ValidationError:
@@ -116,7 +113,7 @@ class Reader:
 
 
 def summed_up(problems: Sequence[str], source: str) -> tuple[str, ...]:
-    """At most `_MAX_PROBLEMS` sentences."""
+    """Return at most `_MAX_PROBLEMS` sentences."""
     if len(problems) <= _MAX_PROBLEMS:
         return tuple(problems)
     num_more = len(problems) - _MAX_PROBLEMS + 1
@@ -139,18 +136,18 @@ def nested(values: Mapping[Any, Any]) -> dict[str, Any]:
 
 @cache
 def _expected(model: type[BaseModel]) -> dict[str, str]:
-    """The values that each setting of a model takes, in words."""
+    """Return the values that each setting of a model accepts, in words."""
     return {row.key: row.expected for row in rows(model)}
 
 
 def _shown(value: object) -> str:
-    """A value as JSON, cut to what a message can hold."""
+    """Return a value as JSON, cut to the length of a message."""
     plain = int(value) if isinstance(value, float) and value.is_integer() else value
     return _cut(json.dumps(plain, default=str))
 
 
 def _cut(text: str) -> str:
-    """A text in visible characters, cut to what a message can hold."""
+    """Return a text in visible characters, cut to the length of a message."""
     plain = text if text.isascii() and text.isprintable() else json.dumps(text)
     return plain if len(plain) <= 60 else f"{plain[:57]}..."
 
@@ -161,9 +158,9 @@ def _suggestion(key: str, known: Mapping[str, str]) -> str:
 
 
 def excess(values: object) -> str:
-    """Why `values` are too many or too deep for settings, or an empty string.
+    """Return the reason that `values` are too many or too deep, or an empty string.
 
-    Looks at each value once and does not recurse.
+    Reads each value once, without recursion.
     """
     pending: list[tuple[object, int]] = [(values, 0)]
     num_values = num_chars = 0

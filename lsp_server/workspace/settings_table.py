@@ -1,7 +1,4 @@
-"""The fields of a settings model as rows, from which pages and messages are made.
-
-Holds no setting.
-"""
+"""The fields of a settings model as rows, from which settings pages and messages are made."""
 
 from __future__ import annotations
 
@@ -20,13 +17,17 @@ Narrowing = Literal["lower", "exclude", "languages", "manual", "never", "off"]
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The text about a setting for people, and who may set it."""
+    """The text for users about a setting, and who may set it."""
 
     sentence: str
     page: Page | None = None  # its page in the editors, or None for an advanced setting of config.toml
-    choices: Mapping[str, str] = field(default_factory=dict)  # a sentence for each value, where they are few
-    is_machine_wide: bool = False  # names a model, a program, a path or a server: no workspace may set it
-    narrow: Narrowing | None = None  # None keeps a repository from changing it
+    choices: Mapping[str, str] = field(
+        default_factory=dict
+    )  # a sentence for each value, if there are few values
+    is_machine_wide: bool = (
+        False  # it names a model, a program, a path or a server, so a workspace must not set it
+    )
+    narrow: Narrowing | None = None  # None if a repository must not change it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,12 @@ class Setting:
 
     @property
     def default(self) -> Any:
-        """The default as JSON has it."""
+        """The default as a JSON value."""
         return self.schema["default"]
 
     @property
     def expected(self) -> str:
-        """The values that it takes, in words that follow "must be"."""
+        """The accepted values, in words that follow "must be"."""
         schema = self.schema
         if "enum" in schema:
             return f"one of {', '.join(schema['enum'])}"
@@ -79,7 +80,7 @@ _EXPECTED = {
 
 
 def groups(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
-    """The fields of a model that hold further settings, by their outside names."""
+    """Return the fields of a model that hold further settings, by their outside names."""
     types = {to_camel(name): info.annotation for name, info in model.model_fields.items()}
     return {
         key: each for key, each in types.items() if isinstance(each, type) and issubclass(each, BaseModel)
@@ -87,7 +88,7 @@ def groups(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
 
 
 def rows(model: type[BaseModel]) -> tuple[Setting, ...]:
-    """The settings of a model in the order of its fields; a group's settings are named after the group."""
+    """Return the settings of a model in the order of its fields; a group's settings follow its name."""
     found: list[Setting] = []
     schemas = model.model_json_schema(by_alias=True)["properties"]
     inner = groups(model)

@@ -1,8 +1,8 @@
-"""Watches the indexed folders, for editors that do not: only those, and no link.
+"""Watches the indexed folders, for editors that do not: exactly these folders, and no links.
 
-Owns the threads that wait for changes. A library that watches everything below a folder follows links, holds
-the interpreter while it searches folders, and uses a watch of the user's for each. Here every folder is
-named, and their number is bounded.
+A library that watches everything below a folder follows links, holds the interpreter while it searches
+folders, and uses one of the user's watches for each folder. Here every folder is named, and their number is
+bounded.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ logger = logging.getLogger(__name__)
 # holds the interpreter.
 MAX_FOLDERS = 4_096
 FOLDERS_AT_ONCE = 512
-# Watches of new folders are added, up to the number where one watch for all is better.
+# New folders get watches of their own; beyond this number, one new watch for all folders is cheaper.
 MAX_THREADS = 16
-# Changes before a watch was in place are looked for after this time.
+# After this time, changes from before the watch was ready are looked for.
 SETTLE_MS = 500
-# A watch that ends by itself is begun anew after a pause, which grows while that goes on.
+# A watch that ends by itself is started again after a pause, which grows each time.
 FIRST_PAUSE_S = 0.5
 MAX_PAUSE_S = 60.0
 CALM_S = 120.0
 
-# By their own name alone: which folders are of interest is not for the library to say.
+# Changes are filtered by the names of files only, because the caller chooses the folders.
 _is_of_interest = watchfiles.DefaultFilter(ignore_dirs=())
 
 
@@ -40,7 +40,7 @@ _is_of_interest = watchfiles.DefaultFilter(ignore_dirs=())
 class _Watched:
     """The watch of a workspace `folder`; `threads` end some moments after `stop`.
 
-    `wanted` holds the last requested folders, as long as they are the watched ones.
+    `wanted` are the last requested folders, while they are the watched ones.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ class _Watched:
 
 
 class FolderWatches:
-    """All methods may be called on any thread; `on_change` is called on the watches' own."""
+    """Watches folders. Methods may be called on any thread; `on_change` is called on the watches' own."""
 
     def __init__(self, on_change: Callable[[set[Path]], None]) -> None:
         self._on_change = on_change
@@ -61,9 +61,9 @@ class FolderWatches:
         self._has_stopped = False
 
     def follow(self, folder: Path, inner: Set[str], beside: Set[Path] = frozenset()) -> None:
-        """Watch these folders in a workspace `folder`, and those `beside` it, and no others for it.
+        """Watch exactly these folders for a workspace `folder`, `inner` ones and those `beside` it.
 
-        The same again costs nothing.
+        Repeating a call is free.
         """
         wanted = frozenset(inner), frozenset(beside)
         with self._lock:
@@ -86,13 +86,13 @@ class FolderWatches:
                 thread.start()
 
     def keep(self, folders: Iterable[Path]) -> None:
-        """Other workspace folders than these are no longer of interest."""
+        """Stop watching for all workspace folders that are not in `folders`."""
         with self._lock:
             for folder in self._watched.keys() - set(folders):
                 self._drop(folder)
 
     def stop(self, timeout_s: float) -> bool:
-        """End all threads; True when they have ended in time."""
+        """End all threads; return True if they ended within `timeout_s`."""
         with self._lock:
             self._has_stopped = True
             for folder in tuple(self._watched):
@@ -109,7 +109,7 @@ class FolderWatches:
         self._leaving = [thread for thread in self._leaving if thread.is_alive()] + watched.threads
 
     def _run(self, watched: _Watched, folders: Sequence[Path]) -> None:
-        """The thread: a watch that ends other than by `stop` is restarted, and reports missed changes."""
+        """The thread: restarts a watch that ends other than by `stop`, and reports missed changes."""
         pause_s = FIRST_PAUSE_S
         while True:
             begin_s = time.monotonic()
@@ -126,7 +126,7 @@ class FolderWatches:
             pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
     def _watch(self, watched: _Watched, folders: Sequence[Path]) -> bool:
-        """Tell of changes until the watch ends; False when nothing is left to watch for."""
+        """Report changes until the watch ends; return False if nothing is left to watch."""
         there = [path for path in folders if path.is_dir()]
         if not there:
             return watched.folder in folders  # no event announces a new folder
@@ -150,7 +150,7 @@ class FolderWatches:
         return not watched.stop.is_set()
 
     def _let_go(self, watched: _Watched, names: set[Path]) -> None:
-        """A folder that goes or comes takes its watch with it, and those below: who wants it asks again."""
+        """Drop the watches of folders that were removed or created, and those below; callers ask again."""
         with self._lock:
             gone = names & watched.folders
             if gone:
@@ -161,13 +161,15 @@ class FolderWatches:
 
 
 def _outermost(folders: Iterable[Path], root: Path) -> set[Path]:
-    """Those of `folders` that lie in `root` and below no other of them."""
+    """Return those of `folders` that are in `root` and below no other one."""
     inner = {path for path in folders if path.is_relative_to(root)}
     return {path for path in inner if path == root or path.parent not in inner}
 
 
 def _nearest(folders: Iterable[Path]) -> list[Path]:
-    """At most the allowed number of folders, the outermost first; the library accepts names in UTF-8 only."""
+    """Return at most the allowed number of folders, the outermost first. Names that are not UTF-8 are
+    dropped.
+    """
     named = [path for path in folders if _is_utf8(path)]
     return sorted(named, key=lambda path: (len(path.parts), path))[:MAX_FOLDERS]
 

@@ -3,8 +3,8 @@
 A state is the hidden vector that the target's head turns into the logits of the next token. One step takes
 the state before a token and that token, and returns the state after it. The network has no KV cache of its
 own: it attends to the keys and values that one layer of the target has cached (as in GLIDE, Du et al. 2024).
-It uses the target's embedding and head. `completion_engine.distillation.network` is the same function for
-training.
+It uses the target's embedding and head. `completion_engine.distillation.trained_network` is the same function
+for training.
 """
 
 from __future__ import annotations
