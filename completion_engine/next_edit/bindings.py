@@ -1,4 +1,4 @@
-"""What became of a name that an edit exchanges: whether its file still binds it.
+"""Bindings of a name that an edit exchanges: whether its file still has one.
 
 An edit that renames a definition leaves uses of a name that nothing binds any more. A name that is still
 bound means what it meant before. Bounded in time and text. Does not depend on models.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from completion_engine.next_edit.bindings import Bindings
@@ -16,7 +17,8 @@ from completion_engine.next_edit.decision import DEFAULT_THRESHOLD, Evidence, pr
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, LineEdit, ProposedEdit
 from completion_engine.next_edit.log_odds import Branches, BranchScorer
 from completion_engine.next_edit.parsing import breaks_syntax
-from completion_engine.next_edit.places import PlacePrompts
+from completion_engine.next_edit.places import PlacePrompts, lines_left_out
+from completion_engine.next_edit.substitutions import exchanged_names
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.text_window import without_surrogates
@@ -64,7 +66,7 @@ class EditProposer:
         for candidate in candidates:
             if num_scored >= MAX_SCORED or (time.perf_counter() - begin_s) * 1e3 > MAX_MS:
                 break
-            evidence = self.evidence(request, documents[candidate.edit.document], candidate)
+            evidence = self.evidence(request, documents[candidate.edit.document], candidate, candidates)
             if evidence is None:
                 continue
             num_scored += 1
@@ -80,28 +82,43 @@ class EditProposer:
             (time.perf_counter() - begin_s) * 1e3,
         )
 
-    def evidence(self, request: EditRequest, document: EditDocument, candidate: Candidate) -> Evidence | None:
-        """Return the evidence for a candidate; None if it breaks the syntax or is not scored.
+    def evidence(
+        self,
+        request: EditRequest,
+        document: EditDocument,
+        candidate: Candidate,
+        candidates: Sequence[Candidate],
+    ) -> Evidence | None:
+        """Return the evidence for one of the candidates; None if it breaks the syntax or is not scored.
 
         Raises as `propose`.
         """
         if breaks_syntax(document, candidate.edit):
             return None
-        log_odds = self.score(request, document, candidate.edit)
+        log_odds = self.score(request, document, candidate.edit, [one.edit for one in candidates])
         if log_odds is None:
             return None
         old_name = self._bindings.old_name(document, candidate.edit, candidate.repeats)
         return Evidence.of(candidate, log_odds, old_name)
 
-    def score(self, request: EditRequest, document: EditDocument, edit: LineEdit) -> float | None:
+    def score(
+        self, request: EditRequest, document: EditDocument, edit: LineEdit, others: Sequence[LineEdit] = ()
+    ) -> float | None:
         """Return log p(new) - log p(old) of an edit; None where its texts are too long, or its place is.
+
+        The prompt of a rename leaves out the lines that `others` would change.
 
         Raises as `propose`.
         """
         if max(len(edit.old), len(edit.new)) > _MAX_REGION_LINES:
             return None
+        is_rename = bool(exchanged_names(edit))
         edit, branches = self._compared(document, edit)
-        prompt = self._prompts.prompt(request, document, edit)
+        if is_rename:
+            left_out = lines_left_out(request, edit, others)
+            prompt = self._prompts.rename_prompt(request, document, edit, left_out)
+        else:
+            prompt = self._prompts.prompt(request, document, edit)
         if branches is None or prompt is None:
             return None
         key = prompt, branches
@@ -112,9 +129,10 @@ class EditProposer:
         return self._scores[key]
 
     def forget(self) -> None:
-        """Drop the scores and the last tree, and with them the texts of documents."""
+        """Drop scores, caches and the last tree, and with them the texts of documents."""
         self._scores.clear()
         self._bindings.forget()
+        self._scorer.forget()
 
     def _compared(self, document: EditDocument, edit: LineEdit) -> tuple[LineEdit, Branches | None]:
         """Return an edit as it is scored, and its texts.

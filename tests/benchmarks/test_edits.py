@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from completion_engine.next_edit.edits import Hunk, LineEdit
 from tests.benchmarks.edits.asking import Ask, Scored, read
 from tests.benchmarks.edits.changes import Change, changed_files, is_right, num_examples
 from tests.benchmarks.edits.curves import by_log_odds, fit, halves, point
+from tests.benchmarks.edits.renames import renames_in
 
 CHANGE = Change(4, 6, ("x = fetch(1)", "y"), ("x = load(1)", "z"))
 
@@ -102,3 +104,10 @@ def test_an_ask_is_read_as_it_was_written() -> None:
     found = read(json.dumps(asdict(written)))
     assert found == written
     assert found.candidates[1].evidence.old_name is OldName.BOUND
+
+
+def test_names_that_a_few_near_lines_use_are_renamed() -> None:
+    lines = ["count = 0", "for it in many:", "    count += it", "    show(count)", "return count", "count"]
+    text = "\n".join([*lines, *["rare = 1"] * 2, *["twice, twice"] * 5])
+    (rename,) = renames_in(text, 9, random.Random(0))  # noqa: S311 - a choice of names
+    assert (rename.old, rename.new, rename.places) == ("count", "current_count", ((0, 0), (2, 4)))

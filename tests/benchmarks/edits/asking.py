@@ -118,9 +118,10 @@ def _scored(
     request: EditRequest, document: EditDocument, proposer: EditProposer, hunk_of: Callable[[Candidate], int]
 ) -> Iterator[Scored]:
     num_scored = 0
-    for candidate in find_candidates(request):
+    candidates = find_candidates(request)
+    for candidate in candidates:
         begin_s = time.perf_counter()
-        evidence = proposer.evidence(request, document, candidate)
+        evidence = proposer.evidence(request, document, candidate, candidates)
         if evidence is None:
             continue
         yield Scored(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
 
+from completion_engine.next_edit import log_odds
 from completion_engine.next_edit.log_odds import Branches, BranchScorer
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError
@@ -79,3 +82,33 @@ def test_a_cancelled_request_runs_no_pass(target: LanguageModel, tokenizer: Toke
 def test_a_text_that_is_the_beginning_of_the_other_cannot_be_compared() -> None:
     with pytest.raises(ValueError, match="beginning"):
         Branches.of([1, 2], [1, 2, 3])
+
+
+def test_places_keep_their_prompts_while_the_end_of_each_changes(
+    target: LanguageModel, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_odds, "_MAX_READ_AGAIN", 8)
+    scorer = BranchScorer(target, tokenizer)
+    both = Branches.of(*encoded(tokenizer, NEWS[0]))
+    places = [tokenizer.encode(PROMPT + f"# {word}\n" * 9) for word in ("alpha", "beta", "gamma", "delta")]
+    rows: list[int] = []
+    forward = target.forward
+
+    def counted(tokens: Sequence[int], *rest: Any) -> Any:
+        rows.append(len(tokens))
+        return forward(tokens, *rest)
+
+    def num_rows_of(prompt: list[int]) -> int:
+        rows.clear()
+        scorer.log_odds(prompt, both, Cancellation())
+        return sum(rows) - both.num_rows
+
+    monkeypatch.setattr(target, "forward", counted)
+    for prompt in places[:3]:
+        assert num_rows_of(prompt) > 20
+    for prompt in places[:3]:
+        assert num_rows_of([*prompt, places[0][0]]) <= 2
+    assert num_rows_of(places[3]) > 20
+    assert num_rows_of(places[0]) > 20  # its slot was the one that was used longest ago
+    scorer.forget()
+    assert scorer.num_cache_bytes == 0

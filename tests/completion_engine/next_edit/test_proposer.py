@@ -12,10 +12,17 @@ from completion_engine.next_edit.candidates import Candidate
 from completion_engine.next_edit.decision import Evidence, probability
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
 from completion_engine.next_edit.parsing import breaks_syntax
-from completion_engine.next_edit.places import NUM_LINES_AFTER, NUM_LINES_BEFORE, PlacePrompts, text_around
+from completion_engine.next_edit.places import (
+    NUM_LINES_AFTER,
+    NUM_LINES_BEFORE,
+    PlacePrompts,
+    lines_left_out,
+    text_around,
+)
 from completion_engine.next_edit.proposer import MAX_SCORED, EditProposer
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError
+from completion_engine.target_model.kv_cache import num_common
 from completion_engine.target_model.language_model import LanguageModel
 
 LINES = ("x = load(1)", *(f"x = fetch({number})" for number in range(9)), "")
@@ -138,6 +145,33 @@ def test_a_prompt_shows_the_lines_around_a_place_and_the_recent_edits(tokenizer:
     shown = tokenizer.decode(list(tokens))
     assert shown.index("x = load(1)") < shown.index("line 49") < shown.index("line 51")
     assert "fetch" not in shown and "line 50" not in shown
+
+
+def test_a_key_in_the_last_edit_changes_the_end_of_a_rename_prompt_alone(tokenizer: Tokenizer) -> None:
+    lines = ("first = 1", "x = f", *(f"y{number} = fetch({number})" for number in range(20)))
+    earlier = Hunk("a", 0, ("old = 1",), ("first = 1",))
+    place = LineEdit("a", 8, lines[8:9], ("y6 = f(6)",))
+    prompts = []
+    for typed in ("x = f", "x = fo", "x = foo(1)"):
+        document = EditDocument("a", "a.py", "python", (lines[0], typed, *lines[2:]))
+        request = EditRequest([document], [earlier, Hunk("a", 1, ("x = fetch(1)",), (typed,))])
+        left_out = lines_left_out(request, place, [])
+        prompts.append(PlacePrompts(tokenizer, 4096).rename_prompt(request, document, place, left_out) or ())
+    end = len(tokenizer.encode("\nx = foo(1)\n")) + 1
+    assert num_common(prompts[0], prompts[1]) >= len(prompts[0]) - end > end
+    assert num_common(prompts[0], prompts[2]) >= len(prompts[2]) - end
+
+
+def test_a_rename_prompt_leaves_out_what_other_edits_would_change(tokenizer: Tokenizer) -> None:
+    hunk = Hunk("a", 2, ("x = fetch(1)",), ("x = fetch(1)",))
+    others = [LineEdit("a", 5, LINES[5:6], ("x",)), LineEdit("b", 6, LINES[6:7], ("x",))]
+    place = LineEdit("a", 4, LINES[4:5], ("x",))
+    request = replace(REQUEST, hunks=[hunk])
+    left_out = lines_left_out(request, place, [*others, place])
+    assert left_out == {2, 5}
+    tokens = PlacePrompts(tokenizer, 4096).rename_prompt(request, DOCUMENT, place, left_out)
+    shown = tokenizer.decode(list(tokens or ()))
+    assert LINES[3] in shown and LINES[6] in shown and LINES[5] not in shown and LINES[4] not in shown
 
 
 def test_a_place_whose_prompt_is_too_long_is_not_scored(target: LanguageModel, tokenizer: Tokenizer) -> None:
