@@ -27,7 +27,7 @@ from completion_engine.target_model.language_model import LanguageModel
 _MAX_TREE_ROWS = 64  # rows of one pass; longer texts are scored one after the other
 _NUM_SLOTS = 3  # prompts whose keys and values are kept
 _MAX_READ_AGAIN = 128  # tokens: a prompt with more of them new has a slot of its own, if there is one
-_MIN_TAKEN = 32  # tokens; fewer are computed in less time than their keys and values are looked up
+_MIN_COPIED = 32  # tokens; fewer are computed in less time than their keys and values are looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ class BranchScorer:
             slot = Slot(KVCache(self._target.cache_shape))
         else:
             slot = self._slots[0]
-        if best is not None and best is not slot and num_shared >= _MIN_TAKEN:
-            slot.cache.take_over(best.cache, num_shared)
+        if best is not None and best is not slot and num_shared >= _MIN_COPIED:
+            slot.cache.copy_from(best.cache, num_shared)
             slot.past = PastCompletion()
         self._slots = [*(one for one in self._slots if one is not slot), slot]
         return slot
