@@ -232,7 +232,9 @@ async def test_an_edit_is_looked_for_before_it_is_asked_for(
             await ask(window)
         before = len(engine.seen)
         window.change(URI, replacement(0, 0, 5, "load"))
-        await asyncio.sleep(0.3)
+        if num_seen:
+            await until(lambda: len(engine.seen) > before)
+        await asyncio.sleep(0.1)
         found = engine.seen[before:]
         assert len(found) == num_seen
         assert all(request.documents[0].lines[0] == "load(1)" for request in found)
