@@ -84,7 +84,7 @@ class _Closing:
             yield from self._events_in_elements(text, stack)
             return
         for scanned in scan_lines(self.language, text, stack, before=self.tail):
-            yield from scanned.events
+            yield from scanned.events()
 
     def _events_in_elements(self, text: str, stack: Stack) -> Iterator[Event]:
         """All events of the suffix; elements end above a line of code that closes what they stand in."""

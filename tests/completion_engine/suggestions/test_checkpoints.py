@@ -36,7 +36,7 @@ def _check(language: str, text: str, *, is_quick: bool) -> None:
     found = [
         event
         for scanned in scan_lines(language, text, in_segments, is_quick=is_quick)
-        for event in _from_outside(iter(scanned.events))
+        for event in _from_outside(scanned.events())
     ]
     assert (in_segments, found) == (whole, expected), (language, text[:200])
 
