@@ -199,6 +199,11 @@ HCL = replace(
     leading=None,
     skipped=(),
 )
+BICEP = replace(
+    C_LIKE,
+    pairs=(*SLASHES, long_string("'''", escapes=()), string("'", inner=(DOLLAR_BRACE,))),
+    leading=None,
+)
 NIX = replace(
     C_LIKE,
     pairs=(
@@ -246,9 +251,10 @@ BY_IDENTIFIER: dict[str, Language] = {
     **dict.fromkeys(("c", "objective-c", "objective-cpp", "yacc", "openscad", "v"), C_LIKE),
     **dict.fromkeys(("cpp", "cuda-cpp", "glsl", "hlsl", "wgsl", "shaderlab", "odin", "kdl", "ron"), CPP),
     **dict.fromkeys(("java", "vala", "haxe", "thrift", "solidity", "d", "gleam", "jsp"), JAVA),
-    **dict.fromkeys(("proto", "prisma", "bicep", "dot", "gomod"), replace(JAVA, leading=None)),
+    **dict.fromkeys(("proto", "prisma", "dot", "gomod"), replace(JAVA, leading=None)),
     **dict.fromkeys(("kotlin", "scala"), KOTLIN),
     **dict.fromkeys(("terraform", "hcl"), HCL),
+    "bicep": BICEP,
     **dict.fromkeys(("scss", "less", "stylus"), SCSS),
     **dict.fromkeys(("json", "jsonl"), JSON),
     **dict.fromkeys(("jsonc", "json5", "hocon"), JSONC),

@@ -168,6 +168,7 @@ DOUBLED: list[Case] = [
     ("javascript", "a = `<h1>${‸}</h1>`;\n", "{title}}</h1>`;\n", "a = `<h1>${title}</h1>`;\n"),
     ("typescriptreact", "return <p>{‸}</p>;\n", "{title}}</p>;\n", "return <p>{title}</p>;\n"),
     ("svelte", "<p>{‸}</p>\n", "{title}}</p>\n", "<p>{title}</p>\n"),
+    ("bicep", "param a string = 'a${‸}'\n", "{random()}}'\n", "param a string = 'a${random()}'\n"),
     ("ruby", 'a = "x #{‸}"\n', '{title}}"\n', 'a = "x #{title}"\n'),
     (
         "typescriptreact",
