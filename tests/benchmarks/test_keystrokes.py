@@ -84,7 +84,7 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 def a_plan() -> TypingPlan:
-    """Typing the function's body without typing errors, by someone who accepts what is right."""
+    """Typing the function's body without typing errors; the user accepts a right suggestion."""
     start = TEXT.index("    return") + 4
     plans = (plan_typing(TEXT, start=start, end=len(TEXT), seed=seed) for seed in range(5000))
     return next(

@@ -1,4 +1,4 @@
-"""The client that stands for llama.vim: its windows, ghost text, cache, ring and requests."""
+"""The client that follows llama.vim: its windows, ghost text, cache, ring and requests."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class ScriptedServer:
 
 async def until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not is_so():  # noqa: ASYNC110 - the client tells nobody, as an editor's screen does not
+        while not is_so():  # noqa: ASYNC110 - the client sends no event when its screen changes
             await asyncio.sleep(0.002)
 
 

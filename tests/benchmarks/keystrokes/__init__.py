@@ -1,4 +1,4 @@
 """Slipstream and other programs at the keystroke: the same keys, files and model file, in turn.
 
-Owns how another program's client behaves. Must not know how Slipstream makes its suggestions.
+Owns how another program's client behaves. Has no access to Slipstream but through its server.
 """

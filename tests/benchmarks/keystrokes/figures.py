@@ -52,7 +52,7 @@ class Figures:
 
 
 def figures_of(runs: Sequence[FileRun]) -> Figures:
-    """The figures of one program's runs, of which there is at least one, with keys and characters."""
+    """The figures of one program's runs: at least one, with keys and characters."""
     shown = [ms for run in runs for ms in run.shown_ms]
     num_late = sum(run.num_late for run in runs)
     answered = sorted([*shown, *(ms for run in runs for ms in run.empty_ms), *[math.inf] * num_late])

@@ -1,4 +1,4 @@
-"""One file typed once with one program: what is kept of it, and the typing with llama.vim. Times in ms."""
+"""One file typed once with one program: its counts and times (ms), and the typing with llama.vim."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Watcher:
         self._first_at = self._first_at or moment
 
     def run_of(self, system: str, file: str, plan: TypingPlan, answers: Sequence[Answer]) -> FileRun:
-        """What is kept of a file's answers."""
+        """The counts and times of a file's answers."""
         times = {
             kind: tuple(round(answer.ms, 1) for answer in answers if answer.outcome == kind)
             for kind in ("shown", "empty")
@@ -121,7 +121,7 @@ async def type_with_llama_vim(
 async def _answer(
     client: LlamaVim, typist: Typist, start: float, pause_ms: float, watcher: Watcher
 ) -> Answer:
-    """What is on the screen when the next key comes, and since when."""
+    """The state of the screen when the next key comes, and the time since it holds."""
     client.moved(*_screen(typist.buffer))
     await asyncio.sleep(max(0.0, start + pause_ms / 1000 - time.perf_counter()))
     if client.shown_at is not None and client.hint is not None:

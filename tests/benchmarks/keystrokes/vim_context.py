@@ -77,7 +77,7 @@ def local_context(
 
 
 def hint_of(content: str, lines: Sequence[str], cursor: Cursor) -> Hint:
-    """What is shown of an answer's text at a cursor: less of it where it repeats what stands below."""
+    """The ghost text of an answer at a cursor: empty where it repeats the lines below."""
     line, shown = lines[cursor.row], content.split("\n")
     while shown and not shown[-1]:
         shown.pop()

@@ -54,7 +54,7 @@ class Ring:
         self._rng = random.Random(self.seed)  # noqa: S311 - a reproducible script, not a secret
 
     def pick(self, lines: Sequence[str], file_name: str, *, evicts: bool) -> None:
-        """Queue a part of `lines`; where a similar chunk is there, `evicts` says which of them goes."""
+        """Queue a part of `lines`; `evicts` removes similar chunks, otherwise `lines` are left out."""
         if len(lines) < _MIN_LINES:
             return
         chunk = tuple(lines) if len(lines) + 1 < NUM_CHUNK_LINES else self._part_of(lines)
