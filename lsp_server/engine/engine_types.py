@@ -159,16 +159,11 @@ class EngineJob:
 
 @dataclass(slots=True)
 class EditJob:
-    """A user's request for the next edit; `resolve` is called on any thread.
-
-    One that `is_predicted` was not made yet: the engine works on it when nothing else waits, and drops its
-    answer.
-    """
+    """A user's request for the next edit; `resolve` is called on any thread."""
 
     request: EditRequest
     user: EngineUser
     resolve: Callable[[EditAnswer | BaseException], None]
-    is_predicted: bool = False
 
     def cancel(self) -> None:
         """Ask the engine to stop at its next step."""

@@ -31,7 +31,6 @@ class RequestQueue:
         self._turns: dict[EngineUser, int] = {}
         self._num_turns = 0
         self._edits: dict[EngineUser, EditJob] = {}
-        self._predicted_edits: dict[EngineUser, EditJob] = {}
         self._prefetch: tuple[EngineUser, Prefetch] | None = None
         self._closed: dict[str, None] = {}
         self._known: dict[EngineUser, set[str]] = {}  # documents that the engine may hold data of
@@ -65,35 +64,17 @@ class RequestQueue:
         """Whether an edit request can be served: one waits, and no completion is to be written first."""
         return bool(self._edits) and not (self.next_prefetch and self.next_prefetch.writes)
 
-    @property
-    def has_predicted_edits(self) -> bool:
-        """Whether a user may soon request an edit, and no text that is to be written comes first."""
-        return bool(self._predicted_edits) and not (self.next_prefetch and self.next_prefetch.writes)
-
     def submit_edit(self, job: EditJob) -> None:
-        """Add a user's edit request in place of its one that waits, and of the predicted one."""
-        if job.is_predicted:
-            self._predicted_edits[job.user] = job
-        else:
-            self._predicted_edits.pop(job.user, None)
-            self._edits[job.user] = job
+        """Add a user's edit request in place of the one that still waits."""
+        self._edits[job.user] = job
 
     def take_edit(self) -> EditJob:
-        """Remove and return the edit request that has waited longest, a predicted one last.
-
-        Raises KeyError if there is none.
-        """
-        waiting = self._edits or self._predicted_edits
-        if not waiting:
-            raise KeyError("no edit waits")
-        return waiting.pop(next(iter(waiting)))
+        """Remove and return the edit request that has waited longest. Raises KeyError if there is none."""
+        return self._edits.pop(next(iter(self._edits)))
 
     def put_back(self, job: EditJob) -> None:
         """Queue an interrupted edit request again, unless its user has a newer one."""
-        if not job.is_predicted:
-            self._edits.setdefault(job.user, job)
-        elif job.user not in self._edits:
-            self._predicted_edits.setdefault(job.user, job)
+        self._edits.setdefault(job.user, job)
 
     def prefetch(self, user: EngineUser, prefetch: Prefetch) -> None:
         """Store a predicted request; one without `writes` never replaces one with it."""
@@ -122,7 +103,6 @@ class RequestQueue:
         self._drop_prefetch(user)
         self._jobs.pop(user, None)
         self._edits.pop(user, None)
-        self._predicted_edits.pop(user, None)
         self._turns.pop(user, None)
 
     def take_closed(self) -> str | None:

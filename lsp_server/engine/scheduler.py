@@ -56,7 +56,6 @@ class Scheduler:
         self._loop = asyncio.get_running_loop()
         self._current: tuple[EngineJob, asyncio.Future[Completion]] | None = None
         self._current_edit: tuple[EditJob, asyncio.Future[EditAnswer]] | None = None
-        self._predicted_edit: EditJob | None = None
         self._num_turns = self._newest_turn = 0
         self._engine: SharedEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
@@ -145,22 +144,8 @@ class Scheduler:
             if self._current_edit is not None and self._current_edit[0] is job:
                 self._current_edit = None
 
-    def predict_edit(self, request: EditRequest) -> None:
-        """Work on a request for an edit that the editor is likely to make, once nothing else waits."""
-        if self._engine is None or self._engine.refusal or self._current_edit is not None:
-            return
-        self._drop_predicted_edit()
-        self._predicted_edit = job = EditJob(request, self._user, lambda _answer: None, is_predicted=True)
-        self._engine.submit_edit(job)
-
-    def _drop_predicted_edit(self) -> None:
-        job, self._predicted_edit = self._predicted_edit, None
-        if job is not None:
-            job.cancel()
-
     def supersede_edit(self) -> None:
         """Cancel the pending edit request, and answer it now."""
-        self._drop_predicted_edit()
         if self._current_edit is not None:
             job, future = self._current_edit
             self._current_edit = None

@@ -68,8 +68,7 @@ class EngineThread:
         """Whether the engine is ready and has nothing to do or to prepare."""
         with self._changed:
             is_ready = self.status.state == "ready"
-            is_idle = not (self.is_busy or self._queue.has_predicted_edits)
-            return is_ready and is_idle and not (self._may_idle or self._queue.next_prefetch)
+            return is_ready and not (self.is_busy or self._may_idle or self._queue.next_prefetch)
 
     @property
     def is_sick(self) -> bool:
@@ -117,14 +116,10 @@ class EngineThread:
             self._wake(job.request)
 
     def submit_edit(self, job: EditJob) -> None:
-        """Add an edit request in place of its user's waiting one. Completions come first.
-
-        A predicted one interrupts nothing.
-        """
+        """Add an edit request in place of its user's waiting one. Completions come first."""
         with self._changed:
             self._queue.submit_edit(job)
-            if not job.is_predicted:
-                self._interrupt.cancel()
+            self._interrupt.cancel()
             self._changed.notify()
 
     def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
@@ -136,7 +131,7 @@ class EngineThread:
         from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
         with self._changed:
             self._queue.prefetch(user, Prefetch(request, writes, from_s))
-            if writes or (self._edit_job is not None and self._edit_job.is_predicted):
+            if writes:
                 self._interrupt.cancel(request)
             self._changed.notify()
 
@@ -177,7 +172,7 @@ class EngineThread:
         with self._changed:
             held = [job for job in (self._job, *(self._queue.take_all() if is_final else ())) if job]
             held_edits = [self._edit_job] if self._edit_job else []
-            while is_final and (self._queue.has_edits or self._queue.has_predicted_edits):
+            while is_final and self._queue.has_edits:
                 held_edits.append(self._queue.take_edit())
             self._job = self._edit_job = None
             if is_final:
@@ -208,18 +203,13 @@ class EngineThread:
                 if self._engine.is_there and (language := self._queue.take_language()) is not None:
                     return lambda: self._engine.call(lambda engine: engine.open(language))
                 if self._engine.is_there and self._queue.has_edits:
-                    return self._edit_task()
+                    self._edit_job = edit_job = self._queue.take_edit()
+                    self._interrupt = Cancellation()
+                    return lambda: self._do_edit(edit_job)
                 pause_s = self._pause_s()
                 if pause_s is not None and pause_s <= 0:
                     return self._idle_task()
-                if self._engine.is_there and self._queue.has_predicted_edits:
-                    return self._edit_task()
                 self._changed.wait(pause_s)
-
-    def _edit_task(self) -> Callable[[], None]:
-        self._edit_job = job = self._queue.take_edit()
-        self._interrupt = Cancellation()
-        return lambda: self._do_edit(job)
 
     def _pause_s(self) -> float | None:
         """Seconds until background work begins or continues; None without any."""

@@ -11,7 +11,6 @@ from completion_engine.languages.identifiers import canonical_language
 from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.identifying import forget, identify, show_to_index
 from lsp_server.handlers.inline_completion import prefetch_after_edit
-from lsp_server.handlers.next_edit import predict_edit
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.parsing import CUT
 from lsp_server.server import SlipstreamServer
@@ -59,8 +58,6 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
         _put(server, document)
         for line_change in line_changes:
             session.edits.changed(uri, line_change, time.monotonic())
-        if line_changes:
-            predict_edit(server, uri, line_changes[-1].top)
     prefetch_after_edit(server, uri, _typed(changes))
     session.measurements.add_change((time.perf_counter() - begin) * 1000)
 

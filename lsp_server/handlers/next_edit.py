@@ -22,7 +22,6 @@ from lsp_server.workspace.proposals import EditRecord
 
 _INVOKED = 1  # the trigger kind of a user who asked; clients that send none ask by themselves
 _MAX_DOCUMENTS = 8
-_PREDICT_S = 0.02  # after a key: the request for its completion comes first
 _MAX_CHARS = 1_000_000  # characters of all documents of one request
 
 
@@ -45,8 +44,6 @@ async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     if document.version != version:
         raise asyncio.CancelledError  # by a key, as one that comes during the search
     line, _ = document.place(place, server.session.encoding)
-    hunks = server.session.edits.hunks()
-    server.session.measurements.num_edits_rejected += server.session.proposals.pass_over(hunks)
     request = _request(server, document, line, is_wide=context.takes_other_documents)
     versions = {it.document: server.session.documents[it.document].version for it in request.documents}
     try:
@@ -55,24 +52,6 @@ async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
         # No client waits for this one: it ends as one that the client cancelled itself.
         raise asyncio.CancelledError from None
     return _answered(server, uri, answer, versions, begin_s)
-
-
-def predict_edit(server: SlipstreamServer, uri: str, line: int) -> None:
-    """Have the engine look for an edit soon, if the editor asks for edits by itself and may get one here."""
-    document = server.session.documents.get(uri)
-    if document is None or not server.session.measurements.num_edit_requests:
-        return
-    version = document.version
-
-    def predict() -> None:
-        document = server.session.documents.get(uri)
-        if document is None or document.version != version or not server.session.edits.is_followed(uri):
-            return
-        is_automatic = server.session.settings_for(uri).next_edit == "automatic"
-        if is_automatic and not server.session.refusal(uri, document.language, is_invoked=True):
-            server.scheduler.predict_edit(_request(server, document, line, is_wide=False))
-
-    asyncio.get_running_loop().call_later(_PREDICT_S, predict)
 
 
 async def _refusal(server: SlipstreamServer, uri: str, *, is_invoked: bool) -> str:
@@ -100,6 +79,7 @@ async def _refusal(server: SlipstreamServer, uri: str, *, is_invoked: bool) -> s
 def _request(server: SlipstreamServer, focused: Document, line: int, *, is_wide: bool) -> EditRequest:
     """Freeze the recent edits and the documents that an edit may be proposed in, the focused one first."""
     session, hunks = server.session, server.session.edits.hunks()
+    session.measurements.num_edits_rejected += session.proposals.pass_over(hunks)
     others = [it for it in session.documents.values() if it is not focused] if is_wide else []
     frozen: list[EditDocument] = []
     room = _MAX_CHARS

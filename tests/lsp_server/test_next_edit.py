@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,7 @@ TEXT = "fetch(1)\nfetch(2)\nfetch(3)\n"
 class EditingEngine(ScriptedEngine):
     """Proposes the nearest place; where a line reads "slow", only once it is cancelled."""
 
-    seen: list[EditRequest] = field(default_factory=list)
-
     def propose_edit(self, request: EditRequest) -> EditAnswer:
-        self.seen.append(request)
         if "slow" in request.documents[0].lines:
             request.cancellation.wait(60)
         if request.cancellation.is_cancelled:
@@ -212,57 +209,6 @@ async def test_an_engine_that_scores_nothing_says_so() -> None:
         assert await ask(window) == []
         assert (await window.request("slipstream/stats"))["rules"] == {"edit-needs-local-model": 1}
         await window.end()
-
-
-@pytest.mark.parametrize(
-    ("setting", "has_asked", "is_looked_for"),
-    [
-        pytest.param("automatic", True, True, id="an editor that asks"),
-        pytest.param("automatic", False, False, id="one that never asked"),
-        pytest.param("manual", True, False, id="only by hand"),
-    ],
-)
-async def test_an_edit_is_looked_for_before_it_is_asked_for(
-    setting: str, has_asked: bool, is_looked_for: bool
-) -> None:
-    engine = EditingEngine()
-    async with windows_on(lambda *_: lambda *_: engine) as windows:
-        window = await ready(windows, nextEdit=setting)
-        if has_asked:
-            await ask(window)
-        before = len(engine.seen)
-        window.change(URI, replacement(0, 0, 5, "load"))
-        if is_looked_for:
-            await until(lambda: len(engine.seen) > before)
-        await asyncio.sleep(0.1)
-        found = engine.seen[before:]
-        assert bool(found) is is_looked_for  # more than one where other work interrupted the first
-        assert all(request.documents[0].lines[0] == "load(1)" for request in found)
-        await window.end()
-
-
-async def test_a_predicted_edit_gives_way_to_a_completion_and_to_the_next_key() -> None:
-    engine = EditingEngine()
-    async with windows_on(lambda *_: lambda *_: engine) as windows:
-        window = await ready(windows)
-        await ask(window)
-        window.change(URI, replacement(0, 0, 8, "slow"))
-        await until(lambda: len(engine.seen) > 1)
-        assert await window.suggest(URI, 1, 8) == ["fetch(2)!"]
-        assert engine.seen[1].cancellation.is_cancelled
-        await until(lambda: not engine.seen[-1].cancellation.is_cancelled)  # it goes on
-        predicted = engine.seen[1:]
-        window.change(URI, replacement(0, 0, 4, "load(1)"), version=3)
-        (edit,) = await ask(window)
-        assert edit["text"] == "load"
-        assert all(request.cancellation.is_cancelled for request in predicted)
-        await window.end()
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not is_so():  # noqa: ASYNC110 - the engine works on another thread
-            await asyncio.sleep(0.005)
 
 
 @pytest.mark.parametrize("params", [None, {}, {"textDocument": {"uri": URI}, "position": {"line": "1"}}])

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion_engine.next_edit.edits import EditRequest
 from completion_engine.request import CompletionRequest
-from lsp_server.engine.engine_types import EditJob, EngineJob, EngineUser
+from lsp_server.engine.engine_types import EngineJob, EngineUser
 from lsp_server.engine.request_queue import Prefetch, RequestQueue
 
 
@@ -151,42 +150,3 @@ def test_every_users_last_request_is_taken_once(steps: list[tuple[int, bool]]) -
             queue.submit(job(users[index], waiting[index]))
         assert queue.has_jobs == bool(waiting)
     assert {taken(queue) for _ in range(len(waiting))} == set(waiting.values())
-
-
-def edit(of: EngineUser, *, is_predicted: bool) -> EditJob:
-    return EditJob(EditRequest([], []), of, lambda answer: None, is_predicted=is_predicted)
-
-
-def test_a_predicted_edit_waits_for_those_that_were_asked_for() -> None:
-    queue, one, other = RequestQueue(), user(), user()
-    predicted, asked = edit(one, is_predicted=True), edit(other, is_predicted=False)
-    queue.submit_edit(predicted)
-    queue.submit_edit(asked)
-    assert (queue.has_edits, queue.has_predicted_edits) == (True, True)
-    assert [queue.take_edit(), queue.take_edit()] == [asked, predicted]
-    assert not (queue.has_edits or queue.has_predicted_edits)
-    with pytest.raises(KeyError):
-        queue.take_edit()
-
-
-def test_a_request_for_an_edit_takes_the_place_of_the_predicted_one() -> None:
-    queue, of = RequestQueue(), user()
-    predicted, asked = edit(of, is_predicted=True), edit(of, is_predicted=False)
-    queue.submit_edit(predicted)
-    queue.submit_edit(asked)
-    queue.put_back(predicted)  # it ran when the user asked
-    assert not queue.has_predicted_edits
-    assert queue.take_edit() is asked
-    queue.put_back(predicted)
-    assert queue.has_predicted_edits
-    queue.leave(of)
-    assert not queue.has_predicted_edits
-
-
-def test_a_predicted_edit_waits_for_text_that_is_to_be_written() -> None:
-    queue, of = RequestQueue(), user()
-    queue.submit_edit(edit(of, is_predicted=True))
-    queue.prefetch(of, Prefetch(request("a"), writes=True))
-    assert not queue.has_predicted_edits
-    queue.take_prefetch()
-    assert queue.has_predicted_edits
