@@ -174,6 +174,14 @@ class CompletionEngine:
         """The way the target runs, which its bits depend on."""
         return str(self._ladder.rung) if self._ladder else str(self._target.device)
 
+    def beside(self, **changes: Any) -> CompletionEngine:
+        """Return another engine on the same target, with `changes` of the configuration, to compare both.
+
+        It has the same context budget, which otherwise follows from the pass times measured when it is made.
+        """
+        same = replace(self.config, context_tokens=self._preparation.max_context_tokens)
+        return CompletionEngine(replace(same, **changes), self.target, self.tokenizer)
+
     def complete(self, request: CompletionRequest) -> Completion:
         """Return the verified completion at the request's cursor; empty text when nothing is worth showing.
 

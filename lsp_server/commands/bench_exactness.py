@@ -81,14 +81,14 @@ def measure_exactness(
     report: Progress,
 ) -> dict[str, Any]:
     """Compare `tree`, its chains and plain decoding with plain decoding, as one JSON object."""
-    drafted = {"tree": tree, "chain": _beside(tree, drafts_trees=False)}
-    drafted["plain"] = _beside(tree, drafters=())  # its ratio to plain decoding shows the noise
+    drafted = {"tree": tree, "chain": tree.beside(drafts_trees=False)}
+    drafted["plain"] = tree.beside(drafters=())  # its ratio to plain decoding shows the noise
 
     def tell(done: Mapping[str, ExactnessReport]) -> None:
         num_differing = sum(found.num_differing for found in done.values())
         report(f"Comparing, {num_differing} differ", done["tree"].num_prompts, len(samples))
 
-    plain = _beside(tree, drafters=())
+    plain = tree.beside(drafters=())
     found = compare(drafted, plain, samples, wish, index=index, progress=tell)
     facts = tree.describe()
     return {
@@ -99,11 +99,6 @@ def measure_exactness(
         **asdict(wish),
         **{name: facts[name] for name in ("target", "device", "dtype", "exactness", "pass_ms")},
     }
-
-
-def _beside(engine: CompletionEngine, **changes: Any) -> CompletionEngine:
-    """Another engine on the same target."""
-    return CompletionEngine(replace(engine.config, **changes), engine.target, engine.tokenizer)
 
 
 def show_exactness(found: Mapping[str, Any], *, json: bool) -> None:

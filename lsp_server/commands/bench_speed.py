@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -63,7 +63,7 @@ def measure_speed(
     engine: CompletionEngine, index: NgramIndex, samples: Sequence[Sample], max_tokens: int, report: Progress
 ) -> dict[str, Any]:
     """Passes by width, each contender's median time per token, and why others cannot run."""
-    plain = CompletionEngine(replace(engine.config, drafters=()), engine.target, engine.tokenizer)
+    plain = engine.beside(drafters=())
     contenders = {"Slipstream": _ours(engine, index), "Slipstream plain": _ours(plain, index)}
     absent: dict[str, str] = {}
     for name, load in (("transformers greedy", _transformers), ("llama.cpp", _llama)):

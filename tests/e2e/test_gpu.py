@@ -48,10 +48,7 @@ def target(request: pytest.FixtureRequest) -> LanguageModel:
 
 @pytest.mark.real_model
 def test_drafts_change_no_token_on_the_gpu(engine: CompletionEngine) -> None:
-    plain, on_host = (
-        CompletionEngine(EngineConfig(device="cuda", **options), engine.target, engine.tokenizer)
-        for options in ({"drafters": ()}, {"plans_on_host": True})
-    )
+    plain, on_host = (engine.beside(**options) for options in ({"drafters": ()}, {"plans_on_host": True}))
     assert engine.describe()["plans"] == "on the device"
     samples = from_folder(Path(__file__).parents[2] / "completion_engine", 20, seed=1)
     reports = compare({"on the device": engine, "on the host": on_host}, plain, samples, ExactnessWish(64))

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from completion_engine.config import EngineConfig
+from completion_engine.decoding import preparation
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
@@ -39,6 +40,15 @@ def test_the_same_target_with_and_without_drafts_does_not_differ(tiny_model_dir:
     report = compare({"tree": drafted}, plain, repository_samples(SOURCES, 3), ExactnessWish(12))["tree"]
     assert (report.num_prompts, report.num_differing) == (3, 0)
     assert report.num_tokens >= 3
+
+
+def test_an_engine_beside_another_has_its_prompts_whatever_passes_cost_now(
+    tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparation, "affordable_context", lambda _ms: 64)
+    first = engine_of(tiny_model_dir)
+    monkeypatch.setattr(preparation, "affordable_context", lambda _ms: 0)
+    assert first.beside(drafters=()).describe()["num_context_tokens"] == 64
 
 
 def test_another_target_is_seen_to_differ(
