@@ -134,7 +134,16 @@ def _is_word(char: str) -> bool:
 
 def _is_unwanted(edit: LineEdit, request: EditRequest) -> bool:
     """Return whether an edit was rejected, or gives back text that the user just replaced."""
-    return edit.identity in request.rejected or any(restores(edit, hunk) for hunk in request.hunks)
+    return _was_rejected(edit, request) or any(restores(edit, hunk) for hunk in request.hunks)
+
+
+def _was_rejected(edit: LineEdit, request: EditRequest) -> bool:
+    """Return whether a rejected edit is this one, or a part of it because its lines have grown since."""
+    old, new = "\n".join(edit.old), "\n".join(edit.new)
+    return any(
+        document == edit.document and "\n".join(before) in old and "\n".join(after) in new
+        for document, before, after in request.rejected
+    )
 
 
 def restores(edit: LineEdit, hunk: Hunk) -> bool:

@@ -12,7 +12,7 @@ from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import Candidate
 from completion_engine.next_edit.substitutions import changed_cores, exchanged_names
 
-DEFAULT_THRESHOLD = 0.7
+DEFAULT_THRESHOLD = 0.65
 _MAX_LOG_ODDS = 20.0  # larger values mean the same: a removed long text can have any number
 
 

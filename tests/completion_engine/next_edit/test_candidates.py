@@ -59,6 +59,16 @@ def test_an_edit_that_was_rejected_is_not_found_at_any_line() -> None:
     assert [it.edit.first_line for it in find_candidates(request)] == [2]
 
 
+def test_an_edit_that_was_rejected_stays_away_when_its_line_has_grown() -> None:
+    edit = LineEdit("a", 1, ("fetch(2)",), ("load(2)",))
+    request = EditRequest(
+        [document("load(1)\nfetch(2)  # twice")],
+        [hunk(0, "fetch(1)", "load(1)")],
+        rejected=frozenset({edit.identity}),
+    )
+    assert find_candidates(request) == []
+
+
 def test_examples_are_counted_over_the_recent_hunks() -> None:
     hunks = [hunk(0, "fetch(1)", "load(1)"), hunk(1, "x = fetch(2)", "x = load(2)")]
     (candidate,) = find_candidates(EditRequest([document("load(1)\nx = load(2)\nfetch(3)")], hunks))
