@@ -32,7 +32,6 @@ _LUA_COMMENT = re.compile(r"--[^\n]*")
 _SCRIPT_TEXT = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|`((?:[^`\\]|\\.)*)`")
 _LEFT_OUT = (
     "LICENSE",
-    "CHANGELOG",
     "docs/sample_repository/",
     "docs/demo/",
     "scripts/prose_rules",
