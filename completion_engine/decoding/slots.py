@@ -41,12 +41,14 @@ class SlotPool:
     """At most `num_slots` slots, one for each of the latest cursors; a new cursor evicts the least recently
     used.
 
-    Two prompts count as the same cursor if they share more than half of the shorter one.
+    Two prompts count as the same cursor if they share more than half of the shorter one. With `max_missing`
+    they do if at most this number of tokens of the later one are not cached.
     """
 
-    def __init__(self, shape: CacheShape, num_slots: int) -> None:
+    def __init__(self, shape: CacheShape, num_slots: int, max_missing: int | None = None) -> None:
         self._shape = shape
         self._num_slots = num_slots
+        self._max_missing = max_missing
         self._clock = 0
         self._slots: list[Slot] = []
 
@@ -80,6 +82,10 @@ class SlotPool:
             if slot.document == document:
                 slot.document, slot.last_used, slot.past = "", 0, PastCompletion()
 
+    def clear(self) -> None:
+        """Release all slots and their caches."""
+        self._slots.clear()
+
     @property
     def num_bytes(self) -> int:
         """Memory of all slots when they are full."""
@@ -88,18 +94,22 @@ class SlotPool:
     def _choose(self, prompt: Sequence[int]) -> Slot:
         """Return the slot of the cursor of `prompt`, or a free one with the shared part copied into it.
 
-        If more than half of `prompt`, or of what the closest slot caches, is shared, that slot is returned,
-        and the rest of its cache will be overwritten.
+        If the closest slot is of the same cursor, it is returned: the rest of its cache will be overwritten.
         """
         best = self._closest(prompt)
         num_shared = best.cache.num_shared(prompt) if best else 0
-        if best is not None and 2 * num_shared > min(len(prompt), best.cache.num_cached):
+        if best is not None and self._is_same_cursor(len(prompt), best.cache.num_cached, num_shared):
             return best
         slot = self._free()
         if best is not None and best is not slot and num_shared >= _MIN_COPIED:
             slot.cache.copy_from(best.cache, num_shared)
             slot.past = PastCompletion()
         return slot
+
+    def _is_same_cursor(self, num_tokens: int, num_cached: int, num_shared: int) -> bool:
+        if self._max_missing is not None:
+            return num_tokens - num_shared <= self._max_missing
+        return 2 * num_shared > min(num_tokens, num_cached)
 
     def _closest(self, prompt: Sequence[int]) -> Slot | None:
         """Return the slot with the longest cached prefix of `prompt`; None without slots."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
-from tree_sitter import Node, Parser, Tree
+from tree_sitter import Node, Tree
 
-from completion_engine.grammars import new_parser, parse_within
+from completion_engine.grammars import parse_within
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit, Lines
+from completion_engine.next_edit.parsing import edit_parser
 from completion_engine.next_edit.substitutions import exchanged_names
 
 _MAX_CHARS = 300_000
@@ -48,7 +49,6 @@ class Bindings:
     """Looks for bindings in documents. Keeps the tree of the last one. Used on one thread."""
 
     def __init__(self) -> None:
-        self._parsers: dict[str, Parser | None] = {}
         self._last: tuple[tuple[str, Lines], tuple[Tree, bytes] | None] | None = None
 
     def old_name(self, document: EditDocument, edit: LineEdit, hunk: Hunk) -> OldName:
@@ -78,9 +78,7 @@ class Bindings:
         return self._last[1]
 
     def _parse(self, document: EditDocument) -> tuple[Tree, bytes] | None:
-        if document.language not in self._parsers:
-            self._parsers[document.language] = new_parser(document.language)
-        parser = self._parsers[document.language]
+        parser = edit_parser(document.language)
         if parser is None or sum(map(len, document.lines)) > _MAX_CHARS:
             return None
         text = "\n".join(document.lines).encode("utf-8", "replace")

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from completion_engine.decoding.loop import Decoding, DecodingSetup
-from completion_engine.decoding.reuse import PastCompletion
 from completion_engine.decoding.sampling import Sampler
-from completion_engine.decoding.slots import Slot
+from completion_engine.decoding.slots import SlotPool
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -26,8 +25,7 @@ from completion_engine.target_model.language_model import LanguageModel
 
 _MAX_TREE_ROWS = 64  # rows of one pass; longer texts are scored one after the other
 _NUM_SLOTS = 3  # prompts whose keys and values are kept
-_MAX_READ_AGAIN = 128  # tokens: a prompt with more of them new has a slot of its own, if there is one
-_MIN_COPIED = 32  # tokens; fewer are computed in less time than their keys and values are looked up
+_MAX_READ_AGAIN = 128  # tokens; a prompt with more new ones takes another slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class BranchScorer:
     def __init__(self, target: LanguageModel, tokenizer: Tokenizer) -> None:
         self._target, self._tokenizer = target, tokenizer
         self._num_tokens = tokenizer.num_tokens
-        self._slots: list[Slot] = []  # the one that was used last at the end
+        self._slots = SlotPool(target.cache_shape, _NUM_SLOTS, _MAX_READ_AGAIN)
         self.num_forwards = 0
 
     def forget(self) -> None:
@@ -71,7 +69,7 @@ class BranchScorer:
     @property
     def num_cache_bytes(self) -> int:
         """Memory of the cache when it is full."""
-        return len(self._slots) * self._target.cache_shape.num_bytes
+        return self._slots.num_bytes
 
     def log_odds(
         self, prompt: Sequence[int], branches: Branches, cancellation: Cancellation, *, as_tree: bool = True
@@ -93,7 +91,7 @@ class BranchScorer:
 
     def _prefilled(self, prompt: tuple[int, ...], cancellation: Cancellation) -> KVCache:
         """Return the cache with all of the prompt but its last token."""
-        slot = self._slot(prompt)
+        slot = self._slots.acquire("", prompt)
         setup = DecodingSetup(self._target, Sampler(self._num_tokens), (), AcceptanceTable())
         written = Written(self._tokenizer, b"")
         decoding = Decoding(setup, slot, Prompt(prompt, b""), written, CompletionStats())
@@ -101,22 +99,6 @@ class BranchScorer:
         while decoding.prepare():
             cancellation.check()
         return slot.cache
-
-    def _slot(self, prompt: tuple[int, ...]) -> Slot:
-        """Return the slot that has nearly all of `prompt`, or another with a copy of what one has of it."""
-        best = max(self._slots, key=lambda slot: slot.cache.num_shared(prompt), default=None)
-        num_shared = best.cache.num_shared(prompt) if best else 0
-        if best is not None and len(prompt) - num_shared <= _MAX_READ_AGAIN:
-            slot = best
-        elif len(self._slots) < _NUM_SLOTS:
-            slot = Slot(KVCache(self._target.cache_shape))
-        else:
-            slot = self._slots[0]
-        if best is not None and best is not slot and num_shared >= _MIN_COPIED:
-            slot.cache.copy_from(best.cache, num_shared)
-            slot.past = PastCompletion()
-        self._slots = [*(one for one in self._slots if one is not slot), slot]
-        return slot
 
     def _in_a_tree(self, last: int, branches: Branches, cache: KVCache) -> float:
         trunk = (last, *branches.shared, *branches.old[:-1])

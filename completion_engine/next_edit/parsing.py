@@ -19,14 +19,14 @@ _MAX_ERRORS = 50
 
 
 @cache
-def _parser(language: str) -> Parser | None:
+def edit_parser(language: str) -> Parser | None:
     """Return the next edit's own parser of a language: a parser serves one thread."""
     return new_parser(language)
 
 
 def breaks_syntax(document: EditDocument, edit: LineEdit) -> bool:
     """Return whether the text around an edit has more errors after it than before."""
-    parser = _parser(document.language)
+    parser = edit_parser(document.language)
     before = document.lines[max(0, edit.first_line - _NUM_LINES_AROUND) : edit.first_line]
     after = document.lines[edit.end_line : edit.end_line + _NUM_LINES_AROUND]
     texts = ["\n".join((*before, *side, *after)) for side in (edit.old, edit.new)]

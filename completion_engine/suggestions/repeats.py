@@ -16,10 +16,8 @@ MAX_HEAD_CHARS = 60
 MAX_CYCLE_LINES = 4
 NUM_CYCLES = 3
 NUM_NUMBERED = 5  # lines in a row that differ only in their numbers
-NUM_ALIKE, NUM_ALIKE_WORDS = (
-    4,
-    4,
-)  # comment lines in a row, and the equal words at their beginning, comment mark included
+NUM_ALIKE = 4  # comment lines in a row that begin alike
+NUM_ALIKE_WORDS = 4  # equal words at their beginning, comment mark included
 CIRCLE_CHECK_EVERY = 8
 CIRCLE_TAIL = 12
 MIN_CIRCLE_CHARS = 60

@@ -34,10 +34,10 @@ def ours(lengths: Sequence[int], num_threads: int, instruction_set: str | None) 
         "--worker",
     ]
     environment = {**os.environ, **forced(instruction_set), "PYTHONPATH": str(ROOT)}
-    told = subprocess.run(
+    done = subprocess.run(
         [*command, *map(str, lengths)], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
     )
-    found: list[float] = json.loads(told.stdout)
+    found: list[float] = json.loads(done.stdout)
     return found
 
 
@@ -48,10 +48,10 @@ def theirs(program: str, lengths: Sequence[int], num_threads: int) -> list[float
 
     (file,) = ModelStore().ensure(DEFAULT_TARGET, lambda *_: None).glob("*.gguf")
     sizes = ["-p", ",".join(map(str, lengths)), "-n", "0", "-r", "1", "-t", str(num_threads)]
-    told = subprocess.run(
+    done = subprocess.run(
         [program, "-m", str(file), *sizes, "-o", "json"], check=True, capture_output=True, text=True
     )
-    return [run["avg_ts"] for run in json.loads(told.stdout)]
+    return [run["avg_ts"] for run in json.loads(done.stdout)]
 
 
 def work(lengths: Sequence[int], num_threads: int) -> list[float]:

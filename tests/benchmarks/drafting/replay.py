@@ -135,10 +135,10 @@ def planned(one: Replayed, asked: TracedDrafts, traces: Traces) -> DraftPlan:
     cheap = [draft for draft in drafts if draft[0].source not in traces.step_ms]
     plan = choose(cheap, one.table, 1, costs)
     for source, step_ms in traces.step_ms.items():
-        told = [draft for draft in drafts if draft[0].source == source]
-        bar = min_probability_for(plan, step_ms, one.table) if told else None
+        own = [draft for draft in drafts if draft[0].source == source]
+        bar = min_probability_for(plan, step_ms, one.table) if own else None
         if bar is not None:
-            cut, num_steps = _as_asked(told[0], bar)
+            cut, num_steps = _as_asked(own[0], bar)
             plan = choose([*cheap, cut], one.table, 1, costs, CostlyDraftRecord(plan, num_steps * step_ms))
     return plan
 

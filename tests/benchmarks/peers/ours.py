@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
-from completion_engine.config import DEFAULT_DRAFTERS, DRAFTERS, EngineConfig
+from completion_engine.config import DEFAULT_DRAFTERS, DRAFTERS
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
@@ -85,8 +86,7 @@ def our_peers(
     if len(default) > 1:
         found.append(_drafted(plain, "default", default, stand_in))
         if isinstance(found[-1], OurPeer) and found[-1].engine.describe()["plans"] == "on the device":
-            on_host = replace(plain.config, plans_on_host=True)
-            found.append(_drafted(plain, "planned on the host", default, stand_in, config=on_host))
+            found.append(_drafted(plain, "planned on the host", default, stand_in, plans_on_host=True))
     if len(everything) > len(default):
         found.append(_drafted(plain, "all", everything, stand_in))
     if index is not None:
@@ -100,12 +100,11 @@ def _drafted(
     drafters: tuple[str, ...],
     draft_model: str = "",
     index: NgramIndex | None = None,
-    config: EngineConfig | None = None,
+    **changes: Any,
 ) -> Peer | Absent:
     name = f"Slipstream {name}"
     try:
-        config = replace(config or plain.config, drafters=drafters, draft_model=draft_model)
-        engine = CompletionEngine(config, plain.target, plain.tokenizer)
+        engine = plain.beside(drafters=drafters, draft_model=draft_model, **changes)
     except SlipstreamError as error:
         return Absent(name, str(error))
     if set(engine.describe()["drafters"]) != set(drafters):
