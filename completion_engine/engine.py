@@ -45,9 +45,16 @@ from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.next_edit.proposer import EditProposer
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress, ShouldStop
+from completion_engine.request import (
+    Cancellation,
+    CancelledError,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+    Progress,
+    ShouldStop,
+)
 from completion_engine.runtime import give_back
-from completion_engine.stats import Completion, CompletionStats
 from completion_engine.suggestions.stopping import load_grammar
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex

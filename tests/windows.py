@@ -17,8 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import (
+    Cancellation,
+    CancelledError,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+    Progress,
+)
 from lsp_server.app import MachineModels
 from lsp_server.engine.auto_target import Chooser
 from lsp_server.engine.engine_types import Completer, Load, OnTokens

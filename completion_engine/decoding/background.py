@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from completion_engine.decoding.ending import Finish, Limits, TextRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest
-from completion_engine.request import Cancellation, CompletionRequest
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
 
 RequestTest = Callable[[CompletionRequest], bool]
 Widen = Callable[[PreparedRequest], PreparedRequest]

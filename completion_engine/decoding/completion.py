@@ -11,8 +11,7 @@ from completion_engine.decoding.ending import Finish, Writing
 from completion_engine.decoding.low_confidence_names import KnownNames, num_confident_chars
 from completion_engine.probability import num_scored
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import CompletionRequest
-from completion_engine.stats import Completion, CompletionSegment, Forecast
+from completion_engine.request import Completion, CompletionRequest, CompletionSegment, Forecast
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
 from ngram_cache import NgramIndex

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from completion_engine.probability import SHIPPED, TokenProbability
 from completion_engine.prompting.prompt import Written
 from completion_engine.prompting.prompt_choice import WARM_SHARE
-from completion_engine.request import Cancellation, CompletionRequest
-from completion_engine.stats import CompletionStats
+from completion_engine.request import Cancellation, CompletionRequest, CompletionStats
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
 

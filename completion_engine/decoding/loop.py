@@ -21,8 +21,7 @@ from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.drafting.tree import verify
 from completion_engine.probability import NOT_SCORED, TokenProbability
 from completion_engine.prompting.prompt import Prompt, Written
-from completion_engine.request import DraftScope
-from completion_engine.stats import CompletionStats
+from completion_engine.request import CompletionStats, DraftScope
 from completion_engine.target_model.language_model import LanguageModel
 
 

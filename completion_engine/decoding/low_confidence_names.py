@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from completion_engine.languages.scanner import scan, text_at
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import CompletionRequest
-from completion_engine.stats import Forecast
+from completion_engine.request import CompletionRequest, Forecast
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.stopping import StopRules
 

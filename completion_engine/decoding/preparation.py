@@ -27,8 +27,7 @@ from completion_engine.prompting.prompt_choice import (
     affordable_context,
 )
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import CompletionRequest
-from completion_engine.stats import CompletionStats
+from completion_engine.request import CompletionRequest, CompletionStats
 from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.pass_rows import ROWS

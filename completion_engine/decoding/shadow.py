@@ -17,8 +17,7 @@ from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import CompletionRequest
-from completion_engine.stats import CompletionStats
+from completion_engine.request import CompletionRequest, CompletionStats
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 

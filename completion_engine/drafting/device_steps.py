@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from completion_engine.drafting.drafts import Draft, DraftToken
-from completion_engine.stats import CompletionStats
+from completion_engine.request import CompletionStats
 from completion_engine.target_model.kv_cache import KVCache
 
 

@@ -31,8 +31,14 @@ from completion_engine.remote.remote_writing import RemoteWriting
 from completion_engine.remote.socket_transport import Wait, woken_by
 from completion_engine.remote.tokenizer_proof import Served, prove
 from completion_engine.remote.vllm_client import VllmClient
-from completion_engine.request import Cancellation, CompletionRequest, Progress, ShouldStop
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import (
+    Cancellation,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+    Progress,
+    ShouldStop,
+)
 from completion_engine.suggestions.stopping import StopRules, load_grammar
 from completion_engine.text_window import TextWindow
 

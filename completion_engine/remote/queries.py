@@ -19,8 +19,7 @@ from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
-from completion_engine.request import CompletionRequest
-from completion_engine.stats import CompletionStats
+from completion_engine.request import CompletionRequest, CompletionStats
 
 _OTHERS_TEMPERATURE = 0.8  # for further candidates of a greedy request
 

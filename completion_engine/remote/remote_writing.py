@@ -17,8 +17,7 @@ from completion_engine.probability import NOT_SCORED, TokenProbability
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.remote.socket_transport import Wait, silent
 from completion_engine.remote.token_stream import Chunk, TokenStream
-from completion_engine.request import Cancellation
-from completion_engine.stats import CompletionStats
+from completion_engine.request import Cancellation, CompletionStats
 
 MAX_RESUMES = 3
 _PAUSES_S = (0.0, 0.05, 0.3)  # before another attempt: servers soon notice that a replica died

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from completion_engine.request import CompletionRequest, Progress
+from completion_engine.request import Completion, CompletionRequest, Progress
 from completion_engine.runtime import seldom_collected
-from completion_engine.stats import Completion
 from lsp_server.commands.local_engine import load_engine, reported_settings, with_target
 from lsp_server.commands.source_file import language_id, read_source, repository_of, split_at
 from lsp_server.commands.terminal import progress_bar, write, write_json

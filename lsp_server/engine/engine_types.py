@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
-from completion_engine.request import Cancellation, CompletionRequest, Progress
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats, Progress
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.settings import Settings
 

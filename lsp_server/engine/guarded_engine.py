@@ -13,8 +13,7 @@ from typing import Any
 
 from completion_engine.errors import RemoteError, SlipstreamError
 from completion_engine.next_edit.edits import EditAnswer
-from completion_engine.request import Cancellation, CancelledError, Progress
-from completion_engine.stats import Completion
+from completion_engine.request import Cancellation, CancelledError, Completion, Progress
 from lsp_server.engine.engine_types import (
     Closable,
     Completer,

@@ -16,8 +16,7 @@ from typing import Literal
 
 from completion_engine.errors import RemoteError
 from completion_engine.next_edit.edits import EditAnswer
-from completion_engine.request import CompletionRequest
-from completion_engine.stats import Completion
+from completion_engine.request import Completion, CompletionRequest
 from lsp_server.engine.availability import Availability
 from lsp_server.engine.engine_types import (
     EditJob,

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from completion_engine.errors import SlipstreamError
 from completion_engine.grammars import LANGUAGES
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
-from completion_engine.request import CancelledError, CompletionRequest
-from completion_engine.stats import Completion
+from completion_engine.request import CancelledError, Completion, CompletionRequest
 from lsp_server.engine.engine_types import (
     EditJob,
     EngineJob,

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from completion_engine.errors import SlipstreamError
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
-from completion_engine.request import Cancellation, CompletionRequest, Progress
-from completion_engine.stats import Completion
+from completion_engine.request import Cancellation, Completion, CompletionRequest, Progress
 from lsp_server.engine.engine_types import Completer, Load
 
 _MEMORY = ("num_weight_bytes", "num_cache_bytes", "num_drafter_bytes")

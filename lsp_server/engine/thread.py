@@ -11,9 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest
+from completion_engine.request import Cancellation, CancelledError, Completion, CompletionRequest
 from completion_engine.runtime import give_back
-from completion_engine.stats import Completion
 from lsp_server.engine.engine_types import (
     EditJob,
     EngineJob,

@@ -12,8 +12,7 @@ from typing import Literal
 
 from lsprotocol import types
 
-from completion_engine.request import CompletionRequest
-from completion_engine.stats import Completion, CompletionSegment
+from completion_engine.request import Completion, CompletionRequest, CompletionSegment
 from completion_engine.text_window import TextWindow
 from lsp_server.engine.engine_types import empty
 from lsp_server.engine.scheduler import SupersededError

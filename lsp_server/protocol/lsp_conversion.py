@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from lsprotocol import types
 
-from completion_engine.stats import CompletionSegment
+from completion_engine.request import CompletionSegment
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol.reasons import REASONS, STATES, reason_of, texts
 from lsp_server.workspace.documents import Document, LineColumn, PositionEncoding, typed_word, units_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from completion_engine.stats import STAGES, CompletionStats
+from completion_engine.request import STAGES, CompletionStats
 from ngram_cache.redaction import blank_secrets
 
 # Percentiles cover this number of last completions, and the list of latencies this number.

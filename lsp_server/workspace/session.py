@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from completion_engine.stats import Completion
+from completion_engine.request import Completion
 from lsp_server.workspace.documents import (
     CHARS_OF_LINE,
     Document,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.errors import UserError
-from completion_engine.stats import Forecast
+from completion_engine.request import Forecast
 from lsp_server.scripted_typing.typing_plan import plan_typing
 from tests.benchmarks.eagerness.curve import Tally, shows, walk
 from tests.benchmarks.eagerness.forecasts import Forecasts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.stats import CompletionStats
+from completion_engine.request import CompletionStats
 from lsp_server.commands.player import Answer
 from lsp_server.commands.replay import ReplayOptions
 from lsp_server.scripted_typing.typist import ShownSuggestion

@@ -22,8 +22,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.request import Cancellation
-from completion_engine.stats import CompletionStats
+from completion_engine.request import Cancellation, CompletionStats
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.transformers_decoder import TransformersDecoder

@@ -15,8 +15,7 @@ import threading
 from collections import Counter
 from typing import Any
 
-from completion_engine.request import Cancellation, CompletionRequest
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
 from lsp_server.engine.pool import EnginePool
 from lsp_server.handlers import register
 from lsp_server.handlers.execute_command import COMMANDS

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from completion_engine.request import Cancellation, CompletionRequest
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
 from lsp_server.engine.engine_types import EngineUser
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from completion_engine.request import CompletionRequest
-from completion_engine.stats import Completion
+from completion_engine.request import Completion, CompletionRequest
 from lsp_server.engine.engine_types import Load, OnTokens
 from lsp_server.workspace.settings import Settings
 from tests.hosts import PATIENCE_S

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from completion_engine.decoding.low_confidence_names import IsKnown, num_confident_chars
 from completion_engine.probability import SHIPPED, Calibration
-from completion_engine.stats import Forecast
+from completion_engine.request import Forecast
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext

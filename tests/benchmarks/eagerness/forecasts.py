@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from completion_engine.errors import UserError
-from completion_engine.stats import Forecast
+from completion_engine.request import Forecast
 
 Ask = Callable[[str, str], Forecast]
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from completion_engine.decoding.low_confidence_names import IsKnown, KnownNames
 from completion_engine.engine import CompletionEngine
-from completion_engine.request import CompletionRequest
-from completion_engine.stats import Forecast
+from completion_engine.request import CompletionRequest, Forecast
 from lsp_server.commands.cursor_samples import context_of
 from lsp_server.commands.replay import ReplayOptions, planned
 from lsp_server.commands.source_file import language_id

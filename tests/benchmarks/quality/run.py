@@ -19,8 +19,7 @@ from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.request import CompletionRequest, MemoryWish, RepositoryContext
-from completion_engine.stats import Completion
+from completion_engine.request import Completion, CompletionRequest, MemoryWish, RepositoryContext
 from completion_engine.suggestions.rules import Stop
 from completion_engine.text_window import TextWindow
 from lsp_server.commands.cursor_samples import Sample, context_of

@@ -20,8 +20,7 @@ from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
-from completion_engine.request import Cancellation
-from completion_engine.stats import CompletionStats
+from completion_engine.request import Cancellation, CompletionStats
 
 PATIENCE_S = 120.0
 _LOOK_MS = 2.0  # then the next stream is looked at

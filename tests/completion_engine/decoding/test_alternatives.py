@@ -21,8 +21,13 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.probability import SHIPPED
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import (
+    Cancellation,
+    CancelledError,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+)
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

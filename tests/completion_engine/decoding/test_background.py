@@ -15,8 +15,7 @@ from completion_engine.decoding.ending import Limits, NoRules
 from completion_engine.drafting.drafts import Draft
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import Cancellation, CompletionRequest, DraftScope
-from completion_engine.stats import CompletionStats
+from completion_engine.request import Cancellation, CompletionRequest, CompletionStats, DraftScope
 from completion_engine.target_model.language_model import PREFILL_ROWS, LanguageModel
 from completion_engine.target_model.pass_rows import ROWS
 

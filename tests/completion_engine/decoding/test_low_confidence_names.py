@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from completion_engine.decoding.low_confidence_names import names_in, num_confident_chars
-from completion_engine.stats import Forecast
+from completion_engine.request import Forecast
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
 

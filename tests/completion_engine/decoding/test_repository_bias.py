@@ -19,8 +19,7 @@ from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.prompt import HealingConstraint, Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import Cancellation, CompletionRequest, DraftScope
-from completion_engine.stats import CompletionStats
+from completion_engine.request import Cancellation, CompletionRequest, CompletionStats, DraftScope
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex

@@ -13,8 +13,7 @@ from completion_engine.probability import NOT_SCORED, NUM_RIVALS, TokenProbabili
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.token_stream import probabilities_of
-from completion_engine.request import Cancellation, CompletionRequest
-from completion_engine.stats import Completion
+from completion_engine.request import Cancellation, Completion, CompletionRequest
 from ngram_cache import NgramIndex
 from tests.completion_engine.remote.conftest import STORY
 from tests.remote_server import (

@@ -17,8 +17,7 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.remote_writing import Remaining, RemoteWriting
 from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
-from completion_engine.request import Cancellation
-from completion_engine.stats import CompletionStats
+from completion_engine.request import Cancellation, CompletionStats
 from tests.completion_engine.remote.wire import NOW, Wire
 
 PROMPT = (1, 2)

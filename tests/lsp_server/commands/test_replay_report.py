@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from completion_engine.stats import CompletionStats
+from completion_engine.request import CompletionStats
 from lsp_server.commands.player import Answer, shown_suggestion
 from lsp_server.commands.replay_report import kind_of, summary
 from lsp_server.scripted_typing.typist import Buffer, How, ShownSuggestion

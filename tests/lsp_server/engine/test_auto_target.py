@@ -12,8 +12,14 @@ import pytest
 
 from completion_engine.choice.choice import Choice
 from completion_engine.errors import DataError, MachineError
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import (
+    Cancellation,
+    CancelledError,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+    Progress,
+)
 from lsp_server.engine.engine_types import EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.guarded_engine import GuardedEngine
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool

@@ -12,8 +12,14 @@ from typing import Any
 import pytest
 
 from completion_engine.errors import MachineError
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import (
+    Cancellation,
+    CancelledError,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+    Progress,
+)
 from lsp_server.engine import thread as engine_thread
 from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.guarded_engine import MAX_FAILURES, GuardedEngine

@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 
 from completion_engine.errors import RemoteError
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import (
+    Cancellation,
+    CancelledError,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+    Progress,
+)
 from lsp_server.engine import availability
 from lsp_server.engine.engine_types import Completer, EngineStatus, EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.pool import EnginePool

@@ -13,8 +13,14 @@ from typing import Any
 import pytest
 
 from completion_engine.errors import DataError, UserError
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import (
+    Cancellation,
+    CancelledError,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+    Progress,
+)
 from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, OnTokens
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler, SupersededError

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from completion_engine.errors import DataError
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import (
+    Cancellation,
+    CancelledError,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+)
 from lsp_server.engine.engine_types import Completer, Load
 from lsp_server.engine.small_first import SmallFirst, small_first
 

@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
-from completion_engine.request import Cancellation, CancelledError, CompletionRequest, Progress
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import (
+    Cancellation,
+    CancelledError,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+    Progress,
+)
 from lsp_server.engine import thread as thread_module
 from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser
 from lsp_server.engine.thread import EngineThread

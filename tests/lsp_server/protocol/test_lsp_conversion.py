@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
-from completion_engine.stats import Completion, CompletionSegment, CompletionStats
+from completion_engine.request import Completion, CompletionSegment, CompletionStats
 from completion_engine.suggestions.rules import RULES
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol import lsp_conversion

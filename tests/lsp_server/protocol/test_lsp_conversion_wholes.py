@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import Completion, CompletionStats
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.reasons import texts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.stats import SOURCES, STAGES
+from completion_engine.request import SOURCES, STAGES
 from lsp_server.protocol import reasons
 
 ROOT = Path(__file__).parents[3]

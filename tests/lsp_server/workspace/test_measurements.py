@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.stats import CompletionStats
+from completion_engine.request import CompletionStats
 from lsp_server.workspace.measurements import NUM_LISTED, Answered, Measurements, percent, percentiles
 
 

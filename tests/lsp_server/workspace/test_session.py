@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.stats import Completion, CompletionStats
+from completion_engine.request import Completion, CompletionStats
 from lsp_server.workspace import session as session_module
 from lsp_server.workspace.documents import Document, Edit
 from lsp_server.workspace.folders import WorkspaceFolders
